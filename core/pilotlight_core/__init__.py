@@ -1,0 +1,1 @@
+"""The ground floor: the vocabulary (`model`) and what server processes share (`host`)."""

@@ -1,0 +1,1 @@
+"""What server processes share: the bus, the embedded nats-server, registry, blobs, configuration, telemetry."""

@@ -1,0 +1,230 @@
+"""Everything that can go wrong, as one tree and one table.
+
+    PilotlightError
+    ├── BadInput                 the request is wrong: it names the field and what was expected
+    ├── Unauthenticated, Forbidden
+    ├── NotFound                 (UnknownFunction, UnknownCall)
+    ├── Conflict
+    ├── TooMuch                  a limit of the tenant: slow down
+    ├── Unavailable              a limit of the platform: try again
+    ├── DeadlineExceeded         the caller's time ran out before the call was done
+    ├── Cancelled
+    └── CallFailed               the function's own doing
+        ├── FunctionRaised       (carries the remote traceback)
+        ├── ExecutionTimeout, LoadFailed, BadOutput
+        └── ContainerDied
+
+An error is raised with a sentence that says what happened; its code says the rest. `CODES` is the one place where a
+code meets an HTTP status and the advice that the caller gets.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+
+
+class Code(msgspec.Struct, frozen=True):
+    """What a code means on the wire."""
+
+    status: int
+    title: str
+    advice: str
+    retry: bool = False
+    """Whether repeating the same request unchanged can help."""
+
+
+CODES: dict[str, Code] = {
+    "bad_input": Code(422, "The input is not valid", "Correct the named field and send the request again."),
+    "bad_request": Code(400, "The request cannot be read", "Correct the request; GET /openapi.json describes it."),
+    "unauthenticated": Code(
+        401, "No valid API key", "Send 'Authorization: Bearer pl_live_…' with a key that is valid."
+    ),
+    "key_expired": Code(401, "The API key has expired", "Make a new key with 'pilotlight token create'."),
+    "forbidden": Code(403, "The key may not do this", "Use a key with the scope that the detail names."),
+    "not_found": Code(404, "There is no such thing", "Check the address."),
+    "unknown_function": Code(404, "There is no such function", "List what is deployed with 'pilotlight app list'."),
+    "unknown_version": Code(404, "There is no such version", "List versions with 'pilotlight app history APP'."),
+    "unknown_call": Code(404, "There is no such call", "Calls are kept for a while after they end; check the id."),
+    "method_not_allowed": Code(405, "The address does not take this method", "See the Allow header."),
+    "not_acceptable": Code(406, "No acceptable representation", "Accept application/json or text/event-stream."),
+    "deadline_exceeded": Code(
+        408, "The deadline passed before the call was done", "Send it again with more time.", True
+    ),
+    "conflict": Code(409, "It conflicts with the present state", "Read the present state and decide again."),
+    "call_lost": Code(
+        410, "The call's gateway is gone", "Live calls die with their gateway; send the call again.", True
+    ),
+    "too_large": Code(413, "The body is too large", "Send less; larger inputs belong into a bucket or a job."),
+    "unsupported_media_type": Code(
+        415, "The body's type is not known", "Send application/json or application/msgpack."
+    ),
+    "queue_full": Code(429, "The function's queue is full", "Wait for Retry-After, then send it again.", retry=True),
+    "rate_limited": Code(429, "Too many requests", "Wait for Retry-After, then send it again.", retry=True),
+    "cancelled": Code(499, "The call was cancelled", "Nothing: it was cancelled on request."),
+    "function_raised": Code(500, "The function raised an exception", "Read the remote traceback; mend the function."),
+    "load_failed": Code(500, "The function could not be loaded", "Read the traceback; mend and deploy again."),
+    "bad_output": Code(500, "The function's answer is not valid", "Return what the function's type hints promise."),
+    "internal": Code(500, "The platform made a mistake", "Send it again; report the request id if it repeats.", retry=True),
+    "container_died": Code(502, "The container died during the call", "If it is safe to run twice: idempotent=True."),
+    "no_capacity": Code(503, "No capacity fits the function now", "Wait for Retry-After, then send it again.", retry=True),
+    "starting": Code(503, "The platform is starting", "Wait for Retry-After, then send it again.", retry=True),
+    "draining": Code(503, "This gateway is shutting down", "Send it again: another gateway takes it.", retry=True),
+    "overloaded": Code(503, "The gateway's memory for requests is in use", "Wait for Retry-After, then again.", retry=True),
+    "execution_timeout": Code(504, "The function ran past its timeout", "Raise timeout= or do less per call."),
+}
+
+
+class PilotlightError(Exception):
+    """The base of all errors that the platform raises on purpose."""
+
+    code: ClassVar[str] = "internal"
+
+    def __init__(
+        self, detail: str = "", *, code: str | None = None, retry_after: float | None = None, **more: Any
+    ) -> None:
+        self.wire_code = code or type(self).code
+        if self.wire_code not in CODES:
+            self.wire_code = "internal"
+        self.detail = detail or CODES[self.wire_code].title
+        self.retry_after = retry_after
+        """Seconds to wait before trying again, when the platform knows."""
+        self.more = more
+        """Further members of the problem document, such as `field` or `request_id`."""
+        super().__init__(self.detail)
+
+    @property
+    def meaning(self) -> Code:
+        """Status, title and advice of this error."""
+        return CODES[self.wire_code]
+
+    def __str__(self) -> str:
+        return f"{self.detail} {self.meaning.advice}"
+
+
+class BadInput(PilotlightError):
+    """The request is wrong: it names the field and what was expected."""
+
+    code = "bad_input"
+
+
+class Unauthenticated(PilotlightError):
+    """No valid credential came with the request."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(PilotlightError):
+    """The credential is valid but does not allow this."""
+
+    code = "forbidden"
+
+
+class NotFound(PilotlightError):
+    """What the address names does not exist, or is not yours."""
+
+    code = "not_found"
+
+
+class UnknownFunction(NotFound):
+    """No such function or version."""
+
+    code = "unknown_function"
+
+
+class UnknownCall(NotFound):
+    """No such call."""
+
+    code = "unknown_call"
+
+
+class Conflict(PilotlightError):
+    """The present state does not allow this."""
+
+    code = "conflict"
+
+
+class TooMuch(PilotlightError):
+    """A limit of the tenant is reached."""
+
+    code = "rate_limited"
+
+
+class Unavailable(PilotlightError):
+    """The platform cannot take this now."""
+
+    code = "no_capacity"
+
+
+class DeadlineExceeded(PilotlightError):
+    """The caller's time ran out before the call was done."""
+
+    code = "deadline_exceeded"
+
+
+class Cancelled(PilotlightError):
+    """The call was cancelled on request."""
+
+    code = "cancelled"
+
+
+class CallFailed(PilotlightError):
+    """The call reached the function, and the function did not answer it."""
+
+    code = "function_raised"
+
+
+class FunctionRaised(CallFailed):
+    """The function raised; `remote_traceback` holds the text of its traceback."""
+
+    code = "function_raised"
+
+    @property
+    def remote_traceback(self) -> str:
+        """The traceback as the function's process printed it; empty if there is none."""
+        return str(self.more.get("traceback", ""))
+
+
+class ExecutionTimeout(CallFailed):
+    """The function ran past its timeout; its container was killed."""
+
+    code = "execution_timeout"
+
+
+class LoadFailed(CallFailed):
+    """The function's module or class could not be loaded."""
+
+    code = "load_failed"
+
+
+class BadOutput(CallFailed):
+    """The function returned something that its own type hints exclude, or that cannot travel."""
+
+    code = "bad_output"
+
+
+class ContainerDied(CallFailed):
+    """The container died while it ran the call."""
+
+    code = "container_died"
+
+
+def _leaves(cls: type[PilotlightError]) -> list[type[PilotlightError]]:
+    return [cls, *(leaf for sub in cls.__subclasses__() for leaf in _leaves(sub))]
+
+
+CLASSES: dict[str, type[PilotlightError]] = {}
+for _cls in _leaves(PilotlightError):
+    CLASSES.setdefault(_cls.code, _cls)
+CLASSES |= {
+    "function_raised": FunctionRaised, "bad_request": BadInput, "too_large": BadInput, "not_acceptable": BadInput,
+    "unsupported_media_type": BadInput, "method_not_allowed": BadInput, "key_expired": Unauthenticated,
+    "unknown_version": UnknownFunction, "call_lost": UnknownCall, "queue_full": TooMuch, "starting": Unavailable,
+    "draining": Unavailable, "overloaded": Unavailable,
+}  # fmt: skip
+
+
+def error_from_code(code: str, detail: str, *, retry_after: float | None = None, **more: Any) -> PilotlightError:
+    """The error of the tree that a wire code stands for; an unknown code gives the base class."""
+    return CLASSES.get(code, PilotlightError)(detail, code=code, retry_after=retry_after, **more)

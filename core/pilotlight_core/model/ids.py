@@ -1,0 +1,120 @@
+"""Names and identifiers: how things are called, and what can be read from what they are called.
+
+Everything that ends up in a NATS subject, a path or a file name passes through `check_name` first, so a tenant can
+never smuggle a separator, a wildcard or a parent folder into any of them.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+import msgspec
+
+from pilotlight_core.model.errors import BadInput, UnknownCall
+
+ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}")
+"""Names of tenants, apps, functions, methods, nodes and aliases: one NATS token, one file name."""
+CLIENT_CALL_ID = re.compile(r"cid_[A-Za-z0-9_-]{8,60}")
+CALL_ID = re.compile(r"call_([a-z0-9-]{1,24})_([0-9a-z]{1,13})_([0-9a-z]{20})")
+REF = re.compile(r"(?:(?P<tenant>[^:.@]+):)?(?P<app>[^:.@]+)\.(?P<function>[^:.@]+)(?:@(?P<pin>[^:.@]+))?")
+VERSION_PIN = re.compile(r"v([1-9][0-9]{0,8})")
+
+
+def token(length: int = 20) -> str:
+    """A random base-36 string; 20 characters hold 103 bits."""
+    number = secrets.randbits(length * 6)
+    digits = []
+    for _ in range(length):
+        number, digit = divmod(number, 36)
+        digits.append(ALPHABET[digit])
+    return "".join(digits)
+
+
+def base36(number: int) -> str:
+    """`number` (>= 0) in base 36."""
+    digits = ""
+    while True:
+        number, digit = divmod(number, 36)
+        digits = ALPHABET[digit] + digits
+        if not number:
+            return digits
+
+
+def check_name(name: str, field: str) -> str:
+    """Return `name` if it is a legal name.
+
+    Raises:
+        BadInput: naming `field` and the rule.
+    """
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise BadInput(
+            f"{field} {name!r} is not a name: expected 1 to 63 letters, digits, '_' or '-', not starting with '-'.",
+            field=field,
+        )
+    return name
+
+
+class CallId(msgspec.Struct, frozen=True):
+    """What a call's id tells: the region it lives in and the epoch of the gateway that owns it."""
+
+    region: str
+    epoch: int
+    token: str
+
+    def __str__(self) -> str:
+        return f"call_{self.region}_{base36(self.epoch)}_{self.token}"
+
+
+def new_call_id(region: str, epoch: int) -> str:
+    """A fresh call id, owned by the gateway whose lease has revision `epoch`."""
+    return f"call_{region}_{base36(epoch)}_{token()}"
+
+
+def parse_call_id(text: str) -> CallId:
+    """The parts of a call id.
+
+    Raises:
+        UnknownCall: if it is not one.
+    """
+    found = CALL_ID.fullmatch(text)
+    if found is None:
+        raise UnknownCall(f"{text!r} is not a call id: expected call_REGION_EPOCH_TOKEN.")
+    return CallId(region=found[1], epoch=int(found[2], 36), token=found[3])
+
+
+class Ref(msgspec.Struct, frozen=True):
+    """How a function is addressed: `app.function`, `tenant:app.function`, `app.function@v7`, `app.function@alias`."""
+
+    app: str
+    function: str
+    tenant: str | None = None
+    pin: str | None = None
+
+    @property
+    def version_number(self) -> int | None:
+        """7 for the pin `v7`, None for an alias or no pin."""
+        found = VERSION_PIN.fullmatch(self.pin or "")
+        return int(found[1]) if found else None
+
+    def __str__(self) -> str:
+        owner = f"{self.tenant}:" if self.tenant else ""
+        pin = f"@{self.pin}" if self.pin else ""
+        return f"{owner}{self.app}.{self.function}{pin}"
+
+
+def parse_ref(text: str) -> Ref:
+    """Read a ref.
+
+    Raises:
+        BadInput: naming the part that is wrong.
+    """
+    found = REF.fullmatch(text)
+    if found is None:
+        raise BadInput(f"{text!r} is not a function: expected app.function, optionally @v7 or @alias.", field="ref")
+    parts = found.groupdict()
+    for field, value in parts.items():
+        if value is not None:
+            check_name(value, field)
+    return Ref(app=parts["app"], function=parts["function"], tenant=parts["tenant"], pin=parts["pin"])

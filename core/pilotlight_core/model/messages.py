@@ -1,0 +1,470 @@
+"""What the processes say to each other: closed families of tagged structs, msgpack on the wire.
+
+Times on the wire are *remaining* or *elapsed* milliseconds (or nanoseconds where metered), never instants: each
+process re-anchors them on its own monotonic clock when they arrive. Every credit, grant and command carries the epoch
+of the lease under which its sender acts; an agent keeps the highest it has seen and refuses what is older.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True):
+    """The base of all messages: frozen, keyword-only, tagged by class name; unknown fields are ignored."""
+
+
+# --- origin -> agent -------------------------------------------------------------------------------------------
+
+
+class BodyRef(msgspec.Struct, frozen=True):
+    """Where the agent fetches a large input, or leaves a large answer: one-time, at the origin's internal listener."""
+
+    url: str
+    token: str
+    size: int = 0
+
+
+class Run(Message, frozen=True, kw_only=True):
+    """A granted call on its way to one container. `input` is the msgpack of the named arguments."""
+
+    call: str
+    tenant: str
+    version: str
+    container: str
+    method: str
+    epoch: int
+    """Of the home that granted it."""
+    grant: int
+    """Rises with every grant of this call; an agent never runs (call, grant) twice."""
+    gateway: str
+    """The origin: frames go to `subjects.reply(region, gateway)`."""
+    home: str
+    """The gateway that counts the container's room."""
+    start_within_ms: float
+    """Not started by then: refuse it as `expired`."""
+    timeout_ms: float
+    """What remains of the caller's deadline; the function's own timeout is in its spec."""
+    input: bytes = b""
+    body: BodyRef | None = None
+    answer: BodyRef | None = None
+    """Where to put an answer too large for a frame."""
+    window: int = 256
+    """Chunks a stream may be ahead of what the origin has passed on."""
+    traceparent: str = ""
+
+
+class Cancel(Message, frozen=True, kw_only=True):
+    """Nobody wants the answer any more: remove it before start, drop it in a batch, close a generator."""
+
+    call: str
+    reason: str = "cancelled"
+
+
+class Window(Message, frozen=True, kw_only=True):
+    """The origin has passed on all chunks up to and including `upto`."""
+
+    call: str
+    upto: int
+
+
+class Reconcile(Message, frozen=True, kw_only=True):
+    """The origin's live calls at a node: what an agent holds for this gateway beyond them is orphaned."""
+
+    gateway: str
+    calls: tuple[str, ...] = ()
+
+
+Control = Cancel | Window
+
+# --- agent -> origin -------------------------------------------------------------------------------------------
+
+
+class Refusal(StrEnum):
+    """Why an agent did not take a granted call. In every case it never started, and may go elsewhere uncharged."""
+
+    STALE_EPOCH = "stale_epoch"  # a newer home has spoken
+    NO_SLOT = "no_slot"  # the container is full
+    DRAINING = "draining"  # it takes nothing new
+    GONE = "gone"  # no such container here
+    EXPIRED = "expired"  # it could not start in time
+    DUPLICATE = "duplicate"  # this grant was seen before
+    UNREADABLE = "unreadable"  # its body could not be fetched
+
+
+class Outcome(StrEnum):
+    """How a started call ended."""
+
+    OK = "ok"
+    RAISED = "raised"  # the function raised
+    LOAD_FAILED = "load_failed"  # its container could not be made ready
+    TIMEOUT = "timeout"  # it ran past its timeout and its container was killed
+    DIED = "died"  # its container died under it
+    CANCELLED = "cancelled"
+    BAD_OUTPUT = "bad_output"  # what it returned cannot travel
+
+
+class RemoteError(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An exception of the tenant's code, as text."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call used, from the agent's meter: its share of the container's lease, in exact nanoseconds."""
+
+    ns: int
+    ppm: int
+    price: str
+    """The price id of the slice, such as "cpu" or "h100"."""
+    batch_size: int = 1
+
+
+class Stages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where the time went between the agent's acceptance and its answer, in ms of the agent's clock."""
+
+    fetch: float = 0.0
+    batch_wait: float = 0.0
+    execute: float = 0.0
+    total: float = 0.0
+    """Acceptance to answer: what the origin's own stopwatch shows beyond it is transport."""
+
+
+class Refused(Message, frozen=True, kw_only=True):
+    call: str
+    grant: int
+    container: str
+    reason: Refusal
+
+
+class Started(Message, frozen=True, kw_only=True):
+    """The container has begun to work on the call; from here on it counts as run."""
+
+    call: str
+    grant: int
+
+
+class Chunk(Message, frozen=True, kw_only=True):
+    """One piece of a stream: `data` is the msgpack of the value, `seq` rises by one from 1."""
+
+    call: str
+    grant: int
+    seq: int
+    data: bytes
+
+
+class Ended(Message, frozen=True, kw_only=True):
+    """The last frame of a call."""
+
+    call: str
+    grant: int
+    container: str
+    outcome: Outcome
+    started: bool = True
+    """False: it never began, so it may go elsewhere."""
+    output: bytes = b""
+    answer_size: int = 0
+    """Not 0: the answer was left at the origin's internal listener instead of in `output`."""
+    error: RemoteError | None = None
+    reason: str = ""
+    """For people: "memory limit of 2.0 GiB", "exit code 139"."""
+    last_seq: int = 0
+    spent: Spent | None = None
+    stages: Stages = Stages()
+    frees: bool = True
+    """Its slot is free again (the agent says this by Credit too, where the home is another gateway)."""
+
+
+Frame = Refused | Started | Chunk | Ended
+
+# --- agent -> home and controller ------------------------------------------------------------------------------
+
+
+class ContainerState(StrEnum):
+    """The life of a container."""
+
+    BINDING = "binding"  # a blank (or a new sandbox) takes the version
+    LOADING = "loading"  # the module is imported and @enter runs
+    WARMING = "warming"  # representative shapes, then the check
+    READY = "ready"  # credits flow
+    DRAINING = "draining"  # finishes what it holds, takes nothing
+    PARKED = "parked"  # off the device, weights in host memory
+    GONE = "gone"
+
+
+class Credit(Message, frozen=True, kw_only=True):
+    """One container's room, sent on every change of state, each second, and when a slot is freed for another gateway.
+
+    Level-triggered: the home trusts `held`, not its own count, once the message is newer than its last grant.
+    """
+
+    container: str
+    version: str
+    tenant: str
+    node: str
+    instance: str
+    """The agent's incarnation: a new one means that everything of the old one is gone."""
+    epoch: int
+    """The highest home epoch this agent has seen for the version."""
+    seq: int
+    """Rises with every credit of the incarnation."""
+    state: ContainerState
+    slots: int
+    held: tuple[str, ...] = ()
+    """The calls that occupy its slots."""
+    timeline: dict[str, float] = {}
+    """Milliseconds spent in each step of its start so far: bind, stage, load, warm, check."""
+    reason: str = ""
+    error: RemoteError | None = None
+    """Why it could not be made ready."""
+    batch_room: int = 0
+    """Items that the batch now forming could still take: such a container is chosen first."""
+
+
+class SliceKind(StrEnum):
+    CPU = "cpu"  # a CPU slot
+    GPU = "gpu"  # a whole GPU
+    MIG = "mig"
+    SHARE = "share"  # a bounded share of a GPU
+
+
+class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A slice that a node offers. `id` is unique on the node; `ppm` is its part of its device."""
+
+    id: str
+    kind: SliceKind
+    device: str
+    ppm: int
+    price: str
+    gpu_type: str = ""
+    memory: int = 0
+    """Bytes of device memory (host memory for a CPU slot)."""
+    container: str = ""
+    """Who runs on it; "" is free."""
+
+
+class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One container as its agent, the truth, sees it."""
+
+    id: str
+    version: str
+    tenant: str
+    app: str
+    function: str
+    slice: str
+    state: ContainerState
+    slots: int
+    running: int
+    age_s: float
+    idle_s: float
+    """Seconds since it last held a call; 0 while it holds one."""
+    calls: int = 0
+    reason: str = ""
+    timeline: dict[str, float] = {}
+    memory_bytes: int = 0
+
+
+class NodeReport(Message, frozen=True, kw_only=True):
+    """A node's inventory and containers: the truth that the controller observes and everybody may list."""
+
+    node: str
+    instance: str
+    seq: int
+    region: str
+    zone: str
+    sandbox: str
+    """"bubblewrap", or "process" where somebody asked for that by name."""
+    slices: tuple[SliceReport, ...] = ()
+    containers: tuple[ContainerReport, ...] = ()
+    blanks: dict[str, int] = {}
+    """base environment -> blanks ready."""
+    controller_epoch: int = 0
+    draining: bool = False
+    stopped: bool = False
+    """The last report of an agent that ends in order."""
+
+
+# --- home -> controller ----------------------------------------------------------------------------------------
+
+
+class Demand(Message, frozen=True, kw_only=True):
+    """What a version's queue asks for. Sent at once when it becomes non-empty, then each 250 ms while it is."""
+
+    version: str
+    tenant: str
+    gateway: str
+    epoch: int
+    queued: int
+    oldest_ms: float
+    running: int
+    arrivals: int
+    """Since the last Demand of this home for the version."""
+    service_ms: float = 0.0
+    """A smoothed execution time of one call; 0: unknown."""
+    edge: bool = False
+
+
+# --- controller -> agent ---------------------------------------------------------------------------------------
+
+
+class Bind(Message, frozen=True, kw_only=True):
+    """Run a version on a slice. Idempotent by container id; a slice that is taken is refused."""
+
+    epoch: int
+    container: str
+    version: str
+    tenant: str
+    manifest_sha256: str
+    slice: str
+
+
+class Drain(Message, frozen=True, kw_only=True):
+    """Take nothing new, finish what is held within `within_ms`, then be gone."""
+
+    epoch: int
+    container: str
+    within_ms: float
+    reason: str = ""
+
+
+class Stop(Message, frozen=True, kw_only=True):
+    """Be gone now."""
+
+    epoch: int
+    container: str
+    reason: str = ""
+
+
+Command = Bind | Drain | Stop
+
+
+class CommandReply(Message, frozen=True, kw_only=True):
+    ok: bool
+    reason: str = ""
+    """"stale_epoch", "slice_taken", "no_such_slice", "gone", "cannot_verify", … when not ok."""
+    epoch: int = 0
+    """The highest controller epoch that the agent has seen."""
+
+
+# --- agent -> streams ------------------------------------------------------------------------------------------
+
+
+class LeaseState(StrEnum):
+    """What a slice was doing while the meter ran."""
+
+    FREE = "free"  # nobody's: the operator's
+    BLANK = "blank"  # held by a blank: the operator's
+    LOADING = "loading"
+    IDLE = "idle"  # warm, waiting for calls
+    BUSY = "busy"
+    DRAINING = "draining"
+
+
+class CallShare(msgspec.Struct, frozen=True):
+    """One call's exact part of a busy interval."""
+
+    call: str
+    tenant: str
+    ns: int
+    ended: str = ""
+    """The outcome, in the interval in which the call ended; "" while it goes on."""
+    batch_size: int = 1
+
+
+class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One metered interval of one slice in one state. `id` is deterministic, so a repeated event counts once.
+
+    For BUSY, the shares sum to `t1 - t0` exactly.
+    """
+
+    id: str
+    """{instance}.{slice}.{n}"""
+    node: str
+    device: str
+    slice: str
+    ppm: int
+    price: str
+    state: LeaseState
+    t0: int
+    """Nanoseconds of the node's boot clock."""
+    t1: int
+    wall: float
+    """Unix seconds at t1, for reports only."""
+    tenant: str = ""
+    """Who pays; "" is the operator."""
+    app: str = ""
+    function: str = ""
+    version: str = ""
+    container: str = ""
+    shares: tuple[CallShare, ...] = ()
+
+
+class UsageBatch(Message, frozen=True, kw_only=True):
+    events: tuple[UsageEvent, ...]
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """One line of a container's output. `at` is unix seconds, `stream` is "stdout", "stderr" or "platform"."""
+
+    at: float
+    stream: str
+    text: str
+    container: str
+    call: str = ""
+
+
+class LogBatch(Message, frozen=True, kw_only=True):
+    lines: tuple[LogLine, ...]
+
+
+class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
+    """What a home queues: everything about a call but its body."""
+
+    call: str
+    tenant: str
+    version: str
+    method: str
+    priority: str
+    cost: float
+    """Estimated GPU-milliseconds."""
+    age_ms: float = 0.0
+    remaining_ms: float = 0.0
+    gateway: str = ""
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """The home's permission for one call to go to one container."""
+
+    call: str
+    container: str
+    node: str
+    instance: str
+    epoch: int
+    number: int
+
+
+MESSAGE = (
+    Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Bind | Drain
+    | Stop | CommandReply | UsageBatch | LogBatch
+)  # fmt: skip
+_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(message: Message) -> bytes:
+    """The message's bytes."""
+    return _encoder.encode(message)
+
+
+def decode(data: bytes) -> Any:
+    """The message in `data`.
+
+    Raises:
+        msgspec.DecodeError: if it is none of ours.
+    """
+    return _decoder.decode(data)

@@ -1,0 +1,274 @@
+"""What a tenant asks for: functions, apps, bundles and immutable versions.
+
+A spec is made by the SDK at deploy, checked again by the gateway (`check_spec`), and travels to agents inside the
+signed manifest. The guest reads it from there, never from re-run decorators.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.units import GpuAsk
+
+MAX_SCHEMA_BYTES = 64 * 1024
+"""A function's schemas together; they are compiled in every gateway, so they are kept small."""
+MAX_BUNDLE_BYTES = 200 * 10**6
+MAX_BUNDLE_FILES = 10_000
+MAX_FUNCTIONS = 200
+MAX_METHODS = 50
+MAX_ENV_BYTES = 32 * 1024
+
+
+class Priority(StrEnum):
+    """The class of a call."""
+
+    INTERACTIVE = "interactive"  # somebody waits for it
+    STANDARD = "standard"  # the default
+    BATCH = "batch"  # whenever there is room
+
+
+class Isolation(StrEnum):
+    """What a version shares its device with."""
+
+    SHARED = "shared"  # other functions of the same tenant
+    MIG = "mig"  # nothing but other MIG instances
+    EXCLUSIVE = "exclusive"  # nothing
+
+
+class Mode(StrEnum):
+    """How a method answers."""
+
+    UNARY = "unary"  # one value
+    GENERATOR = "generator"  # a stream of chunks
+
+
+class SLO(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Service levels in milliseconds; None means the platform's default."""
+
+    p95_ms: float | None = None
+    ttft_ms: float | None = None
+    itl_ms: float | None = None
+
+
+class Batching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Dynamic batching of one method: it is called with lists and returns a list of the same length."""
+
+    max_batch_size: int
+    wait_ms: float = 10.0
+    """The longest a first item waits for company; the SLO may make it less."""
+    cost_of: str | None = None
+    """How one item's cost is computed: None (1 each), or "len:PARAM" / "value:PARAM"."""
+    max_batch_cost: float | None = None
+
+
+class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One thing that can be called: a function itself (name ""), or a method of a class."""
+
+    name: str
+    attribute: str
+    """What to call: the function's qualified name, or the method's attribute on the class."""
+    mode: Mode = Mode.UNARY
+    is_async: bool = False
+    input_schema: dict[str, Any] = {}
+    """JSON Schema (2020-12) of the object of named arguments."""
+    output_schema: dict[str, Any] = {}
+    """JSON Schema of the answer, or of one chunk of a generator."""
+    batching: Batching | None = None
+
+
+class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one function needs and promises. Memory in bytes, times in seconds unless the name says otherwise."""
+
+    name: str
+    module: str
+    qualname: str
+    is_class: bool = False
+    methods: tuple[MethodSpec, ...]
+    enter: tuple[str, ...] = ()
+    exit: tuple[str, ...] = ()
+    gpu: tuple[GpuAsk, ...] = ()
+    """Acceptable GPUs in order of preference; empty means a CPU slot. An ask of type "CPU" is a CPU slot too."""
+    vram: int | None = None
+    cpu: float = 1.0
+    memory: int = 2 * 2**30
+    timeout: float = 300.0
+    startup_timeout: float = 600.0
+    retries: int = 0
+    """How often a call whose code raised is tried again."""
+    min_containers: int = 0
+    max_containers: int = 10
+    buffer_containers: int = 0
+    scaledown_window: float = 60.0
+    max_inputs: int = 1
+    """How many calls one container works on at a time (batches aside)."""
+    env: dict[str, str] = {}
+    isolation: Isolation = Isolation.SHARED
+    idempotent: bool = False
+    slo: SLO = SLO()
+    priority: Priority = Priority.STANDARD
+
+    def method(self, name: str | None) -> MethodSpec:
+        """The method called `name`; None or "" is the only one there is.
+
+        Raises:
+            BadInput: if there is no such method, or several and none named.
+        """
+        for method in self.methods:
+            if method.name == (name or ""):
+                return method
+        if not name and len(self.methods) == 1:
+            return self.methods[0]
+        known = ", ".join(repr(m.name) for m in self.methods if m.name) or "none: it is a plain function"
+        raise BadInput(f"{self.name} has no method {name or ''!r}; methods: {known}.", field="method")
+
+    @property
+    def slots(self) -> int:
+        """The calls a container holds at once: running ones, and for a batcher one batch that forms meanwhile."""
+        batch = max((m.batching.max_batch_size for m in self.methods if m.batching), default=0)
+        return max(self.max_inputs, 2 * batch)
+
+
+class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file of a bundle: its path below the bundle's root (POSIX, relative), digest and length in bytes."""
+
+    path: str
+    sha256: str
+    size: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is signed: one version of one function, whole. Its digest is the version's identity."""
+
+    tenant: str
+    app: str
+    function: str
+    spec: FunctionSpec
+    files: tuple[FileEntry, ...]
+    base: str = "default"
+    """The base environment that the function runs in."""
+
+    def encode(self) -> bytes:
+        """Canonical bytes: the same manifest always encodes alike."""
+        return msgspec.json.encode(self, order="deterministic")
+
+    @property
+    def version_id(self) -> str:
+        """`ver_` and 32 hex digits of the sha256 of the canonical bytes."""
+        return f"ver_{hashlib.sha256(self.encode()).hexdigest()[:32]}"
+
+
+class SignedManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """A manifest's canonical bytes with the platform's ed25519 signature over them."""
+
+    manifest: bytes
+    key_id: str
+    signature: bytes
+
+
+class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The registry's record of an immutable version. Key: `version.{version_id}`."""
+
+    id: str
+    tenant: str
+    app: str
+    function: str
+    number: int
+    """7 of `@v7`; counts up per function."""
+    manifest_sha256: str
+    """The blob that holds the msgpack of its SignedManifest, in the tenant's folder."""
+    spec: FunctionSpec
+    bundle_bytes: int
+    created_at: float
+    """Unix seconds."""
+
+    @property
+    def ref(self) -> str:
+        """`app.function@v7`."""
+        return f"{self.app}.{self.function}@v{self.number}"
+
+
+class AppRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The registry's record of an app: which version each function's calls go to. Key: `app.{tenant}.{app}`.
+
+    A deploy replaces the record by compare-and-set, so it is atomic for the app.
+    """
+
+    tenant: str
+    app: str
+    revision: int
+    """1 for the first deploy; counts up."""
+    functions: dict[str, str]
+    """function -> version id; what is not here is not deployed."""
+    versions: dict[str, tuple[str, ...]] = {}
+    """function -> ids of all its versions, oldest first; the number is the position + 1."""
+    aliases: dict[str, dict[str, str]] = {}
+    """function -> alias -> version id."""
+    history: tuple[DeployRecord, ...] = ()
+    """The last 100 deploys, oldest first."""
+    stopped: bool = False
+
+
+class DeployRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of an app's history."""
+
+    revision: int
+    at: float
+    by: str
+    """The id of the API key that deployed it."""
+    functions: dict[str, str]
+    message: str = ""
+
+
+def check_spec(spec: FunctionSpec) -> None:
+    """Refuse a spec that contradicts itself or goes beyond the platform's bounds.
+
+    Raises:
+        BadInput: naming the field.
+    """
+    check_name(spec.name, "function")
+    rules: tuple[tuple[bool, str, str], ...] = (
+        (bool(spec.module) and len(spec.module) < 256, "module", "a module name"),
+        (0 < len(spec.methods) <= MAX_METHODS, "methods", f"1 to {MAX_METHODS} methods"),
+        (0.1 <= spec.cpu <= 256, "cpu", "0.1 to 256 cores"),
+        (64 * 2**20 <= spec.memory <= 2**44, "memory", "64 MiB to 16 TiB"),
+        (0 < spec.timeout <= 86_400, "timeout", "more than 0 and at most 86400 seconds"),
+        (0 < spec.startup_timeout <= 86_400, "startup_timeout", "more than 0 and at most 86400 seconds"),
+        (0 <= spec.retries <= 10, "retries", "0 to 10"),
+        (0 <= spec.min_containers <= 1_000, "min_containers", "0 to 1000"),
+        (1 <= spec.max_containers <= 10_000, "max_containers", "1 to 10000"),
+        (spec.min_containers <= spec.max_containers, "min_containers", "at most max_containers"),
+        (0 <= spec.buffer_containers <= 1_000, "buffer_containers", "0 to 1000"),
+        (0 <= spec.scaledown_window <= 86_400, "scaledown_window", "0 to 86400 seconds"),
+        (1 <= spec.max_inputs <= 10_000, "max_inputs", "1 to 10000"),
+        (sum(len(k) + len(v) for k, v in spec.env.items()) <= MAX_ENV_BYTES, "env", "at most 32 KiB in all"),
+        (spec.vram is None or 0 < spec.vram <= 2**42, "vram", "more than 0 and at most 4 TiB"),
+        (len(spec.gpu) <= 16, "gpu", "at most 16 choices"),
+    )
+    for ok, field, expected in rules:
+        if not ok:
+            raise BadInput(
+                f"{spec.name}: {field}={getattr(spec, field)!r} is out of range: expected {expected}.", field=field
+            )
+    for method in spec.methods:
+        _check_method(spec, method)
+
+
+def _check_method(spec: FunctionSpec, method: MethodSpec) -> None:
+    if method.name:
+        check_name(method.name, "method")
+    if len(msgspec.json.encode((method.input_schema, method.output_schema))) > MAX_SCHEMA_BYTES:
+        raise BadInput(f"{spec.name}: the schemas of {method.attribute} are larger than 64 KiB.", field="input_schema")
+    if (batching := method.batching) is None:
+        return
+    if not 1 <= batching.max_batch_size <= 1000:
+        raise BadInput(f"{spec.name}: max_batch_size must be 1 to 1000.", field="max_batch_size")
+    if not 0 <= batching.wait_ms <= 600_000:
+        raise BadInput(f"{spec.name}: wait_ms must be 0 to 600000.", field="wait_ms")
+    if method.mode is Mode.GENERATOR:
+        raise BadInput(f"{spec.name}: a generator cannot be batched.", field="batched")

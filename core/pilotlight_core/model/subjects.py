@@ -1,0 +1,57 @@
+"""Every NATS subject, stream and bucket in one place. The region is in each from the first day.
+
+pl.{region}.node.{node}.run        origin -> agent        Run: a granted call with its input
+pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
+pl.{region}.node.{node}.cmd        controller -> agent    Bind, Drain, Stop (request, reply: CommandReply)
+pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
+pl.{region}.credit.{version}       agent -> home          Credit: room in one container, and what it is doing
+pl.{region}.gw.{gateway}.reply     agent -> origin        Refused, Started, Chunk, Ended
+pl.{region}.demand.{version}       home -> controller     Demand, each 250 ms while not empty and on the edge
+usage.{region}.{tenant}            agent -> USAGE stream  UsageBatch
+logs.{region}.{tenant}.{app}.{fn}  agent -> LOGS stream   LogBatch
+"""
+
+from __future__ import annotations
+
+REGISTRY_BUCKET = "REGISTRY"
+"""KV: tenant.*, key.*, app.*.*, version.*"""
+LEASE_BUCKET = "LEASES"
+"""KV with TTL: gateway.*, home.*, controller, duty.*"""
+USAGE_STREAM = "USAGE"
+LOGS_STREAM = "LOGS"
+
+
+def run(region: str, node: str) -> str:
+    return f"pl.{region}.node.{node}.run"
+
+
+def control(region: str, node: str) -> str:
+    return f"pl.{region}.node.{node}.ctl"
+
+
+def command(region: str, node: str) -> str:
+    return f"pl.{region}.node.{node}.cmd"
+
+
+def beat(region: str, node: str = "*") -> str:
+    return f"pl.{region}.beat.{node}"
+
+
+def credit(region: str, version: str = "*") -> str:
+    return f"pl.{region}.credit.{version}"
+
+
+def reply(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.reply"
+
+
+def demand(region: str, version: str = "*") -> str:
+    return f"pl.{region}.demand.{version}"
+
+
+def usage(region: str, tenant: str) -> str:
+    return f"usage.{region}.{tenant}"
+
+
+def logs(region: str, tenant: str, app: str, function: str) -> str:
+    return f"logs.{region}.{tenant}.{app}.{function}"

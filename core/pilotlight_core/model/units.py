@@ -1,0 +1,81 @@
+"""Quantities as people write them and as the platform counts them.
+
+Memory is bytes, time is integer nanoseconds or milliseconds by name, device share is parts per million (a whole
+device is `WHOLE_DEVICE`), and money is an exact fraction of a dollar until it is printed.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_EVEN, Decimal
+from fractions import Fraction
+
+import msgspec
+
+from pilotlight_core.model.errors import BadInput
+
+WHOLE_DEVICE = 1_000_000
+NS_PER_MS = 1_000_000
+NS_PER_S = 1_000_000_000
+NS_PER_HOUR = 3_600 * NS_PER_S
+
+MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B|B)\s*", re.IGNORECASE)
+SCALES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+SCALES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+GPU = re.compile(r"([A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)(?::([1-9]\d?))?")
+
+
+def parse_memory(text: str | int, field: str) -> int:
+    """Bytes of `"10GiB"`, `"512MiB"`, `"1.5GB"`; an int is MiB, as Modal's users write it.
+
+    Raises:
+        BadInput: naming `field`.
+    """
+    if isinstance(text, int) and not isinstance(text, bool) and text > 0:
+        return text * 2**20
+    found = MEMORY.fullmatch(text) if isinstance(text, str) else None
+    if found is None or not float(found[1]):
+        raise BadInput(f'{field}={text!r} is not an amount of memory: expected "10GiB" or MiB as an int.', field=field)
+    return int(Decimal(found[1]) * SCALES[found[2].lower()])
+
+
+class GpuAsk(msgspec.Struct, frozen=True):
+    """One acceptable GPU: its type in capitals ("H100", "A100-80GB", "ANY") and how many of it."""
+
+    type: str
+    count: int = 1
+
+    def __str__(self) -> str:
+        return self.type if self.count == 1 else f"{self.type}:{self.count}"
+
+
+def parse_gpu(text: str) -> GpuAsk:
+    """Read "H100" or "H100:2".
+
+    Raises:
+        BadInput: if it is neither.
+    """
+    found = GPU.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise BadInput(f'gpu={text!r} is not a GPU: expected "H100", "H100:2", or a list of these.', field="gpu")
+    return GpuAsk(type=found[1].upper(), count=int(found[2] or 1))
+
+
+def cost_of(ns: int, ppm: int, nano_usd_per_hour: int) -> Fraction:
+    """Exact dollars for `ns` nanoseconds of `ppm` millionths of a device at a price per device hour.
+
+    Exact, so that receipts sum to the report whatever the order; round once, when printing.
+    """
+    return Fraction(ns * ppm * nano_usd_per_hour, WHOLE_DEVICE * NS_PER_HOUR * 10**9)
+
+
+def money(amount: Fraction, places: int = 12) -> str:
+    """Dollars as a decimal string, rounded half-even to `places` digits."""
+    exact = Decimal(amount.numerator) / Decimal(amount.denominator)
+    return format(exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN), "f")
+
+
+def split_evenly(total: int, parts: int) -> list[int]:
+    """`total` cut into `parts` integers that differ by at most one and sum to it exactly (largest remainder)."""
+    share, rest = divmod(total, parts)
+    return [share + 1] * rest + [share] * (parts - rest)

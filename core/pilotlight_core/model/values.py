@@ -1,0 +1,190 @@
+"""Typed values on the wire: JSON types, bytes, numpy arrays and torch tensors, never a pickle.
+
+On the msgpack wire an array is an extension type whose body is a header (dtype, shape) and the raw little-endian,
+row-major data; bytes are msgpack bytes. Platform processes never decode arrays: they pass extensions on unopened
+(`decode_opaque`), and show them to JSON callers as nested lists (`to_json`).
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import sys
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.errors import BadInput
+
+NDARRAY = 1
+TENSOR = 2
+MAX_DEPTH = 64
+"""The deepest nesting of lists and objects that is accepted."""
+
+FORMATS = {
+    "bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
+    "int64": "q", "uint64": "Q", "float16": "e", "float32": "f", "float64": "d",
+}  # fmt: skip
+"""dtype -> struct format. bfloat16 is carried too, as two raw bytes an element."""
+
+
+class ArrayHeader(msgspec.Struct, frozen=True, array_like=True):
+    """What stands before an array's raw data."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+_header_encoder = msgspec.msgpack.Encoder()
+_header_decoder = msgspec.msgpack.Decoder(ArrayHeader)
+
+
+def _pack_array(code: int, dtype: str, shape: tuple[int, ...], data: bytes) -> msgspec.msgpack.Ext:
+    header = _header_encoder.encode(ArrayHeader(dtype, shape))
+    return msgspec.msgpack.Ext(code, struct.pack("<H", len(header)) + header + data)
+
+
+def unpack_array(data: memoryview) -> tuple[ArrayHeader, memoryview]:
+    """The header and the raw bytes of an array extension.
+
+    Raises:
+        BadInput: if its length is not what its header says, or its dtype is not known.
+    """
+    view = data
+    try:
+        (length,) = struct.unpack_from("<H", view)
+        header = _header_decoder.decode(view[2 : 2 + length])
+    except (struct.error, msgspec.DecodeError) as error:
+        raise BadInput(f"an array cannot be read: {error}.", field="input") from error
+    raw = view[2 + length :]
+    width = 2 if header.dtype == "bfloat16" else struct.calcsize(FORMATS.get(header.dtype, "0s"))
+    if not width or any(side < 0 for side in header.shape) or math.prod(header.shape) * width != len(raw):
+        raise BadInput(
+            f"an array of dtype {header.dtype} and shape {header.shape} has {len(raw)} bytes.", field="input"
+        )
+    return header, raw
+
+
+def _encode_hook(value: Any) -> Any:
+    # torch and numpy are never imported here: whoever holds such a value has imported them.
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        tensor = value.detach().cpu().contiguous()
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        raw = tensor.view(torch.uint8) if tensor.numel() and tensor.dim() else tensor.reshape(-1).view(torch.uint8)
+        return _pack_array(TENSOR, dtype, tuple(tensor.shape), raw.numpy().tobytes())
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        if isinstance(value, numpy.ndarray):
+            array = numpy.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
+            return _pack_array(NDARRAY, value.dtype.name, value.shape, array.tobytes())
+        if isinstance(value, numpy.generic):
+            return value.item()
+    raise TypeError(
+        f"a {type(value).__qualname__} cannot travel: send JSON types, bytes, numpy arrays or torch tensors"
+    )
+
+
+def _decode_hook(code: int, data: memoryview) -> Any:
+    if code not in (NDARRAY, TENSOR):
+        raise BadInput(f"extension type {code} is not known.", field="input")
+    header, raw = unpack_array(data)
+    if code == NDARRAY:
+        import numpy
+
+        return numpy.frombuffer(raw, dtype=header.dtype).reshape(header.shape).copy()
+    import torch
+
+    dtype = getattr(torch, header.dtype)
+    if not len(raw):
+        return torch.empty(header.shape, dtype=dtype)
+    return torch.frombuffer(bytearray(raw), dtype=dtype).reshape(header.shape)
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_encode_hook)
+_decoder = msgspec.msgpack.Decoder(ext_hook=_decode_hook)
+_opaque = msgspec.msgpack.Decoder()
+
+
+def encode(value: Any) -> bytes:
+    """The msgpack of `value`.
+
+    Raises:
+        TypeError: if something in it cannot travel.
+    """
+    return _encoder.encode(value)
+
+
+def decode(data: bytes) -> Any:
+    """The value in `data`, with arrays as numpy arrays and torch tensors. For guests and clients only.
+
+    Raises:
+        msgspec.DecodeError, BadInput: if it cannot be read.
+    """
+    return _decoder.decode(data)
+
+
+def decode_opaque(data: bytes) -> Any:
+    """The value in `data` with arrays left as `msgspec.msgpack.Ext`: what platform processes look at."""
+    return _opaque.decode(data)
+
+
+def to_json(value: Any) -> Any:
+    """An opaque value as JSON types: bytes become base64, arrays nested lists."""
+    if isinstance(value, msgspec.msgpack.Ext):
+        return _nested(*unpack_array(memoryview(value.data)))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def is_plain(value: Any) -> bool:
+    """Whether `value` is JSON already, so that `to_json` can be saved."""
+    if isinstance(value, dict):
+        return all(type(key) is str and is_plain(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(is_plain(item) for item in value)
+    return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def for_schema(value: Any) -> Any:
+    """An opaque value as a JSON Schema validator should see it: bytes as a string, an array as an empty list."""
+    if isinstance(value, msgspec.msgpack.Ext):
+        return []
+    if isinstance(value, bytes):
+        return ""
+    if isinstance(value, dict):
+        return {str(key): for_schema(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [for_schema(item) for item in value]
+    return value
+
+
+def depth_within(value: Any, limit: int = MAX_DEPTH) -> bool:
+    """Whether nesting stays within `limit`, without recursing deeper than that."""
+    if limit < 0:
+        return False
+    if isinstance(value, dict):
+        return all(depth_within(item, limit - 1) for item in value.values())
+    if isinstance(value, list):
+        return all(depth_within(item, limit - 1) for item in value)
+    return True
+
+
+def _nested(header: ArrayHeader, raw: memoryview) -> Any:
+    if header.dtype == "bfloat16":  # the upper half of a float32
+        halves = [half << 16 for half in struct.unpack(f"<{len(raw) // 2}H", raw)]
+        flat: list[Any] = list(struct.unpack(f"<{len(halves)}f", struct.pack(f"<{len(halves)}I", *halves)))
+    else:
+        count = math.prod(header.shape)
+        flat = list(struct.unpack(f"<{count}{FORMATS[header.dtype]}", raw))
+    for side in reversed(header.shape[1:]):
+        flat = [flat[i : i + side] for i in range(0, len(flat), side)] if side else [[] for _ in range(header.shape[0])]
+    return flat if header.shape else flat[0]

@@ -1,0 +1,1 @@
+"""Sentence embeddings and semantic search with a real model."""
