@@ -1,0 +1,1 @@
+"""The controller: demand -> desired containers -> commands to agents."""

@@ -64,7 +64,7 @@ class SentenceEncoder:
             return torch.empty(0, self.config.width)
         encodings = self.tokenizer.encode_batch(texts)
         ids = torch.tensor([encoding.ids for encoding in encodings], device=self.device)
-        present = torch.tensor([encoding.attention_mask for encoding in encodings], device=self.device, dtype=torch.bool)
+        present = torch.tensor([encoding.attention_mask for encoding in encodings], device=self.device).bool()
         return functional.normalize(mean_of_present(self.hidden(ids, present), present)).cpu()
 
     def hidden(self, ids: Tensor, present: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ class SentenceEncoder:
 
     def _attend(self, x: Tensor, present: Tensor, name: str) -> Tensor:
         query, key, value = (
-            self._linear(x, f"{name}.{part}").unflatten(-1, (self.config.heads, -1)).transpose(1, 2)
+            self._linear(x, f"{name}.{part}").view(*x.shape[:2], self.config.heads, -1).transpose(1, 2)
             for part in ("query", "key", "value")
         )
         mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=present[:, None, None, :])

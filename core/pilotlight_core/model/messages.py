@@ -309,6 +309,19 @@ class Demand(Message, frozen=True, kw_only=True):
     edge: bool = False
 
 
+# --- controller -> home ----------------------------------------------------------------------------------------
+
+
+class Shortage(Message, frozen=True, kw_only=True):
+    """A version's calls wait for capacity that is not there. Sent each tick while it is so."""
+
+    version: str
+    epoch: int
+    reason: str
+    never: bool = False
+    """Nothing in the whole fleet could hold it, even if all were free."""
+
+
 # --- controller -> agent ---------------------------------------------------------------------------------------
 
 
@@ -449,7 +462,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MESSAGE = (
-    Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Bind | Drain
+    Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Shortage | Bind | Drain
     | Stop | CommandReply | UsageBatch | LogBatch
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)

@@ -49,6 +49,10 @@ def demand(region: str, version: str = "*") -> str:
     return f"pl.{region}.demand.{version}"
 
 
+def shortage(region: str, version: str = "*") -> str:
+    return f"pl.{region}.shortage.{version}"
+
+
 def usage(region: str, tenant: str) -> str:
     return f"usage.{region}.{tenant}"
 

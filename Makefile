@@ -1,0 +1,104 @@
+# Pilotlight: `make demo` shows it, `make test` proves it, `make help` lists the rest.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+
+# The seed of the randomised suites; they print it, so that a failure can be had again with `make ... SEED=...`.
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+export SEED := $(SEED)
+
+.PHONY: help
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# -- set up ------------------------------------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: system $(READY) ## Install everything into .venv (a second run is instant)
+
+.PHONY: system
+system:
+	@infra/setup/system_packages.sh
+
+$(READY): pyproject.toml constraints.txt infra/setup/python_packages.sh
+	@infra/setup/python_packages.sh $(VENV)
+	@touch $@
+
+# -- run ---------------------------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: setup ## See it work: cold start, batching, a stream, scale to zero, the bill; then everything stops
+	@$(BIN)/python -m examples.demo
+
+.PHONY: up
+up: setup ## Run the platform on this machine until Ctrl-C
+	@$(BIN)/pilotlight up
+
+.PHONY: bench
+bench: setup ## Run every benchmark (NAME=overhead for one); needs wrk for some
+	@command -v wrk > /dev/null || { echo "wrk is missing: sudo apt-get install -y wrk" >&2; exit 1; }
+	@for name in $(or $(NAME),overhead cold_start stream memory); do $(BIN)/python -m benchmarks.$$name; done
+
+# -- test --------------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: setup ## Run every test that takes no minutes of its own (ARGS="tests/sdk -x" passes options on)
+	@$(PYTEST) $(ARGS)
+
+.PHONY: test-crash
+test-crash: setup ## Kill processes at seeded instants (SEED=123 repeats a run)
+	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
+	@$(PYTEST) -m crash $(ARGS)
+
+.PHONY: test-long
+test-long: setup ## Run the tests that take minutes (SEED=123 repeats a run)
+	@echo "seed $(SEED): make test-long SEED=$(SEED) repeats this run"
+	@$(PYTEST) -m long $(ARGS)
+
+# -- check -------------------------------------------------------------------------------------------------------------
+
+.PHONY: check
+check: lint types floors lengths requirements infra ## Run every check that is not a test
+
+.PHONY: lint
+lint: $(READY) # ruff: rules and format
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+.PHONY: types
+types: $(READY) # mypy --strict over the folders that pyproject.toml names
+	@$(BIN)/mypy
+
+.PHONY: floors
+floors: $(READY) # import-linter: which package may import which
+	@$(BIN)/lint-imports --no-logo
+
+.PHONY: lengths
+lengths: $(READY) # files and functions stay short
+	@$(BIN)/python -m tools.lengths
+
+.PHONY: requirements
+requirements: $(READY) # docs/requirements.md names what exists
+	@$(BIN)/python -m tools.requirements
+
+.PHONY: infra
+infra: $(READY) # the images and the compose file
+	@$(BIN)/hadolint infra/Dockerfile
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec infra/compose.yaml
+
+.PHONY: fmt
+fmt: $(READY) ## Format the code and fix what can be fixed
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+.PHONY: clean
+clean: ## Remove the environment, caches and the local platform's state
+	@rm -rf $(VENV) .pilotlight .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage dist build
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,47 @@
+"""`python -m pilotlight_autoscaler`: the controller process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+import structlog
+
+from pilotlight_autoscaler.controller import Controller
+from pilotlight_core.host import config, telemetry
+from pilotlight_core.host.bus import connect
+from pilotlight_core.host.registry import Registry
+
+log = structlog.get_logger()
+
+
+async def serve(settings: config.ControllerSettings) -> int:
+    """Run until SIGTERM or SIGINT; exit code 1 if the bus is closed for good (the supervisor starts us again)."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with connect(settings.nats_url, name=settings.name, inbox=f"_CTL.{settings.name}") as bus:
+        await bus.ensure_streams()
+        async with (
+            Registry(bus) as registry,
+            Controller(bus, registry, region=settings.region, name=settings.name).running(),
+        ):
+            log.info("ready", region=settings.region)
+            waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(bus.closed.wait())}
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+            return 0 if stop.is_set() else 1
+
+
+def main() -> None:
+    """Read settings, run, exit."""
+    settings = config.controller(sys.argv[1:])
+    telemetry.setup("controller")
+    sys.exit(asyncio.run(serve(settings)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""The controller's rim: it listens, decides every tick and on each edge, and sends commands, while it is leader.
+
+    observe   NodeReport, Demand, Credit -> World
+    decide    decide.Pass (pure)
+    act       request each command to its agent; what is lost is decided again at the next tick
+
+Only the leader acts: the lease's epoch is in every command, and agents refuse an older one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from pilotlight_autoscaler.decide import Decision, Pass, Sent
+from pilotlight_autoscaler.world import Pending, World
+from pilotlight_core.host.bus import Bus, BusDown, BusTimeout, Lease, NoResponders
+from pilotlight_core.host.registry import Registry
+from pilotlight_core.model import subjects
+from pilotlight_core.model.ids import base36
+from pilotlight_core.model.messages import Bind, CommandReply, Credit, Demand, Drain, NodeReport
+from pilotlight_core.model.spec import VersionRecord
+
+TICK_S = 0.25
+COMMAND_TIMEOUT_S = 2.0
+"""Agents answer a command at once, before they act on it."""
+SETTLE_S = 1.5
+"""A new leader first hears every node's report (one a second) before it removes anything."""
+MAX_COMMANDS = 256
+"""In one pass; the rest is decided again at the next."""
+
+log = structlog.get_logger()
+
+
+class Controller:
+    """One controller process. Use as `async with Controller(...).running():`."""
+
+    def __init__(self, bus: Bus, registry: Registry, *, region: str, name: str) -> None:
+        self.world = World()
+        self._bus = bus
+        self._registry = registry
+        self._region = region
+        self._lease: Lease = bus.lease("controller", name)
+        self._edges: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
+        self._started = 0
+        self._leader_since = 0.0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Listen and decide until the block ends."""
+        await self._bus.subscribe(subjects.beat(self._region), self._on_report)
+        await self._bus.subscribe(subjects.demand(self._region), self._on_demand)
+        await self._bus.subscribe(subjects.credit(self._region), self._on_credit)
+        async with asyncio.TaskGroup() as tasks:
+            loops = [tasks.create_task(self._lead()), tasks.create_task(self._tick()), tasks.create_task(self._edge())]
+            yield
+            for loop in loops:
+                loop.cancel()
+        await self._lease.release()
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process may act now."""
+        return self._lease.valid(time.monotonic())
+
+    def _on_report(self, _: str, message: object, __: str) -> None:
+        if isinstance(message, NodeReport):
+            self.world.on_report(message, time.monotonic())
+
+    def _on_credit(self, _: str, message: object, __: str) -> None:
+        if isinstance(message, Credit):
+            self.world.on_credit(message, time.monotonic())
+
+    def _on_demand(self, _: str, message: object, __: str) -> None:
+        if not isinstance(message, Demand):
+            return
+        self.world.on_demand(message, time.monotonic())
+        if message.edge and not self._edges.full():
+            self._edges.put_nowait(message.version)
+
+    async def _lead(self) -> None:
+        while True:
+            await self._lease.acquire()
+            self._leader_since = time.monotonic()
+            log.info("leading", epoch=self._lease.epoch)
+            await self._lease.lost.wait()
+            log.warning("lease lost")
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            if self.leads:
+                await self._pass(None)
+
+    async def _edge(self) -> None:
+        while True:
+            version = await self._edges.get()
+            if self.leads:
+                await self._pass(version)
+
+    async def _pass(self, only: str | None) -> None:
+        at = time.monotonic()
+        self.world.forget(at)
+        deployed = self._deployed()
+        versions = await self._versions(deployed if only is None else set(), only)
+        work = Pass(self.world, versions, deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at)
+        decision = work.run(only)
+        if at - self._leader_since < SETTLE_S:
+            decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
+        for lost in self.world.lost_binds(at):
+            decision.commands.append(Sent(node=lost.node, command=lost.bind))
+        await self._act(decision, at)
+
+    def _deployed(self) -> set[str]:
+        return {version for app in self._registry.iter_apps() if not app.stopped for version in app.functions.values()}
+
+    async def _versions(self, deployed: set[str], only: str | None) -> dict[str, VersionRecord]:
+        ids = {only} if only is not None else deployed | set(self.world.demands)
+        ids |= {container.version for _, container in self.world.containers(time.monotonic())}
+        found = {}
+        for version in ids:
+            record = self._registry.version(version) or await self._registry.fetch_version(version)
+            if record is not None:
+                found[version] = record
+        return found
+
+    def _new_id(self, record: VersionRecord) -> str:
+        # Deterministic in (leader's epoch, ordinal): two leaders never make the same id, one never makes it twice.
+        self._started += 1
+        return f"ctr_{record.function[:24]}_{base36(self._lease.epoch)}_{base36(self._started)}"
+
+    async def _act(self, decision: Decision, at: float) -> None:
+        for note in decision.notes:
+            log.info("decided", what=note)
+        for shortage in decision.shortages:
+            try:
+                await self._bus.publish(subjects.shortage(self._region, shortage.version), shortage)
+            except BusDown:
+                return
+        commands = decision.commands[:MAX_COMMANDS]
+        for sent in commands:  # before the first await: the next pass must know what is on its way
+            if isinstance(sent.command, Bind) and sent.command.container not in self.world.pending:
+                self.world.pending[sent.command.container] = Pending(bind=sent.command, node=sent.node, at=at)
+            elif isinstance(sent.command, Drain):
+                self.world.draining[sent.command.container] = at
+        await asyncio.gather(*(self._send(sent) for sent in commands))
+
+    async def _send(self, sent: Sent) -> None:
+        try:
+            answer = await self._bus.request(subjects.command(self._region, sent.node), sent.command, COMMAND_TIMEOUT_S)
+        except (BusDown, BusTimeout, NoResponders) as error:
+            log.warning("command not answered", node=sent.node, container=sent.command.container, error=repr(error))
+            return
+        if isinstance(answer, CommandReply) and not answer.ok:
+            log.warning("command refused", node=sent.node, container=sent.command.container, reason=answer.reason)
+            self.world.pending.pop(sent.command.container, None)

@@ -1,0 +1,93 @@
+"""How many containers a version should have, and which may go: the reactive policy.
+
+    up    at once: what runs and what waits, over what a container holds at the target utilisation; the queue counts
+          as the containers that would drain it within `WAIT_TARGET_S`, never more than it can occupy
+    down  only what has been idle for the whole scale-down window, at most a fifth per step, never below the floor
+
+A container that is still starting counts as one there is, so a slow start is not answered by more starts, and it has
+no idle time, so a load longer than any window is never reaped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pilotlight_core.model.messages import ContainerReport, ContainerState, Demand
+from pilotlight_core.model.spec import FunctionSpec
+
+TARGET_UTILISATION = 0.8
+"""Part of a container's slots that may be busy before another one is wanted."""
+WAIT_TARGET_S = 0.25
+"""The queue is sized to drain within this: half of the default service level for a unary call."""
+STEP_DOWN = 0.2
+"""The largest part of a version's containers that one step removes."""
+MIN_RESIDENCY_S = 1.0
+"""An idle container may give way to another version's calls after this, not sooner."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionView:
+    """One version as the policy sees it. `containers` are those not told to go, `pending` binds not yet reported."""
+
+    spec: FunctionSpec
+    deployed: bool
+    demand: Demand | None
+    containers: Sequence[ContainerReport]
+    pending: int = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.containers) + self.pending
+
+    @property
+    def floor(self) -> int:
+        """Containers that stay whatever the demand; a superseded version has none."""
+        return self.spec.min_containers if self.deployed else 0
+
+
+def wanted_by_demand(view: VersionView) -> int:
+    """Containers that the present demand asks for, before floor, buffer and ceiling."""
+    running = sum(container.running for container in view.containers)
+    if view.demand is not None:
+        running = max(running, view.demand.running)
+    holding = math.ceil(running / (view.spec.slots * TARGET_UTILISATION))
+    queued = view.demand.queued if view.demand else 0
+    if not queued:
+        return min(holding, math.ceil(running / view.spec.slots) + 1)
+    most = math.ceil(queued / view.spec.slots)
+    service_s = view.demand.service_ms / 1000.0 if view.demand else 0.0
+    # Before anything has run, nobody knows how long a call takes: one container finds out.
+    draining = math.ceil(queued * service_s / (view.spec.slots * WAIT_TARGET_S)) if service_s else 1
+    return max(1, holding + min(most, draining))
+
+
+def wanted(view: VersionView) -> int:
+    """Containers that the version should have now."""
+    active = view.demand is not None and bool(view.demand.queued or view.demand.running)
+    count = wanted_by_demand(view) + (view.spec.buffer_containers if active else 0)
+    return min(max(count, view.floor), view.spec.max_containers)
+
+
+def is_idle(container: ContainerReport, at_least_s: float) -> bool:
+    """Whether it is ready, holds nothing, and has been so for `at_least_s` seconds."""
+    return container.state is ContainerState.READY and not container.running and container.idle_s >= at_least_s
+
+
+def to_drain(view: VersionView) -> list[ContainerReport]:
+    """The containers that may go now: idle for the window, the longest idle first."""
+    window = view.spec.scaledown_window if view.deployed else MIN_RESIDENCY_S
+    surplus = view.size - max(wanted(view), view.floor)
+    if surplus <= 0:
+        return []
+    idle = sorted((c for c in view.containers if is_idle(c, window)), key=lambda c: (-c.idle_s, c.id))
+    return idle[: min(surplus, max(1, math.floor(view.size * STEP_DOWN)))]
+
+
+def may_give_way(view: VersionView) -> list[ContainerReport]:
+    """Idle containers beyond the floor of a version nobody waits for: taken when others find no slice."""
+    if view.demand is not None and view.demand.queued:
+        return []
+    idle = sorted((c for c in view.containers if is_idle(c, MIN_RESIDENCY_S)), key=lambda c: (-c.idle_s, c.id))
+    return idle[: max(0, view.size - view.floor)]

@@ -1,0 +1,132 @@
+"""What the controller has seen: node reports, demands, commands on their way. Pure: time is an argument (seconds).
+
+Nothing here is the truth: agents are. The world is rebuilt from what is repeated (reports each second, demand each
+250 ms), so a new leader knows it within a second, and whatever is not repeated is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from pilotlight_core.model.messages import Bind, ContainerReport, ContainerState, Credit, Demand, NodeReport
+from pilotlight_placement.fleet import Fleet, Node
+
+NODE_SILENT_S = 3.0
+"""A node that has not reported for so long (three reports) gets nothing new."""
+NODE_LOST_S = 6.0
+"""Then its containers count as gone: agents that are paused are fenced by their instance when they come back."""
+DEMAND_STALE_S = 2.0
+"""A home repeats demand each 250 ms while there is any; what is older speaks of a home that is gone."""
+BIND_LOST_S = 2.0
+"""A bind that no report shows after so long is sent again: agents know container ids, so that is harmless."""
+BIND_TRIES = 3
+LIVE = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING, ContainerState.READY})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pending:
+    """A bind that was sent and not yet seen in a report."""
+
+    bind: Bind
+    node: str
+    at: float
+    tries: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failures:
+    """Consecutive failed starts of a version."""
+
+    count: int = 0
+    until: float = 0.0
+    """No further start before this instant."""
+
+
+@dataclass(kw_only=True)
+class World:
+    """The controller's picture of fleet and demand."""
+
+    nodes: dict[str, NodeReport] = field(default_factory=dict)
+    seen: dict[str, float] = field(default_factory=dict)
+    demands: dict[str, tuple[Demand, float]] = field(default_factory=dict)
+    pending: dict[str, Pending] = field(default_factory=dict)
+    draining: dict[str, float] = field(default_factory=dict)
+    """Containers told to go, and when."""
+    failures: dict[str, Failures] = field(default_factory=dict)
+    _counted: dict[str, float] = field(default_factory=dict)
+
+    def on_report(self, report: NodeReport, at: float) -> None:
+        """Take a node's word; a report older than the last of the same incarnation is dropped."""
+        last = self.nodes.get(report.node)
+        if last is not None and last.instance == report.instance and report.seq <= last.seq:
+            return
+        if report.stopped:
+            self.nodes.pop(report.node, None)
+            return
+        self.nodes[report.node] = report
+        self.seen[report.node] = at
+        for container in report.containers:
+            self.pending.pop(container.id, None)
+
+    def on_demand(self, demand: Demand, at: float) -> None:
+        self.demands[demand.version] = (demand, at)
+
+    def on_credit(self, credit: Credit, at: float) -> None:
+        """Learn how starts end: a failure to load delays the next start, up to 30 s; success forgets it."""
+        if credit.state is ContainerState.READY:
+            self.failures.pop(credit.version, None)
+        elif credit.state is ContainerState.GONE and credit.error is not None and credit.container not in self._counted:
+            self._counted[credit.container] = at
+            count = self.failures.get(credit.version, Failures()).count + 1
+            self.failures[credit.version] = Failures(count=count, until=at + min(30.0, 0.25 * 2**count))
+        if credit.state is ContainerState.GONE:
+            self.pending.pop(credit.container, None)
+
+    def forget(self, at: float) -> None:
+        """Drop what has not been repeated for too long."""
+        for node in [name for name, seen in self.seen.items() if at - seen > NODE_LOST_S]:
+            self.nodes.pop(node, None)
+            del self.seen[node]
+        self.demands = {v: (d, t) for v, (d, t) in self.demands.items() if at - t <= 60.0}
+        self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
+        self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
+        self._counted = {c: t for c, t in self._counted.items() if at - t <= 60.0}
+        self.failures = {v: f for v, f in self.failures.items() if at - f.until <= 300.0}
+
+    def demand(self, version: str, at: float) -> Demand | None:
+        """The version's demand, unless it is stale."""
+        demand, seen = self.demands.get(version, (None, 0.0))
+        return demand if demand is not None and at - seen <= DEMAND_STALE_S else None
+
+    def containers(self, at: float) -> Iterator[tuple[str, ContainerReport]]:
+        """Every container of every node that still counts, with its node's name."""
+        for node in self.nodes.values():
+            if at - self.seen.get(node.node, at) <= NODE_LOST_S:
+                for container in node.containers:
+                    yield node.node, container
+
+    def lost_binds(self, at: float) -> list[Pending]:
+        """Binds to send again; each is marked as sent at `at`."""
+        lost = [p for p in self.pending.values() if at - p.at > BIND_LOST_S and p.tries < BIND_TRIES]
+        for item in lost:
+            self.pending[item.bind.container] = replace(item, at=at, tries=item.tries + 1)
+        return lost
+
+    def fleet(self, at: float) -> Fleet:
+        """The nodes that take containers, with the slices of pending binds taken."""
+        taken = {(p.node, p.bind.slice) for p in self.pending.values()}
+        nodes = []
+        for report in self.nodes.values():
+            if at - self.seen.get(report.node, 0.0) > NODE_SILENT_S:
+                continue
+            slices = tuple(
+                msgspec.structs.replace(part, container="pending")
+                if (report.node, part.id) in taken and not part.container
+                else part
+                for part in report.slices
+            )
+            nodes.append(Node(name=report.node, slices=slices, draining=report.draining))
+        return Fleet(nodes)

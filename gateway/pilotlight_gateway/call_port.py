@@ -1,0 +1,123 @@
+"""What the HTTP side asks of whoever runs calls, and the values that pass between them.
+
+The real one is `calls.Calls`; `call_fake.FakeCalls` is the in-memory one, scripted by fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pilotlight_core.model.api import CallStatus
+from pilotlight_core.model.messages import Spent
+from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PreparedCall:
+    """A call that is authenticated, resolved and validated. Instants are this process's monotonic seconds."""
+
+    id: str
+    client_id: str | None
+    tenant: str
+    """Who calls and pays; the version may be another tenant's only where that is allowed."""
+    version: VersionRecord
+    method: MethodSpec
+    input: bytes
+    """The msgpack of the named arguments."""
+    priority: Priority
+    deadline: float
+    """The instant at which the caller gives up."""
+    arrived: float
+    """The instant at which the request's head was read."""
+    stream: bool
+    """Whether the caller wants stages and chunks as they happen."""
+    traceparent: str = ""
+    gateway_ms: float = 0.0
+    """From arrival to here: authenticate, parse, validate."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallResult:
+    """A call that succeeded. `output` is msgpack; of a generator it is empty."""
+
+    output: bytes
+    spent: Spent | None = None
+    stages: dict[str, float] = field(default_factory=dict)
+    """Milliseconds in gateway, queue, start, transport, batch_wait and execute; the HTTP side adds `respond`."""
+    cold_start: dict[str, float] | None = None
+    """The steps of the start that the call waited for, in ms; None when a container was ready."""
+    attempts: int = 1
+    container: str = ""
+    batch_size: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StageEvent:
+    """The call has entered a stage: queued, starting (detail: the steps so far), running."""
+
+    name: str
+    ms: float
+    """Since the request arrived."""
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChunkEvent:
+    """One piece of a stream: `data` is the msgpack of the value, `seq` rises by one from 1."""
+
+    seq: int
+    data: bytes
+
+
+CallEvent = StageEvent | ChunkEvent | CallResult
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallStatistics:
+    """How the calls of this gateway are, over all functions."""
+
+    queued: int = 0
+    oldest_ms: float = 0.0
+    running: int = 0
+    containers: dict[str, int] = field(default_factory=dict)
+    """state -> how many, as the nodes last reported."""
+    nodes: int = 0
+    blanks: int = 0
+
+
+class CallPort(Protocol):
+    """The verbs of live calls. All raise errors of the PilotlightError tree."""
+
+    def new_id(self) -> str:
+        """A fresh call id of this gateway's lease epoch. Raises Unavailable (`starting`) before there is one."""
+        ...
+
+    async def run(self, call: PreparedCall) -> CallResult:
+        """Run it to its end. Cancelling the task cancels the call."""
+        ...
+
+    def stream(self, call: PreparedCall) -> AsyncIterator[CallEvent]:
+        """Its events, the last of which is a CallResult. Closing the iterator (`aclose`) cancels the call."""
+        ...
+
+    def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
+        """Cancel by call id or client id; whether it was still alive. Raises UnknownCall."""
+        ...
+
+    def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
+        """What is known of a call, by call id or client id. Raises UnknownCall."""
+        ...
+
+    def containers(self, tenant: str | None) -> list[dict[str, Any]]:
+        """The containers of a tenant (None: of all) as the nodes last reported them."""
+        ...
+
+    def ready(self) -> str:
+        """Why no calls can be taken now ("no home lease"); "" when they can."""
+        ...
+
+    def statistics(self) -> CallStatistics:
+        """How it is, at once."""
+        ...

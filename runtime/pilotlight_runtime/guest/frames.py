@@ -1,0 +1,205 @@
+"""The frames between an agent and a guest: u32 little-endian length, then the msgpack of one tagged array.
+
+    agent                         guest
+      | <---- Hello ---------------- |     a blank is ready
+      | ---- Load -----------------> |     once in its life
+      | <---- Step* ---------------- |     import, enter, check
+      | <---- Loaded | LoadError --- |
+      | ---- Invoke ---------------> |     at most `max_inputs` are worked on; more wait their turn in order
+      | <---- ChunkOut* ------------ |     at most `window` ahead of the last WindowUpdate
+      | <---- Result --------------- |     exactly one per Invoke
+      | ---- InvokeBatch ----------> |
+      | <---- BatchResult ---------- |     exactly one, an ItemResult per item in order
+      | ---- CancelCall -----------> |     the call still gets its one Result
+      | ---- Leave ----------------> |     exit hooks run, then the process ends
+
+Both ends come from one installation, so frames are positional. What a guest sends is a tenant's word: it is decoded
+by type and bounded in size, and nothing in it is trusted.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.messages import Outcome, RemoteError
+from pilotlight_core.model.spec import FunctionSpec
+
+MAX_FRAME = 64 * 2**20
+"""Bytes of one frame. A 10 MB input in a batch of several still fits; an answer beyond it is `bad_output`."""
+HEADER = struct.Struct("<I")
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag=True, gc=False):
+    """The base of all frames."""
+
+
+# --- agent -> guest ----------------------------------------------------------------------------------------------
+
+
+class Load(Frame, frozen=True, kw_only=True):
+    """Become this function. `env` is the agent's (CUDA_VISIBLE_DEVICES, …) and wins over the spec's."""
+
+    spec: FunctionSpec
+    root: str = "/app"
+    """Folder of the tenant's files: first on the module path."""
+    env: dict[str, str] = {}
+
+
+class Invoke(Frame, frozen=True, kw_only=True):
+    """Run one call. `input` is the msgpack of the object of named arguments."""
+
+    call: str
+    method: str = ""
+    """A name of the spec's methods."""
+    input: bytes = b""
+    window: int = 256
+    """Chunks that a stream may be ahead of the last WindowUpdate."""
+
+
+class InvokeBatch(Frame, frozen=True, kw_only=True):
+    """Run one batch of a batched method."""
+
+    batch: int
+    """The agent's number for it."""
+    method: str
+    items: tuple[tuple[str, bytes], ...]
+    """(call, input) in grant order."""
+
+
+class CancelCall(Frame, frozen=True, kw_only=True):
+    """Nobody wants this call's answer any more. Unknown calls are ignored."""
+
+    call: str
+
+
+class WindowUpdate(Frame, frozen=True, kw_only=True):
+    """All chunks of the call up to and including `upto` have been passed on."""
+
+    call: str
+    upto: int
+
+
+class Leave(Frame, frozen=True, kw_only=True):
+    """Run the exit hooks and end; the agent sees to it that nothing runs any more, and bounds the time."""
+
+
+# --- guest -> agent ----------------------------------------------------------------------------------------------
+
+
+class Hello(Frame, frozen=True, kw_only=True):
+    """A blank is ready for its Load. `pid` is its pid inside the sandbox, `ms` the time from its first line to here."""
+
+    pid: int
+    ms: float
+    modules: tuple[str, ...] = ()
+    """What PL_PREIMPORT asked for and was found."""
+
+
+class Step(Frame, frozen=True, kw_only=True):
+    """One step of becoming ready is done: "import", "enter", "check"."""
+
+    name: str
+    ms: float
+
+
+class Loaded(Frame, frozen=True, kw_only=True):
+    """The guest takes calls."""
+
+
+class LoadError(Frame, frozen=True, kw_only=True):
+    """The function could not be loaded; the guest ends by itself."""
+
+    step: str
+    """"import", "enter" or "check"."""
+    error: RemoteError
+
+
+class ChunkOut(Frame, frozen=True, kw_only=True):
+    """One piece of a stream: `data` is the msgpack of the value, `seq` rises by one from 1."""
+
+    call: str
+    seq: int
+    data: bytes
+
+
+class Result(Frame, frozen=True, kw_only=True):
+    """The one answer to an Invoke; from here on it occupies nothing in the guest."""
+
+    call: str
+    outcome: Outcome = Outcome.OK
+    """OK, RAISED, BAD_OUTPUT or CANCELLED."""
+    output: bytes = b""
+    """msgpack of the value; of None for a stream."""
+    error: RemoteError | None = None
+    execute_ns: int = 0
+    """From the first line of the tenant's code to its last."""
+    started: bool = True
+    """False: it was cancelled before the tenant's code saw it."""
+    last_seq: int = 0
+    """The number of chunks of a stream."""
+
+
+class ItemResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
+    """One item of a batch."""
+
+    call: str
+    outcome: Outcome = Outcome.OK
+    output: bytes = b""
+    error: RemoteError | None = None
+
+
+class BatchResult(Frame, frozen=True, kw_only=True):
+    """The one answer to an InvokeBatch, results in the order of its items."""
+
+    batch: int
+    results: tuple[ItemResult, ...]
+    execute_ns: int = 0
+    whole: bool = False
+    """The call raised (or answered wrongly) as a whole: every item carries the same error, and each might do alone."""
+    started: bool = True
+    """False: all its items were cancelled before the tenant's code saw them."""
+
+
+FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | Leave
+FromGuest = Hello | Step | Loaded | LoadError | ChunkOut | Result | BatchResult
+
+_encoder = msgspec.msgpack.Encoder()
+encode_payload = _encoder.encode
+"""The payload of a frame, without its header."""
+
+
+def encode(frame: Frame) -> bytes:
+    """A whole frame, header and payload.
+
+    Raises:
+        FrameTooLarge: beyond MAX_FRAME.
+    """
+    payload = encode_payload(frame)
+    return header(len(payload)) + payload
+
+
+def header(length: int) -> bytes:
+    """The four bytes before a payload of `length` bytes.
+
+    Raises:
+        FrameTooLarge: beyond MAX_FRAME.
+    """
+    if length > MAX_FRAME:
+        raise FrameTooLarge(f"a frame of {length} bytes is larger than {MAX_FRAME}")
+    return HEADER.pack(length)
+
+
+def decoder_of(family: Any) -> msgspec.msgpack.Decoder[Any]:
+    """A decoder of the payloads of `FromAgent` or `FromGuest`; it raises msgspec.DecodeError."""
+    return msgspec.msgpack.Decoder(family)
+
+
+class MalformedFrame(ValueError):
+    """The other side sent what is no frame: nothing that follows can be understood."""
+
+
+class FrameTooLarge(ValueError):
+    """A frame that may not be sent."""

@@ -1,0 +1,202 @@
+"""The default sandbox: bubblewrap, under a host uid of the container's own and in a cgroup of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from pilotlight_runtime.sandbox import seccomp
+from pilotlight_runtime.sandbox.cgroup import Cgroup, Events
+from pilotlight_runtime.sandbox.cgroups import CONTROLLERS, Cgroups
+from pilotlight_runtime.sandbox.child import ChildSandbox, Spawned, children, kill_process, spawn
+from pilotlight_runtime.sandbox.descriptors import Ours, descriptors, memory_file
+from pilotlight_runtime.sandbox.errors import SandboxUnavailable
+from pilotlight_runtime.sandbox.mounts import MOUNT_ROOT, MountNamespace
+from pilotlight_runtime.sandbox.port import Exit, Guarantees, Reason
+from pilotlight_runtime.sandbox.profile import Inherited, Mount, SandboxSpec, SystemEntry, bubblewrap_options
+from pilotlight_runtime.sandbox.stage import ENV, PROGRAMS, Descent, staged
+from pilotlight_runtime.sandbox.uids import UidPool
+
+#: The host's operating system: its code, and the few files of /etc that the dynamic linker and libc follow.
+SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
+
+
+class BubblewrapLauncher:
+    """Starts sandboxes with bwrap. A root agent's containers get host uids from `uids`, unless `drop_uid` is False."""
+
+    name: Literal["bubblewrap"] = "bubblewrap"
+
+    def __init__(self, *, uids: UidPool | None = None, drop_uid: bool = True, mount_root: Path = MOUNT_ROOT) -> None:
+        """Find what the node offers; raises `SandboxUnavailable` with the command that installs what is missing."""
+        self._bwrap = find_program("bwrap", package="bubblewrap")
+        for program in PROGRAMS:
+            find_program(program, package="util-linux mount")
+        self._filter = seccomp.program()
+        self._uids = (uids or UidPool()) if drop_uid and os.geteuid() == 0 else None
+        self._mounts = MountNamespace(mount_root)
+        self._cgroups = Cgroups.detect()
+        self._system = tuple(_system_entry(Path(path)) for path in SYSTEM if os.path.lexists(path))
+
+    def guarantees(self) -> Guarantees:
+        controllers = self._cgroups.controllers
+        notes = [f"the agent may not use the {name} cgroup" for name in CONTROLLERS if name not in controllers]
+        if self._uids is None:
+            why = "the agent is not root" if os.geteuid() else "the drop was switched off"
+            notes.append(f"containers run under the agent's own host uid: {why}")
+        return Guarantees(
+            own_host_uid=self._uids is not None,
+            no_network=True,
+            own_filesystem=True,
+            own_processes=True,
+            filtered_syscalls=True,
+            no_new_privileges=True,
+            devices_only_given=True,
+            memory="cgroup" if "memory" in controllers else "rlimit",
+            pids="cgroup" if "pids" in controllers else "rlimit" if self._uids else "none",
+            cpu="cgroup" if "cpu" in controllers else "none",
+            kills_everything=True,
+            dies_with_agent=True,
+            notes=tuple(notes),
+        )
+
+    async def start(self, spec: SandboxSpec) -> BubblewrapSandbox:
+        lent = self._uids.take() if self._uids and spec.uid is None else None
+        try:
+            group = self._cgroups.create(spec.name, spec.limits)
+            try:
+                return self._start(spec, group, lent)
+            except BaseException:
+                if group:
+                    group.remove()
+                raise
+        except BaseException:
+            self._give_back(lent)
+            raise
+
+    def close(self) -> None:
+        self._mounts.close()
+        self._cgroups.close()
+
+    def _start(self, spec: SandboxSpec, group: Cgroup | None, lent: int | None) -> BubblewrapSandbox:
+        uid = (spec.uid or lent) if self._uids else None
+        with descriptors(self._filter) as (ours, fds):
+            options = bubblewrap_options(
+                spec, fds=fds, system=self._system, source_of=self._mounts.reachable if uid else Path.resolve
+            )
+            # Read from a descriptor, since every user of the host can read a command line.
+            with memory_file("".join(f"{option}\0" for option in options).encode()) as arguments:
+                command = [self._bwrap, "--args", str(arguments), "--", str(spec.python), *spec.argv]
+                spawned = spawn(
+                    self._staged(command, spec, group, uid),
+                    inherit=(arguments, fds.socket, fds.seccomp, fds.status, *fds.files),
+                )
+        return BubblewrapSandbox(spec.name, spawned, ours, group=group, on_gone=lambda: self._give_back(lent))
+
+    def _staged(self, command: list[str], spec: SandboxSpec, group: Cgroup | None, uid: int | None) -> list[str]:
+        controllers = self._cgroups.controllers
+        return staged(
+            command,
+            limits=spec.limits,
+            groups=group.folders if group else (),
+            descent=Descent(uid=uid, entrance=self._mounts.entrance) if uid else None,
+            # A GPU driver reserves address space by the terabyte, so there this limit would only break things.
+            address_space="memory" not in controllers and not spec.device_nodes,
+            # Counted per host uid: without one of its own it would count the agent's processes too.
+            processes="pids" not in controllers and uid is not None,
+        )
+
+    def _give_back(self, lent: int | None) -> None:
+        if self._uids and lent is not None:
+            self._uids.release(lent)
+
+
+class BubblewrapSandbox(ChildSandbox):
+    """`pid` is bwrap itself; its child is the first process of the sandbox's pid namespace."""
+
+    def __init__(
+        self, name: str, spawned: Spawned, ours: Ours, *, group: Cgroup | None, on_gone: Callable[[], None]
+    ) -> None:
+        super().__init__(name, spawned, ours.socket)
+        self._status_fd = ours.status_fd
+        self._group = group
+        self._on_gone = on_gone
+        self._memory_peak = 0
+
+    def pids(self) -> tuple[int, ...]:
+        if self._group:
+            return self._group.pids()
+        found = [] if self._exit else [self.pid]
+        for pid in found:
+            found += children(pid)
+        return tuple(found)
+
+    def memory_peak_bytes(self) -> int:
+        if self._group:
+            self._memory_peak = max(self._memory_peak, self._group.memory_peak_bytes())
+        return self._memory_peak
+
+    def _kill_all(self) -> None:
+        if self._exit is None:
+            # When the first process of a pid namespace dies, the kernel takes all the others with it.
+            for pid in (*children(self.pid), self.pid):
+                kill_process(pid)
+        if self._group:
+            self._group.kill()
+
+    def _judge(self, returncode: int, *, killed: bool) -> Exit:
+        self.memory_peak_bytes()
+        events = self._group.events() if self._group else Events()
+        return judge(returncode, events=events, status=_read_status(self._status_fd), killed=killed)
+
+    def _release(self) -> bool:
+        if self._group and not self._group.remove():
+            self._group.kill()
+            return False
+        self._on_gone()
+        return True
+
+
+def judge(returncode: int, *, events: Events, status: bytes, killed: bool) -> Exit:
+    """Why a sandbox ended. bwrap passes on its child's end as a shell does: 128 + n stands for signal n.
+
+    `status` is what bwrap wrote of itself; it mentions an exit code only if it came to run the command.
+    """
+    number = -returncode if returncode < 0 else returncode - 128 if 128 < returncode < 128 + signal.NSIG else None
+    oom = events.oom_kills > 0
+    reason: Reason = "exited" if number is None else "signal"
+    if killed:
+        reason = "killed"
+    elif oom and number == signal.SIGKILL:
+        reason = "memory"
+    elif returncode > 0 and b'"exit-code"' not in status:
+        reason = "setup"
+    elif returncode and events.pids_refused:
+        reason = "pids"
+    return Exit(code=returncode if number is None else None, signal=number, reason=reason, oom=oom)
+
+
+def find_program(name: str, *, package: str) -> str:
+    """The full path of `name`; raises `SandboxUnavailable` that names the command which installs it."""
+    found = shutil.which(name, path=ENV["PATH"])
+    if found is None:
+        raise SandboxUnavailable(f"{name} is not installed on this node: apt-get install -y {package}")
+    return found
+
+
+def _system_entry(path: Path) -> SystemEntry:
+    return SystemEntry(path=path, link_to=os.readlink(path) if path.is_symlink() and path.parent == Path("/") else None)
+
+
+def _read_status(fd: int) -> bytes:
+    try:
+        return os.read(fd, 4096)
+    except BlockingIOError:
+        return b""
+    finally:
+        os.close(fd)

@@ -1,0 +1,60 @@
+"""The descriptors between us and bubblewrap: what it inherits is closed on our side as soon as it runs."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from pilotlight_runtime.sandbox.profile import FILES, Inherited
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ours:
+    """What stays with us for the life of a sandbox."""
+
+    socket: socket.socket
+    status_fd: int  #: what bwrap reports, as JSON lines; non-blocking
+
+    def close(self) -> None:
+        self.socket.close()
+        os.close(self.status_fd)
+
+
+@contextmanager
+def descriptors(seccomp: bytes) -> Iterator[tuple[Ours, Inherited]]:
+    """Both ends of everything; theirs are closed on leaving, ours only if the body raises."""
+    with ExitStack() as theirs:
+        socket_ours, socket_theirs = socket.socketpair()
+        status_ours, status_theirs = os.pipe()
+        os.set_blocking(status_ours, False)
+        theirs.callback(socket_theirs.close)
+        theirs.callback(os.close, status_theirs)
+        ours = Ours(socket=socket_ours, status_fd=status_ours)
+        try:
+            yield (
+                ours,
+                Inherited(
+                    socket=socket_theirs.fileno(),
+                    status=status_theirs,
+                    seccomp=theirs.enter_context(memory_file(seccomp)),
+                    files=tuple(theirs.enter_context(memory_file(text.encode())) for _, text in FILES),
+                ),
+            )
+        except BaseException:
+            ours.close()
+            raise
+
+
+@contextmanager
+def memory_file(content: bytes) -> Iterator[int]:
+    """A descriptor from which `content` can be read once."""
+    fd = os.memfd_create("pilotlight")
+    try:
+        os.write(fd, content)
+        os.lseek(fd, 0, os.SEEK_SET)
+        yield fd
+    finally:
+        os.close(fd)

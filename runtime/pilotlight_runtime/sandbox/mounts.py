@@ -1,0 +1,103 @@
+"""A mount namespace of the agent's own, in which every folder that a sandbox needs lies under a path any uid can walk.
+
+bubblewrap runs as the container's host uid, and resolves the source of each bind as that uid. An interpreter under
+/root, or a state folder of mode 0700, is out of its reach. So those sources are bound a second time under `root`, but in
+a namespace that only our sandboxes enter on their way: the host's mounts stay as they are, nobody else gains a way
+around the closed folder, and when the agent dies, by kill -9 too, the kernel drops the namespace with its mounts, since
+only a descriptor of the agent keeps it alive.
+
+What is bound is the child of the last closed folder on the way, not the source itself: one bind then serves every
+container's folder under it, those still to be made included.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+from pilotlight_runtime.sandbox.errors import SandboxNotStarted, SandboxUnavailable
+
+MOUNT_ROOT = Path("/run/pilotlight/mounts")
+#: The helpers only mount and exit; one that takes this long is stuck on a dead network file system.
+HELPER_S = 10.0
+
+# The tmpfs hides the host's empty folder, so that mount points made in it are gone with the namespace. `slave`: what the
+# host unmounts later is unmounted here too, instead of being kept busy by us; nothing goes the other way.
+_HOLD = 'mount -t tmpfs -o mode=0711,size=64k pilotlight "$1" && echo && read -r _'
+_BIND = 'if [ -d "$1" ]; then mkdir -p "$2"; else : > "$2"; fi && mount --rbind "$1" "$2"'
+_ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+
+
+def closed_at(path: Path) -> Path | None:
+    """The child of the last folder on the way to `path` that other uids may not walk through; None if all are open."""
+    found = None
+    for folder, child in zip(reversed(path.parents), (*reversed(path.parents), path)[1:], strict=True):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            found = child
+    return found
+
+
+class MountNamespace:
+    """Made on first need; needs CAP_SYS_ADMIN."""
+
+    def __init__(self, root: Path = MOUNT_ROOT) -> None:
+        self._root = root
+        self._fd: int | None = None
+        self._bound: dict[Path, Path] = {}
+
+    @property
+    def entrance(self) -> Path | None:
+        """What `nsenter --mount=` takes; None while every source was reachable without it."""
+        # Named through our pid, so that the descriptor itself need not be inherited by anyone.
+        return None if self._fd is None else Path(f"/proc/{os.getpid()}/fd/{self._fd}")
+
+    def reachable(self, path: Path) -> Path:
+        """A path for `path` that every uid can walk, at least inside the namespace; raises `SandboxNotStarted`."""
+        try:
+            path = path.resolve(strict=True)
+            closed = closed_at(path)
+        except OSError as error:
+            raise SandboxNotStarted(f"a sandbox cannot show {path}: {error}") from error
+        if closed is None:
+            return path
+        if closed not in self._bound:
+            self._bound[closed] = self._bind(closed)
+        return self._bound[closed] / path.relative_to(closed)
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+            self._bound.clear()
+
+    def _bind(self, source: Path) -> Path:
+        if self._fd is None:
+            self._fd = self._make()
+        target = self._root / hashlib.sha256(bytes(source)).hexdigest()[:16]
+        command = ["nsenter", f"--mount={self.entrance}", "sh", "-c", _BIND, "bind", str(source), str(target)]
+        done = subprocess.run(command, env=_ENV, cwd="/", capture_output=True, text=True, timeout=HELPER_S, check=False)
+        if done.returncode:
+            raise SandboxNotStarted(f"a sandbox cannot show {source}: {done.stderr.strip()}")
+        return target
+
+    def _make(self) -> int:
+        """A descriptor of a new namespace; the helper that made it has ended."""
+        try:
+            self._root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SandboxUnavailable(f"the agent needs a writable folder {self._root}: {error}") from error
+        if closed_at(self._root) is not None:
+            raise SandboxUnavailable(f"every uid must be able to walk to {self._root}: chmod o+x its parents")
+        command = ["unshare", "--mount", "--propagation", "slave", "sh", "-c", _HOLD, "hold", str(self._root)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, env=_ENV, cwd="/", stdin=pipe, stdout=pipe, stderr=pipe, text=True) as helper:
+            assert helper.stdin and helper.stdout and helper.stderr  # noqa: S101 - tells mypy what PIPE means
+            if helper.stdout.readline() != "\n":
+                raise SandboxUnavailable(
+                    f"root without CAP_SYS_ADMIN cannot show a closed folder to a container's uid: "
+                    f"{helper.stderr.read().strip()}"
+                )
+            return os.open(f"/proc/{helper.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)

@@ -1,0 +1,98 @@
+"""The sandbox that must be asked for by name: a plain process with rlimits, for development by one tenant.
+
+It keeps a mistake small, not an attacker out: the code sees the host's files, network and processes as the agent does.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+from typing import Literal
+
+from pilotlight_runtime.sandbox.bubblewrap import find_program
+from pilotlight_runtime.sandbox.child import ChildSandbox, children, spawn
+from pilotlight_runtime.sandbox.errors import SandboxNotStarted
+from pilotlight_runtime.sandbox.port import Exit, Guarantees
+from pilotlight_runtime.sandbox.profile import SandboxSpec, environment
+from pilotlight_runtime.sandbox.stage import staged
+
+
+class ProcessLauncher:
+    """Starts plain processes; ignores `uid`, `device_nodes`, and every limit that is not an rlimit."""
+
+    name: Literal["process"] = "process"
+
+    def __init__(self) -> None:
+        for program in ("prlimit", "setpriv"):
+            find_program(program, package="util-linux")
+
+    def guarantees(self) -> Guarantees:
+        return Guarantees(
+            own_host_uid=False,
+            no_network=False,
+            own_filesystem=False,
+            own_processes=False,
+            filtered_syscalls=False,
+            no_new_privileges=False,
+            devices_only_given=False,
+            memory="none",
+            pids="none",
+            cpu="none",
+            kills_everything=False,
+            dies_with_agent=True,
+            notes=(
+                "--sandbox process: the code runs as the agent's user and sees what the agent sees",
+                "kill reaches the process group only; what has left it lives on",
+                "only its first process dies with the agent",
+            ),
+        )
+
+    async def start(self, spec: SandboxSpec) -> ProcessSandbox:
+        """As the port says; `PL_APP` is `spec.code_dir` itself, and a mount elsewhere than at its source is refused."""
+        for mount in spec.read_only:
+            if mount.source != mount.target:
+                raise SandboxNotStarted(f"--sandbox process cannot show {mount.source} as {mount.target}")
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = staged([str(spec.python), *spec.argv], limits=spec.limits, end_with_parent=True)
+            env = environment(spec.env, socket=theirs.fileno(), app=spec.code_dir)
+            try:
+                spawned = spawn(command, inherit=(theirs.fileno(),), cwd=spec.code_dir, env=env)
+            except BaseException:
+                ours.close()
+                raise
+        return ProcessSandbox(spec.name, spawned, ours)
+
+    def close(self) -> None:
+        """It holds nothing."""
+
+
+class ProcessSandbox(ChildSandbox):
+    """`pid` is the tenant's first process and leads its group."""
+
+    _memory_peak = 0
+
+    def pids(self) -> tuple[int, ...]:
+        found = [] if self._exit else [self.pid]
+        for pid in found:
+            found += children(pid)
+        return tuple(found)
+
+    def memory_peak_bytes(self) -> int:
+        return 0
+
+    def _kill_all(self) -> None:
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def _judge(self, returncode: int, *, killed: bool) -> Exit:
+        number = -returncode if returncode < 0 else None
+        reason = "killed" if killed else "exited" if number is None else "signal"
+        return Exit(code=returncode if number is None else None, signal=number, reason=reason)  # type: ignore[arg-type]
+
+    def _release(self) -> bool:
+        return True

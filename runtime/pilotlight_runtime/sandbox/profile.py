@@ -1,0 +1,151 @@
+"""What a sandbox is: its specification, and the bubblewrap options that build it. Nothing here touches the system.
+
+The order of the options is the order of the mounts and matters: a mount hides what was mounted below it before, and
+everything must be in place before the final `--remount-ro`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+
+#: Where tenant code lies inside.
+APP = Path("/app")
+#: Who tenant code is inside; the host sees another uid.
+INNER_ID = 65_534
+#: Files that programs expect of any system, and no more: the names of the host's users are not the tenant's business.
+FILES: tuple[tuple[Path, str], ...] = (
+    (Path("/etc/passwd"), f"tenant:x:{INNER_ID}:{INNER_ID}::/tmp:/usr/sbin/nologin\n"),
+    (Path("/etc/group"), f"tenant:x:{INNER_ID}:\n"),
+    (Path("/etc/hosts"), "127.0.0.1 localhost container\n::1 localhost container\n"),
+)
+BASE_ENV: Mapping[str, str] = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/tmp",  # noqa: S108 - inside, /tmp is the sandbox's own
+    "TMPDIR": "/tmp",  # noqa: S108
+    "USER": "tenant",
+    "LOGNAME": "tenant",
+    "LANG": "C.UTF-8",
+    "PYTHONDONTWRITEBYTECODE": "1",  # every place that code comes from is read-only
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one sandbox may use at most. Everything is counted over all its processes, unless the name says otherwise."""
+
+    memory_bytes: int  #: includes its /tmp and /dev/shm, which live in memory
+    pids: int  #: processes and threads
+    cpu_millis: int  #: 1000 is one core
+    tmp_bytes: int  #: of /tmp, and again of /dev/shm
+    open_files: int  #: per process
+    file_bytes: int  #: size of any one file it writes
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            if getattr(self, name) < 1:
+                raise ValueError(f"a sandbox needs {name} >= 1, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mount:
+    """A file or folder of the host (`source`) that is visible, read-only, at `target` inside."""
+
+    source: Path
+    target: Path
+
+    def __post_init__(self) -> None:
+        if not self.source.is_absolute() or not self.target.is_absolute():
+            raise ValueError(f"a mount needs absolute paths, not {self.source} -> {self.target}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxSpec:
+    """One sandbox to start: `python argv...` in a world of its own."""
+
+    name: str  #: unique among the running sandboxes of this agent; also the name of its cgroup
+    python: Path  #: the interpreter, as a path inside one of `read_only`
+    argv: tuple[str, ...]  #: what follows the interpreter
+    code_dir: Path  #: bound read-only at /app; files hard-linked into it later become visible inside
+    read_only: tuple[Mount, ...]  #: the venv, the real interpreter root, and what else is to be seen
+    device_nodes: tuple[Path, ...]  #: e.g. /dev/nvidia0; no other device of the host is visible
+    env: Mapping[str, str]  #: added to `BASE_ENV`; must hold no credential of the platform
+    limits: Limits
+    uid: int | None  #: the host uid; None: the launcher takes one of its own range
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"a sandbox's name is 1-64 letters, digits, '_', '.' and '-', not {self.name!r}")
+        if not self.python.is_absolute() or not self.code_dir.is_absolute():
+            raise ValueError("a sandbox needs absolute paths for python and code_dir")
+        if self.uid is not None and self.uid < 1:
+            raise ValueError(f"a sandbox's host uid must not be root's: {self.uid}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inherited:
+    """Descriptors that bubblewrap inherits, by number. Only `socket` reaches tenant code."""
+
+    socket: int
+    seccomp: int
+    status: int
+    files: tuple[int, ...]  #: one for each of `FILES`
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemEntry:
+    """A top-level name of the host's operating system: a symbolic link (`/lib -> usr/lib`) or, with None, a folder."""
+
+    path: Path
+    link_to: str | None
+
+
+def environment(env: Mapping[str, str], *, socket: int, app: Path) -> dict[str, str]:
+    """The whole environment of tenant code: `PL_FD` is its socket's number, `PL_APP` the folder with its code."""
+    return {**BASE_ENV, **env, "PL_FD": str(socket), "PL_APP": str(app)}
+
+
+def bubblewrap_options(
+    spec: SandboxSpec,
+    *,
+    fds: Inherited,
+    system: Sequence[SystemEntry],
+    source_of: Callable[[Path], Path] = lambda path: path,
+) -> list[str]:
+    """Every option of bwrap for `spec`, without the command to run.
+
+    `source_of` says under which path bwrap, which runs as the container's host uid, can reach a path of the host.
+    """
+    limits = spec.limits
+    tmpfs = ("--perms", "1777", "--size", str(limits.tmp_bytes), "--tmpfs")
+    options = [*_WALLS, "--seccomp", str(fds.seccomp), "--json-status-fd", str(fds.status)]
+    for entry in system:
+        options += _system(entry)
+    options += ["--proc", "/proc", "--dev", "/dev", *tmpfs, "/dev/shm", *tmpfs, "/tmp", "--dir", "/run"]  # noqa: S108
+    for fd, (path, _) in zip(fds.files, FILES, strict=True):
+        options += ["--perms", "0444", "--file", str(fd), str(path)]
+    for mount in sorted(spec.read_only, key=lambda mount: len(mount.target.parts)):
+        options += ["--ro-bind", str(source_of(mount.source)), str(mount.target)]
+    for node in spec.device_nodes:
+        options += ["--dev-bind", str(node), str(node)]
+    options += ["--ro-bind", str(source_of(spec.code_dir)), str(APP), "--chdir", str(APP), "--clearenv"]
+    for name, value in environment(spec.env, socket=fds.socket, app=APP).items():
+        options += ["--setenv", name, value]
+    return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+_WALLS = (
+    *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--uid", str(INNER_ID), "--gid", str(INNER_ID), "--hostname", "container"),
+    *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--disable-userns"),
+)
+
+
+def _system(entry: SystemEntry) -> tuple[str, str, str]:
+    if entry.link_to is None:
+        return ("--ro-bind", str(entry.path), str(entry.path))
+    return ("--symlink", entry.link_to, str(entry.path))
