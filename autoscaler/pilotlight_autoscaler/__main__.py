@@ -7,11 +7,11 @@ import signal
 import sys
 
 import structlog
+from pilotlight_core.host.bus import connect
+from pilotlight_core.host.registry import Registry
 
 from pilotlight_autoscaler.controller import Controller
 from pilotlight_core.host import config, telemetry
-from pilotlight_core.host.bus import connect
-from pilotlight_core.host.registry import Registry
 
 log = structlog.get_logger()
 

@@ -1,0 +1,118 @@
+"""Pilotlight: GPU functions that start at once and cost nothing while nobody calls.
+
+    from pilotlight import App, gpu_function, SLO
+
+    app = App("search")
+
+    @app.gpu_function(gpu="any", slo=SLO(p95_ms=300))
+    def embed(text: str) -> list[float]: ...
+
+    embed.local("hi")       # here
+    embed.remote("hi")      # there, once `pilotlight deploy` has brought it there
+
+Names are loaded when they are first used, so `import pilotlight` stays cheap and an HTTP client is only paid for by
+the first call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pilotlight.app import App
+    from pilotlight.client import Client, call_id, cancel
+    from pilotlight.cls import Cls, Obj
+    from pilotlight.decorate import gpu_function
+    from pilotlight.errors import (
+        BadInput,
+        BadOutput,
+        CallFailed,
+        Cancelled,
+        Conflict,
+        ContainerDied,
+        DeadlineExceeded,
+        ExecutionTimeout,
+        Forbidden,
+        FunctionRaised,
+        LoadFailed,
+        NotFound,
+        OptionError,
+        PilotlightError,
+        TooMuch,
+        Unauthenticated,
+        Unavailable,
+        UnknownCall,
+        UnknownFunction,
+    )
+    from pilotlight.function import Function
+    from pilotlight.marks import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
+    from pilotlight_core.model.spec import SLO
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "pilotlight.app": ("App",),
+    "pilotlight.client": ("Client", "call_id", "cancel"),
+    "pilotlight.cls": ("Cls", "Obj"),
+    "pilotlight.decorate": ("gpu_function",),
+    "pilotlight.errors": (
+        "BadInput", "BadOutput", "CallFailed", "Cancelled", "Conflict", "ContainerDied", "DeadlineExceeded",
+        "ExecutionTimeout", "Forbidden", "FunctionRaised", "LoadFailed", "NotFound", "OptionError", "PilotlightError",
+        "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall", "UnknownFunction",
+    ),
+    "pilotlight.function": ("Function",),
+    "pilotlight.marks": ("batched", "concurrent", "enter", "exit", "method"),
+    "pilotlight_core.model.spec": ("SLO",),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "SLO",
+    "App",
+    "BadInput",
+    "BadOutput",
+    "CallFailed",
+    "Cancelled",
+    "Client",
+    "Cls",
+    "Conflict",
+    "ContainerDied",
+    "DeadlineExceeded",
+    "ExecutionTimeout",
+    "Forbidden",
+    "Function",
+    "FunctionRaised",
+    "LoadFailed",
+    "NotFound",
+    "Obj",
+    "OptionError",
+    "PilotlightError",
+    "TooMuch",
+    "Unauthenticated",
+    "Unavailable",
+    "UnknownCall",
+    "UnknownFunction",
+    "batched",
+    "call_id",
+    "cancel",
+    "concurrent",
+    "enter",
+    "exit",
+    "gpu_function",
+    "method",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'pilotlight' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,1 +1,1 @@
-"""Sandboxes: the walls around tenant code. Import from the noun: `launcher`, `profile`, `port`, `uids`, `interpreter`."""
+"""The walls around tenant code. Import from the noun: `launcher`, `profile`, `port`, `uids`, `interpreter`."""

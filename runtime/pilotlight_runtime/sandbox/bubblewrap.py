@@ -9,22 +9,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
 from pilotlight_runtime.sandbox import seccomp
 from pilotlight_runtime.sandbox.cgroup import Cgroup, Events
 from pilotlight_runtime.sandbox.cgroups import CONTROLLERS, Cgroups
-from pilotlight_runtime.sandbox.child import ChildSandbox, Spawned, children, kill_process, spawn
+from pilotlight_runtime.sandbox.child import ChildSandbox, Spawned, children, descendants, kill_process, spawn
 from pilotlight_runtime.sandbox.descriptors import Ours, descriptors, memory_file
 from pilotlight_runtime.sandbox.errors import SandboxUnavailable
 from pilotlight_runtime.sandbox.mounts import MOUNT_ROOT, MountNamespace
 from pilotlight_runtime.sandbox.port import Exit, Guarantees, Reason
-from pilotlight_runtime.sandbox.profile import Inherited, Mount, SandboxSpec, SystemEntry, bubblewrap_options
+from pilotlight_runtime.sandbox.profile import SandboxSpec, SystemEntry, bubblewrap_options
 from pilotlight_runtime.sandbox.stage import ENV, PROGRAMS, Descent, staged
 from pilotlight_runtime.sandbox.uids import UidPool
 
 #: The host's operating system: its code, and the few files of /etc that the dynamic linker and libc follow.
-SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
+SYSTEM = (
+    *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin"),
+    *("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives"),
+)
 
 
 class BubblewrapLauncher:
@@ -131,10 +132,7 @@ class BubblewrapSandbox(ChildSandbox):
     def pids(self) -> tuple[int, ...]:
         if self._group:
             return self._group.pids()
-        found = [] if self._exit else [self.pid]
-        for pid in found:
-            found += children(pid)
-        return tuple(found)
+        return () if self._exit else descendants(self.pid)
 
     def memory_peak_bytes(self) -> int:
         if self._group:
@@ -190,7 +188,8 @@ def find_program(name: str, *, package: str) -> str:
 
 
 def _system_entry(path: Path) -> SystemEntry:
-    return SystemEntry(path=path, link_to=os.readlink(path) if path.is_symlink() and path.parent == Path("/") else None)
+    is_link = path.is_symlink() and path.parent == Path("/")  # /etc/localtime is shown as the file it leads to
+    return SystemEntry(path=path, link_to=str(path.readlink()) if is_link else None)
 
 
 def _read_status(fd: int) -> bytes:

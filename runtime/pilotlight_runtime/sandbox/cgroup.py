@@ -1,10 +1,8 @@
-"""One sandbox's control group: its limits, what it has used, who is in it, and its end.
-
-Version 1 has one folder for each controller, version 2 one for all; both are a mapping from controller to folder here.
-"""
+"""One sandbox's control group: its limits, what it has used, who is in it, and its end."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Mapping
@@ -17,12 +15,18 @@ from pilotlight_runtime.sandbox.profile import Limits
 Controller = Literal["memory", "pids", "cpu"]
 Version = Literal[1, 2]
 
-#: The scheduler's period: long enough to be cheap, short enough that a throttled container's calls wait < 0.1 s at once.
+#: The scheduler's period: long enough to be cheap, short enough that nobody is throttled for more than 0.1 s at once.
 CPU_PERIOD_US = 100_000
 #: bubblewrap's own two processes, which the tenant's limit must not pay for.
 OWN_PIDS = 2
-#: Each round kills what the round before had just forked; the process limit bounds how long that can go on.
-KILL_ROUNDS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The folder of one controller. Version 1 has a folder for each, version 2 one for all."""
+
+    version: Version
+    folder: Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,22 +37,22 @@ class Events:
     pids_refused: int = 0
 
 
-def settings(version: Version, limits: Limits) -> dict[Controller, dict[str, str]]:
+def settings(controller: Controller, version: Version, limits: Limits) -> dict[str, str]:
     """Which file gets which value, in the order in which the kernel accepts them. Swap counts as memory."""
-    memory, pids = str(limits.memory_bytes), {"pids.max": str(limits.pids + OWN_PIDS)}
-    quota = str(limits.cpu_millis * CPU_PERIOD_US // 1000)
-    if version == 1:
-        return {
-            "memory": {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory},
-            "pids": pids,
-            "cpu": {"cpu.cfs_period_us": str(CPU_PERIOD_US), "cpu.cfs_quota_us": quota},
-        }
-    # One process lost to memory leaves a container in a state that nobody wrote code for: all of it goes.
-    return {
-        "memory": {"memory.max": memory, "memory.swap.max": "0", "memory.oom.group": "1"},
-        "pids": pids,
-        "cpu": {"cpu.max": f"{quota} {CPU_PERIOD_US}"},
-    }
+    quota = limits.cpu_millis * CPU_PERIOD_US // 1000
+    match controller, version:
+        case "pids", _:
+            return {"pids.max": str(limits.pids + OWN_PIDS)}
+        case "memory", 1:
+            memory = str(limits.memory_bytes)
+            return {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
+        case "memory", _:
+            # A container that has lost one process to memory is in a state nobody wrote code for: all of it goes.
+            return {"memory.max": str(limits.memory_bytes), "memory.swap.max": "0", "memory.oom.group": "1"}
+        case _, 1:
+            return {"cpu.cfs_period_us": str(CPU_PERIOD_US), "cpu.cfs_quota_us": str(quota)}
+        case _:
+            return {"cpu.max": f"{quota} {CPU_PERIOD_US}"}
 
 
 #: Absent where the kernel was built without swap accounting, or is older; the limit itself holds without them.
@@ -58,65 +62,49 @@ OPTIONAL = frozenset({"memory.memsw.limit_in_bytes", "memory.swap.max", "memory.
 class Cgroup:
     """The folders exist and belong to this sandbox alone."""
 
-    def __init__(self, folders: Mapping[Controller, Path], version: Version) -> None:
-        self._folders = folders
-        self._version = version
+    def __init__(self, places: Mapping[Controller, Place]) -> None:
+        self._places = places
 
     def limit(self, limits: Limits) -> None:
         """Set every limit; raises `OSError` when one that is not optional is refused."""
-        for controller, values in settings(self._version, limits).items():
-            if (folder := self._folders.get(controller)) is None:
-                continue
-            for name, value in values.items():
-                if name not in OPTIONAL or (folder / name).exists():
-                    (folder / name).write_text(value)
+        for controller, place in self._places.items():
+            for name, value in settings(controller, place.version, limits).items():
+                if name not in OPTIONAL or (place.folder / name).exists():
+                    (place.folder / name).write_text(value)
 
     @property
     def folders(self) -> tuple[Path, ...]:
         """Each folder once."""
-        return tuple(dict.fromkeys(self._folders.values()))
+        return tuple(dict.fromkeys(place.folder for place in self._places.values()))
 
     def pids(self) -> tuple[int, ...]:
-        found: dict[int, None] = {}
-        for folder in self.folders:
-            found.update(dict.fromkeys(_pids(folder)))
-        return tuple(found)
+        return tuple(sorted({pid for folder in self.folders for pid in members(folder)}))
 
     def kill(self) -> None:
-        """Send SIGKILL to everyone in it until nobody is left, or only what the kernel itself is holding."""
-        for _ in range(KILL_ROUNDS):
-            pids = self.pids()
-            if not pids:
-                return
-            for pid in pids:
-                _kill(pid)
+        for folder in self.folders:
+            kill_members(folder)
 
     def events(self) -> Events:
-        if self._version == 1:
-            oom = self._field("memory", "memory.oom_control", "oom_kill")
-        else:
-            oom = self._field("memory", "memory.events", "oom_kill")
-        return Events(oom_kills=oom, pids_refused=self._field("pids", "pids.events", "max"))
+        oom_file = "memory.oom_control" if self._is_v1("memory") else "memory.events"
+        return Events(
+            oom_kills=self._field("memory", oom_file, "oom_kill"),
+            pids_refused=self._field("pids", "pids.events", "max"),
+        )
 
     def memory_peak_bytes(self) -> int:
-        """0 where the kernel does not say (version 2 before 5.19)."""
-        return int(self._read("memory", "memory.max_usage_in_bytes" if self._version == 1 else "memory.peak") or 0)
+        """0 where the kernel does not say (version 2 before Linux 5.19)."""
+        return int(self._read("memory", "memory.max_usage_in_bytes" if self._is_v1("memory") else "memory.peak") or 0)
 
     def remove(self) -> bool:
         """Whether all folders are gone; False while a process in them is still ending."""
-        gone = True
-        for folder in self.folders:
-            try:
-                folder.rmdir()
-            except FileNotFoundError:
-                pass
-            except OSError:
-                gone = False
-        return gone
+        return all(remove_folder(folder) for folder in self.folders)
+
+    def _is_v1(self, controller: Controller) -> bool:
+        return controller in self._places and self._places[controller].version == 1
 
     def _read(self, controller: Controller, name: str) -> str:
         try:
-            return (self._folders[controller] / name).read_text()
+            return (self._places[controller].folder / name).read_text()
         except (KeyError, OSError):
             return ""
 
@@ -128,16 +116,34 @@ class Cgroup:
         return 0
 
 
-def _pids(folder: Path) -> list[int]:
+def members(folder: Path) -> list[int]:
+    """The processes in a group; those of a pid namespace that we cannot see are left out."""
     try:
-        # 0 stands for a process of a pid namespace that we cannot see, and to `kill` would mean ourselves.
+        # The kernel writes 0 for those, and to `kill` that would mean ourselves.
         return [int(pid) for pid in (folder / "cgroup.procs").read_text().split() if pid != "0"]
     except OSError:
         return []
 
 
-def _kill(pid: int) -> None:
+def kill_members(folder: Path) -> None:
+    """Send SIGKILL to everyone in a group.
+
+    A process that has been sent SIGKILL can no longer fork, so a round that finds nobody new has found everybody.
+    """
+    killed: set[int] = set()
+    while new := set(members(folder)) - killed:
+        for pid in new:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        killed |= new
+
+
+def remove_folder(folder: Path) -> bool:
+    """Whether the folder is gone."""
     try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+        folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from pilotlight_runtime.sandbox.cgroup import Cgroup, Controller, Version
+from pilotlight_runtime.sandbox.cgroup import Cgroup, Controller, Place, Version, kill_members, remove_folder
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.profile import Limits
 
@@ -19,43 +20,41 @@ CONTROLLERS: tuple[Controller, ...] = get_args(Controller)
 FOLDER = "pilotlight"
 #: Version 2 allows processes in leaves only, so the agent itself moves into this one beside `FOLDER`.
 LEAF = "pilotlight-agent"
+#: How long a start waits for what a dead agent left to end, before it leaves the empty folders to the next start.
+SWEEP_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Own:
+class Own(Place):
     """The agent's own folder for one controller."""
 
-    version: Version
-    folder: Path
     is_top: bool  #: the highest that this process can see
 
 
 def own_folders(mountinfo: str, membership: str) -> dict[Controller, Own]:
     """Where the agent is, from the texts of /proc/self/mountinfo and /proc/self/cgroup.
 
-    A controller that both versions could offer is reported under version 1 only if it is mounted there, as the kernel
-    gives it to one of them. For version 2 whether a controller is present is seen in its folder, not here.
+    A controller that is mounted as version 1 is used there; for version 2 only its folder tells what it has.
     """
     where = {names: path for _, names, path in (line.split(":", 2) for line in membership.splitlines())}
     found: dict[Controller, Own] = {}
-    unified: Own | None = None
+    unified: dict[Controller, Own] = {}
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
         root, mount_point = left.split()[3:5]
         kind, _, options = right.split(" ", 2)
         if kind == "cgroup2" and "" in where:
-            unified = _own(2, root, mount_point, where[""])
+            unified = dict.fromkeys(CONTROLLERS, _own(2, root, mount_point, where[""]))
         elif kind == "cgroup":
+            mounted = set(CONTROLLERS) & set(options.strip().split(","))
             for names, path in where.items():
-                for controller in set(CONTROLLERS) & set(names.split(",")) & set(options.strip().split(",")):
-                    found[controller] = _own(1, root, mount_point, path)
-    if unified is not None:
-        found = {controller: found.get(controller, unified) for controller in CONTROLLERS}
-    return found
+                own = _own(1, root, mount_point, path)
+                found |= dict.fromkeys(mounted & set(names.split(",")), own)
+    return unified | found
 
 
 def _own(version: Version, root: str, mount_point: str, path: str) -> Own:
-    # A container may see only its own part of the hierarchy: `root` is what is mounted, `path` may be relative to more.
+    # In a container `root` is the part of the hierarchy that is mounted, and `path` may be told from further up.
     below = os.path.relpath(path, root) if Path(path).is_relative_to(root) else "."
     folder = Path(mount_point) / below
     if version == 2 and folder.name == LEAF:
@@ -64,22 +63,19 @@ def _own(version: Version, root: str, mount_point: str, path: str) -> Own:
 
 
 class Cgroups:
-    """What this agent may use of the control groups; `controllers` may be empty, and the caller says so to its own."""
+    """What this agent may use of the control groups; `controllers` may be empty, and callers then say so."""
 
     def __init__(self, own: Mapping[Controller, Own], agent: str) -> None:
         self._own = own
         self._agent = agent
+        self._tops = tuple(dict.fromkeys(place.folder / FOLDER for place in own.values()))
 
     @classmethod
     def detect(cls, process: Path = Path("/proc/self")) -> Cgroups:
         """Find the controllers that work here, and sweep up after dead agents."""
-        mountinfo, membership = (process / "mountinfo").read_text(), (process / "cgroup").read_text()
+        places = own_folders((process / "mountinfo").read_text(), (process / "cgroup").read_text())
+        usable = {controller: own for controller, own in places.items() if _is_usable(controller, own)}
         pid = os.getpid()
-        usable = {
-            controller: own
-            for controller, own in own_folders(mountinfo, membership).items()
-            if _usable(controller, own)
-        }
         cgroups = cls(usable, f"{pid}-{_start_time(pid)}")
         cgroups.sweep()
         return cgroups
@@ -92,56 +88,57 @@ class Cgroups:
         """The group of a new sandbox, limits set; None where no controller works. Raises `SandboxNotStarted`."""
         if not self._own:
             return None
-        folders = {controller: own.folder / FOLDER / self._agent / name for controller, own in self._own.items()}
-        version: Version = max(own.version for own in self._own.values())
-        group = Cgroup(folders, version)
+        places = {
+            controller: Place(version=own.version, folder=own.folder / FOLDER / self._agent / name)
+            for controller, own in self._own.items()
+        }
+        group = Cgroup(places)
+        made: list[Path] = []
         try:
             for folder in group.folders:
                 self._make(folder)
+                made.append(folder)
             group.limit(limits)
         except OSError as error:
-            group.remove()
+            for folder in made:
+                remove_folder(folder)
             raise SandboxNotStarted(f"no cgroup for sandbox {name}: {error}") from error
         return group
 
     def sweep(self) -> int:
         """Kill what dead agents left running and remove their folders; returns how many agents there were."""
-        dead = {path.name for top in self._tops() for path in _folders(top) if not _alive(path.name)}
-        for name in dead:
-            for top in self._tops():
-                for folder in (*_folders(top / name), top / name):
-                    group = Cgroup({"memory": folder}, 2)
-                    group.kill()
-                    group.remove()
+        dead = {path.name for top in self._tops for path in _folders(top) if not _is_alive(path.name)}
+        leftovers = [leaf for top in self._tops for name in dead for leaf in (*_folders(top / name), top / name)]
+        for folder in leftovers:
+            kill_members(folder)
+        give_up = time.monotonic() + SWEEP_S
+        while leftovers := [folder for folder in leftovers if not remove_folder(folder)]:
+            if time.monotonic() > give_up:
+                break
+            time.sleep(0.01)
         return len(dead)
 
     def close(self) -> None:
         """Remove this agent's folders, as far as they are empty."""
-        for top in self._tops():
+        for top in self._tops:
             for folder in (top / self._agent, top):
-                try:
-                    folder.rmdir()
-                except OSError:
-                    break
-
-    def _tops(self) -> list[Path]:
-        return list(dict.fromkeys(own.folder / FOLDER for own in self._own.values()))
+                remove_folder(folder)
 
     def _make(self, folder: Path) -> None:
         agent, top = folder.parent, folder.parent.parent
+        agent.mkdir(parents=True, exist_ok=True)
         for parent in (top, agent):
-            parent.mkdir(exist_ok=True)
-            _hand_down(parent, self.controllers)
-        folder.mkdir()
+            _hand_down(parent, [controller for controller, own in self._own.items() if own.version == 2])
+        folder.mkdir(parents=True)  # with its parents: a neighbour that closes removes `top` when it finds it empty
 
 
-def _usable(controller: Controller, own: Own) -> bool:
+def _is_usable(controller: Controller, own: Own) -> bool:
     if not os.access(own.folder, os.W_OK):
         return False
-    return own.version == 1 or _delegated(controller, own)
+    return own.version == 1 or _is_delegated(controller, own)
 
 
-def _delegated(controller: Controller, own: Own) -> bool:
+def _is_delegated(controller: Controller, own: Own) -> bool:
     """Whether children of the agent's own version 2 group have `controller`, after asking for it."""
     folder = own.folder
     if controller not in _words(folder / "cgroup.controllers"):
@@ -150,8 +147,8 @@ def _delegated(controller: Controller, own: Own) -> bool:
         return True
     if _hand_down(folder, [controller]):
         return True
-    # Refused while processes are in the group. They are moved only if they are ours to move: alone here, or all of a
-    # container's, which sees nothing above.
+    # Refused while processes are in the group. They are moved only if they are ours to move: the agent alone, or all
+    # of a container's, which sees nothing above.
     pids = _words(folder / "cgroup.procs")
     if not own.is_top and pids != [str(os.getpid())]:
         return False
@@ -193,15 +190,12 @@ def _folders(folder: Path) -> list[Path]:
 
 def _start_time(pid: int) -> str:
     """In clock ticks since boot: with the pid, it names a process for good."""
-    stat = Path(f"/proc/{pid}/stat").read_text()
-    return stat.rpartition(")")[2].split()[19]
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
 
 
-def _alive(agent: str) -> bool:
+def _is_alive(agent: str) -> bool:
     pid, _, started = agent.partition("-")
     try:
         return _start_time(int(pid)) == started
     except (OSError, ValueError):
         return False
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -97,12 +98,11 @@ class ChildSandbox(ABC):
         self._cleaned = True
         self.kill()
         try:
-            async with asyncio.timeout(END_S):
-                await self._ended.wait()
-                while not self._release():
-                    await asyncio.sleep(RETRY_S)
-        except TimeoutError:
-            pass
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(END_S):
+                    await self._ended.wait()
+                    while not self._release():  # noqa: ASYNC110 - the kernel tells nobody when a cgroup falls empty
+                        await asyncio.sleep(RETRY_S)
         finally:
             self.socket.close()
             os.close(self.stdout_fd)
@@ -114,6 +114,8 @@ class ChildSandbox(ABC):
     def _reap(self) -> None:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
+        # Before the wait, which frees its pid for others: until then the pid surely means this sandbox.
+        self._kill_all()
         self._exit = self._judge(self._process.wait(), killed=self._killed)
         self._ended.set()
 
@@ -144,8 +146,14 @@ def children(pid: int) -> tuple[int, ...]:
         return ()
 
 
+def descendants(pid: int) -> tuple[int, ...]:
+    """`pid` and everyone below it at this moment."""
+    found = [pid]
+    for one in found:
+        found += children(one)
+    return tuple(found)
+
+
 def kill_process(pid: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass

@@ -1,8 +1,8 @@
 """A mount namespace of the agent's own, in which every folder that a sandbox needs lies under a path any uid can walk.
 
 bubblewrap runs as the container's host uid, and resolves the source of each bind as that uid. An interpreter under
-/root, or a state folder of mode 0700, is out of its reach. So those sources are bound a second time under `root`, but in
-a namespace that only our sandboxes enter on their way: the host's mounts stay as they are, nobody else gains a way
+/root, or a state folder of mode 0700, is out of its reach. So those sources are bound a second time under `root`, but
+in a namespace that only our sandboxes enter on their way: the host's mounts stay as they are, nobody else gains a way
 around the closed folder, and when the agent dies, by kill -9 too, the kernel drops the namespace with its mounts, since
 only a descriptor of the agent keeps it alive.
 
@@ -24,8 +24,8 @@ MOUNT_ROOT = Path("/run/pilotlight/mounts")
 #: The helpers only mount and exit; one that takes this long is stuck on a dead network file system.
 HELPER_S = 10.0
 
-# The tmpfs hides the host's empty folder, so that mount points made in it are gone with the namespace. `slave`: what the
-# host unmounts later is unmounted here too, instead of being kept busy by us; nothing goes the other way.
+# The tmpfs hides the host's empty folder, so that mount points made in it are gone with the namespace. `slave`: what
+# the host unmounts later is unmounted here too, instead of being kept busy by us; nothing goes the other way.
 _HOLD = 'mount -t tmpfs -o mode=0711,size=64k pilotlight "$1" && echo && read -r _'
 _BIND = 'if [ -d "$1" ]; then mkdir -p "$2"; else : > "$2"; fi && mount --rbind "$1" "$2"'
 _ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -58,9 +58,12 @@ class MountNamespace:
         """A path for `path` that every uid can walk, at least inside the namespace; raises `SandboxNotStarted`."""
         try:
             path = path.resolve(strict=True)
-            closed = closed_at(path)
+            closed, mode = closed_at(path), path.stat().st_mode
         except OSError as error:
             raise SandboxNotStarted(f"a sandbox cannot show {path}: {error}") from error
+        needed = stat.S_IROTH | stat.S_IXOTH if stat.S_ISDIR(mode) else stat.S_IROTH
+        if mode & needed != needed:
+            raise SandboxNotStarted(f"a container's uid could not read {path}: chmod o+rX it")
         if closed is None:
             return path
         if closed not in self._bound:
@@ -94,7 +97,8 @@ class MountNamespace:
         command = ["unshare", "--mount", "--propagation", "slave", "sh", "-c", _HOLD, "hold", str(self._root)]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, env=_ENV, cwd="/", stdin=pipe, stdout=pipe, stderr=pipe, text=True) as helper:
-            assert helper.stdin and helper.stdout and helper.stderr  # noqa: S101 - tells mypy what PIPE means
+            if helper.stdout is None or helper.stderr is None:
+                raise AssertionError("pipes were asked for")
             if helper.stdout.readline() != "\n":
                 raise SandboxUnavailable(
                     f"root without CAP_SYS_ADMIN cannot show a closed folder to a container's uid: "

@@ -5,16 +5,16 @@ It keeps a mistake small, not an attacker out: the code sees the host's files, n
 
 from __future__ import annotations
 
+import contextlib
 import os
-import resource
 import signal
 import socket
 from typing import Literal
 
 from pilotlight_runtime.sandbox.bubblewrap import find_program
-from pilotlight_runtime.sandbox.child import ChildSandbox, children, spawn
+from pilotlight_runtime.sandbox.child import ChildSandbox, descendants, spawn
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
-from pilotlight_runtime.sandbox.port import Exit, Guarantees
+from pilotlight_runtime.sandbox.port import Exit, Guarantees, Reason
 from pilotlight_runtime.sandbox.profile import SandboxSpec, environment
 from pilotlight_runtime.sandbox.stage import staged
 
@@ -72,27 +72,21 @@ class ProcessLauncher:
 class ProcessSandbox(ChildSandbox):
     """`pid` is the tenant's first process and leads its group."""
 
-    _memory_peak = 0
-
     def pids(self) -> tuple[int, ...]:
-        found = [] if self._exit else [self.pid]
-        for pid in found:
-            found += children(pid)
-        return tuple(found)
+        return () if self._exit else descendants(self.pid)
 
     def memory_peak_bytes(self) -> int:
         return 0
 
     def _kill_all(self) -> None:
-        try:
-            os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        if self._exit is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
 
     def _judge(self, returncode: int, *, killed: bool) -> Exit:
         number = -returncode if returncode < 0 else None
-        reason = "killed" if killed else "exited" if number is None else "signal"
-        return Exit(code=returncode if number is None else None, signal=number, reason=reason)  # type: ignore[arg-type]
+        reason: Reason = "killed" if killed else "exited" if number is None else "signal"
+        return Exit(code=returncode if number is None else None, signal=number, reason=reason)
 
     def _release(self) -> bool:
         return True

@@ -36,7 +36,7 @@ BASE_ENV: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one sandbox may use at most. Everything is counted over all its processes, unless the name says otherwise."""
+    """What one sandbox may use at most, counted over all its processes unless said otherwise."""
 
     memory_bytes: int  #: includes its /tmp and /dev/shm, which live in memory
     pids: int  #: processes and threads

@@ -1,7 +1,7 @@
 """The few steps between our process and the sandbox: into the cgroup, under the limits, down to the host uid, exec.
 
-They run as programs of util-linux that replace one another, about 1 ms each, and not in a fork of the agent: Python code
-between fork and exec can hang for ever in a process that has threads.
+They run as programs of util-linux that replace one another, about 1 ms each, and not in a fork of the agent: Python
+code between fork and exec can hang for ever in a process that has threads.
 """
 
 from __future__ import annotations

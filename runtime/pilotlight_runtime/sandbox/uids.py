@@ -1,4 +1,4 @@
-"""Host uids for containers: each running container has one of its own, so that the host never sees tenant code as root."""
+"""Host uids for containers: each running one has its own, so that the host never sees tenant code as root."""
 
 from __future__ import annotations
 

@@ -1,0 +1,322 @@
+"""The bus: the one module through which processes talk, and the one that knows nats-py.
+
+A connection survives the server: it reconnects for ever and restores its subscriptions. While it is down nothing is
+buffered: a publish fails at once, because whoever would get it later has given up by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from pilotlight_core.host.bus.client import NatsClient
+from pilotlight_core.host.bus.errors import BusDown, BusError
+from pilotlight_core.host.bus.inbox import STATUS, Inbox
+from pilotlight_core.host.bus.jetstream import JetStream
+from pilotlight_core.host.bus.kv import Kv
+from pilotlight_core.host.bus.lease import Lease
+from pilotlight_core.host.bus.mirror import Mirror
+from pilotlight_core.host.bus.reader import Stored, read_stream
+from pilotlight_core.host.bus.streams import DEFAULT_LIMITS, StreamLimits, stream_configs
+from pilotlight_core.model.messages import Message, decode, encode
+
+log = structlog.get_logger(__name__)
+
+
+class Notice(Enum):
+    """What a handler may get instead of a message."""
+
+    NO_RESPONDERS = "no_responders"  # nobody listened where a message with this reply subject was sent
+
+
+NO_RESPONDERS: Final = Notice.NO_RESPONDERS
+Handler = Callable[[str, Any, str], None]
+"""(subject, message, reply), called in order; for NO_RESPONDERS `reply` is the subject on which nobody listened."""
+
+SOFT_BACKLOG = 2**20
+"""Bytes not yet written beyond which `publish` waits for the server instead of queueing more."""
+FLUSH_TIMEOUT = 5.0
+RECONNECT_PAUSE = 0.1
+PING_INTERVAL = 2
+"""Seconds; a server that answers no ping for two of these is given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BusStatistics:
+    """How a connection is."""
+
+    connected: bool
+    reconnects: int
+    messages_in: int
+    messages_out: int
+    bytes_in: int
+    bytes_out: int
+    undecodable: int
+    handler_errors: int
+    backlog: int
+    open_requests: int
+
+
+class Subscription:
+    """Interest in a subject, until it is unsubscribed or the bus closes."""
+
+    def __init__(self, client: NatsClient, number: int, subject: str) -> None:
+        self._client = client
+        self._number = number
+        self.subject = subject
+
+    async def unsubscribe(self) -> None:
+        await self._client.unsubscribe_raw(self._number)
+
+
+class Bus:
+    """A connection to the bus; made by `connect`."""
+
+    def __init__(self, client: NatsClient, group: asyncio.TaskGroup, inbox: str, limits: StreamLimits) -> None:
+        self._client = client
+        self._group = group
+        self._inbox = Inbox(client, inbox)
+        self._limits = limits
+        self._undecodable = 0
+        self._handler_errors = 0
+        self._reconnected = asyncio.Event()
+        self.jetstream = JetStream(self._inbox)
+        self.closed = asyncio.Event()
+        """Set when the connection is gone for good: the process must end, so that it is started anew."""
+        self.on_reconnect: list[Callable[[], Awaitable[None]]] = []
+        """Called after each reconnect, when streams and subscriptions are in place again."""
+
+    # -- messages -----------------------------------------------------------------------------------------------
+
+    @property
+    def connected(self) -> bool:
+        return self._client.is_connected
+
+    def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
+        """Send a message; it leaves when the loop turns.
+
+        Raises:
+            BusDown: while disconnected: nothing was sent.
+            MessageTooLarge: if it does not fit.
+        """
+        self._client.publish_nowait(subject, encode(message), reply)
+
+    async def publish(self, subject: str, message: Message, *, reply: str = "") -> None:
+        """Send a message, and wait for the server when it is behind.
+
+        With `reply`, a subscriber of that subject gets NO_RESPONDERS if nobody listens on `subject`.
+
+        Raises:
+            BusDown: while disconnected: nothing was sent.
+            MessageTooLarge: if it does not fit.
+        """
+        self._client.publish_nowait(subject, encode(message), reply)
+        if self._client.backlog > SOFT_BACKLOG:
+            await self.flush()
+
+    async def respond(self, reply: str, message: Message) -> None:
+        """Answer a request; without a reply subject there is nobody to answer."""
+        if reply:
+            await self.publish(reply, message)
+
+    async def request(self, subject: str, message: Message, timeout: float) -> Any:
+        """The answer to `message`.
+
+        Raises:
+            NoResponders: nobody listens: it was not received.
+            BusTimeout, BusDown: it may or may not have been received.
+        """
+        reply = await self._inbox.ask(subject, encode(message), timeout=timeout)
+        return decode(reply.data)
+
+    async def flush(self, timeout: float = FLUSH_TIMEOUT) -> None:
+        """Return when the server has seen everything published so far.
+
+        Raises:
+            BusTimeout, BusDown.
+        """
+        await self._inbox.flush(timeout)
+
+    async def subscribe(self, subject: str, handler: Handler, *, queue: str = "") -> Subscription:
+        """Call `handler` for each message on `subject`, in order, from now on and over reconnects.
+
+        It is a plain function and must be fast: it runs in the read loop. What cannot be decoded is counted and
+        dropped; what it raises is logged.
+        """
+
+        def receive(subject: str, reply: str, data: bytes, headers: dict[str, str] | None) -> None:
+            try:
+                if headers is not None and headers.get(STATUS) == "503":
+                    handler(subject, NO_RESPONDERS, headers.get("Nats-Subject", ""))
+                else:
+                    handler(subject, decode(data), reply)
+            except msgspec.DecodeError as error:
+                self._undecodable += 1
+                log.warning("undecodable message dropped", subject=subject, size=len(data), error=str(error))
+            except Exception:
+                self._handler_errors += 1
+                log.exception("a bus handler raised", subject=subject)
+
+        number = await self._client.subscribe_raw(subject, receive, queue)
+        return Subscription(self._client, number, subject)
+
+    async def doorbell(self, subject: str, ring: Callable[[], None]) -> Subscription:
+        """Call `ring` whenever anything is published on `subject`, whatever it is."""
+
+        def receive(_subject: str, _reply: str, _data: bytes, _headers: dict[str, str] | None) -> None:
+            ring()
+
+        number = await self._client.subscribe_raw(subject, receive)
+        return Subscription(self._client, number, subject)
+
+    # -- what outlives a process --------------------------------------------------------------------------------
+
+    async def ensure_streams(self, timeout: float = 15.0) -> None:
+        """Make the streams and buckets of the platform, or bring them up to date.
+
+        Raises:
+            BusError: if the server does not do it within `timeout`.
+        """
+        async with asyncio.timeout(timeout):
+            for config in stream_configs(self._limits):
+                await self.jetstream.ensure_stream(config)
+
+    async def store(self, subject: str, message: Message, *, id: str, timeout: float = 10.0) -> int:  # noqa: A002
+        """Store a message in the stream of `subject` and return its sequence; once, however often it is retried.
+
+        `id` is remembered per subject for the stream's window of two minutes.
+
+        Raises:
+            BusError: if it could not be confirmed within `timeout`: it may or may not be stored.
+        """
+        return await self.jetstream.store(subject, encode(message), id=f"{subject}:{id}", timeout=timeout)
+
+    def read_stream(
+        self, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
+    ) -> AsyncIterator[Stored]:
+        """The stored messages on `subject` (wildcards allowed) in order, each once.
+
+        `start` is "all", "new" or the first sequence wanted. With `follow` it waits for more for ever, over
+        reconnects and restarts of the server; without, it ends where the stream ended.
+        """
+        return read_stream(self, stream, subject, start=start, follow=follow)
+
+    async def purge_before(self, stream: str, subject: str, seq: int) -> int:
+        """Remove the messages on `subject` below `seq` and return how many there were."""
+        return await self.jetstream.purge(stream, subject=subject, below=seq)
+
+    def kv(self, bucket: str) -> Kv:
+        """The bucket's keys and values."""
+        return Kv(self.jetstream, bucket)
+
+    def mirror(self, bucket: str, prefix: str = "") -> Mirror:
+        """A live copy of the keys that start with `prefix` ("" or whole tokens, such as "app.default.")."""
+        return Mirror(self, bucket, prefix)
+
+    def lease(self, key: str, holder: str, ttl: float = 3.0, data: bytes = b"") -> Lease:
+        """The right to act as `key`, for one holder at a time."""
+        return Lease(self, key, holder, ttl=ttl, data=data)
+
+    # -- how it is ----------------------------------------------------------------------------------------------
+
+    def statistics(self) -> BusStatistics:
+        stats = self._client.stats
+        return BusStatistics(
+            connected=self.connected,
+            reconnects=stats["reconnects"],
+            messages_in=stats["in_msgs"],
+            messages_out=stats["out_msgs"],
+            bytes_in=stats["in_bytes"],
+            bytes_out=stats["out_bytes"],
+            undecodable=self._undecodable,
+            handler_errors=self._handler_errors,
+            backlog=self._client.backlog,
+            open_requests=len(self._inbox),
+        )
+
+    def spawn(self, job: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a standing job under this connection; it is cancelled when the bus closes."""
+        return self._group.create_task(job)
+
+    # -- the connection's own life ------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        await self._inbox.start()
+        self._group.create_task(self._restore())
+
+    async def _on_disconnected(self) -> None:
+        self._client.drop_backlog()
+        self._inbox.fail_all()
+        log.warning("the bus is disconnected")
+
+    async def _on_reconnected(self) -> None:
+        log.info("the bus is connected again")
+        self._reconnected.set()
+
+    async def _on_closed(self) -> None:
+        self._inbox.fail_all()
+        self.closed.set()
+
+    async def _restore(self) -> None:
+        # Apart from nats-py's own reconnect task, which is cancelled in the middle when the link drops once more.
+        while True:
+            await self._reconnected.wait()
+            self._reconnected.clear()
+            try:
+                await self.ensure_streams()
+            except (BusError, TimeoutError) as error:
+                log.warning("streams are not restored yet", error=str(error))
+                await asyncio.sleep(RECONNECT_PAUSE)
+                self._reconnected.set()
+                continue
+            for callback in list(self.on_reconnect):
+                try:
+                    await callback()
+                except Exception:
+                    log.exception("a reconnect callback raised")
+
+
+@asynccontextmanager
+async def connect(
+    url: str,
+    *,
+    name: str,
+    inbox: str = "_INBOX",
+    timeout: float = 10.0,
+    limits: StreamLimits = DEFAULT_LIMITS,
+    streams: bool = True,
+) -> AsyncIterator[Bus]:
+    """Connect to the bus at `url` and keep connected until the block ends.
+
+    `inbox` is the prefix of this service's private answers. With `streams` the platform's streams exist afterwards.
+
+    Raises:
+        BusDown: if there is no connection within `timeout` seconds.
+    """
+    async with asyncio.TaskGroup() as group:
+        client = NatsClient()
+        bus = Bus(client, group, inbox, limits)
+        try:
+            await _open(bus, client, url, name, timeout)
+            if streams:
+                await bus.ensure_streams()
+            yield bus
+        finally:
+            with contextlib.suppress(Exception):  # a connection that is down already may say so in many ways
+                async with asyncio.timeout(2.0):
+                    await client.close()
+            for task in asyncio.all_tasks():
+                if task in group._tasks:  # noqa: SLF001
+                    task.cancel()
+
+
+async def _open(bus: Bus, client: NatsClient, url: str, name: str, timeout: float) -> None:
+    raise NotImplementedError

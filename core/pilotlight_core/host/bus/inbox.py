@@ -1,0 +1,122 @@
+"""Questions and answers over one standing subscription.
+
+Each question gets a number below this connection's private inbox; whoever waits for it is a collector. A lost
+connection fails every open question at once, because its answer cannot come any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pilotlight_core.host.bus.client import NatsClient
+from pilotlight_core.host.bus.errors import BusDown, BusTimeout, NoResponders
+from pilotlight_core.model.ids import token
+
+STATUS = "Status"
+
+
+class Reply(NamedTuple):
+    """One answer as it came."""
+
+    data: bytes
+    headers: dict[str, str]
+
+    @property
+    def status(self) -> str:
+        """The server's own status ("503", "404", "204"), "" for an answer of somebody."""
+        return self.headers.get(STATUS, "")
+
+
+class Question:
+    """An open question: `done` resolves when `take` has seen its last answer."""
+
+    def __init__(self, is_last: Callable[[Reply], bool]) -> None:
+        self.replies: list[Reply] = []
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._is_last = is_last
+
+    def take(self, reply: Reply) -> None:
+        self.replies.append(reply)
+        if self._is_last(reply) and not self.done.done():
+            self.done.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+            self.done.exception()  # nobody may be waiting any more: that is no leak worth a warning
+
+
+class Inbox:
+    """The questions of one connection."""
+
+    def __init__(self, client: NatsClient, prefix: str) -> None:
+        self._client = client
+        self._base = f"{prefix}.{token(12)}."
+        self._open: dict[str, Question] = {}
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def start(self) -> None:
+        await self._client.subscribe_raw(f"{self._base}*", self._receive)
+
+    def fail_all(self) -> None:
+        """Called when the connection is lost."""
+        for question in list(self._open.values()):
+            question.fail(BusDown("The connection to the bus was lost before the answer came."))
+
+    async def ask(self, subject: str, payload: bytes, *, timeout: float, headers: bytes = b"") -> Reply:
+        """The first answer to `payload`.
+
+        Raises:
+            NoResponders, BusTimeout, BusDown, MessageTooLarge.
+        """
+        replies = await self.ask_many(subject, payload, timeout=timeout, headers=headers, is_last=_first)
+        if replies[0].status == "503":
+            raise NoResponders(f"Nobody listens on {subject}.")
+        return replies[0]
+
+    async def ask_many(
+        self, subject: str, payload: bytes, *, timeout: float, is_last: Callable[[Reply], bool], headers: bytes = b""
+    ) -> list[Reply]:
+        """All answers up to the one that `is_last` recognises."""
+        self._number += 1
+        key = str(self._number)
+        question = self._open[key] = Question(is_last)
+        try:
+            self._client.publish_nowait(subject, payload, self._base + key, headers)
+            async with asyncio.timeout(timeout):
+                await question.done
+        except TimeoutError:
+            raise BusTimeout(f"No answer from {subject} within {timeout:g} s.") from None
+        finally:
+            del self._open[key]
+        return question.replies
+
+    async def flush(self, timeout: float) -> None:
+        """Return when the server has seen everything published so far: it echoes a message behind all of them."""
+        # Not nats-py's flush: a cancelled one leaves a cancelled future among its pongs, and the next pong then ends
+        # the read loop.
+        self._number += 1
+        key = str(self._number)
+        question = self._open[key] = Question(_first)
+        try:
+            self._client.publish_nowait(self._base + key, b"")
+            async with asyncio.timeout(timeout):
+                await question.done
+        except TimeoutError:
+            raise BusTimeout(f"The bus did not answer a flush within {timeout:g} s.") from None
+        finally:
+            del self._open[key]
+
+    def _receive(self, subject: str, _reply: str, data: bytes, headers: dict[str, str] | None) -> None:
+        question = self._open.get(subject[len(self._base) :])
+        if question is not None:
+            question.take(Reply(data, headers or {}))
+
+
+def _first(_reply: Reply) -> bool:
+    return True

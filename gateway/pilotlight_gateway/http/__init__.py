@@ -1,0 +1,1 @@
+"""The native HTTP API: one ASGI application over the ports of the gateway."""

@@ -1,0 +1,78 @@
+"""The price book: what an hour of a whole device costs, by price id. Data, never code: `prices.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE
+
+STANDARD = Path(__file__).with_name("prices.toml")
+PLACES = 12
+"""Digits of a printed dollar amount: a nanosecond of a millionth of a device still shows."""
+PICO_PER_NANO = 10 ** (PLACES - 9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceBook:
+    """Nano-dollars per device hour by price id."""
+
+    rates: dict[str, int]
+    version: int = 1
+    currency: str = "USD"
+
+    def rate(self, price: str) -> int:
+        """Nano-dollars per hour; 0 for an id that the book does not have (the fold counts those)."""
+        return self.rates.get(price, 0)
+
+    def knows(self, price: str) -> bool:
+        """Whether `price` has a rate."""
+        return price in self.rates
+
+
+def load_prices(override: Path | None = None) -> PriceBook:
+    """The standard book with the prices of `override` over it.
+
+    Raises:
+        BadInput: naming the entry of the file that is wrong.
+    """
+    book = _read(STANDARD)
+    if override is None:
+        return book
+    more = _read(override)
+    return PriceBook(rates=book.rates | more.rates, version=more.version, currency=book.currency)
+
+
+def _read(path: Path) -> PriceBook:
+    try:
+        data = tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise BadInput(f"the price file {path} cannot be read: {error}.", field="price_file") from error
+    prices = data.get("prices", {})
+    return PriceBook(
+        rates={name: _rate(path, name, entry) for name, entry in prices.items()},
+        version=int(data.get("version", 1)),
+        currency=str(data.get("currency", "USD")),
+    )
+
+
+def _rate(path: Path, name: str, entry: Any) -> int:
+    rate = entry.get("nano_usd_per_hour") if isinstance(entry, dict) else None
+    if not isinstance(rate, int) or isinstance(rate, bool) or rate < 0:
+        raise BadInput(
+            f"{path}: prices.{name} needs nano_usd_per_hour, an integer of at least 0.", field=f"prices.{name}"
+        )
+    return rate
+
+
+def cost_text(ns: int, ppm: int, rate: int) -> str:
+    """What `units.money(units.cost_of(...))` says, in integers only: this runs once for every call."""
+    scale = WHOLE_DEVICE * NS_PER_HOUR
+    whole, rest = divmod(ns * ppm * rate * PICO_PER_NANO, scale)
+    if rest * 2 > scale or (rest * 2 == scale and whole & 1):
+        whole += 1
+    dollars, pico = divmod(whole, 10**PLACES)
+    return f"{dollars}.{pico:0{PLACES}d}"

@@ -1,0 +1,94 @@
+"""The guest's end of the socket: blocking sends from any thread, batched reads by one."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections import deque
+from typing import Any
+
+from pilotlight_runtime.guest.frames import Frame, FromAgent, encode_payload, header
+from pilotlight_runtime.guest.inbox import Inbox
+
+ONE_PIECE = 64 * 1024
+"""Up to here, joining header and payload costs less than telling the kernel about two pieces."""
+
+
+class AgentGone(ConnectionError):
+    """The agent has closed its end: nobody is left to work for."""
+
+
+class Channel:
+    """Frames to and from the agent. A send blocks while the agent does not read; it always reads."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(True)
+        sock.set_inheritable(False)
+        self._socket = sock
+        self._inbox = Inbox(FromAgent)
+        self._backlog: deque[Any] = deque()
+        self._lock = threading.Lock()
+        # A tenant's fork inherits the socket: its child must never answer in our name.
+        os.register_at_fork(after_in_child=self._leave_to_parent)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, frame: Frame) -> None:
+        """Send a frame whole.
+
+        Raises:
+            FrameTooLarge: nothing was sent.
+            AgentGone: or this is the child of a fork.
+        """
+        payload = encode_payload(frame)
+        head = header(len(payload))
+        try:
+            with self._lock:
+                if len(payload) <= ONE_PIECE:
+                    self._socket.sendall(head + payload)
+                else:
+                    sent = self._socket.sendmsg((head, payload))
+                    self._socket.sendall(memoryview(payload)[sent - len(head) :])
+        except OSError as error:
+            raise AgentGone(str(error)) from error
+
+    def receive(self) -> Any:
+        """The next frame, waiting for it.
+
+        Raises:
+            AgentGone, MalformedFrame
+        """
+        while not self._backlog:
+            self._backlog.extend(self._read(0))
+        return self._backlog.popleft()
+
+    def receive_nowait(self) -> list[Any]:
+        """The frames that are here, perhaps none.
+
+        Raises:
+            AgentGone, MalformedFrame
+        """
+        frames = [*self._backlog]
+        self._backlog.clear()
+        try:
+            frames += self._read(socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass
+        return frames
+
+    def _read(self, flags: int) -> list[Any]:
+        try:
+            count = self._socket.recv_into(self._inbox.space(), 0, flags)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            raise AgentGone(str(error)) from error
+        if not count:
+            raise AgentGone("the agent has closed the connection")
+        return self._inbox.filled(count)
+
+    def _leave_to_parent(self) -> None:
+        self._lock = threading.Lock()
+        self._socket.close()

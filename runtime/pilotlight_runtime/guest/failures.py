@@ -1,0 +1,88 @@
+"""Turning an exception of the tenant's code into bounded text."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+from pilotlight_core.model.messages import RemoteError
+
+MAX_MESSAGE = 4 * 1024
+MAX_TRACEBACK = 32 * 1024
+MAX_FRAMES = 64
+"""Of one traceback; the innermost are kept."""
+OURS = (str(Path(__file__).parent), "<frozen importlib")
+"""Frames that tell a tenant nothing, where they stand between us and their code."""
+DEAD_DEVICE = ("device-side assert", "illegal memory access", "unspecified launch failure", "illegal instruction")
+"""CUDA errors after which a process's context is gone: every later call in it fails too."""
+
+
+class BadInput(ValueError):
+    """The arguments do not fit the function's parameters; the message names the parameter."""
+
+
+class BadOutput(TypeError):
+    """The answer cannot travel; the message names its type or its size."""
+
+
+def remote_error(error: BaseException) -> RemoteError:
+    """The error as text: its type, its message, and the frames of the tenant's code. Never raises."""
+    if isinstance(error, BadInput | BadOutput):
+        return RemoteError(type=type(error).__name__, message=_message(error))
+    return RemoteError(type=type_name(type(error)), message=_message(error), traceback=_traceback(error))
+
+
+def type_name(cls: type) -> str:
+    """`ValueError`, `app.MyError`."""
+    module = cls.__module__
+    return cls.__qualname__ if module in ("builtins", "__main__") else f"{module}.{cls.__qualname__}"
+
+
+def after_failure(error: BaseException) -> None:
+    """Make the next call possible after one ran out of device memory: what its allocator cached is given back."""
+    torch = sys.modules.get("torch")
+    if torch is not None and type(error).__name__ == "OutOfMemoryError" and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
+def is_fatal(error: BaseException) -> bool:
+    """Whether the device's context is dead, so that this process can only end."""
+    text = _message(error) if isinstance(error, RuntimeError) else ""
+    return "CUDA" in text and any(sign in text for sign in DEAD_DEVICE)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except BaseException as second:  # noqa: BLE001 - __str__ is the tenant's code too
+        text = f"<{type_name(type(error))}.__str__ raised {type_name(type(second))}>"
+    return _sendable(_shorten(text, MAX_MESSAGE))
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        shown = traceback.TracebackException(type(error), error, _tenant_frames(error.__traceback__), limit=-MAX_FRAMES)
+        return _sendable(_shorten("".join(shown.format()), MAX_TRACEBACK))
+    except BaseException:  # noqa: BLE001 - __cause__, __notes__ and source lines are the tenant's
+        return f"{type_name(type(error))}: {_message(error)}\n(its traceback cannot be shown)\n"
+
+
+def _tenant_frames(trace: TracebackType | None) -> TracebackType | None:
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OURS):
+        trace = trace.tb_next
+    return trace
+
+
+def _shorten(text: str, most: int) -> str:
+    """Within `most` characters: the head says where it began and the tail what it was."""
+    if len(text) <= most:
+        return text
+    head = most // 4
+    cut = len(text) - most
+    return f"{text[:head]}\n… {cut} characters left out …\n{text[head + cut :]}"
+
+
+def _sendable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

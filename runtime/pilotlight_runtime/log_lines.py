@@ -1,0 +1,112 @@
+"""A container's output as log lines: cut into lines, capped per second, the dropped counted. Pure.
+
+Reading never stops, so a tenant that prints without end is not blocked and blocks nobody: beyond the cap its bytes are
+counted and thrown away without being looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MAX_LINE = 8 * 1024
+"""Bytes of one line; the rest of it is dropped."""
+CUT = " … (line cut at 8 KiB)"
+
+
+class LineSplitter:
+    """Bytes in, whole lines out; at most MAX_LINE bytes wait for their line's end."""
+
+    def __init__(self) -> None:
+        self._partial = b""
+        self._skipping = False
+
+    def feed(self, data: bytes) -> list[str]:
+        """The lines that `data` completes, without their ends."""
+        if self._skipping:
+            _, found, data = data.partition(b"\n")
+            if not found:
+                return []
+            self._skipping = False
+        *whole, rest = (self._partial + data).split(b"\n")
+        lines = [_text(line) for line in whole]
+        self._partial = rest
+        if len(rest) > MAX_LINE:
+            lines.append(_text(rest))
+            self._partial, self._skipping = b"", True
+        return lines
+
+    def skip(self, data: bytes) -> int:
+        """Throw `data` away, and the line it leaves unfinished; how many lines ended in it."""
+        self._partial, self._skipping = b"", not data.endswith(b"\n")
+        return data.count(b"\n")
+
+    def rest(self) -> list[str]:
+        """What is left when nothing more comes."""
+        partial, self._partial = self._partial, b""
+        return [_text(partial)] if partial else []
+
+
+def _text(line: bytes) -> str:
+    cut = len(line) > MAX_LINE
+    return line[:MAX_LINE].decode(errors="replace").rstrip("\r") + (CUT if cut else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cap:
+    """What one container may log in one second."""
+
+    lines: int = 1_000
+    bytes: int = 1_000_000
+
+
+DEFAULT_CAP = Cap()
+
+
+class RateCap:
+    """Counts one container's lines and bytes per second; both streams share it."""
+
+    def __init__(self, cap: Cap) -> None:
+        self._cap = cap
+        self._since = float("-inf")
+        self._lines = self._bytes = 0
+        self._dropped_lines = self._dropped_bytes = 0
+
+    def full(self, at: float) -> bool:
+        """Whether this second's room is used up."""
+        self._turn(at)
+        return self._lines >= self._cap.lines or self._bytes >= self._cap.bytes
+
+    def admit(self, size: int, at: float) -> bool:
+        """Whether a line of `size` bytes may pass; one that may not is counted as dropped."""
+        if self.full(at):
+            self.drop(1, size)
+            return False
+        self._lines += 1
+        self._bytes += size
+        return True
+
+    def drop(self, lines: int, size: int) -> None:
+        """Count what was thrown away."""
+        self._dropped_lines += lines
+        self._dropped_bytes += size
+
+    def report(self, at: float) -> str:
+        """Once a second, and only if something was dropped: the sentence that says how much."""
+        self._turn(at)
+        if not self._dropped_bytes or self.full(at):
+            return ""
+        return self.final()
+
+    def final(self) -> str:
+        """The same at once, for a container that has ended."""
+        if not self._dropped_bytes:
+            return ""
+        lines, size = self._dropped_lines, self._dropped_bytes
+        self._dropped_lines = self._dropped_bytes = 0
+        limit = f"{self._cap.lines} lines or {self._cap.bytes / 1e6:g} MB per second"
+        return f"{lines} lines ({size / 1e6:.1f} MB) were dropped: a container may log {limit}"
+
+    def _turn(self, at: float) -> None:
+        if at - self._since >= 1.0:
+            self._since = at
+            self._lines = self._bytes = 0

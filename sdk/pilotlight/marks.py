@@ -1,0 +1,173 @@
+"""What a function or method is for: `@enter() @exit() @method() @batched() @concurrent()`.
+
+A mark is an attribute of the plain function, so a marked class is still the class that its author wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, overload
+
+from pilotlight.dialects import IN_BATCHED, IN_CONCURRENT, NOT_YET, why_not
+from pilotlight.errors import OptionError
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C")
+
+ATTRIBUTE = "__pilotlight__"
+MAX_BATCH_SIZE = 1000
+MAX_WAIT_MS = 600_000
+MAX_INPUTS = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions:
+    """What `@batched` was given; `cost` is resolved against the signature later."""
+
+    max_batch_size: int
+    wait_ms: float
+    cost: str | None
+    max_batch_cost: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """What is known of one function or class from its marks."""
+
+    enter: bool = False
+    exit: bool = False
+    method: bool = False
+    batched: BatchOptions | None = None
+    max_inputs: int | None = None
+
+    @property
+    def callable_from_outside(self) -> bool:
+        """Whether it is something that calls may name."""
+        return self.method or self.batched is not None
+
+
+def mark_of(thing: object) -> Mark:
+    """The marks of a function or class; an empty Mark if it has none."""
+    mark = getattr(thing, ATTRIBUTE, None)
+    return mark if isinstance(mark, Mark) else Mark()
+
+
+def _add(thing: C, **marks: Any) -> C:
+    if isinstance(thing, staticmethod | classmethod | property):
+        raise OptionError(f"a {type(thing).__name__} cannot be marked: mark a plain method.")
+    if not callable(thing):
+        raise OptionError(f"{thing!r} cannot be marked: mark a function or a method.")
+    setattr(thing, ATTRIBUTE, replace(mark_of(thing), **marks))
+    return thing
+
+
+def _refuse(decorator: str, unknown: dict[str, Any], known: frozenset[str], dialect: dict[str, str]) -> None:
+    for name in unknown:
+        raise OptionError(f"@{decorator}: {why_not(name, known, dialect)}", field=name)
+
+
+def _hook(kind: str, function: F | None, unknown: dict[str, Any]) -> Any:
+    for name in unknown:
+        later = NOT_YET["enable_memory_snapshot"] if name == "snap" else f"@{kind}() takes no options"
+        raise OptionError(f"@{kind}: {name}= is not supported: {later}.", field=name)
+    if function is None:
+        return lambda marked: _add(marked, **{kind: True})
+    return _add(function, **{kind: True})
+
+
+@overload
+def enter(function: F, /) -> F: ...
+@overload
+def enter() -> Callable[[F], F]: ...
+def enter(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that runs once in each container, before its first call: load the model here."""
+    return _hook("enter", function, unknown)
+
+
+@overload
+def exit(function: F, /) -> F: ...
+@overload
+def exit() -> Callable[[F], F]: ...
+def exit(function: Any = None, /, **unknown: Any) -> Any:  # noqa: A001 - the hook's name, as everywhere
+    """Mark a method that runs when a container ends in order."""
+    return _hook("exit", function, unknown)
+
+
+@overload
+def method(function: F, /) -> F: ...
+@overload
+def method() -> Callable[[F], F]: ...
+def method(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that can be called."""
+    if "is_generator" in unknown:
+        raise OptionError("@method: is_generator= is not needed: a method that yields is a generator.")
+    return _hook("method", function, unknown)
+
+
+def batched(
+    *,
+    max_batch_size: int | None = None,
+    wait_ms: float = 10.0,
+    cost: Any = None,
+    max_batch_cost: float | None = None,
+    **unknown: Any,
+) -> Callable[[F], F]:
+    """Collect calls into batches: the function is called with a list per parameter, and returns a list as long.
+
+    Args:
+        max_batch_size: 1 to 1000 items.
+        wait_ms: the longest a first item waits for company; with an SLO the platform may wait less.
+        cost: what an item counts for `max_batch_cost`: the builtin `len` (of the only parameter), a parameter's
+            name (its value if it is a number, else its length), or "len:PARAM" / "value:PARAM". Default: 1 each.
+        max_batch_cost: no batch costs more than this in all, unless one item alone does.
+
+    Raises:
+        OptionError: for anything else.
+    """
+    known = frozenset({"max_batch_size", "wait_ms", "cost", "max_batch_cost"})
+    _refuse("batched", unknown, known, IN_BATCHED)
+    if not _is_int(max_batch_size) or not 1 <= max_batch_size <= MAX_BATCH_SIZE:
+        raise OptionError(f"@batched: max_batch_size must be 1 to {MAX_BATCH_SIZE}, not {max_batch_size!r}.")
+    if not _is_number(wait_ms) or not 0 <= wait_ms <= MAX_WAIT_MS:
+        raise OptionError(f"@batched: wait_ms must be 0 to {MAX_WAIT_MS}, not {wait_ms!r}.")
+    if max_batch_cost is not None and (not _is_number(max_batch_cost) or max_batch_cost <= 0):
+        raise OptionError(f"@batched: max_batch_cost must be more than 0, not {max_batch_cost!r}.")
+    options = BatchOptions(
+        max_batch_size=max_batch_size,
+        wait_ms=float(wait_ms),
+        cost=_cost(cost),
+        max_batch_cost=None if max_batch_cost is None else float(max_batch_cost),
+    )
+    return lambda function: _add(function, batched=options)
+
+
+def concurrent(*, max_inputs: int | None = None, **unknown: Any) -> Callable[[C], C]:
+    """Let one container work on up to `max_inputs` calls at a time: of a class, or of an async function.
+
+    Raises:
+        OptionError: for anything else.
+    """
+    _refuse("concurrent", unknown, frozenset({"max_inputs"}), IN_CONCURRENT)
+    if not _is_int(max_inputs) or not 1 <= max_inputs <= MAX_INPUTS:
+        raise OptionError(f"@concurrent: max_inputs must be 1 to {MAX_INPUTS}, not {max_inputs!r}.")
+    return lambda thing: _add(thing, max_inputs=max_inputs)
+
+
+def _cost(cost: Any) -> str | None:
+    if cost is None or isinstance(cost, str):
+        return cost
+    if cost is len:
+        return "len"
+    raise OptionError(
+        "@batched: cost= must be len or a parameter's name: the platform forms batches before your code sees them, "
+        "and runs no code of yours outside your container."
+    )
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

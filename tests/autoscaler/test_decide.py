@@ -1,0 +1,117 @@
+"""From what was observed to commands."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from pilotlight_autoscaler.decide import Decision, Pass
+from pilotlight_autoscaler.world import World
+from pilotlight_core.model.messages import Bind, ContainerState, Credit, Drain, RemoteError
+from pilotlight_core.model.spec import VersionRecord
+from tests.autoscaler.builders import container, demand, record, report
+
+
+def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None) -> Decision:
+    ids = count(1)
+    known = {version.id: version for version in versions}
+    return Pass(world, known, known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at).run(only)
+
+
+def test_an_edge_starts_the_first_container_at_once() -> None:
+    """0 -> 1 needs no tick: the pass runs for the one version."""
+    world = World()
+    world.on_report(report(), 1.0)
+    world.on_demand(demand(queued=1), 1.0)
+
+    (sent,) = decide(world, record(), only="ver_1").commands
+
+    assert sent.node == "n1"
+    assert sent.command == Bind(
+        epoch=7, container="new1", version="ver_1", tenant="acme", manifest_sha256="00", slice="cpu-0"
+    )
+
+
+def test_without_a_node_calls_are_told_what_is_missing() -> None:
+    """Nothing is bound; the shortage says why, and that nothing could ever fit."""
+    world = World()
+    world.on_demand(demand(queued=1), 1.0)
+
+    decision = decide(world, record())
+
+    assert decision.commands == []
+    assert decision.shortages[0].never
+    assert "the fleet has nothing" in decision.shortages[0].reason
+
+
+def test_an_idle_container_gives_way_when_the_fleet_is_full() -> None:
+    """The longest idle container of a version nobody waits for is drained, one at a time."""
+    world = World()
+    idle = [container(f"c{n}", "ver_2", idle_s=2.0 + n, slice_=f"cpu-{n}") for n in range(2)]
+    world.on_report(report(*idle, slots=2), 1.0)
+    world.on_demand(demand(queued=1), 1.0)
+
+    decision = decide(world, record(), record("ver_2"))
+
+    assert [(type(s.command), s.command.container) for s in decision.commands] == [(Drain, "c1")]
+    assert not decision.shortages[0].never
+
+
+def test_a_start_that_failed_is_not_repeated_at_once() -> None:
+    """Failures to load back off; a later success forgets them."""
+    world = World()
+    world.on_report(report(), 1.0)
+    world.on_demand(demand(queued=1), 1.0)
+    failed = Credit(
+        container="c9", version="ver_1", tenant="acme", node="n1", instance="i1", epoch=1, seq=1,
+        state=ContainerState.GONE, slots=1, error=RemoteError("ImportError", "no module"),
+    )  # fmt: skip
+
+    world.on_credit(failed, 1.0)
+
+    assert decide(world, record(), at=1.1).commands == []
+    world.on_demand(demand(queued=1), 2.0)
+    assert len(decide(world, record(), at=2.0).commands) == 1
+
+
+def test_stale_demand_starts_nothing() -> None:
+    """A home that is gone does not keep a fleet busy."""
+    world = World()
+    world.on_demand(demand(queued=1), 1.0)
+    world.on_report(report(), 9.0)
+
+    assert decide(world, record(), at=9.0).commands == []
+
+
+def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> None:
+    """An older report of the same agent is dropped; a restarted agent starts from its own word."""
+    world = World()
+    world.on_report(report(container(), seq=5), 1.0)
+    world.on_report(report(seq=4), 1.1)
+
+    assert len(list(world.containers(1.2))) == 1
+    world.on_report(report(seq=1, instance="i2"), 1.3)
+    assert list(world.containers(1.4)) == []
+
+
+def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
+    """Agents know container ids, so repeating is harmless; after three tries it is forgotten."""
+    from pilotlight_autoscaler.world import Pending
+
+    world = World()
+    bind = Bind(epoch=7, container="new1", version="ver_1", tenant="acme", manifest_sha256="00", slice="cpu-0")
+    world.pending["new1"] = Pending(bind=bind, node="n1", at=1.0)
+
+    assert world.lost_binds(2.0) == []
+    assert [lost.bind.container for lost in world.lost_binds(3.5)] == ["new1"]
+    assert world.lost_binds(3.6) == []
+    world.forget(20.0)
+    assert world.pending == {}
+
+
+def test_containers_of_a_silent_node_are_forgotten() -> None:
+    """A node that says nothing for six seconds has nothing."""
+    world = World()
+    world.on_report(report(container()), 1.0)
+    world.forget(8.0)
+
+    assert list(world.containers(8.0)) == []

@@ -1,0 +1,84 @@
+"""How many containers a version should have, and which may go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotlight_autoscaler.policy import VersionView, may_give_way, to_drain, wanted
+from pilotlight_core.model.messages import ContainerState
+from tests.autoscaler.builders import container, demand, spec
+
+
+def view(*containers: Any, queued: int = 0, running: int = 0, service_ms: float = 0.0, **options: Any) -> VersionView:
+    asked = demand(queued=queued, running=running, service_ms=service_ms) if queued or running else None
+    return VersionView(spec=spec(**options), deployed=True, demand=asked, containers=containers)
+
+
+def test_nothing_runs_while_nobody_calls() -> None:
+    """No demand, no floor: zero."""
+    assert wanted(view()) == 0
+
+
+def test_the_first_call_gets_one_container_however_many_wait() -> None:
+    """Before anything has run nobody knows how long a call takes."""
+    assert wanted(view(queued=50)) == 1
+
+
+def test_a_queue_is_sized_to_drain_within_the_wait_target() -> None:
+    """64 calls of 10 ms are 640 ms of work: three containers drain it in 250 ms."""
+    assert wanted(view(queued=64, service_ms=10.0)) == 3
+
+
+def test_long_calls_get_one_slot_each_but_no_more() -> None:
+    """Five calls of 20 s cannot use more than five containers."""
+    assert wanted(view(queued=5, service_ms=20_000.0)) == 5
+    assert wanted(view(queued=5, service_ms=20_000.0, max_containers=3)) == 3
+
+
+def test_the_floor_and_the_buffer_are_kept() -> None:
+    """min_containers always, buffer_containers while there is traffic."""
+    assert wanted(view(min_containers=2)) == 2
+    assert wanted(view(container(running=1), running=1, buffer_containers=2)) == 4
+
+
+def test_only_what_was_idle_for_the_whole_window_goes() -> None:
+    """The window is per container, and the longest idle goes first."""
+    containers = (container("c1", idle_s=59.0), container("c2", idle_s=61.0), container("c3", idle_s=80.0))
+
+    assert [c.id for c in to_drain(view(*containers))] == ["c3"]
+
+
+def test_a_step_down_takes_at_most_a_fifth() -> None:
+    """Ten idle containers lose two, not ten."""
+    containers = tuple(container(f"c{n}", idle_s=100.0) for n in range(10))
+
+    assert len(to_drain(view(*containers))) == 2
+
+
+def test_a_load_longer_than_the_window_is_not_reaped() -> None:
+    """A container that is still loading is never idle, whatever its age."""
+    loading = container(state=ContainerState.LOADING, idle_s=1000.0)
+
+    assert to_drain(view(loading, scaledown_window=1.0)) == []
+    assert may_give_way(view(loading)) == []
+
+
+def test_a_start_under_way_counts_as_a_container() -> None:
+    """A slow start is not answered by more starts."""
+    starting = view(container(state=ContainerState.LOADING), queued=5)
+
+    assert wanted(starting) - starting.size == 0
+
+
+def test_a_superseded_version_goes_when_idle_whatever_its_floor() -> None:
+    """min_containers is a promise of the deployed version only."""
+    old = VersionView(spec=spec(min_containers=2), deployed=False, demand=None, containers=(container(idle_s=2.0),))
+
+    assert len(to_drain(old)) == 1
+
+
+def test_busy_containers_never_give_way() -> None:
+    """Only idle ones beyond the floor do."""
+    assert may_give_way(view(container(running=1), running=1)) == []
+    assert may_give_way(view(container(idle_s=5.0), min_containers=1)) == []
+    assert len(may_give_way(view(container(idle_s=5.0)))) == 1

@@ -1,0 +1,78 @@
+"""Names, refs and call ids."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_core.model.errors import BadInput, UnknownCall
+from pilotlight_core.model.ids import CallId, Ref, base36, check_name, new_call_id, parse_call_id, parse_ref, token
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a.b", "a b", "a/b", "..", "*", ">", "a" * 64, "é", "a\n"])
+def test_a_name_is_one_nats_token_and_one_file_name(name: str) -> None:
+    """Anything that could be a separator, a wildcard or a parent folder is refused, and the field is named."""
+    with pytest.raises(BadInput) as refused:
+        check_name(name, "app")
+
+    assert refused.value.more["field"] == "app"
+
+
+@pytest.mark.parametrize(
+    ("text", "ref"),
+    [
+        ("hello.greet", Ref("hello", "greet")),
+        ("acme:hello.greet", Ref("hello", "greet", tenant="acme")),
+        ("hello.greet@v7", Ref("hello", "greet", pin="v7")),
+        ("acme:hello.greet@canary", Ref("hello", "greet", tenant="acme", pin="canary")),
+    ],
+)
+def test_a_ref_is_read_and_written(text: str, ref: Ref) -> None:
+    """What is read prints as it was written."""
+    assert parse_ref(text) == ref
+    assert str(ref) == text
+
+
+@pytest.mark.parametrize("text", ["greet", "hello.", ".greet", "a.b.c", "a:b:c.d", "hello.greet@", "hello.gr eet"])
+def test_what_is_not_a_ref_is_refused(text: str) -> None:
+    """The error says what was expected."""
+    with pytest.raises(BadInput):
+        parse_ref(text)
+
+
+def test_a_version_pin_is_a_number_and_an_alias_is_not() -> None:
+    """`@v7` is version 7; `@v0` and `@v07` are aliases like any other name."""
+    assert parse_ref("a.b@v7").version_number == 7
+    assert parse_ref("a.b@v07").version_number is None
+    assert parse_ref("a.b@prod").version_number is None
+
+
+@given(st.integers(min_value=0, max_value=2**63))
+def test_a_call_id_tells_its_owners_epoch(epoch: int) -> None:
+    """The id alone says which gateway to ask, in which region."""
+    text = new_call_id("eu-1", epoch)
+    parsed = parse_call_id(text)
+
+    assert (parsed.region, parsed.epoch) == ("eu-1", epoch)
+    assert str(parsed) == text
+    assert isinstance(parsed, CallId)
+
+
+@pytest.mark.parametrize("text", ["", "call_", "call_local_1_short", "cid_12345678", "call_LOCAL_1_" + "a" * 20])
+def test_what_is_not_a_call_id_is_unknown(text: str) -> None:
+    """It is answered like a call that never was."""
+    with pytest.raises(UnknownCall):
+        parse_call_id(text)
+
+
+def test_tokens_do_not_repeat() -> None:
+    """20 characters of base 36."""
+    assert len({token() for _ in range(1000)}) == 1000
+    assert len(token()) == 20
+
+
+@given(st.integers(min_value=0, max_value=2**70))
+def test_base36_is_pythons(number: int) -> None:
+    """It reads back with int(…, 36)."""
+    assert int(base36(number), 36) == number

@@ -1,0 +1,60 @@
+"""Memory, GPUs and money."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.units import GpuAsk, cost_of, money, parse_gpu, parse_memory, split_evenly
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("10GiB", 10 * 2**30), ("512MiB", 512 * 2**20), ("1.5GB", 1_500_000_000), (1024, 2**30), ("2 gib", 2 * 2**30)],
+)
+def test_memory_is_read(text: str | int, size: int) -> None:
+    """Units are binary or decimal by their name; an int is MiB."""
+    assert parse_memory(text, "memory") == size
+
+
+@pytest.mark.parametrize("text", ["", "10", "GiB", "-1GiB", "1e9", 0, -5, True, "0MiB"])
+def test_what_is_not_memory_names_its_field(text: str | int) -> None:
+    """The error says which option is wrong."""
+    with pytest.raises(BadInput) as refused:
+        parse_memory(text, "vram")
+
+    assert refused.value.more["field"] == "vram"
+
+
+def test_gpus_are_read() -> None:
+    """Type and count; the type is compared in capitals."""
+    assert parse_gpu("h100:2") == GpuAsk("H100", 2)
+    assert parse_gpu("A100-80GB") == GpuAsk("A100-80GB", 1)
+    for text in ("", "H100:0", "H100:", ":2", "H 100"):
+        with pytest.raises(BadInput):
+            parse_gpu(text)
+
+
+def test_an_hour_of_a_device_costs_its_price() -> None:
+    """3.95 dollars an hour, for an hour, is 3.95 dollars."""
+    assert money(cost_of(3_600_000_000_000, 1_000_000, 3_950_000_000), 2) == "3.95"
+
+
+@given(st.lists(st.integers(0, 10**12), max_size=50), st.integers(1, 10**6), st.integers(0, 10**11))
+def test_costs_sum_exactly(parts: list[int], ppm: int, price: int) -> None:
+    """The cost of a sum is the sum of the costs, whatever the cut."""
+    assert sum((cost_of(part, ppm, price) for part in parts), Fraction(0)) == cost_of(sum(parts), ppm, price)
+
+
+@given(st.integers(0, 10**15), st.integers(1, 500))
+def test_an_even_split_sums_exactly_and_differs_by_one(total: int, parts: int) -> None:
+    """Largest remainder."""
+    shares = split_evenly(total, parts)
+
+    assert sum(shares) == total
+    assert len(shares) == parts
+    assert max(shares) - min(shares) <= 1
