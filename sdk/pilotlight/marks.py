@@ -6,8 +6,9 @@ A mark is an attribute of the plain function, so a marked class is still the cla
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar, overload
+from typing import Any, TypeGuard, TypeVar, overload
+
+import msgspec
 
 from pilotlight.dialects import IN_BATCHED, IN_CONCURRENT, NOT_YET, why_not
 from pilotlight.errors import OptionError
@@ -21,8 +22,7 @@ MAX_WAIT_MS = 600_000
 MAX_INPUTS = 10_000
 
 
-@dataclass(frozen=True, kw_only=True)
-class BatchOptions:
+class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What `@batched` was given; `cost` is resolved against the signature later."""
 
     max_batch_size: int
@@ -31,8 +31,7 @@ class BatchOptions:
     max_batch_cost: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one function or class from its marks."""
 
     enter: bool = False
@@ -53,12 +52,20 @@ def mark_of(thing: object) -> Mark:
     return mark if isinstance(mark, Mark) else Mark()
 
 
+class Wrapper:
+    """The base of what `gpu_function` makes, which is past being marked."""
+
+    is_class: bool = False
+
+
 def _add(thing: C, **marks: Any) -> C:
+    if isinstance(thing, Wrapper):
+        raise OptionError("@gpu_function belongs on top: the other decorators stand below it.")
     if isinstance(thing, staticmethod | classmethod | property):
         raise OptionError(f"a {type(thing).__name__} cannot be marked: mark a plain method.")
     if not callable(thing):
         raise OptionError(f"{thing!r} cannot be marked: mark a function or a method.")
-    setattr(thing, ATTRIBUTE, replace(mark_of(thing), **marks))
+    setattr(thing, ATTRIBUTE, msgspec.structs.replace(mark_of(thing), **marks))
     return thing
 
 
@@ -86,10 +93,10 @@ def enter(function: Any = None, /, **unknown: Any) -> Any:
 
 
 @overload
-def exit(function: F, /) -> F: ...
+def exit(function: F, /) -> F: ...  # noqa: A001 - the hook's name, as everywhere
 @overload
-def exit() -> Callable[[F], F]: ...
-def exit(function: Any = None, /, **unknown: Any) -> Any:  # noqa: A001 - the hook's name, as everywhere
+def exit() -> Callable[[F], F]: ...  # noqa: A001
+def exit(function: Any = None, /, **unknown: Any) -> Any:  # noqa: A001
     """Mark a method that runs when a container ends in order."""
     return _hook("exit", function, unknown)
 
@@ -165,9 +172,9 @@ def _cost(cost: Any) -> str | None:
     )
 
 
-def _is_int(value: Any) -> bool:
+def _is_int(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)

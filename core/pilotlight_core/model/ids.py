@@ -7,7 +7,6 @@ never smuggle a separator, a wildcard or a parent folder into any of them.
 from __future__ import annotations
 
 import re
-import secrets
 
 import msgspec
 
@@ -24,6 +23,8 @@ VERSION_PIN = re.compile(r"v([1-9][0-9]{0,8})")
 
 def token(length: int = 20) -> str:
     """A random base-36 string; 20 characters hold 103 bits."""
+    import secrets  # here, since it brings hashlib and hmac along, which `import pilotlight` need not pay for
+
     number = secrets.randbits(length * 6)
     digits = []
     for _ in range(length):

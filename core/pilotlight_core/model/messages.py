@@ -76,6 +76,8 @@ class Reconcile(Message, frozen=True, kw_only=True):
 
     gateway: str
     calls: tuple[str, ...] = ()
+    grants: dict[str, int] = {}
+    """call -> the grant sent there and not answered yet: the agent says what became of those that it does not hold."""
 
 
 Control = Cancel | Window
@@ -448,6 +450,13 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     age_ms: float = 0.0
     remaining_ms: float = 0.0
     gateway: str = ""
+    """The origin."""
+    function: str = ""
+    """`tenant:app.function` of the owner: versions of one function share their fairness counters."""
+    number: int = 0
+    """The number of the last grant that the origin has seen for the call; the next is higher."""
+    admitted: bool = False
+    """It was admitted before, so queue limits do not refuse it again."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -459,6 +468,12 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
     epoch: int
     number: int
+    home: str = ""
+    """The gateway that counts the container's room."""
+    start_ms: float = 0.0
+    """How long the call waited while no container of its version was ready."""
+    timeline: dict[str, float] = {}
+    """The steps of the start that it waited for, in ms."""
 
 
 MESSAGE = (

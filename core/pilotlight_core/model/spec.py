@@ -6,7 +6,6 @@ signed manifest. The guest reads it from there, never from re-run decorators.
 
 from __future__ import annotations
 
-import hashlib
 from enum import StrEnum
 from typing import Any
 
@@ -160,6 +159,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def version_id(self) -> str:
         """`ver_` and 32 hex digits of the sha256 of the canonical bytes."""
+        import hashlib  # here, since OpenSSL takes longer to load than all of this module
+
         return f"ver_{hashlib.sha256(self.encode()).hexdigest()[:32]}"
 
 

@@ -19,7 +19,7 @@ LISTS = (list, Sequence, Iterable, tuple, typing.Sequence, typing.Iterable)
 EMPTY = inspect.Parameter.empty
 
 
-class _Unknown(Exception):  # noqa: N818 - a signal to ourselves, not an error
+class _Unknown(Exception):
     """A hint we know nothing about: the value is passed as it came."""
 
 
@@ -27,8 +27,7 @@ class Parameters:
     """How one function is called. `columns` says that it takes lists, one element per item of a batch."""
 
     def __init__(self, function: Callable[..., Any], *, columns: bool = False) -> None:
-        known = inspect.signature(function).parameters.values()
-        hints = _hints(function)
+        known = _signature(function)
         self._any_name = any(p.kind is p.VAR_KEYWORD for p in known)
         named = [p for p in known if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
         self._positional = tuple(p.name for p in named if p.kind is p.POSITIONAL_ONLY)
@@ -36,7 +35,7 @@ class Parameters:
         self._required = tuple(p.name for p in named if p.default is EMPTY)
         self._converts: dict[str, Convert | None] = {}
         for parameter in named:
-            hint = hints.get(parameter.name, Any)
+            hint = parameter.annotation
             self._converts[parameter.name] = converter(_element(hint) if columns else hint)
 
     def read(self, data: bytes) -> dict[str, Any]:
@@ -155,18 +154,20 @@ def _element(hint: Any) -> Any:
     return arguments[0] if arguments and typing.get_origin(hint) in LISTS else Any
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Type hints by name, without those that cannot be evaluated here (imports under TYPE_CHECKING)."""
+def _signature(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Its parameters with their hints evaluated; Any for what cannot be here (imports under TYPE_CHECKING)."""
     try:
-        return typing.get_type_hints(function)
-    except Exception:  # noqa: BLE001 - evaluating a hint runs the tenant's code
-        pass
-    plain = inspect.unwrap(function)
-    space = getattr(plain, "__globals__", {})
-    hints: dict[str, Any] = {}
-    for name, hint in getattr(plain, "__annotations__", {}).items():
-        try:
-            hints[name] = eval(hint, space) if isinstance(hint, str) else hint  # noqa: S307 - the tenant's own code
-        except Exception:  # noqa: BLE001, PERF203, S112 - see above
-            continue
-    return hints
+        parameters = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):  # written in C: it takes what it takes
+        return [inspect.Parameter("named", inspect.Parameter.VAR_KEYWORD)]
+    space = getattr(inspect.unwrap(function), "__globals__", {})
+    return [p.replace(annotation=_evaluated(p.annotation, space)) for p in parameters]
+
+
+def _evaluated(hint: Any, space: dict[str, Any]) -> Any:
+    if not isinstance(hint, str):
+        return hint
+    try:
+        return eval(hint, space)  # noqa: S307 - it is the tenant's own code, in the tenant's own sandbox
+    except Exception:  # noqa: BLE001 - the same
+        return Any

@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from pilotlight_runtime.guest.frames import Frame, FromAgent, encode_payload, header
@@ -23,7 +24,7 @@ class Channel:
     """Frames to and from the agent. A send blocks while the agent does not read; it always reads."""
 
     def __init__(self, sock: socket.socket) -> None:
-        sock.setblocking(True)
+        sock.settimeout(None)
         sock.set_inheritable(False)
         self._socket = sock
         self._inbox = Inbox(FromAgent)
@@ -72,10 +73,8 @@ class Channel:
         """
         frames = [*self._backlog]
         self._backlog.clear()
-        try:
+        with suppress(BlockingIOError):
             frames += self._read(socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            pass
         return frames
 
     def _read(self, flags: int) -> list[Any]:

@@ -47,10 +47,9 @@ def after_failure(error: BaseException) -> None:
         torch.cuda.empty_cache()
 
 
-def is_fatal(error: BaseException) -> bool:
+def is_fatal(error: RemoteError | None) -> bool:
     """Whether the device's context is dead, so that this process can only end."""
-    text = _message(error) if isinstance(error, RuntimeError) else ""
-    return "CUDA" in text and any(sign in text for sign in DEAD_DEVICE)
+    return error is not None and "CUDA" in error.message and any(sign in error.message for sign in DEAD_DEVICE)
 
 
 def _message(error: BaseException) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,9 +19,10 @@ import msgspec
 import structlog
 
 from pilotlight_core.host.bus.client import NatsClient
-from pilotlight_core.host.bus.errors import BusDown, BusError
+from pilotlight_core.host.bus.errors import BusDown, BusError, BusTimeout
 from pilotlight_core.host.bus.inbox import STATUS, Inbox
 from pilotlight_core.host.bus.jetstream import JetStream
+from pilotlight_core.host.bus.jobs import Jobs
 from pilotlight_core.host.bus.kv import Kv
 from pilotlight_core.host.bus.lease import Lease
 from pilotlight_core.host.bus.mirror import Mirror
@@ -44,6 +46,9 @@ Handler = Callable[[str, Any, str], None]
 SOFT_BACKLOG = 2**20
 """Bytes not yet written beyond which `publish` waits for the server instead of queueing more."""
 FLUSH_TIMEOUT = 5.0
+CLOSE_TIMEOUT = 2.0
+CONNECT_TIMEOUT = 2
+ERROR_EVERY = 10.0
 RECONNECT_PAUSE = 0.1
 PING_INTERVAL = 2
 """Seconds; a server that answers no ping for two of these is given up."""
@@ -80,19 +85,21 @@ class Subscription:
 class Bus:
     """A connection to the bus; made by `connect`."""
 
-    def __init__(self, client: NatsClient, group: asyncio.TaskGroup, inbox: str, limits: StreamLimits) -> None:
+    def __init__(self, client: NatsClient, inbox: str, limits: StreamLimits) -> None:
         self._client = client
-        self._group = group
         self._inbox = Inbox(client, inbox)
         self._limits = limits
         self._undecodable = 0
         self._handler_errors = 0
         self._reconnected = asyncio.Event()
+        self._closing = False
         self.jetstream = JetStream(self._inbox)
+        self._errors_told = float("-inf")
         self.closed = asyncio.Event()
         """Set when the connection is gone for good: the process must end, so that it is started anew."""
         self.on_reconnect: list[Callable[[], Awaitable[None]]] = []
         """Called after each reconnect, when streams and subscriptions are in place again."""
+        self._jobs = Jobs(self.closed.set)
 
     # -- messages -----------------------------------------------------------------------------------------------
 
@@ -185,9 +192,12 @@ class Bus:
         Raises:
             BusError: if the server does not do it within `timeout`.
         """
-        async with asyncio.timeout(timeout):
-            for config in stream_configs(self._limits):
-                await self.jetstream.ensure_stream(config)
+        try:
+            async with asyncio.timeout(timeout):
+                for config in stream_configs(self._limits):
+                    await self.jetstream.ensure_stream(config)
+        except TimeoutError:
+            raise BusTimeout(f"The server did not make the streams within {timeout:g} s.") from None
 
     async def store(self, subject: str, message: Message, *, id: str, timeout: float = 10.0) -> int:  # noqa: A002
         """Store a message in the stream of `subject` and return its sequence; once, however often it is retried.
@@ -243,19 +253,58 @@ class Bus:
         )
 
     def spawn(self, job: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a standing job under this connection; it is cancelled when the bus closes."""
-        return self._group.create_task(job)
+        """Run a standing job as long as this connection; if it crashes, the connection counts as closed."""
+        return self._jobs.spawn(job)
+
+    async def end(self, job: asyncio.Task[None]) -> None:
+        """Cancel a standing job and wait for it."""
+        await self._jobs.end(job)
 
     # -- the connection's own life ------------------------------------------------------------------------------
 
-    async def _start(self) -> None:
+    async def open(self, url: str, name: str, timeout: float) -> None:
+        """See `connect`."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._client.connect(
+                    url,
+                    name=name,
+                    error_cb=self._on_error,
+                    disconnected_cb=self._on_disconnected,
+                    reconnected_cb=self._on_reconnected,
+                    closed_cb=self._on_closed,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=RECONNECT_PAUSE,  # type: ignore[arg-type]
+                    connect_timeout=CONNECT_TIMEOUT,
+                    ping_interval=PING_INTERVAL,
+                    max_outstanding_pings=2,
+                    pending_size=0,
+                )
+        except TimeoutError:
+            raise BusDown(f"No connection to the bus at {url} within {timeout:g} s.") from None
         await self._inbox.start()
-        self._group.create_task(self._restore())
+        self._jobs.spawn(self._restore())
+
+    async def aclose(self) -> None:
+        """End the standing jobs, then the connection; bounded."""
+        await self._jobs.end_all()
+        self._closing = True
+        with contextlib.suppress(Exception):  # a connection that is down says so in many ways
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                await self._client.close()
+
+    async def _on_error(self, error: Exception) -> None:
+        # While the server is away each attempt fails, ten times a second: one line in ten seconds says enough.
+        now = time.monotonic()
+        if now - self._errors_told > ERROR_EVERY:
+            self._errors_told = now
+            log.warning("bus error", error=repr(error))
 
     async def _on_disconnected(self) -> None:
         self._client.drop_backlog()
         self._inbox.fail_all()
-        log.warning("the bus is disconnected")
+        if not self._closing:
+            log.warning("the bus is disconnected")
 
     async def _on_reconnected(self) -> None:
         log.info("the bus is connected again")
@@ -272,7 +321,7 @@ class Bus:
             self._reconnected.clear()
             try:
                 await self.ensure_streams()
-            except (BusError, TimeoutError) as error:
+            except BusError as error:
                 log.warning("streams are not restored yet", error=str(error))
                 await asyncio.sleep(RECONNECT_PAUSE)
                 self._reconnected.set()
@@ -292,31 +341,20 @@ async def connect(
     inbox: str = "_INBOX",
     timeout: float = 10.0,
     limits: StreamLimits = DEFAULT_LIMITS,
-    streams: bool = True,
 ) -> AsyncIterator[Bus]:
-    """Connect to the bus at `url` and keep connected until the block ends.
+    """Connect to the bus at `url`, make the platform's streams, and keep connected until the block ends.
 
-    `inbox` is the prefix of this service's private answers. With `streams` the platform's streams exist afterwards.
+    `inbox` is the prefix of the subjects on which this service gets its answers; each service has its own.
 
     Raises:
         BusDown: if there is no connection within `timeout` seconds.
+        BusError: if the streams cannot be made.
     """
-    async with asyncio.TaskGroup() as group:
-        client = NatsClient()
-        bus = Bus(client, group, inbox, limits)
-        try:
-            await _open(bus, client, url, name, timeout)
-            if streams:
-                await bus.ensure_streams()
-            yield bus
-        finally:
-            with contextlib.suppress(Exception):  # a connection that is down already may say so in many ways
-                async with asyncio.timeout(2.0):
-                    await client.close()
-            for task in asyncio.all_tasks():
-                if task in group._tasks:  # noqa: SLF001
-                    task.cancel()
-
-
-async def _open(bus: Bus, client: NatsClient, url: str, name: str, timeout: float) -> None:
-    raise NotImplementedError
+    client = NatsClient()
+    bus = Bus(client, inbox, limits)
+    try:
+        await bus.open(url, name, timeout)
+        await bus.ensure_streams()
+        yield bus
+    finally:
+        await bus.aclose()

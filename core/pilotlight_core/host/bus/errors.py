@@ -1,14 +1,14 @@
 """What can go wrong on the bus.
 
-    BusError (Unavailable, 503)
-    ├── BusDown            not connected: nothing was sent, or the answer cannot come any more
-    ├── BusTimeout         no answer in time
-    ├── NoResponders       nobody listens there: it was certainly not received
-    └── StoreRefused       JetStream answered with an error
-    MessageTooLarge        (BadInput) it does not fit the server's limit
-    KeyConflict (Conflict)
-    ├── KeyExists          create: the key is there
-    └── WrongRevision      update: somebody else was first
+BusError (Unavailable, 503)
+├── BusDown            not connected: nothing was sent, or the answer cannot come any more
+├── BusTimeout         no answer in time
+├── NoResponders       nobody listens there: it was certainly not received
+└── StoreRefused       JetStream answered with an error
+MessageTooLarge        (BadInput) it does not fit the server's limit
+KeyConflict (Conflict)
+├── KeyExists          create: the key is there
+└── WrongRevision      update: somebody else was first
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Every claim about speed as a command: `python -m benchmarks.NAME [--quick]`."""

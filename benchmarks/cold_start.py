@@ -1,0 +1,80 @@
+"""From zero to the first answer: a plain function from a blank and without one, and MiniLM from a blank.
+
+Each run waits until nothing of the function is left, then calls, and takes the caller's own stopwatch; the breakdown is
+what the answer says of the start (`cold_start`, milliseconds a step).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import report
+from tests.system.platform import Platform, platform, wait_until
+
+APPS = {"bench": "benchmarks/functions/app.py", "embeddings": "examples/embeddings/app.py"}
+
+
+def main() -> None:
+    """Run, print, finish."""
+    options = report.arguments("cold_start", __doc__ or "").parse_args()
+    runs = 3 if options.quick else 30
+    with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1") as running:
+        running.deploy("benchmarks/functions/app.py")
+        running.deploy("examples/embeddings/app.py")
+        running.output("embeddings.MiniLM", method="embed", texts="warm the page cache")
+        plain = _several(running, runs, "bench.cold", blank=True, text="hello")
+        model = _several(running, runs, "embeddings.MiniLM", blank=True, method="embed", texts="hello")
+    with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "0") as running:
+        running.deploy("benchmarks/functions/app.py")
+        bare = _several(running, max(3, runs // 3), "bench.cold", blank=False, text="hello")
+    rows = []
+    for name, measured in (("plain, blank", plain), ("plain, no blank", bare), ("MiniLM, blank", model)):
+        totals = [total for total, _ in measured]
+        rows.append((name, len(totals), report.median(totals), report.percentile(totals, 95), _steps(measured)))
+    report.table("zero to first answer", ("function", "runs", "p50 ms", "p95 ms", "steps (median ms)"), rows)
+    report.finish(
+        "cold_start",
+        {
+            "plain_blank_p50_ms": rows[0][2],
+            "plain_no_blank_p50_ms": rows[1][2],
+            "minilm_p50_ms": rows[2][2],
+            "plain_blank_p95_ms": rows[0][3],
+        },
+    )
+
+
+def _several(
+    running: Platform, runs: int, ref: str, *, blank: bool, method: str | None = None, **arguments: Any
+) -> list[tuple[float, dict[str, float]]]:
+    measured = []
+    for _ in range(runs):
+        _to_zero(running, blank=blank)
+        start = time.perf_counter()
+        answer = running.http.post(f"/v1/functions/{ref}/calls", json={"input": arguments, "method": method})
+        total = (time.perf_counter() - start) * 1000.0
+        answer.raise_for_status()
+        measured.append((total, answer.json()["cold_start"] or {}))
+    return measured
+
+
+def _to_zero(running: Platform, *, blank: bool) -> None:
+    """Stop the apps, wait until no container is left, deploy them again (nothing is uploaded twice), await a blank."""
+    for app in APPS:
+        running.http.post(f"/v1/apps/{app}/stop")
+    wait_until(lambda: not running.containers(), "no containers are left", 60.0)
+    for path in APPS.values():
+        running.deploy(path)
+    if blank:
+        wait_until(lambda: running.blanks(), "a blank is ready", 60.0)
+
+
+def _steps(measured: list[tuple[float, dict[str, float]]]) -> str:
+    names = dict.fromkeys(name for _, steps in measured for name in steps)
+    return ", ".join(f"{name} {report.median([steps.get(name, 0.0) for _, steps in measured]):.0f}" for name in names)
+
+
+if __name__ == "__main__":
+    main()

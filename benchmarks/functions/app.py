@@ -1,0 +1,40 @@
+"""What the benchmarks call: functions that do nothing, so that what is measured is the platform."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pilotlight import App, batched, concurrent
+
+app = App("bench")
+
+
+@app.gpu_function(scaledown_window=600)
+@concurrent(max_inputs=64)
+async def echo(text: str) -> str:
+    """Answer what was sent."""
+    return text
+
+
+@app.gpu_function(scaledown_window=600)
+class Batched:
+    """A no-op through dynamic batching."""
+
+    @batched(max_batch_size=32, wait_ms=5)
+    def echo(self, text: list[str]) -> list[str]:
+        """Answer what was sent, many at a time."""
+        return text
+
+
+@app.gpu_function(scaledown_window=0.5)
+def cold(text: str) -> str:
+    """Answer what was sent, from zero."""
+    return text
+
+
+@app.gpu_function(scaledown_window=600)
+@concurrent(max_inputs=64)
+def count(chunks: int) -> Iterator[str]:
+    """That many small chunks, as fast as they are taken."""
+    for number in range(chunks):
+        yield f"chunk {number}"

@@ -1,0 +1,30 @@
+"""Memory of an idle platform: proportional set size per process, and per blank."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks import report
+from tests.system.platform import Platform, descendants, platform, wait_until
+
+BLANKS = 2
+
+
+def main() -> None:
+    """Run, print, finish."""
+    options = report.arguments("memory", __doc__ or "").parse_args()
+    with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", str(BLANKS)) as running:
+        wait_until(lambda: running.blanks() == BLANKS, "blanks are ready", 90.0)
+        time.sleep(1.0 if options.quick else 10.0)
+        parts = {name: report.pss_mib(pid) for name, pid in running.pids.items()}
+        below = descendants(running.pids["agent"])
+        blank = sum(report.pss_mib(pid) for pid in below) / BLANKS
+    report.table("idle, PSS", ("process", "MiB"), [*parts.items(), ("one blank", blank)])
+    figures = {f"{name}_mb": size for name, size in parts.items()}
+    report.finish("memory", figures | {"blank_mb": blank})
+
+
+if __name__ == "__main__":
+    main()

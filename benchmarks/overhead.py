@@ -1,0 +1,111 @@
+"""What the whole path costs over one bare Starlette/uvicorn process that echoes the same JSON.
+
+Authentication, schema check, scheduler, bus, agent, sandboxed guest, receipt and usage event are all on. Runs alternate
+between the two servers on the same machine, and the figures are medians; the ratio is what to compare, since the
+machine's speed drifts.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+
+from benchmarks import report, wrk
+from tests.system.platform import Platform, platform, wait_until
+
+BODY = '{"input": {"text": "hello"}}'
+JSON = {"Content-Type": "application/json"}
+
+
+def main() -> None:
+    """Run, print, finish."""
+    options = report.arguments("overhead", __doc__ or "").parse_args()
+    runs, seconds = (1, 2.0) if options.quick else (5, 6.0)
+    with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1") as running:
+        running.deploy("benchmarks/functions/app.py")
+        for ref in ("bench.echo", "bench.Batched"):
+            running.output(ref, text="hello")
+        port = _free_port()
+        bare = subprocess.Popen([sys.executable, "-m", "benchmarks.bare", "--port", str(port)])
+        try:
+            wait_until(lambda: _answers(port), "the bare server is up")
+            figures = _measure(running, f"http://127.0.0.1:{port}/echo", runs, seconds)
+        finally:
+            bare.terminate()
+            bare.wait(10)
+    report.finish("overhead", figures)
+
+
+def _measure(running: Platform, bare: str, runs: int, seconds: float) -> dict[str, float]:
+    headers = {**JSON, "Authorization": f"Bearer {running.key}"}
+    whole = f"{running.url}/v1/functions/bench.echo/calls"
+    batched = f"{running.url}/v1/functions/bench.Batched/calls"
+    loads: dict[str, list[wrk.Load]] = {}
+    cpu: dict[str, float] = {}
+    calls = 0.0
+    for _ in range(runs):
+        for connections in (1, 64):
+            for name, url in (("bare", bare), ("whole", whole), ("batched", batched)):
+                pids = _parts(running)
+                before = {part: report.cpu_seconds(pid) for part, pid in pids.items()}
+                start = time.monotonic()
+                load = wrk.post(url, BODY, headers, connections=connections, seconds=seconds)
+                took = time.monotonic() - start
+                if load.errors:
+                    sys.exit(f"{name} at {connections} connections: {load.errors} errors")
+                loads.setdefault(f"{name}_{connections}", []).append(load)
+                if name == "whole" and connections == 64:
+                    calls += load.rps * took
+                    for part, pid in pids.items():
+                        cpu[part] = cpu.get(part, 0.0) + report.cpu_seconds(pid) - before[part]
+    return _tell(loads, {part: 1e6 * used / calls for part, used in cpu.items()})
+
+
+def _parts(running: Platform) -> dict[str, int]:
+    """Every process that a call passes through, the guest too."""
+    pids = {name: pid for name, pid in running.pids.items() if "controller" not in name}
+    for container in running.containers():
+        if container["function"] == "echo" and container.get("pid"):
+            pids["guest"] = int(container["pid"])
+    return pids
+
+
+def _tell(loads: dict[str, list[wrk.Load]], cpu: dict[str, float]) -> dict[str, float]:
+    rows = []
+    for name, several in loads.items():
+        rps, p50 = report.median([x.rps for x in several]), report.median([x.p50_ms for x in several])
+        rows.append((name, rps, p50, report.median([x.p99_ms for x in several])))
+    report.table("requests per second and latency", ("path_connections", "rps", "p50 ms", "p99 ms"), rows)
+    report.table("CPU per call at 64 connections", ("process", "µs"), list(cpu.items()))
+    middle = {name: (rps, p50) for name, rps, p50, _ in rows}
+    return {
+        "ratio_64": middle["whole_64"][0] / middle["bare_64"][0],
+        "rps_64": middle["whole_64"][0],
+        "added_p50_ms_1": middle["whole_1"][1] - middle["bare_1"][1],
+        "batched_ratio_64": middle["batched_64"][0] / middle["bare_64"][0],
+        "cpu_us_per_call": sum(cpu.values()),
+    } | {f"cpu_us_{part}": used for part, used in cpu.items()}
+
+
+def _answers(port: int) -> bool:
+    try:
+        return httpx.post(f"http://127.0.0.1:{port}/echo", content=BODY).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""How a benchmark says what it found: a table for people, and as its last line one JSON object for programs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+
+def arguments(name: str, purpose: str) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=purpose)
+    parser.add_argument("--quick", action="store_true", help="a short run: shows that it works, not how fast it is")
+    return parser
+
+
+def machine() -> str:
+    """The machine in words: processor, cores, memory, Python."""
+    model = platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{model}, {os.cpu_count()} cores, {gib:.0f} GiB, Python {platform.python_version()}"
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print rows under their headings; numbers to three significant places."""
+    shown = Table(title=title, title_justify="left")
+    for number, column in enumerate(columns):
+        shown.add_column(column, justify="left" if number == 0 else "right")
+    for row in rows:
+        shown.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row))
+    Console(width=120).print(shown)
+
+
+def finish(name: str, figures: Mapping[str, float]) -> None:
+    """Print the last line: the benchmark's name, the machine and the figures."""
+    rounded = {key: round(value, 4) for key, value in figures.items()}
+    print(json.dumps({"benchmark": name, "machine": machine(), "figures": rounded}))
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value below which `percent` of the values lie (linear between neighbours)."""
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * percent / 100
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle value."""
+    return statistics.median(values)
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far, without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def pss_mib(pid: int) -> float:
+    """Proportional set size of a process in MiB."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1024
+    return 0.0

@@ -1,0 +1,249 @@
+"""JetStream in the few verbs we need, spoken directly: publish, read, purge, and make streams.
+
+nats-py's own JetStream classes are not used: their key-value store does not see the server's delete markers, drops
+time-to-live on update, and its watches stay blind for up to 20 s after a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.host.bus.client import header_block
+from pilotlight_core.host.bus.errors import BusDown, BusTimeout, NoResponders, StoreRefused, WrongRevision
+from pilotlight_core.host.bus.inbox import Inbox, Reply
+from pilotlight_core.model.ids import token
+
+API = "$JS.API"
+ANSWER_TIMEOUT = 2.0
+"""Seconds for one question to the server; the callers repeat it within their own time."""
+FIRST_PAUSE = 0.02
+LONGEST_PAUSE = 0.5
+PAGE_MESSAGES = 256
+PAGE_BYTES = 2**20
+
+WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
+STREAM_EXISTS = 10058
+NO_MESSAGE = 10037
+
+
+class ApiError(msgspec.Struct, frozen=True):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class Ack(msgspec.Struct, frozen=True):
+    """The server's word that a message is stored."""
+
+    seq: int = 0
+    duplicate: bool = False
+    error: ApiError | None = None
+
+
+class RawMessage(msgspec.Struct, frozen=True):
+    subject: str
+    seq: int
+    time: str = ""
+    data: str = ""
+    hdrs: str = ""
+
+
+class ApiReply(msgspec.Struct, frozen=True):
+    error: ApiError | None = None
+    message: RawMessage | None = None
+    purged: int = 0
+    state: dict[str, Any] | None = None
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored message as the stream holds it."""
+
+    seq: int
+    subject: str
+    data: bytes
+    headers: dict[str, str]
+    at: float
+    """Unix seconds at which the server stored it."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether it only marks that the key was deleted, or has expired."""
+        return "Nats-Marker-Reason" in self.headers or self.headers.get("KV-Operation") in ("DEL", "PURGE")
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """Consecutive messages of a stream, filtered by subject."""
+
+    records: tuple[Record, ...]
+    pending: int
+    """How many more there were behind them."""
+
+
+_ack = msgspec.json.Decoder(Ack)
+_answer = msgspec.json.Decoder(ApiReply)
+
+
+class JetStream:
+    """The stream verbs of one connection."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+
+    async def api(self, verb: str, request: dict[str, Any], timeout: float = ANSWER_TIMEOUT) -> ApiReply:
+        """Ask the server's API.
+
+        Raises:
+            StoreRefused: with its error number; BusTimeout, BusDown, NoResponders (JetStream is not ready).
+        """
+        reply = await self._inbox.ask(f"{API}.{verb}", msgspec.json.encode(request), timeout=timeout)
+        answer = _answer.decode(reply.data)
+        if answer.error is not None:
+            raise StoreRefused(f"{verb}: {answer.error.description}.", number=answer.error.err_code)
+        return answer
+
+    async def ensure_stream(self, config: dict[str, Any]) -> None:
+        """Make the stream, or give it this configuration; repeated while the server is not ready.
+
+        Raises:
+            StoreRefused: if the server will not have it. Does not end by itself while there is no server.
+        """
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await self._make_stream(config)
+            except (NoResponders, BusTimeout, BusDown):
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                return
+
+    async def _make_stream(self, config: dict[str, Any]) -> None:
+        try:
+            await self.api(f"STREAM.CREATE.{config['name']}", config)
+        except StoreRefused as error:
+            if error.number != STREAM_EXISTS:
+                raise
+            await self.api(f"STREAM.UPDATE.{config['name']}", config)
+
+    async def store(
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        id: str = "",
+        timeout: float = 10.0,
+        headers: dict[str, str] | None = None,  # noqa: A002
+    ) -> int:
+        """Publish into the stream of `subject`; repeated under the same id until the server confirms.
+
+        Raises:
+            WrongRevision: if `headers` expected another last sequence.
+            StoreRefused, MessageTooLarge: at once. BusDown, BusTimeout, NoResponders: after `timeout` seconds of trying.
+        """
+        block = header_block({**(headers or {}), "Nats-Msg-Id": id or token()})
+        until = time.monotonic() + timeout
+        pause = FIRST_PAUSE
+        while True:
+            left = until - time.monotonic()
+            try:
+                reply = await self._inbox.ask(
+                    subject, payload, timeout=max(0.001, min(left, ANSWER_TIMEOUT)), headers=block
+                )
+                return _confirmed(subject, reply)
+            except (BusDown, BusTimeout, NoResponders):
+                if time.monotonic() + pause >= until:
+                    raise
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def last(self, stream: str, subject: str) -> Record | None:
+        """The last message on `subject` as the stream's leader has it; None if there is none."""
+        try:
+            answer = await self.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+        except StoreRefused as error:
+            if error.number == NO_MESSAGE:
+                return None
+            raise
+        return _record_of(answer.message) if answer.message is not None else None
+
+    async def page(
+        self, stream: str, subject: str, seq: int, *, messages: int = PAGE_MESSAGES, timeout: float = ANSWER_TIMEOUT
+    ) -> Page:
+        """The first messages on `subject` from sequence `seq` on.
+
+        Raises:
+            BusDown, BusTimeout: also when one of them was lost on its way. NoResponders: there is no such stream now.
+        """
+        request = {"seq": max(1, seq), "next_by_subj": subject, "batch": messages, "max_bytes": PAGE_BYTES}
+        replies = await self._inbox.ask_many(
+            f"{API}.DIRECT.GET.{stream}", msgspec.json.encode(request), timeout=timeout, is_last=_ends_page
+        )
+        end = replies.pop()
+        if end.status == "503":
+            raise NoResponders(f"There is no stream {stream} now.")
+        if end.status == "404":
+            return Page(records=(), pending=0)
+        if end.status != "204":
+            raise StoreRefused(f"Reading {stream}: status {end.status} {end.headers.get('Description', '')}.")
+        records = tuple(_record(reply) for reply in replies)
+        last = records[-1].seq if records else 0
+        if int(end.headers.get("Nats-Last-Sequence", last)) != last:
+            raise BusTimeout(f"A part of a page of {stream} was lost.")
+        return Page(records=records, pending=int(end.headers.get("Nats-Num-Pending", 0)))
+
+    async def last_sequence(self, stream: str) -> int:
+        """The sequence of the newest message of the stream."""
+        answer = await self.api(f"STREAM.INFO.{stream}", {})
+        return int((answer.state or {}).get("last_seq", 0))
+
+    async def purge(self, stream: str, *, subject: str, below: int) -> int:
+        """Remove the messages on `subject` with a sequence below `below`; how many there were."""
+        answer = await self.api(f"STREAM.PURGE.{stream}", {"filter": subject, "seq": below})
+        return answer.purged
+
+
+def _confirmed(subject: str, reply: Reply) -> int:
+    ack = _ack.decode(reply.data)
+    if ack.error is None:
+        return ack.seq
+    if ack.error.err_code in WRONG_LAST_SEQUENCE:
+        raise WrongRevision(f"{subject} was changed by somebody else.")
+    raise StoreRefused(f"{subject}: {ack.error.description}.", number=ack.error.err_code)
+
+
+def _ends_page(reply: Reply) -> bool:
+    return bool(reply.status)
+
+
+def _record(reply: Reply) -> Record:
+    headers = reply.headers
+    return Record(
+        seq=int(headers["Nats-Sequence"]),
+        subject=headers["Nats-Subject"],
+        data=reply.data,
+        headers=headers,
+        at=_unix(headers["Nats-Time-Stamp"]),
+    )
+
+
+def _record_of(message: RawMessage) -> Record:
+    lines = base64.b64decode(message.hdrs).decode().split("\r\n")[1:]
+    pairs = (line.partition(":") for line in lines if line)
+    return Record(
+        seq=message.seq,
+        subject=message.subject,
+        data=base64.b64decode(message.data),
+        headers={name.strip(): value.strip() for name, _, value in pairs},
+        at=_unix(message.time),
+    )
+
+
+def _unix(text: str) -> float:
+    whole, _, rest = text.rstrip("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}+00:00").timestamp() + (float(f"0.{rest}") if rest else 0.0)

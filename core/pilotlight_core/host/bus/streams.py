@@ -1,0 +1,82 @@
+"""The platform's streams and buckets, as the server is told to keep them.
+
+No consumers are made: readers ask by sequence, so nothing is lost with a consumer and nothing needs restoring.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model import subjects
+
+SECOND = 1_000_000_000
+DAY = 86_400 * SECOND
+MARKER_TTL = 120
+"""Seconds for which an expired lease leaves its marker, so that mirrors see that it is gone."""
+
+
+class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much the streams may hold. The oldest goes first, except in the registry, which refuses."""
+
+    usage_days: int = 400
+    usage_bytes: int = 4 * 2**30
+    logs_hours: int = 24
+    logs_bytes: int = 2 * 2**30
+    logs_batches_per_function: int = 20_000
+    registry_bytes: int = 2**30
+    leases_bytes: int = 64 * 2**20
+    replicas: int = 1
+
+
+DEFAULT_LIMITS = StreamLimits()
+
+
+def bucket_stream(bucket: str) -> str:
+    """The stream that holds a bucket."""
+    return f"KV_{bucket}"
+
+
+def key_subject(bucket: str, key: str) -> str:
+    return f"$KV.{bucket}.{key}"
+
+
+def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
+    """What the server is asked to keep, in the order of importance."""
+    return (
+        _bucket(subjects.REGISTRY_BUCKET, limits, max_bytes=limits.registry_bytes),
+        _bucket(subjects.LEASE_BUCKET, limits, max_bytes=limits.leases_bytes)
+        | {"allow_msg_ttl": True, "subject_delete_marker_ttl": MARKER_TTL * SECOND},
+        _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
+        | {"max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},
+        _stream(subjects.LOGS_STREAM, ["logs.>"], limits)
+        | {
+            "max_age": limits.logs_hours * 3600 * SECOND,
+            "max_bytes": limits.logs_bytes,
+            "max_msgs_per_subject": limits.logs_batches_per_function,
+        },
+    )
+
+
+def _stream(name: str, topics: list[str], limits: StreamLimits) -> dict[str, Any]:
+    return {
+        "name": name,
+        "subjects": topics,
+        "storage": "file",
+        "retention": "limits",
+        "discard": "old",
+        "num_replicas": limits.replicas,
+        "duplicate_window": 120 * SECOND,
+        "allow_direct": True,
+    }
+
+
+def _bucket(name: str, limits: StreamLimits, *, max_bytes: int) -> dict[str, Any]:
+    return _stream(bucket_stream(name), [f"$KV.{name}.>"], limits) | {
+        "max_msgs_per_subject": 1,
+        "max_bytes": max_bytes,
+        "discard": "new",
+        "allow_rollup_hdrs": True,
+        "deny_delete": True,
+    }

@@ -1,0 +1,184 @@
+"""Settings: a struct per process, filled from flags and `PILOTLIGHT_*` variables; flags win.
+
+    class WorkerSettings(Settings, frozen=True, kw_only=True):
+        slots: Annotated[int, msgspec.Meta(ge=1, description="how many at once")] = 4
+
+    settings = load(WorkerSettings, "one worker")      # --slots 8 or PILOTLIGHT_SLOTS=8
+
+A field's type and bounds are the rule, its description is the help text. A bad value is refused by the name of its flag
+or variable, with what was expected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import msgspec
+
+from pilotlight_core.model.ids import NAME
+
+PREFIX = "PILOTLIGHT_"
+NAME_PATTERN = f"^(?:{NAME.pattern})$"
+SANDBOXES = ("bubblewrap", "process")
+TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+Name = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
+Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+
+
+class BadSetting(ValueError):
+    """A flag or variable is wrong; the message names it and what was expected."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What every process is told."""
+
+    nats_url: Annotated[str, msgspec.Meta(description="where the bus is")] = "nats://127.0.0.1:4222"
+    state_dir: Annotated[Path, msgspec.Meta(description="folder of everything this machine keeps")] = Path(".pilotlight")
+    region: Annotated[Name, msgspec.Meta(description="the region this process is in")] = "local"
+    zone: Annotated[Name, msgspec.Meta(description="the zone this process is in")] = "local-a"
+    name: Annotated[str, msgspec.Meta(description="this process's own name, unique in the region")] = ""
+
+    @property
+    def keys_dir(self) -> Path:
+        return self.state_dir / "keys"
+
+    @property
+    def ledger_path(self) -> Path:
+        return self.state_dir / "ledger.sqlite"
+
+    @property
+    def logs_dir(self) -> Path:
+        return self.state_dir / "logs"
+
+    @property
+    def default_blob_url(self) -> str:
+        return f"file://{(self.state_dir / 'blobs').resolve()}"
+
+
+class GatewaySettings(Settings, frozen=True, kw_only=True):
+    """What a gateway is told."""
+
+    host: Annotated[str, msgspec.Meta(description="address to listen on")] = "127.0.0.1"
+    port: Annotated[Port, msgspec.Meta(description="port of the HTTP API")] = 8470
+    internal_port: Annotated[Port, msgspec.Meta(description="port for large bodies, on loopback; 0: any")] = 0
+    blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
+    bootstrap_client_file: Annotated[str, msgspec.Meta(description="write the first admin key here")] = ""
+
+
+class ControllerSettings(Settings, frozen=True, kw_only=True):
+    """What a controller is told."""
+
+
+class AgentSettings(Settings, frozen=True, kw_only=True):
+    """What an agent is told."""
+
+    node: Annotated[Name, msgspec.Meta(description="the node's name")] = "local"
+    cpu_slots: Annotated[Count, msgspec.Meta(description="containers without a GPU that fit; 0: the node's cores")] = 0
+    blanks: Annotated[Count, msgspec.Meta(description="sandboxes kept started ahead, per base environment")] = 2
+    sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
+        "bubblewrap"
+    )
+    blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
+
+    def __post_init__(self) -> None:
+        if self.sandbox not in SANDBOXES:
+            raise ValueError(f"expected one of {', '.join(SANDBOXES)} - at `$.sandbox`")
+
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def load(cls: type[T], about: str, argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> T:
+    """Settings from the command line and the environment; ends the process with a sentence if they are wrong."""
+    try:
+        return parse(cls, about, sys.argv[1:] if argv is None else argv, os.environ if env is None else env)
+    except BadSetting as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - logging is not set up yet
+        raise SystemExit(2) from None
+
+
+def parse(cls: type[T], about: str, argv: Sequence[str], env: Mapping[str, str]) -> T:
+    """Settings from `argv` and `env`.
+
+    Raises:
+        BadSetting: naming the flag or variable and what was expected.
+    """
+    fields = {field.name: field for field in msgspec.structs.fields(cls)}
+    given = vars(_parser(cls, about).parse_args(list(argv)))
+    values: dict[str, Any] = {}
+    for name, field in fields.items():
+        origin, text = _flag(name), given[name]
+        if text is None and (text := env.get(_variable(name))) is not None:
+            origin = _variable(name)
+        if text is not None:
+            values[name] = _convert(text, field.type, origin)
+    try:
+        return cls(**values)
+    except ValueError as error:
+        sentence, _, place = str(error).partition(" - at `$.")
+        name = place.rstrip("`")
+        raise BadSetting(f"{_flag(name)} ({_variable(name)}): {sentence}, got {values.get(name)!r}.") from None
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise BadSetting(f"{message[0].upper()}{message[1:]}; --help lists all flags.")
+
+
+def _parser(cls: type[msgspec.Struct], about: str) -> argparse.ArgumentParser:
+    parser = _Parser(description=about, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for field in msgspec.structs.fields(cls):
+        default = "" if field.default in ("", msgspec.NODEFAULT) else f" [{field.default}]"
+        text = f"{_description(field.type)}{default} ({_variable(field.name)})".replace("%", "%%")
+        if _bare(field.type) is bool:
+            parser.add_argument(_flag(field.name), action=argparse.BooleanOptionalAction, default=None, help=text)
+        else:
+            parser.add_argument(_flag(field.name), dest=field.name, default=None, help=text, metavar="")
+    return parser
+
+
+def _convert(text: str | bool, kind: Any, origin: str) -> Any:
+    try:
+        if _bare(kind) is bool:
+            return text if isinstance(text, bool) else TRUTHS[text.lower()]
+        if _bare(kind) is Path:
+            return Path(text).expanduser()
+        return msgspec.convert(text, kind, strict=False)
+    except KeyError:
+        raise BadSetting(f"{origin}: expected true or false, got {text!r}.") from None
+    except msgspec.ValidationError as error:
+        raise BadSetting(f"{origin}: {_sentence(str(error))}, got {text!r}.") from None
+
+
+def _sentence(text: str) -> str:
+    text = text.replace("`", "").partition(" - at ")[0]
+    if "matching regex" in text:
+        return "expected 1 to 63 letters, digits, '_' or '-', not starting with '-'"
+    return re.sub(r"^Expected", "expected", text).partition(", got ")[0]
+
+
+def _bare(kind: Any) -> Any:
+    while hasattr(kind, "__metadata__"):
+        kind = kind.__origin__
+    return kind
+
+
+def _description(kind: Any) -> str:
+    metadata = getattr(kind, "__metadata__", ())
+    return next((meta.description for meta in metadata if isinstance(meta, msgspec.Meta) and meta.description), "")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _variable(name: str) -> str:
+    return f"{PREFIX}{name.upper()}"

@@ -1,0 +1,116 @@
+"""Request bodies within bounds: of size, before anything is parsed; of time; and of memory over all requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from starlette.types import Receive, Scope
+
+from pilotlight_core.model.errors import BadInput, DeadlineExceeded, Unavailable
+from pilotlight_gateway.http.exchange import header
+
+
+class ClientGone(Exception):
+    """The client hung up before its request was whole; there is nobody to answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BodyLimits:
+    """What a body may be."""
+
+    size: int
+    seconds: float = 30.0
+    """For all of it to arrive: a bound for those who trickle bytes to hold a connection."""
+    idle_seconds: float = 30.0
+    """Between two pieces."""
+
+
+class ByteBudget:
+    """How many bytes of request bodies the process holds, over all requests."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.used = 0
+
+    def take(self, size: int) -> None:
+        """Count `size` more bytes.
+
+        Raises:
+            Unavailable: when they would be too many.
+        """
+        if self.used + size > self.most:
+            raise Unavailable("The gateway holds as many request bodies as it may.", code="overloaded")
+        self.used += size
+
+    def give(self, size: int) -> None:
+        """They are not held any more."""
+        self.used -= size
+
+
+def check_announced(scope: Scope, limits: BodyLimits) -> None:
+    """Refuse by Content-Length, before a byte is read.
+
+    Raises:
+        BadInput: `too_large`, or `bad_request` when it is no number.
+    """
+    announced = header(scope, b"content-length")
+    if not announced:
+        return
+    if not announced.isdigit():
+        raise BadInput("Content-Length is not a number.", code="bad_request")
+    if int(announced) > limits.size:
+        raise too_large(limits)
+
+
+def too_large(limits: BodyLimits) -> BadInput:
+    """The refusal of a body beyond `limits`."""
+    return BadInput(f"The body is larger than {limits.size} bytes.", code="too_large", limit=limits.size)
+
+
+async def pieces(scope: Scope, receive: Receive, limits: BodyLimits) -> AsyncIterator[bytes]:
+    """The body as it arrives.
+
+    Raises:
+        BadInput: `too_large`, whatever Content-Length said.
+        DeadlineExceeded: if it does not arrive in time.
+        ClientGone: if the client hangs up.
+    """
+    check_announced(scope, limits)
+    loop = asyncio.get_running_loop()
+    size, ends, more = 0, loop.time() + limits.seconds, True
+    while more:
+        try:
+            async with asyncio.timeout_at(min(ends, loop.time() + limits.idle_seconds)):
+                message = await receive()
+        except TimeoutError:
+            raise DeadlineExceeded("The request's body did not arrive in time.") from None
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        piece, more = message.get("body", b""), message.get("more_body", False)
+        size += len(piece)
+        if size > limits.size:
+            raise too_large(limits)
+        yield piece
+
+
+async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: ByteBudget) -> bytes:
+    """The whole body. Its bytes are counted in `budget` while it arrives and stay counted: give them back.
+
+    Raises:
+        As `pieces`, and Unavailable when the budget is used up: then nothing stays counted.
+    """
+    parts: list[bytes] = []
+    held = 0
+    try:
+        async with aclosing(pieces(scope, receive, limits)) as arriving:  # type: ignore[type-var]
+            async for piece in arriving:
+                budget.take(len(piece))
+                held += len(piece)
+                parts.append(piece)
+    except BaseException:
+        budget.give(held)
+        raise
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,0 +1,62 @@
+"""One request on its way through the gateway, and what is known of its answer."""
+
+from __future__ import annotations
+
+import secrets
+from itertools import count
+from typing import Any
+
+from starlette.types import Message, Scope, Send
+
+from pilotlight_gateway.auth import NOBODY, Principal
+
+KEY = "pilotlight"
+"""Where the exchange is found in the ASGI scope."""
+_prefix = f"req_{secrets.token_hex(6)}"
+_numbers = count(1)
+
+
+class Exchange:
+    """Stands in for `send`: it names the request in every answer, and remembers what was answered."""
+
+    __slots__ = ("_send", "arrived", "call_id", "principal", "request_id", "route", "status")
+
+    def __init__(self, send: Send, arrived: float) -> None:
+        self._send = send
+        self.arrived = arrived
+        """Monotonic seconds."""
+        self.request_id = f"{_prefix}{next(_numbers):07x}"
+        self.principal: Principal = NOBODY
+        self.call_id = ""
+        self.route = ""
+        """The path pattern that was matched, for metrics."""
+        self.status = 0
+        """0 until the answer's head is sent."""
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
+            if self.call_id:
+                headers.append((b"pilotlight-call-id", self.call_id.encode()))
+        await self._send(message)
+
+    async def answer(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        """Send a whole answer."""
+        headers.append((b"content-length", str(len(body)).encode()))
+        await self({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def exchange_of(scope: Scope) -> Exchange:
+    """The exchange that a request belongs to."""
+    found: Any = scope[KEY]
+    return found  # type: ignore[no-any-return]
+
+
+def header(scope: Scope, name: bytes) -> bytes:
+    """The first value of a header, b"" if it is absent. `name` in lower case."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return bytes(value)
+    return b""

@@ -1,0 +1,85 @@
+"""Errors as RFC 9457 problem documents, from the one table of `core.model.errors`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.errors import PilotlightError
+
+MEDIA_TYPE = b"application/problem+json"
+LONGEST_RETRY_AFTER = 120.0
+"""Stock clients take a longer one as "give up"."""
+DEFAULT_RETRY_AFTER = 1.0
+LONGEST_DETAIL = 2_000
+KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+"""The `error.type` that OpenAI's clients know; other 4xx are `invalid_request_error`, 5xx `server_error`."""
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that says what went wrong."""
+
+    status: int
+    document: dict[str, Any]
+    headers: Headers
+
+    def encode(self) -> bytes:
+        """The document's JSON."""
+        return _encoder.encode(self.document)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+
+
+def problem_of(error: PilotlightError, request_id: str) -> Problem:
+    """The document and the headers for `error`."""
+    meaning, code = error.meaning, error.wire_code
+    wait = retry_after(error)
+    detail = error.detail if len(error.detail) <= LONGEST_DETAIL else error.detail[:LONGEST_DETAIL] + "…"
+    document: dict[str, Any] = {
+        "type": f"urn:pilotlight:error:{code}",
+        "title": meaning.title,
+        "status": meaning.status,
+        "detail": detail,
+        "code": code,
+        "advice": meaning.advice,
+        "request_id": request_id,
+    }
+    if wait is not None:
+        document["retry_after"] = wait
+    document |= {key: value for key, value in error.more.items() if key not in document and key != "allow"}
+    document["error"] = {
+        "message": detail,
+        "type": KINDS.get(meaning.status, "invalid_request_error" if meaning.status < 500 else "server_error"),
+        "param": error.more.get("field"),
+        "code": code,
+    }
+    return Problem(status=meaning.status, document=document, headers=_headers(error, wait))
+
+
+def retry_after(error: PilotlightError) -> float | None:
+    """Seconds that the caller should wait; None where waiting does not help."""
+    if error.retry_after is None and not (error.meaning.retry and error.meaning.status in (429, 503)):
+        return None
+    wait = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after
+    return min(max(wait, 0.0), LONGEST_RETRY_AFTER)
+
+
+def _headers(error: PilotlightError, wait: float | None) -> Headers:
+    headers = [
+        (b"content-type", MEDIA_TYPE),
+        (b"x-should-retry", b"true" if error.meaning.retry else b"false"),
+        (b"cache-control", b"no-store"),
+    ]
+    if wait is not None:
+        headers.append((b"retry-after", str(math.ceil(wait)).encode()))
+        headers.append((b"retry-after-ms", str(math.ceil(wait * 1000)).encode()))
+    if error.meaning.status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="pilotlight"'))
+    if "allow" in error.more:
+        headers.append((b"allow", str(error.more["allow"]).encode()))
+    return headers

@@ -1,0 +1,111 @@
+"""`answers`, for functions that run in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from functools import partial
+from typing import Any
+
+from pilotlight_runtime.guest.answers import (
+    Columns,
+    Prepared,
+    Send,
+    answered,
+    cancelled,
+    encoded,
+    failed,
+    now,
+    prepared,
+    streamed,
+)
+from pilotlight_runtime.guest.calls import WINDOW_WAIT_S, Batch, Call
+from pilotlight_runtime.guest.frames import BatchResult, ChunkOut, Result
+from pilotlight_runtime.guest.target import Target
+
+
+async def run_async_call(target: Target, call: Call, send: Send) -> Result:
+    """Run one call to its end within the present task, which a cancelled call interrupts. Raises what `send` raises."""
+    began = now()
+    try:
+        ready = prepared(target, call)
+        if ready.method.streams:
+            return await _run_stream(ready, call, send)
+        began = now()
+        call.wake = partial(_interrupt, call, asyncio.current_task())
+        value = await ready()
+        return answered(call, value, now() - began)
+    except BaseException as error:  # noqa: BLE001 - SystemExit in a call is that call's failure
+        return failed(call, error, now() - began)
+
+
+async def _run_stream(ready: Prepared, call: Call, send: Send) -> Result:
+    began = now()
+    seq = 0
+    moved = asyncio.Event()
+    chunks: Any = None
+    try:
+        call.wake = partial(_interrupt, call, asyncio.current_task(), moved)
+        chunks = ready()
+        async for value in chunks:
+            if not call.may_send(seq + 1):
+                await _wait_window(call, seq + 1, moved)
+            send(ChunkOut(call=call.frame.call, seq=seq + 1, data=encoded(value)))
+            seq += 1
+        return streamed(call, now() - began, seq)
+    except _Stalled:
+        return cancelled(call, now() - began, seq)
+    except BaseException as error:  # noqa: BLE001 - as in run_async_call
+        return failed(call, error, now() - began, seq)
+    finally:
+        call.wake = None
+        await _close(chunks)
+
+
+class _Stalled(Exception):
+    """Nobody reads the stream."""
+
+
+async def _wait_window(call: Call, seq: int, moved: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(WINDOW_WAIT_S):
+            while not call.may_send(seq):
+                moved.clear()
+                await moved.wait()
+    except TimeoutError as error:
+        raise _Stalled from error
+
+
+def _interrupt(call: Call, task: asyncio.Task[Any] | None, moved: asyncio.Event | None = None) -> None:
+    """Runs in the loop when a call was cancelled or its window moved."""
+    if call.cancelled and task is not None:
+        task.cancel()
+    elif moved is not None:
+        moved.set()
+
+
+async def _close(chunks: Any) -> None:
+    """Run the generator's `finally` blocks. What they raise goes into the tenant's log: the call has its answer."""
+    task = asyncio.current_task()
+    while task is not None and task.uncancel():
+        pass  # the cancellation has arrived; what is awaited from here on is the clean-up
+    try:
+        if hasattr(chunks, "aclose"):
+            await chunks.aclose()
+    except BaseException:  # noqa: BLE001 - it is the tenant's code
+        traceback.print_exc()
+
+
+async def run_async_batch(target: Target, batch: Batch) -> BatchResult:
+    """Run one batch to its end within the present task. Never raises."""
+    columns = Columns(target, batch)
+    began = now()
+    try:
+        if columns.calls:
+            value = await columns.ready()()
+            spent = now() - began
+            columns.answer(value)
+            return columns.result(spent)
+    except BaseException as error:  # noqa: BLE001 - as in run_async_call
+        columns.fail(error)
+    return columns.result(now() - began)

@@ -1,0 +1,148 @@
+"""The calls that a guest holds: which have begun, which nobody wants any more, and how far a stream may run ahead."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from pilotlight_core.model.messages import Outcome
+from pilotlight_runtime.guest.frames import (
+    BatchResult,
+    CancelCall,
+    Frame,
+    Invoke,
+    InvokeBatch,
+    ItemResult,
+    Result,
+    WindowUpdate,
+)
+
+WINDOW_WAIT_S = 60.0
+"""A stream that may not go on for this long is closed: its reader is gone, or as good as gone."""
+
+
+class Call:
+    """One Invoke, from its arrival to its Result."""
+
+    __slots__ = ("_moved", "begun", "cancelled", "frame", "upto", "wake")
+
+    def __init__(self, frame: Invoke) -> None:
+        self.frame = frame
+        self.begun = False
+        self.cancelled = False
+        self.upto = 0
+        """The last chunk that the reader is known to have."""
+        self.wake: Callable[[], object] | None = None
+        """For a call in an event loop: look again, it is cancelled or may go on."""
+        self._moved: threading.Condition | None = None
+
+    def may_send(self, seq: int) -> bool:
+        """Whether chunk `seq` is within the window."""
+        return seq <= self.upto + self.frame.window
+
+    def wait_window(self, seq: int) -> bool:
+        """Wait until chunk `seq` may be sent; False if it never may."""
+        if not self.may_send(seq):
+            moved = self._moved = self._moved or threading.Condition()
+            with moved:
+                moved.wait_for(lambda: self.cancelled or self.may_send(seq), WINDOW_WAIT_S)
+        return not self.cancelled and self.may_send(seq)
+
+    def stir(self) -> None:
+        """Let whoever waits look again."""
+        if self._moved is not None:
+            with self._moved:
+                self._moved.notify_all()
+        if self.wake is not None:
+            self.wake()
+
+
+class Batch:
+    """One InvokeBatch, from its arrival to its BatchResult."""
+
+    __slots__ = ("begun", "dropped", "frame")
+
+    def __init__(self, frame: InvokeBatch) -> None:
+        self.frame = frame
+        self.begun = False
+        self.dropped: set[str] = set()
+        """Calls whose answers nobody wants."""
+
+    def wanted(self) -> list[tuple[str, bytes]]:
+        return [item for item in self.frame.items if item[0] not in self.dropped]
+
+    def unstarted(self) -> BatchResult:
+        """The answer when all its items were cancelled before it began."""
+        results = tuple(ItemResult(call=call, outcome=Outcome.CANCELLED) for call, _ in self.frame.items)
+        return BatchResult(batch=self.frame.batch, results=results, started=False)
+
+
+Work = Call | Batch
+
+
+class Desk:
+    """Where frames about calls are taken in, and work is claimed. Any thread may call anything.
+
+    A cancel and the worker that begins a call exclude each other by one lock, so a call either never began or ran.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: dict[str, Work] = {}
+
+    def take(self, frame: Invoke | InvokeBatch) -> Work:
+        """Enter a call or the calls of a batch."""
+        if isinstance(frame, Invoke):
+            call = self._calls[frame.call] = Call(frame)
+            return call
+        batch = Batch(frame)
+        self._calls.update(dict.fromkeys((name for name, _ in frame.items), batch))
+        return batch
+
+    def begin(self, work: Work) -> bool:
+        """Claim it for a worker; False if it was cancelled whole before."""
+        with self._lock:
+            if isinstance(work, Call):
+                work.begun = not work.cancelled
+            else:
+                work.begun = bool(work.wanted())
+            return work.begun
+
+    def end(self, work: Work) -> None:
+        """Forget it."""
+        if isinstance(work, Call):
+            self._calls.pop(work.frame.call, None)
+            return
+        for name, _ in work.frame.items:
+            self._calls.pop(name, None)
+
+    def apply(self, frame: CancelCall | WindowUpdate) -> Frame | None:
+        """Change a call, if it is known; returns what must be sent: the Result of a call that never began."""
+        work = self._calls.get(frame.call)
+        if work is None:
+            return None
+        if isinstance(frame, WindowUpdate):
+            if isinstance(work, Call):
+                work.upto = max(work.upto, frame.upto)
+                work.stir()
+            return None
+        return self._cancel(work, frame.call)
+
+    def _cancel(self, work: Work, call: str) -> Frame | None:
+        with self._lock:
+            if isinstance(work, Batch):
+                work.dropped.add(call)
+                return None
+            if work.cancelled:
+                return None
+            work.cancelled = True
+        if work.begun:
+            work.stir()
+            return None
+        self.end(work)
+        return Result(call=call, outcome=Outcome.CANCELLED, started=False)
+
+    @property
+    def held(self) -> int:
+        """Calls that wait or run."""
+        return len(self._calls)

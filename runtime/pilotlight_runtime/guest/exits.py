@@ -1,0 +1,51 @@
+"""How a guest ends: always at once, with its output flushed, and with a line that says why."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NoReturn
+
+from pilotlight_runtime.guest.channel import AgentGone
+from pilotlight_runtime.guest.failures import is_fatal
+from pilotlight_runtime.guest.frames import BatchResult, MalformedFrame, Result
+
+IN_ORDER = 0
+NOT_LOADED = 1
+DEVICE_DEAD = 69
+"""EX_UNAVAILABLE"""
+MALFORMED = 70
+"""EX_SOFTWARE"""
+
+
+def now(code: int, why: str = "") -> NoReturn:
+    """End the process. Never waits: threads of the tenant's code may be anywhere."""
+    with suppress(Exception):
+        if why:
+            print(f"pilotlight: {why}", file=sys.stderr)  # noqa: T201 - standard error is the tenant's log
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+@contextmanager
+def with_agent() -> Iterator[None]:
+    """End the process with the agent, or when either of us makes a mistake: a guest that hangs helps nobody."""
+    try:
+        yield
+    except AgentGone:
+        now(IN_ORDER)
+    except MalformedFrame as error:
+        now(MALFORMED, f"the agent sent what cannot be understood, so this container ends: {error}")
+    except BaseException:  # noqa: BLE001 - the tenant's errors are answers, so this one is ours
+        now(MALFORMED, f"a mistake of the platform ends this container:\n{traceback.format_exc()}")
+
+
+def unless_alive(frame: Result | BatchResult) -> None:
+    """End the process when an answer shows that its device's context is dead: each later call would fail too."""
+    errors = [frame.error] if isinstance(frame, Result) else [item.error for item in frame.results[:1]]
+    if any(is_fatal(error) for error in errors):
+        now(DEVICE_DEAD, f"the device's context is dead, so this container ends: {errors[0]}")

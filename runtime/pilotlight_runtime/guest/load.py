@@ -1,0 +1,129 @@
+"""From a spec to a target: the module is imported, the class made, and the hooks run."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import reduce
+from typing import Any
+
+from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_runtime.guest.channel import Channel
+from pilotlight_runtime.guest.failures import remote_error
+from pilotlight_runtime.guest.frames import Load, LoadError, Step
+from pilotlight_runtime.guest.target import Target, target_of, unwrap
+
+Wait = Callable[[Awaitable[Any]], Any]
+
+
+class NotLoaded(Exception):
+    """The function cannot be loaded, and the agent has been told why."""
+
+
+def prepare(load: Load) -> None:
+    """Make the process what the spec says: environment, threads, module path."""
+    os.environ.update(load.spec.env)
+    os.environ.update(load.env)
+    torch = sys.modules.get("torch")
+    if torch is not None and "OMP_NUM_THREADS" not in load.spec.env:
+        torch.set_num_threads(max(1, math.ceil(load.spec.cpu)))
+    sys.path.insert(0, load.root)
+    importlib.invalidate_caches()  # the files came after this interpreter had looked
+
+
+@contextmanager
+def step(channel: Channel, name: str) -> Iterator[None]:
+    """Time one step and tell the agent; whatever the tenant's code raises becomes a LoadError.
+
+    Raises:
+        NotLoaded
+    """
+    began = time.perf_counter()
+    try:
+        yield
+    except BaseException as error:
+        channel.send(LoadError(step=name, error=remote_error(error)))
+        raise NotLoaded(f"{name} failed") from error
+    channel.send(Step(name=name, ms=(time.perf_counter() - began) * 1000))
+
+
+def import_function(spec: FunctionSpec) -> Any:
+    """The tenant's function or class, by the names in the spec.
+
+    Raises:
+        ImportError, AttributeError, TypeError, and whatever the module raises.
+    """
+    module = importlib.import_module(spec.module)
+    thing = unwrap(reduce(getattr, spec.qualname.split("."), module))
+    if spec.is_class is not isinstance(thing, type):
+        expected = "a class" if spec.is_class else "a function"
+        raise TypeError(
+            f"{spec.module}.{spec.qualname} is {type(thing).__name__}: the deploy says that it is {expected}"
+        )
+    return thing
+
+
+def load_blocking(load: Load, channel: Channel, wait: Wait) -> Target:
+    """Load with plain hooks; `wait` runs the asynchronous ones to their end.
+
+    Raises:
+        NotLoaded
+    """
+    with step(channel, "import"):
+        prepare(load)
+        thing = import_function(load.spec)
+    with step(channel, "enter"):
+        target = target_of(load.spec, thing)
+        call_hooks(target.enter, wait)
+    if target.check:
+        with step(channel, "check"):
+            verify([_finished(hook(), wait) for hook in target.check])
+    return target
+
+
+async def load_async(load: Load, channel: Channel) -> Target:
+    """Load within the event loop in which the calls will run, so that what hooks open belongs to it.
+
+    Raises:
+        NotLoaded
+    """
+    with step(channel, "import"):
+        prepare(load)
+        thing = import_function(load.spec)
+    with step(channel, "enter"):
+        target = target_of(load.spec, thing)
+        await await_hooks(target.enter)
+    if target.check:
+        with step(channel, "check"):
+            verify(await await_hooks(target.check))
+    return target
+
+
+def call_hooks(hooks: tuple[Callable[[], Any], ...], wait: Wait) -> list[Any]:
+    """Run hooks in order; `wait` is for asynchronous ones."""
+    return [_finished(hook(), wait) for hook in hooks]
+
+
+async def await_hooks(hooks: tuple[Callable[[], Any], ...]) -> list[Any]:
+    """Run hooks in order."""
+    answers = []
+    for hook in hooks:
+        answer = hook()
+        answers.append(await answer if inspect.isawaitable(answer) else answer)
+    return answers
+
+
+def verify(answers: list[Any]) -> None:
+    """A check fails by raising or by answering False."""
+    if any(answer is False for answer in answers):
+        raise RuntimeError("__check__ answered False")
+
+
+def _finished(answer: Any, wait: Wait) -> Any:
+    return wait(answer) if inspect.isawaitable(answer) else answer

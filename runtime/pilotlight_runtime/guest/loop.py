@@ -1,0 +1,103 @@
+"""Serving asynchronous functions: one event loop on the main thread reads, runs them, and answers.
+
+Synchronous methods beside asynchronous ones run in threads, so that they hold nobody up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from pilotlight_runtime.guest import exits
+from pilotlight_runtime.guest.answers import run_batch, run_call
+from pilotlight_runtime.guest.async_answers import run_async_batch, run_async_call
+from pilotlight_runtime.guest.calls import Batch, Call, Desk, Work
+from pilotlight_runtime.guest.channel import Channel
+from pilotlight_runtime.guest.frames import (
+    BatchResult,
+    CancelCall,
+    Frame,
+    Invoke,
+    InvokeBatch,
+    Leave,
+    Result,
+    WindowUpdate,
+)
+from pilotlight_runtime.guest.target import Target
+from pilotlight_runtime.guest.threads import MAX_THREADS
+
+
+class LoopServer:
+    """Serves a target until the agent says Leave. A batch counts as one input."""
+
+    def __init__(self, channel: Channel, target: Target, max_inputs: int) -> None:
+        self._channel = channel
+        self._target = target
+        self._desk = Desk()
+        self._waiting: deque[Work] = deque()
+        self._running = 0
+        self._most = max_inputs
+        self._left = asyncio.Event()
+        self._pool = ThreadPoolExecutor(min(max_inputs, MAX_THREADS), "pilotlight")
+
+    async def serve(self) -> None:
+        """Returns after Leave, when nothing runs any more."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as self._group:
+            loop.add_reader(self._channel.fileno(), self._read)
+            self._read()  # what came behind the Load
+            await self._left.wait()
+            loop.remove_reader(self._channel.fileno())
+
+    def _read(self) -> None:
+        with exits.with_agent():
+            for frame in self._channel.receive_nowait():
+                self._take(frame)
+
+    def _take(self, frame: Frame) -> None:
+        if isinstance(frame, Invoke | InvokeBatch):
+            self._waiting.append(self._desk.take(frame))
+            self._start()
+        elif isinstance(frame, CancelCall | WindowUpdate):
+            unstarted = self._desk.apply(frame)
+            if unstarted is not None:
+                self._channel.send(unstarted)
+        elif isinstance(frame, Leave):
+            self._left.set()
+
+    def _start(self) -> None:
+        while self._waiting and self._running < self._most:
+            self._running += 1
+            self._group.create_task(self._work(self._waiting.popleft()))
+
+    async def _work(self, work: Work) -> None:
+        with exits.with_agent():
+            if self._desk.begin(work):
+                frame = await self._answer(work)
+                self._desk.end(work)
+                self._channel.send(frame)
+                exits.unless_alive(frame)
+            elif isinstance(work, Batch):
+                self._desk.end(work)
+                self._channel.send(work.unstarted())
+        self._running -= 1
+        self._start()
+
+    async def _answer(self, work: Work) -> Result | BatchResult:
+        method = self._target.methods.get(work.frame.method)
+        in_loop = method is None or method.is_async
+        if isinstance(work, Call):
+            if in_loop:
+                return await run_async_call(self._target, work, self._channel.send)
+            return await self._in_thread(partial(run_call, self._target, work, self._channel.send))
+        if in_loop:
+            return await run_async_batch(self._target, work)
+        return await self._in_thread(partial(run_batch, self._target, work))
+
+    async def _in_thread(self, run: Callable[[], Result | BatchResult]) -> Result | BatchResult:
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, context.run, run)

@@ -1,0 +1,85 @@
+"""What a guest has become: a function or an instance, and how each of its methods is called."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode
+from pilotlight_runtime.guest.arguments import Parameters
+
+
+class Method(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that can be called."""
+
+    function: Callable[..., Any]
+    parameters: Parameters
+    streams: bool
+    is_async: bool
+    """A coroutine function, or an asynchronous generator function."""
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """What `Invoke.method` chooses from, and the hooks."""
+
+    methods: dict[str, Method]
+    enter: tuple[Callable[[], Any], ...] = ()
+    check: tuple[Callable[[], Any], ...] = ()
+    exit: tuple[Callable[[], Any], ...] = ()
+
+
+def unwrap(thing: Any) -> Any:
+    """The tenant's own function or class within what the SDK's decorators left under its name.
+
+    An SDK object carries it as `__wrapped__`; one level only, since a tenant's own functools.wraps says the same.
+    """
+    if isinstance(thing, types.FunctionType | type) or not hasattr(thing, "__wrapped__"):
+        return thing
+    return thing.__wrapped__
+
+
+def target_of(spec: FunctionSpec, thing: Any) -> Target:
+    """The target for `thing`, the tenant's function or class. Instantiates the class.
+
+    Raises:
+        AttributeError: if the class lacks something that the spec names. And whatever its constructor raises.
+    """
+    owner: Any = thing() if spec.is_class else thing
+    methods = {
+        method.name: _method(bound(owner, method.attribute) if spec.is_class else thing, method)
+        for method in spec.methods
+    }
+    if len(spec.methods) == 1:
+        methods[""] = methods[spec.methods[0].name]
+    return Target(
+        methods=methods,
+        enter=tuple(bound(owner, name) for name in spec.enter),
+        check=(bound(owner, "__check__"),) if spec.is_class and hasattr(owner, "__check__") else (),
+        exit=tuple(bound(owner, name) for name in spec.exit),
+    )
+
+
+def bound(owner: Any, name: str) -> Any:
+    """`owner.name`, or what the SDK has wrapped there, bound to `owner`.
+
+    Raises:
+        AttributeError
+    """
+    raw = inspect.getattr_static(owner, name)
+    plain = unwrap(raw)
+    if plain is raw or isinstance(raw, staticmethod | classmethod):
+        return getattr(owner, name)
+    return types.MethodType(plain, owner)
+
+
+def _method(function: Callable[..., Any], spec: MethodSpec) -> Method:
+    return Method(
+        function=function,
+        parameters=Parameters(function, columns=spec.batching is not None),
+        streams=spec.mode is Mode.GENERATOR,
+        is_async=spec.is_async,
+    )

@@ -1,0 +1,367 @@
+"""The calls of one ready container: events in, frames out, through one small port. Plain functions, no waiting.
+
+    accepted --> (FETCHING) --> WAITING --> RUNNING --> (LEAVING) --> Ended
+                     |             |           |
+                     +-- expired --+           +-- the guest answers exactly once; a verdict overrules its answer
+                     +- cancelled -+
+
+A call that is not RUNNING never started: it ends with `started=False` or is refused, and may run elsewhere. The guest
+works on at most `max_inputs` things at a time; a batch is one of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol
+
+from pilotlight_core.model.messages import Chunk, Ended, Frame, Outcome, Refusal, Refused, RemoteError, Run, Spent, Started
+from pilotlight_core.model.spec import FunctionSpec, Mode
+from pilotlight_runtime.guest import frames as guest
+from pilotlight_runtime.held import HeldCall, Phase, Verdict
+
+INLINE_BYTES = 256 * 1024
+"""A larger answer goes to the origin's internal listener: frames share one connection."""
+CHUNK_BYTES = 768 * 1024
+"""The largest chunk: it must fit one message of the bus."""
+STALLED_S = 60.0
+"""A stream that may send nothing more, and of which nothing is read for so long, has no reader."""
+ORPHANED_S = 10.0
+"""An origin that has not cancelled a call so long after its deadline is gone."""
+
+
+class Rim(Protocol):
+    """What a runner asks of the world. None of it waits."""
+
+    def tell(self, gateway: str, frame: Frame) -> None:
+        """Send a frame to an origin."""
+
+    def command(self, frame: guest.Frame) -> None:
+        """Send a frame to the guest."""
+
+    def fetch(self, held: HeldCall) -> None:
+        """Get the input; `Runner.fetched` is called later, unless the call is dropped before."""
+
+    def leave(self, held: HeldCall) -> None:
+        """Take the verdict's output to the origin; `Runner.left` is called later."""
+
+    def metered(self, held: HeldCall) -> None:
+        """The guest begins to work on it."""
+
+    def spent(self, held: HeldCall, outcome: Outcome) -> Spent | None:
+        """The guest has ended working on it."""
+
+    def freed(self, held: HeldCall) -> None:
+        """Its slot is free."""
+
+    def kill(self, reason: str) -> None:
+        """End the container: it cannot be trusted, or cannot be stopped otherwise."""
+
+
+class Runner:
+    """One container's calls, from acceptance to their last frame. `at` is the present instant everywhere."""
+
+    def __init__(self, spec: FunctionSpec, container: str, rim: Rim) -> None:
+        self._spec = spec
+        self._container = container
+        self._rim = rim
+        self._streams = frozenset(m.name for m in spec.methods if m.mode is Mode.GENERATOR)
+        self._batches = Batches(spec)
+        self._held: dict[str, HeldCall] = {}
+        self._queue: deque[HeldCall] = deque()
+        self._running: dict[str, HeldCall] = {}  # in the order of their start
+        self._working = 0  # calls and batches that the guest has
+
+    # -- how it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        """Whether it holds no call at all."""
+        return not self._held
+
+    @property
+    def running(self) -> int:
+        """How many calls the guest has."""
+        return len(self._running)
+
+    @property
+    def batch_room(self) -> int:
+        """Items that the batch now forming could still take."""
+        return self._batches.room()
+
+    def only_call(self) -> str:
+        """The one call that the guest works on; "" when it is none or several."""
+        return next(iter(self._running)) if len(self._running) == 1 else ""
+
+    def calls_of(self, gateway: str, before: float) -> list[str]:
+        """The calls held for an origin that were accepted before an instant."""
+        return [c for c, held in self._held.items() if held.run.gateway == gateway and held.accepted < before]
+
+    # -- from the origin ----------------------------------------------------------------------------------------
+
+    def take(self, run: Run, at: float, received: float) -> None:
+        """Hold an accepted call; its times count from `received`."""
+        held = HeldCall(
+            run=run,
+            accepted=at,
+            start_by=received + run.start_within_ms / 1000,
+            ends_by=received + run.timeout_ms / 1000,
+            input=run.input,
+            ready=at,
+        )
+        self._held[run.call] = held
+        if run.body is None:
+            self._wait(held, at)
+        else:
+            held.phase = Phase.FETCHING
+            self._rim.fetch(held)
+
+    def fetched(self, held: HeldCall, data: bytes | None, at: float) -> None:
+        """Its large input is here; None: it cannot be had."""
+        if self._held.get(held.run.call) is not held:
+            return
+        if data is None:
+            self._refuse(held, Refusal.UNREADABLE)
+            return
+        held.input, held.ready, held.phase = data, at, Phase.WAITING
+        self._wait(held, at)
+
+    def cancel(self, call: str, reason: str, at: float) -> None:
+        """Nobody wants its answer: removed if it has not started, else dropped when the guest has ended it."""
+        held = self._held.get(call)
+        if held is None or held.phase is Phase.LEAVING:
+            return
+        verdict = Verdict(outcome=Outcome.CANCELLED, reason=reason)
+        if held.phase is Phase.RUNNING:
+            self._overrule(held, verdict)
+        else:
+            self._withdraw(held)
+            self._end(held, verdict, None, at)
+
+    def window(self, call: str, upto: int, at: float) -> None:
+        """The origin has passed on a stream's chunks up to `upto`."""
+        held = self._running.get(call)
+        if held is not None and held.upto < upto <= held.last_seq:
+            held.upto, held.read_at = upto, at
+            self._rim.command(guest.WindowUpdate(call=call, upto=upto))
+
+    def left(self, held: HeldCall, size: int, at: float) -> None:
+        """Its large answer is with the origin; 0: it could not be taken there."""
+        if size:
+            self._end(held, Verdict(outcome=Outcome.OK), held.spent, at, answer_size=size)
+        else:
+            error = RemoteError("AnswerNotDelivered", f"an answer of {len(held.input)} bytes was not taken")
+            self._end(held, Verdict(outcome=Outcome.BAD_OUTPUT, error=error), held.spent, at)
+
+    # -- from the guest -----------------------------------------------------------------------------------------
+
+    def answered(self, frame: guest.Result, at: float) -> None:
+        """The guest has ended a call."""
+        held = self._running.get(frame.call)
+        if held is None or self._batches.has(held):
+            self._rim.kill("the guest answered a call that it does not have")
+            return
+        del self._running[frame.call]
+        self._working -= 1
+        verdict = Verdict(outcome=frame.outcome, error=frame.error, output=frame.output)
+        self._conclude(held, verdict, frame.execute_ns, at, started=frame.started)
+        self.pump(at)
+
+    def batch_answered(self, frame: guest.BatchResult, at: float) -> None:
+        """The guest has ended a batch, or one item of a batch that raised as a whole."""
+        batch = self._batches.answered(frame, at)
+        if batch is None:
+            self._rim.kill("the guest answered a batch that it does not have")
+            return
+        self._working -= 1
+        if frame.whole and self._spec.idempotent and batch.can_split:
+            self._run_alone(batch.split(), at)
+        else:
+            for held, result in zip(batch.items, frame.results, strict=True):
+                del self._running[held.run.call]
+                verdict = Verdict(outcome=result.outcome, error=result.error, output=result.output)
+                self._conclude(held, verdict, frame.execute_ns, at, started=frame.started)
+            if batch.rest:
+                self._run_alone(batch.rest, at)
+        self.pump(at)
+
+    def chunk(self, frame: guest.ChunkOut, at: float) -> None:
+        """One piece of a stream, passed on unless its call is decided."""
+        held = self._running.get(frame.call)
+        if held is None or held.run.method not in self._streams:
+            self._rim.kill("the guest streamed for a call that does not stream")
+            return
+        if held.verdict is not None:
+            return
+        run = held.run
+        if frame.seq != held.last_seq + 1 or frame.seq > held.upto + run.window:
+            self._rim.kill("the guest streamed out of order or beyond its window")
+            return
+        if len(frame.data) > CHUNK_BYTES:
+            error = RemoteError("ValueError", f"a chunk of {len(frame.data)} bytes is larger than {CHUNK_BYTES}")
+            self._overrule(held, Verdict(outcome=Outcome.BAD_OUTPUT, error=error))
+            return
+        held.last_seq = frame.seq
+        if frame.seq == held.upto + run.window:
+            held.read_at = at
+        self._rim.tell(run.gateway, Chunk(call=run.call, grant=run.grant, seq=frame.seq, data=frame.data))
+
+    def died(self, reason: str, at: float) -> None:
+        """The container is gone: every call that it held ends now; answers on their way arrive all the same."""
+        self._queue.clear()
+        self._running.clear()
+        self._batches.clear()
+        for held in list(self._held.values()):
+            if held.phase is not Phase.LEAVING:
+                verdict = held.verdict or Verdict(outcome=Outcome.DIED, reason=reason)
+                spent = self._rim.spent(held, verdict.outcome) if held.was_started else None
+                self._end(held, verdict, spent, at)
+
+    # -- from the clock -----------------------------------------------------------------------------------------
+
+    def pump(self, at: float) -> None:
+        """Give the guest what it has room for, the oldest first."""
+        while self._working < self._spec.max_inputs:
+            batch = self._batches.due(at, before=self._queue[0].ready if self._queue else None)
+            if batch is not None:
+                self._start_batch(batch, at)
+            elif self._queue:
+                self._start(self._queue.popleft(), at)
+            else:
+                return
+
+    def next_wake(self, at: float) -> float | None:
+        """When to pump again if nothing happens: a batch's wait ends then."""
+        return self._batches.wake(at) if self._working < self._spec.max_inputs else None
+
+    def sweep(self, at: float) -> None:
+        """Every few 10 ms: refuse what could not start in time, kill the container for what runs too long."""
+        if len(self._held) > len(self._running):
+            late = [held for held in self._held.values() if not held.was_started and held.start_by < at]
+            for held in late:
+                self._withdraw(held)
+                self._refuse(held, Refusal.EXPIRED)
+        timeout = self._spec.timeout
+        oldest = next(iter(self._running.values()), None)
+        if oldest is not None and at - oldest.started > timeout:
+            for held in self._running.values():
+                if at - held.started > timeout:
+                    held.verdict = held.verdict or Verdict(outcome=Outcome.TIMEOUT, reason=f"timeout of {timeout:g} s")
+            self._rim.kill(f"call {oldest.run.call} ran past its timeout of {timeout:g} s")
+
+    def review(self, at: float) -> None:
+        """Once a second: cancel what nobody can be waiting for any more."""
+        for call, held in list(self._held.items()):
+            full = held.run.method in self._streams and held.last_seq >= held.upto + held.run.window
+            if full and at - held.read_at > STALLED_S:
+                self.cancel(call, f"nothing of its stream was read for {STALLED_S:g} s", at)
+            elif at - held.ends_by > ORPHANED_S:
+                self.cancel(call, "its deadline has passed", at)
+
+    # -- steps --------------------------------------------------------------------------------------------------
+
+    def _wait(self, held: HeldCall, at: float) -> None:
+        if not self._batches.add(held, at):
+            self._queue.append(held)
+        self.pump(at)
+
+    def _start(self, held: HeldCall, at: float) -> None:
+        if held.start_by < at:
+            self._refuse(held, Refusal.EXPIRED)
+            return
+        run = held.run
+        self._mark_started(held, at)
+        self._rim.tell(run.gateway, Started(call=run.call, grant=run.grant))
+        self._rim.command(guest.Invoke(call=run.call, method=run.method, input=held.input, window=run.window))
+        held.input = b""
+        self._working += 1
+
+    def _start_batch(self, batch: Batch, at: float) -> None:
+        late = [held for held in batch.items if held.start_by < at]
+        for held in late:
+            self._refuse(held, Refusal.EXPIRED)
+        if not self._batches.begin(batch, without=late):
+            return
+        for held in batch.items:
+            held.batch_size = len(batch.items)
+            self._mark_started(held, at)
+            self._rim.tell(held.run.gateway, Started(call=held.run.call, grant=held.run.grant))
+        self._send_batch(batch)
+
+    def _run_alone(self, rest: deque[HeldCall], at: float) -> None:
+        """The next item of a batch that raised as a whole, by itself; those that nobody wants any more are passed."""
+        while rest:
+            held = rest.popleft()
+            self._running.pop(held.run.call, None)
+            if held.verdict is None:
+                held.started, self._running[held.run.call] = at, held
+                self._send_batch(self._batches.alone(held, rest))
+                return
+            self._conclude(held, held.verdict, 0, at)
+
+    def _send_batch(self, batch: Batch) -> None:
+        items = tuple((held.run.call, held.input) for held in batch.items)
+        self._rim.command(guest.InvokeBatch(batch=batch.number, method=batch.method, items=items))
+        self._working += 1
+
+    def _mark_started(self, held: HeldCall, at: float) -> None:
+        held.phase, held.started = Phase.RUNNING, at
+        self._running[held.run.call] = held
+        self._rim.metered(held)
+
+    def _withdraw(self, held: HeldCall) -> None:
+        """Take a call that has not started out of wherever it waits."""
+        if held.phase is Phase.WAITING and not self._batches.remove(held):
+            self._queue.remove(held)
+
+    def _overrule(self, held: HeldCall, verdict: Verdict) -> None:
+        if held.verdict is None:
+            held.verdict = verdict
+            self._rim.command(guest.CancelCall(call=held.run.call))
+
+    def _refuse(self, held: HeldCall, reason: Refusal) -> None:
+        run = held.run
+        del self._held[run.call]
+        self._rim.freed(held)
+        self._rim.tell(run.gateway, Refused(call=run.call, grant=run.grant, container=self._container, reason=reason))
+
+    def _conclude(
+        self, held: HeldCall, verdict: Verdict, execute_ns: int, at: float, *, started: bool = True
+    ) -> None:
+        """The guest is done with it. What it says of the time is its word, so our own stopwatch bounds it."""
+        verdict = held.verdict or verdict
+        held.execute_ms = round(min(execute_ns / 1e6, (at - held.started) * 1000), 3)
+        spent = self._rim.spent(held, verdict.outcome)
+        if verdict.outcome is Outcome.OK and len(verdict.output) > INLINE_BYTES:
+            held.verdict, held.spent, held.phase = verdict, spent, Phase.LEAVING
+            self._rim.leave(held)
+        else:
+            self._end(held, verdict, spent, at, started=started or verdict.outcome is not Outcome.CANCELLED)
+
+    def _end(
+        self,
+        held: HeldCall,
+        verdict: Verdict,
+        spent: Spent | None,
+        at: float,
+        *,
+        started: bool | None = None,
+        answer_size: int = 0,
+    ) -> None:
+        run = held.run
+        del self._held[run.call]
+        self._rim.freed(held)
+        ended = Ended(
+            call=run.call,
+            grant=run.grant,
+            container=self._container,
+            outcome=verdict.outcome,
+            started=held.was_started if started is None else started,
+            output=b"" if answer_size else verdict.output,
+            answer_size=answer_size,
+            error=verdict.error,
+            reason=verdict.reason,
+            last_seq=held.last_seq,
+            spent=spent,
+            stages=held.stages(at),
+        )
+        self._rim.tell(run.gateway, ended)

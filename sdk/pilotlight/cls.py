@@ -1,0 +1,96 @@
+"""A class that Pilotlight can run: one object per container, loaded once, called by method."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from pilotlight.errors import OptionError
+from pilotlight.function import CallSettings, Function
+from pilotlight.local import Receiver
+from pilotlight.marks import Wrapper
+from pilotlight.signature import Callee
+from pilotlight_core.model.ids import Ref
+from pilotlight_core.model.spec import FunctionSpec
+
+T = TypeVar("T")
+
+
+class Cls(Wrapper, Generic[T]):
+    """A decorated class. Calling it gives an Obj, whose methods have the verbs; `__wrapped__` is the class itself."""
+
+    is_class = True
+
+    def __init__(self, target: type[T], *, app: str, spec: FunctionSpec, callees: tuple[Callee, ...]) -> None:
+        self.__wrapped__ = target
+        self.__name__ = target.__name__
+        self.__qualname__ = target.__qualname__
+        self.__module__ = target.__module__
+        self.__doc__ = target.__doc__
+        self.ref = Ref(app=app, function=spec.name)
+        self.spec = spec
+        self._callees = {callee.name: callee for callee in callees}
+
+    @property
+    def name(self) -> str:
+        """The name it is deployed under."""
+        return self.ref.function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Obj[T]:
+        if args or kwargs:
+            raise OptionError(f"{self.name}() takes no arguments yet: classes with parameters come later.")
+        return Obj(self)
+
+    def method(self, name: str, receiver: Receiver) -> Function[..., Any] | None:
+        """The method called `name`, to run on `receiver` when it runs here; None if there is none."""
+        callee = self._callees.get(name)
+        if callee is None:
+            return None
+        return Function(
+            ref=self.ref, method=name, spec=self.spec, callee=callee, receiver=receiver, settings=CallSettings()
+        )
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The names of what can be called."""
+        return tuple(self._callees)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type]:
+        # `class Larger(MiniLM)` is a subclass of the class that was decorated.
+        return (self.__wrapped__,)
+
+    def __getattr__(self, name: str) -> Any:
+        callees = self.__dict__.get("_callees", {})
+        if name in callees or name in ("local", "remote", "remote_gen", "map", "starmap", "spawn"):
+            example = name if name in callees else f"{next(iter(callees), 'method')}.{name}"
+            raise AttributeError(f"{self.name} is a class: make an instance first, {self.name}().{example}(…)")
+        if name.startswith("__") or "__wrapped__" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self.__wrapped__, name)
+
+    def __repr__(self) -> str:
+        return f"Cls({str(self.ref)!r})"
+
+
+class Obj(Generic[T]):
+    """An instance of a decorated class, here and there: its methods are Functions."""
+
+    def __init__(self, cls: Cls[T]) -> None:
+        self._cls = cls
+        self._receiver = Receiver(cls.__wrapped__, cls.spec.enter)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_cls" not in self.__dict__:
+            raise AttributeError(name)
+        method = self._cls.method(name, self._receiver)
+        if method is None:
+            raise AttributeError(
+                f"{self._cls.name} has no method {name!r} to call; it has {', '.join(self._cls.methods)}. "
+                f"The class itself is {self._cls.name}.__wrapped__."
+            )
+        return method
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._cls.methods})
+
+    def __repr__(self) -> str:
+        return f"{self._cls.name}()"

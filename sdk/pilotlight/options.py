@@ -1,0 +1,195 @@
+"""The options of `gpu_function`: their names, their types, and what each becomes in a FunctionSpec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from pilotlight.dialects import SAID_HERE, why_not
+from pilotlight.errors import OptionError
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.spec import SLO, Isolation, Priority
+from pilotlight_core.model.units import GpuAsk, parse_gpu, parse_memory
+
+if TYPE_CHECKING:
+    from pilotlight.app import App
+
+ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+RESERVED_ENV = ("PL_", "PILOTLIGHT_")
+
+
+class Options(TypedDict, total=False):
+    """What `gpu_function` takes, all keyword-only."""
+
+    gpu: str | Sequence[str] | None
+    """ "H100", "H100:2", "any", or a list in order of preference; "cpu" in it is a CPU slot. Default: a CPU slot."""
+    vram: str | int | None
+    """GPU memory that it needs: "10GiB", or MiB as an int. Default: the whole device."""
+    cpu: float
+    """Cores. Default 1."""
+    memory: str | int
+    """Host memory: "2GiB", or MiB as an int. Default 2 GiB."""
+    timeout: float
+    """Seconds one call may run. Default 300."""
+    startup_timeout: float
+    """Seconds that loading may take. Default 600."""
+    retries: int
+    """How often a call whose code raised is tried again. Default 0."""
+    min_containers: int
+    """Kept warm even while nobody calls. Default 0."""
+    max_containers: int
+    """Default 10."""
+    buffer_containers: int
+    """Warm ones beyond those that work. Default 0."""
+    scaledown_window: float
+    """Seconds a container waits for the next call before it goes. Default 60."""
+    env: Mapping[str, str]
+    """Environment variables; nothing secret."""
+    secrets: None
+    """Not supported yet."""
+    isolation: Literal["shared", "mig", "exclusive"]
+    """What else may use the device. Default "shared": other functions of yours."""
+    idempotent: bool
+    """Whether a started call may run again if its container dies. Default False."""
+    slo: SLO
+    """The latencies to aim for."""
+    priority: Literal["interactive", "standard", "batch"]
+    """Default "standard"."""
+    name: str
+    """What to call it; default: the function's or class's own name."""
+    app: str | App
+    """The app it belongs to; default: one named after the module."""
+
+
+KNOWN = frozenset(Options.__annotations__)
+PLACE = ("name", "app")
+"""Where the function lives; the rest is what it needs."""
+
+
+def spec_fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as fields of FunctionSpec.
+
+    Raises:
+        OptionError: naming the option and what it expects.
+    """
+    for name in options:
+        if name not in KNOWN or (name == "secrets" and options[name] is not None):
+            raise OptionError(why_not(name, KNOWN, SAID_HERE), field=name)
+    fields: dict[str, Any] = {}
+    for name, value in options.items():
+        if name in READERS:
+            try:
+                fields[name] = READERS[name](name, value)
+            except BadInput as error:
+                raise OptionError(error.detail, field=name) from error
+    if fields.get("vram") and not fields.get("gpu"):
+        raise OptionError('vram= is memory of a GPU: say which with gpu=, or gpu="any".', field="vram")
+    return fields
+
+
+def function_name(options: Mapping[str, Any], own: str) -> str:
+    """The name the function is deployed under.
+
+    Raises:
+        OptionError: if it is not a legal name.
+    """
+    try:
+        return check_name(options.get("name", own), "name")
+    except BadInput as error:
+        raise OptionError(error.detail, field="name") from error
+
+
+def _expected(name: str, value: Any, what: str) -> OptionError:
+    return OptionError(f"{name}={value!r}: expected {what}.", field=name)
+
+
+def _gpu(name: str, value: Any) -> tuple[GpuAsk, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (parse_gpu(value),)
+    if not isinstance(value, list | tuple) or not value:
+        raise _expected(name, value, '"H100", "H100:2", "any", or a list of these in order of preference')
+    return tuple(parse_gpu(choice) for choice in value)
+
+
+def _memory(name: str, value: Any) -> int:
+    if isinstance(value, tuple):
+        raise _expected(name, value, "one amount, not a (request, limit) pair")
+    return parse_memory(value, name)
+
+
+def _vram(name: str, value: Any) -> int | None:
+    return None if value is None else _memory(name, value)
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        more = ", not a (request, limit) pair" if isinstance(value, tuple) else ""
+        raise _expected(name, value, f"a number{more}")
+    return float(value)
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _expected(name, value, "a whole number")
+    return value
+
+
+def _truth(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _expected(name, value, "True or False")
+    return value
+
+
+def _env(name: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise _expected(name, value, "a dict of strings")
+    for key, text in value.items():
+        if not isinstance(key, str) or not ENV_NAME.fullmatch(key) or not isinstance(text, str) or "\0" in text:
+            raise _expected(name, {key: text}, "names like MODE and values that are strings")
+        if key.startswith(RESERVED_ENV):
+            raise OptionError(f"env={{{key!r}: …}}: names with {' or '.join(RESERVED_ENV)} belong to the platform.")
+    return dict(value)
+
+
+def _choice(kind: type[Isolation | Priority]) -> Callable[[str, Any], Isolation | Priority]:
+    def read(name: str, value: Any) -> Isolation | Priority:
+        try:
+            return kind(value)
+        except ValueError:
+            raise _expected(name, value, " or ".join(f'"{member.value}"' for member in kind)) from None
+
+    return read
+
+
+def _slo(name: str, value: Any) -> SLO:
+    if not isinstance(value, SLO):
+        raise _expected(name, value, "SLO(p95_ms=, ttft_ms=, itl_ms=)")
+    for level in value.__struct_fields__:
+        target = getattr(value, level)
+        if target is not None and (isinstance(target, bool) or not isinstance(target, int | float) or target <= 0):
+            raise _expected(f"SLO({level}", target, "milliseconds, more than 0")
+    return value
+
+
+READERS: dict[str, Callable[[str, Any], Any]] = {
+    "gpu": _gpu,
+    "vram": _vram,
+    "cpu": _number,
+    "memory": _memory,
+    "timeout": _number,
+    "startup_timeout": _number,
+    "retries": _whole,
+    "min_containers": _whole,
+    "max_containers": _whole,
+    "buffer_containers": _whole,
+    "scaledown_window": _number,
+    "env": _env,
+    "isolation": _choice(Isolation),
+    "idempotent": _truth,
+    "slo": _slo,
+    "priority": _choice(Priority),
+}

@@ -1,0 +1,474 @@
+"""The walls, tried from inside and seen from the host. Real bubblewrap, no mocks."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pilotlight_runtime.sandbox.bubblewrap import BubblewrapLauncher, find_program, judge
+from pilotlight_runtime.sandbox.cgroup import Events
+from pilotlight_runtime.sandbox.cgroups import Cgroups
+from pilotlight_runtime.sandbox.errors import SandboxNotStarted, SandboxUnavailable
+from pilotlight_runtime.sandbox.port import Exit, Sandbox
+from pilotlight_runtime.sandbox.profile import BASE_ENV, Mount
+from pilotlight_runtime.sandbox.stage import ENV
+from pilotlight_runtime.sandbox.uids import FIRST_UID, UidPool
+
+from .conftest import MIB, all_end, limits, read_output, read_value
+
+Ask = Callable[..., Awaitable[Any]]
+Start = Callable[..., Awaitable[Sandbox]]
+
+
+async def test_the_network_is_out_of_reach(ask: Ask) -> None:
+    """Neither the host's loopback nor the hypervisor answers, and loopback is the only interface."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        told = await ask(
+            f"""tell([attempt(socket.create_connection, ("127.0.0.1", {listener.getsockname()[1]}), 1),
+                      attempt(socket.create_connection, ("10.0.0.1", 80), 1),
+                      attempt(socket.socket, 40, socket.SOCK_STREAM),
+                      [name for _, name in socket.if_nameindex()]])"""
+        )
+
+    assert told == ["ECONNREFUSED", "ENETUNREACH", "EAFNOSUPPORT", ["lo"]]
+
+
+async def test_loopback_works_inside(ask: Ask) -> None:
+    """Two processes of one container may talk over localhost, as torch.distributed does."""
+    assert await ask(
+        """server = socket.create_server(("localhost", 0))
+client = socket.create_connection(server.getsockname(), 1)
+tell(client.getpeername()[0])"""
+    ) == ("127.0.0.1")
+
+
+async def test_every_place_but_tmp_and_shm_is_read_only(ask: Ask) -> None:
+    told = await ask(
+        """import sys
+venv = os.path.dirname(os.path.dirname(sys.executable))
+places = ["/", "/etc", "/usr", "/dev", "/run", "/app", venv, "/root", "/tmp", "/dev/shm"]
+tell({place: attempt(open, place + "/x", "w") for place in places})"""
+    )
+
+    assert {place for place, outcome in told.items() if outcome == "done"} == {"/tmp", "/dev/shm"}
+    assert set(told.values()) == {"done", "EROFS"}
+
+
+async def test_nothing_of_the_host_is_visible_but_what_was_mounted(ask: Ask) -> None:
+    told = await ask("tell([os.listdir('/'), os.listdir('/etc'), os.listdir('/dev')])")
+
+    assert set(told[0]) <= {"app", "bin", "dev", "etc", "lib", "lib32", "lib64", "proc", "root", "run", "sbin"} | {
+        "tmp",
+        "usr",
+        *(Path(path).parts[1] for path in (os.sys.prefix, os.sys.base_prefix)),  # type: ignore[attr-defined]
+    }
+    assert "shadow" not in told[1]
+    assert not [name for name in told[2] if name.startswith(("fuse", "kvm", "vda", "mem", "loop", "nvidia"))]
+
+
+async def test_tmp_and_shm_are_capped(ask: Ask) -> None:
+    told = await ask(
+        """def fill(path):
+    written = 0
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while True: written += file.write(bytes(1 << 20))
+        except OSError as error:
+            return [written, errno.errorcode[error.errno]]
+tell([fill("/tmp/x"), fill("/dev/shm/x")])"""
+    )
+
+    assert told == [[16 * MIB, "ENOSPC"], [16 * MIB, "ENOSPC"]]
+
+
+async def test_other_processes_are_invisible(ask: Ask) -> None:
+    told = await ask(f"tell([sorted(p for p in os.listdir('/proc') if p.isdigit()), attempt(os.kill, {os.getpid()}, 0)])")
+
+    assert told == [["1", "2"], "ESRCH"]
+
+
+async def test_the_environment_is_clean(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the agent has in its environment is in no environment that tenant code can read."""
+    monkeypatch.setenv("PILOTLIGHT_TEST_SECRET", "sesame")
+
+    told = await ask(
+        """seen = [open(f"/proc/{pid}/environ").read() for pid in ("1", "self") if os.access(f"/proc/{pid}/environ", os.R_OK)]
+tell([dict(os.environ), "sesame" in "".join(seen)])""",
+        env={"GREETING": "hello"},
+    )
+
+    environment = told[0]
+    assert environment.pop("PL_FD").isdigit()
+    assert environment == {**BASE_ENV, "GREETING": "hello", "PL_APP": "/app", "PWD": "/app"}
+    assert told[1] is False
+
+
+async def test_only_the_socket_and_the_standard_descriptors_are_inherited(ask: Ask) -> None:
+    told = await ask(
+        """names = {fd: os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{fd}")}
+tell([names, agent.fileno()])"""
+    )
+
+    names, agent = told
+    assert set(names) == {"0", "1", "2", str(agent)}
+    assert names["0"] == "/dev/null"
+
+
+async def test_the_host_sees_a_uid_of_the_containers_own(start: Start) -> None:
+    """Every process, bubblewrap's included, and not the same one for two containers."""
+    first, second = await start("tell(1); agent.recv(1)"), await start("tell(1); agent.recv(1)", name="second")
+    await read_value(first)
+    await read_value(second)
+
+    uids = {sandbox.name: {_ids(pid) for pid in sandbox.pids()} for sandbox in (first, second)}
+
+    assert uids == {
+        "test": {(("Uid", FIRST_UID), ("Gid", FIRST_UID), ("Groups", None))},
+        "second": {(("Uid", FIRST_UID + 1), ("Gid", FIRST_UID + 1), ("Groups", None))},
+    }
+    assert len(first.pids()) == 3
+
+
+def _ids(pid: int) -> tuple[tuple[str, int | None], ...]:
+    found = []
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        name, _, values = line.partition(":")
+        if name in {"Uid", "Gid", "Groups"}:
+            distinct = {int(value) for value in values.split()}
+            assert len(distinct) <= 1
+            found.append((name, distinct.pop() if distinct else None))
+    return tuple(found)
+
+
+async def test_a_given_uid_is_used_and_a_lent_one_comes_back(spec: Any, start: Start) -> None:
+    pool = UidPool(first=300_000, count=1)
+    launcher = BubblewrapLauncher(uids=pool)
+    given = await start("tell(1); agent.recv(1)", using=launcher, uid=300_777)
+    lent = await start("tell(1); agent.recv(1)", using=launcher, name="lent")
+    await read_value(given)
+    await read_value(lent)
+
+    assert [Path(f"/proc/{sandbox.pid}").stat().st_uid for sandbox in (given, lent)] == [300_777, 300_000]
+    assert pool.in_use() == {300_000}
+
+    await lent.cleanup()
+
+    assert pool.in_use() == frozenset()
+    await given.cleanup()
+    launcher.close()
+
+
+async def test_no_capability_and_none_to_gain(ask: Ask) -> None:
+    status = await ask("tell(dict(line.split(':', 1) for line in open('/proc/self/status').read().splitlines()))")
+
+    assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+    assert (status["NoNewPrivs"].strip(), status["Seccomp"].strip()) == ("1", "2")
+
+
+async def test_dangerous_system_calls_are_refused(ask: Ask) -> None:
+    x86 = platform.machine() == "x86_64"
+    numbers = {"unshare": 272, "ptrace": 101, "mount": 165, "bpf": 321} if x86 else {"unshare": 97, "ptrace": 117, "mount": 40, "bpf": 280}
+    clone = 56 if x86 else 220
+
+    told = await ask(
+        f"""numbers = {numbers} | {{"io_uring_setup": 425, "clone3": 435}}
+told = {{name: attempt(call, number, 0x10000000, 0, 0, 0, 0) for name, number in numbers.items()}}
+told["clone(CLONE_NEWUSER)"] = attempt(call, {clone}, 0x10000000 | 17, 0, 0, 0, 0)
+tell(told)"""
+    )
+
+    assert told.pop("clone3") == "ENOSYS"
+    assert set(told.values()) == {"EPERM"}
+
+
+async def test_threads_and_children_still_work(ask: Ask) -> None:
+    """The filter answers clone3 with ENOSYS, and libc falls back."""
+    assert await ask(
+        """import threading, subprocess
+done = []
+thread = threading.Thread(target=lambda: done.append(subprocess.run(["/bin/echo", "hi"], capture_output=True).stdout.decode()))
+thread.start(); thread.join(); tell(done)"""
+    ) == ["hi\n"]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86_64 has a second table of system calls")
+async def test_the_x32_calls_are_death(start: Start) -> None:
+    sandbox = await start("call(0x40000000 + 39)")
+
+    assert await sandbox.wait() == Exit(code=None, signal=signal.SIGSYS, reason="signal")
+
+
+async def test_a_fork_bomb_stops_at_its_limit(start: Start) -> None:
+    sandbox = await start(
+        """import select
+try:
+    while True: os.fork()
+except BlockingIOError:
+    select.select([], [], [], None if os.getpid() > 2 else 0.05)
+    raise"""
+    )
+
+    ended = await sandbox.wait()
+
+    assert (ended.reason, ended.code) == ("pids", 1)
+
+
+async def test_threads_count_as_processes(ask: Ask) -> None:
+    assert await ask(
+        """import threading
+gate, made = threading.Event(), 0
+try:
+    while made < 200:
+        threading.Thread(target=gate.wait, daemon=True).start()
+        made += 1
+except RuntimeError:
+    pass
+tell(made)"""
+    ) == limits().pids - 1
+
+
+async def test_a_memory_hog_is_killed_for_memory(start: Start) -> None:
+    sandbox = await start(f"bytearray({128 * MIB})", limits=limits(memory_bytes=64 * MIB))
+
+    assert await sandbox.wait() == Exit(code=None, signal=signal.SIGKILL, reason="memory", oom=True)
+    assert 60 * MIB < sandbox.memory_peak_bytes() <= 64 * MIB
+
+    await sandbox.cleanup()
+
+    assert sandbox.memory_peak_bytes() > 60 * MIB
+
+
+async def test_the_memory_of_tmp_counts(start: Start) -> None:
+    """/tmp lives in memory, and filling it must not get around the limit."""
+    code = f"""with open("/tmp/x", "wb", buffering=0) as file:
+    for _ in range(128): file.write(bytes(1 << 20))"""
+    sandbox = await start(code, limits=limits(memory_bytes=64 * MIB, tmp_bytes=256 * MIB, file_bytes=256 * MIB))
+
+    assert (await sandbox.wait()).reason == "memory"
+
+
+async def test_the_processor_is_capped(ask: Ask) -> None:
+    used, wall = await ask(
+        """begin = time.monotonic()
+while time.monotonic() - begin < 0.6: pass
+tell([time.process_time(), time.monotonic() - begin])""",
+        limits=limits(cpu_millis=200),
+    )
+
+    # A period that is begun before the first throttling may be used whole.
+    assert used < 0.2 * wall + 0.15
+
+
+async def test_rlimits_hold(ask: Ask) -> None:
+    assert await ask(
+        """import resource
+tell([resource.getrlimit(which) for which in (resource.RLIMIT_CORE, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE)])"""
+    ) == [[0, 0], [128, 128], [64 * MIB, 64 * MIB]]
+
+
+async def test_a_file_linked_in_later_is_visible_and_not_writable(start: Start, code_dir: Path, tmp_path: Path) -> None:
+    """As a blank gets its code: hard links from the content store, made on the host after the start."""
+    stored = tmp_path / "stored"
+    stored.write_text("ANSWER = 42\n")
+    stored.chmod(0o644)
+    sandbox = await start(
+        """tell(os.listdir("/app"))
+agent.recv(1)
+sys.path.insert(0, "/app")
+import later
+tell([later.ANSWER, attempt(open, "/app/later.py", "w"), attempt(os.unlink, "/app/later.py"), attempt(os.chmod, "/app/later.py", 0o777)])"""
+    )
+    assert await read_value(sandbox) == []
+
+    (code_dir / "later.py").hardlink_to(stored)
+    sandbox.socket.send(b"!")
+
+    assert await read_value(sandbox) == [42, "EROFS", "EROFS", "EROFS"]
+
+
+async def test_devices_are_visible_only_if_given(ask: Ask) -> None:
+    node = next(path for path in map(Path, ("/dev/fuse", "/dev/kvm", "/dev/hwrng", "/dev/kmsg")) if path.exists())
+
+    assert await ask(f"tell(os.path.exists('{node}'))") is False
+    assert await ask(f"tell(os.path.exists('{node}'))", name="given", device_nodes=(node,)) is True
+
+
+async def test_kill_ends_what_has_run_away(start: Start) -> None:
+    """A process that double-forked into a session of its own, and ignores every signal that it can."""
+    sandbox = await start(
+        """import signal
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for number in (1, 2, 3, 13, 15): signal.signal(number, signal.SIG_IGN)
+        tell(os.getpid())
+        while True: signal.pause()
+    os._exit(0)
+os.wait()
+signal.pause()"""
+    )
+    assert await read_value(sandbox) > 2
+    ended = all_end(sandbox.pids())
+
+    sandbox.kill()
+    sandbox.kill()
+
+    assert ended()
+    assert (await sandbox.wait()).reason == "killed"
+    assert sandbox.pids() == ()
+    sandbox.kill()
+
+
+async def test_when_the_first_process_ends_the_rest_ends(start: Start) -> None:
+    sandbox = await start(
+        """if os.fork() == 0:
+    os.setsid()
+    tell(1)
+    time.sleep(1000)
+agent.recv(1)"""
+    )
+    await read_value(sandbox)
+    ended = all_end(sandbox.pids())
+
+    sandbox.socket.send(b"!")
+
+    assert await sandbox.wait() == Exit(code=0, signal=None, reason="exited")
+    assert ended()
+
+
+async def test_the_cgroup_is_gone_after_cleanup_and_the_name_free_again(start: Start, launcher: Any) -> None:
+    sandbox = await start("tell(1); agent.recv(1)")
+    folders = sandbox._group.folders  # type: ignore[attr-defined]
+    with pytest.raises(SandboxNotStarted, match="no cgroup for sandbox test"):
+        await start("pass")
+    assert all(folder.is_dir() for folder in folders)
+
+    await sandbox.cleanup()
+    await sandbox.cleanup()
+
+    assert not any(folder.exists() for folder in folders)
+    assert await (await start("sys.exit(3)")).wait() == Exit(code=3, signal=None, reason="exited")
+
+
+async def test_torch_works_inside(ask: Ask) -> None:
+    told = await ask(
+        "import torch; tell([float((torch.ones(64, 64) @ torch.ones(64, 64)).sum()), torch.multiprocessing.get_start_method()])",
+        options=("-I",),
+        limits=limits(memory_bytes=2048 * MIB, pids=256),
+    )
+
+    assert told == [64.0**3, "fork"]
+
+
+async def test_output_comes_through_pipes(start: Start) -> None:
+    sandbox = await start("print('out'); print('err', file=sys.stderr)")
+
+    await sandbox.wait()
+
+    assert (read_output(sandbox.stdout_fd), read_output(sandbox.stderr_fd)) == ("out\n", "err\n")
+
+
+async def test_an_interpreter_that_is_not_there_is_a_failed_setup(start: Start) -> None:
+    sandbox = await start("pass", python=Path("/nowhere/python"))
+
+    assert (await sandbox.wait()).reason == "setup"
+    assert "No such file" in read_output(sandbox.stderr_fd)
+
+
+async def test_a_source_that_is_not_there_is_refused_at_once(start: Start, spec: Any) -> None:
+    lost = Mount(source=Path("/nowhere"), target=Path("/nowhere"))
+
+    with pytest.raises(SandboxNotStarted, match="cannot show /nowhere"):
+        await start("pass", read_only=(*spec.read_only, lost))
+
+    assert await (await start("pass")).wait() == Exit(code=0, signal=None, reason="exited")
+
+
+async def test_a_code_folder_closed_to_the_container_is_refused(start: Start, code_dir: Path) -> None:
+    code_dir.chmod(0o700)
+
+    with pytest.raises(SandboxNotStarted, match=r"chmod o\+rX"):
+        await start("pass")
+
+
+async def test_without_a_uid_drop_the_rest_holds_and_the_guarantee_says_so(start: Start) -> None:
+    launcher = BubblewrapLauncher(drop_uid=False)
+    sandbox = await start("tell(os.getuid()); agent.recv(1)", using=launcher)
+
+    assert await read_value(sandbox) == 65534
+    assert Path(f"/proc/{sandbox.pid}").stat().st_uid == os.geteuid()
+    assert not launcher.guarantees().own_host_uid
+    assert "own host uid" in launcher.guarantees().notes[0]
+    await sandbox.cleanup()
+    launcher.close()
+
+
+async def test_without_cgroups_rlimits_take_over_and_the_guarantee_says_so(start: Start) -> None:
+    launcher = BubblewrapLauncher()
+    launcher._cgroups = Cgroups({}, "nobody")
+    small = limits(memory_bytes=128 * MIB, pids=8)
+
+    hog = await start(f"bytearray({256 * MIB})", using=launcher, name="hog", limits=small)
+    assert await hog.wait() == Exit(code=1, signal=None, reason="exited")
+    assert "MemoryError" in read_output(hog.stderr_fd)
+
+    bomb = await start("for _ in range(20): os.fork() or (time.sleep(1000))", using=launcher, name="bomb", limits=small)
+    assert await bomb.wait() == Exit(code=1, signal=None, reason="exited")
+    assert "BlockingIOError" in read_output(bomb.stderr_fd)
+
+    runaway = await start("tell(os.fork()); time.sleep(1000)", using=launcher, name="runaway")
+    await read_value(runaway)
+    ended = all_end(runaway.pids())
+    runaway.kill()
+    assert ended()
+
+    guarantees = launcher.guarantees()
+    assert (guarantees.memory, guarantees.pids, guarantees.cpu) == ("rlimit", "rlimit", "none")
+    assert len(guarantees.notes) == 3
+    for sandbox in (hog, bomb, runaway):
+        await sandbox.cleanup()
+
+
+def test_a_full_node_guarantees_everything(launcher: BubblewrapLauncher) -> None:
+    guarantees = launcher.guarantees()
+
+    assert guarantees.own_host_uid
+    assert guarantees.many_tenants
+    assert (guarantees.memory, guarantees.pids, guarantees.cpu, guarantees.notes) == ("cgroup", "cgroup", "cgroup", ())
+
+
+def test_a_missing_bubblewrap_names_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(ENV, "PATH", str(tmp_path))
+
+    with pytest.raises(SandboxUnavailable, match="bwrap is not installed on this node: apt-get install -y bubblewrap"):
+        BubblewrapLauncher()
+    with pytest.raises(SandboxUnavailable):
+        find_program("sh", package="dash")
+
+
+@pytest.mark.parametrize(
+    ("returncode", "events", "status", "killed", "expected"),
+    [
+        (0, Events(), b'{"exit-code": 0}', False, Exit(code=0, signal=None, reason="exited")),
+        (1, Events(), b'{"exit-code": 1}', False, Exit(code=1, signal=None, reason="exited")),
+        (1, Events(pids_refused=2), b'{"exit-code": 1}', False, Exit(code=1, signal=None, reason="pids")),
+        (0, Events(pids_refused=2), b'{"exit-code": 0}', False, Exit(code=0, signal=None, reason="exited")),
+        (139, Events(), b'{"exit-code": 139}', False, Exit(code=None, signal=11, reason="signal")),
+        (137, Events(oom_kills=1), b'{"exit-code": 137}', False, Exit(code=None, signal=9, reason="memory", oom=True)),
+        (-9, Events(oom_kills=3), b"", False, Exit(code=None, signal=9, reason="memory", oom=True)),
+        (0, Events(oom_kills=1), b'{"exit-code": 0}', False, Exit(code=0, signal=None, reason="exited", oom=True)),
+        (1, Events(), b'{"child-pid": 7}', False, Exit(code=1, signal=None, reason="setup")),
+        (97, Events(), b"", False, Exit(code=97, signal=None, reason="setup")),
+        (-9, Events(), b"", True, Exit(code=None, signal=9, reason="killed")),
+        (-9, Events(), b"", False, Exit(code=None, signal=9, reason="signal")),
+        (255, Events(), b'{"exit-code": 255}', False, Exit(code=255, signal=None, reason="exited")),
+    ],
+)
+def test_judge(returncode: int, events: Events, status: bytes, killed: bool, expected: Exit) -> None:
+    assert judge(returncode, events=events, status=status, killed=killed) == expected
