@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from benchmarks import report
-from tests.system.platform import Platform, descendants, platform, wait_until
+from tests.system.platform import descendants, platform, wait_until
 
 BLANKS = 2
 

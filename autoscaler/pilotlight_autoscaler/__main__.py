@@ -7,11 +7,12 @@ import signal
 import sys
 
 import structlog
-from pilotlight_core.host.bus import connect
-from pilotlight_core.host.registry import Registry
 
 from pilotlight_autoscaler.controller import Controller
 from pilotlight_core.host import config, telemetry
+from pilotlight_core.host.bus import connect
+from pilotlight_core.host.registry import Registry
+from pilotlight_core.model.ids import token
 
 log = structlog.get_logger()
 
@@ -22,11 +23,11 @@ async def serve(settings: config.ControllerSettings) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with connect(settings.nats_url, name=settings.name, inbox=f"_CTL.{settings.name}") as bus:
+    async with connect(settings.nats_url, name="controller", inbox=f"_CTL.{token(8)}") as bus:
         await bus.ensure_streams()
         async with (
             Registry(bus) as registry,
-            Controller(bus, registry, region=settings.region, name=settings.name).running(),
+            Controller(bus, registry, region=settings.region, name=settings.name or "controller").running(),
         ):
             log.info("ready", region=settings.region)
             waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(bus.closed.wait())}

@@ -15,11 +15,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import structlog
-from pilotlight_core.host.bus import Bus, BusDown, BusTimeout, Lease, NoResponders
-from pilotlight_core.host.registry import Registry
 
 from pilotlight_autoscaler.decide import Decision, Pass, Sent
 from pilotlight_autoscaler.world import Pending, World
+from pilotlight_core.host.bus import Bus, BusDown, BusTimeout, Lease, NoResponders
+from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import base36
 from pilotlight_core.model.messages import Bind, CommandReply, Credit, Demand, Drain, NodeReport

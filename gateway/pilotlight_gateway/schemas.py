@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from typing import Any
 
@@ -97,7 +98,8 @@ class Validators:
                 return None
         except ValueError:  # bytes or arrays, which it does not know
             value = for_schema(value)
-        return next(iter(validator.iter_errors(value)), None)
+        errors = validator.iter_errors(value)
+        return next((error for error in errors if not _is_non_finite(value, error.instance_path)), None)
 
 
 def _path_of(error: Any) -> tuple[str, ...]:
@@ -107,6 +109,13 @@ def _path_of(error: Any) -> tuple[str, ...]:
     if error.kind.name == "additionalProperties":
         path.append(str(error.kind.unexpected[0]))
     return tuple(path)
+
+
+def _is_non_finite(value: Any, path: list[str | int]) -> bool:
+    """Whether a NaN or an infinity stands there: Python calls it a float, JSON does not know it."""
+    for step in path:
+        value = value[step]
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _brief(text: str) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pilotlight_core.model.errors import (
+    CODES,
     BadInput,
     BadOutput,
     CallFailed,
     Cancelled,
+    Code,
     Conflict,
     ContainerDied,
     DeadlineExceeded,
@@ -43,6 +45,7 @@ __all__ = [
     "Unavailable",
     "UnknownCall",
     "UnknownFunction",
+    "Unreachable",
 ]
 
 
@@ -54,3 +57,27 @@ class OptionError(BadInput, TypeError):
 
     def __str__(self) -> str:
         return self.detail
+
+
+class Unreachable(Unavailable):
+    """Nothing answers at the platform's address; the request was never sent."""
+
+    code = "starting"
+
+    @property
+    def meaning(self) -> Code:
+        advice = "Start a platform with 'pilotlight up', or say where it is with PILOTLIGHT_URL."
+        return Code(CODES[self.wire_code].status, "The platform cannot be reached", advice, retry=True)
+
+
+class NotConfigured(Unauthenticated):
+    """There is no address or key to call with."""
+
+    @property
+    def meaning(self) -> Code:
+        return Code(CODES[self.wire_code].status, "No platform is configured", self.advice)
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return "Start a platform with 'pilotlight up', or set PILOTLIGHT_URL and PILOTLIGHT_API_KEY."

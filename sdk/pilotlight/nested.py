@@ -22,24 +22,27 @@ def remote_call_in(function: Callable[..., Any]) -> str | None:
     code = getattr(plain, "__code__", None)
     if code is None:
         return None
-    for name, verb, calls in _attributes_of_globals(code):
+    for name, path, calls in _attributes_of_globals(code):
         wrapper = plain.__globals__.get(name)
         # `Model().embed.remote` has one call before the verb; what a plain call returns may well have a `.map`.
-        if verb in REMOTE_VERBS and isinstance(wrapper, Wrapper) and calls == wrapper.is_class:
-            return f"{name}.{verb}"
+        if path.rpartition(".")[2] in REMOTE_VERBS and isinstance(wrapper, Wrapper) and calls == wrapper.is_class:
+            return path
     return None
 
 
 def _attributes_of_globals(code: CodeType) -> Iterator[tuple[str, str, int]]:
-    """(global, attribute, calls between them) of each `global.attribute` and `global().….attribute` in the code."""
-    name, calls = "", 0
+    """(global, path, calls in it) of each `global.attribute` and `global().….attribute` in the code."""
+    name, path, calls = "", "", 0
     for instruction in dis.get_instructions(code):
         operation = instruction.opname
         if operation == "LOAD_GLOBAL":
-            name, calls = str(instruction.argval), 0
+            name = path = str(instruction.argval)
+            calls = 0
         elif operation in ("LOAD_ATTR", "LOAD_METHOD") and name:
-            yield name, str(instruction.argval), calls
+            path += f".{instruction.argval}"
+            yield name, path, calls
         elif operation == "CALL":
+            path += "()"
             calls += 1
         elif operation not in ("PRECALL", "CACHE", "PUSH_NULL"):
             name = ""

@@ -41,7 +41,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What every process is told."""
 
     nats_url: Annotated[str, msgspec.Meta(description="where the bus is")] = "nats://127.0.0.1:4222"
-    state_dir: Annotated[Path, msgspec.Meta(description="folder of everything this machine keeps")] = Path(".pilotlight")
+    state_dir: Annotated[Path, msgspec.Meta(description="folder of everything this machine keeps")] = Path(
+        ".pilotlight"
+    )
     region: Annotated[Name, msgspec.Meta(description="the region this process is in")] = "local"
     zone: Annotated[Name, msgspec.Meta(description="the zone this process is in")] = "local-a"
     name: Annotated[str, msgspec.Meta(description="this process's own name, unique in the region")] = ""
@@ -116,7 +118,8 @@ def parse(cls: type[T], about: str, argv: Sequence[str], env: Mapping[str, str])
     values: dict[str, Any] = {}
     for name, field in fields.items():
         origin, text = _flag(name), given[name]
-        if text is None and (text := env.get(_variable(name))) is not None:
+        # Compose files and shells hand on empty variables for what is not set.
+        if text is None and (text := env.get(_variable(name)) or None) is not None:
             origin = _variable(name)
         if text is not None:
             values[name] = _convert(text, field.type, origin)
@@ -126,6 +129,21 @@ def parse(cls: type[T], about: str, argv: Sequence[str], env: Mapping[str, str])
         sentence, _, place = str(error).partition(" - at `$.")
         name = place.rstrip("`")
         raise BadSetting(f"{_flag(name)} ({_variable(name)}): {sentence}, got {values.get(name)!r}.") from None
+
+
+def gateway(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> GatewaySettings:
+    """A gateway's settings; see `load`."""
+    return load(GatewaySettings, "A Pilotlight gateway: the HTTP API, admission and the fair scheduler.", argv, env)
+
+
+def controller(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> ControllerSettings:
+    """A controller's settings; see `load`."""
+    return load(ControllerSettings, "The Pilotlight controller: it decides which containers run where.", argv, env)
+
+
+def agent(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> AgentSettings:
+    """An agent's settings; see `load`."""
+    return load(AgentSettings, "A Pilotlight agent: it runs and meters the containers of one node.", argv, env)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -141,7 +159,9 @@ def _parser(cls: type[msgspec.Struct], about: str) -> argparse.ArgumentParser:
         if _bare(field.type) is bool:
             parser.add_argument(_flag(field.name), action=argparse.BooleanOptionalAction, default=None, help=text)
         else:
-            parser.add_argument(_flag(field.name), dest=field.name, default=None, help=text, metavar="")
+            parser.add_argument(
+                _flag(field.name), dest=field.name, default=None, help=text, metavar=_metavar(field.type)
+            )
     return parser
 
 
@@ -150,7 +170,7 @@ def _convert(text: str | bool, kind: Any, origin: str) -> Any:
         if _bare(kind) is bool:
             return text if isinstance(text, bool) else TRUTHS[text.lower()]
         if _bare(kind) is Path:
-            return Path(text).expanduser()
+            return Path(str(text)).expanduser()
         return msgspec.convert(text, kind, strict=False)
     except KeyError:
         raise BadSetting(f"{origin}: expected true or false, got {text!r}.") from None
@@ -163,6 +183,10 @@ def _sentence(text: str) -> str:
     if "matching regex" in text:
         return "expected 1 to 63 letters, digits, '_' or '-', not starting with '-'"
     return re.sub(r"^Expected", "expected", text).partition(", got ")[0]
+
+
+def _metavar(kind: Any) -> str:
+    return {int: "N", float: "SECONDS", Path: "PATH"}.get(_bare(kind), "TEXT")
 
 
 def _bare(kind: Any) -> Any:

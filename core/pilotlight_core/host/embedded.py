@@ -22,6 +22,7 @@ from pilotlight_core.host import launch
 
 START_TIMEOUT = 10.0
 STOP_TIMEOUT = 5.0
+GREET_EVERY = 0.02
 LOG_TAIL = 2000
 HOST = "127.0.0.1"
 
@@ -114,8 +115,8 @@ async def wait_listening(port: int, timeout: float, host: str = HOST) -> bool:
     """Whether a nats-server greets on the port within `timeout` seconds."""
     try:
         async with asyncio.timeout(timeout):
-            while not await _greets(host, port):
-                await asyncio.sleep(0.02)
+            while not await _greets(host, port):  # noqa: ASYNC110 - another process's port rings no bell
+                await asyncio.sleep(GREET_EVERY)
     except TimeoutError:
         return False
     return True

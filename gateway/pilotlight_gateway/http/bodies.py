@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from starlette.types import Receive, Scope
 
-from pilotlight_core.model.errors import BadInput, DeadlineExceeded, Unavailable
+from pilotlight_core.model.errors import BadInput, DeadlineExceeded
 from pilotlight_gateway.http.exchange import header
+from pilotlight_gateway.internal import Budget
 
 
 class ClientGone(Exception):
@@ -26,28 +27,6 @@ class BodyLimits:
     """For all of it to arrive: a bound for those who trickle bytes to hold a connection."""
     idle_seconds: float = 30.0
     """Between two pieces."""
-
-
-class ByteBudget:
-    """How many bytes of request bodies the process holds, over all requests."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.used = 0
-
-    def take(self, size: int) -> None:
-        """Count `size` more bytes.
-
-        Raises:
-            Unavailable: when they would be too many.
-        """
-        if self.used + size > self.most:
-            raise Unavailable("The gateway holds as many request bodies as it may.", code="overloaded")
-        self.used += size
-
-    def give(self, size: int) -> None:
-        """They are not held any more."""
-        self.used -= size
 
 
 def check_announced(scope: Scope, limits: BodyLimits) -> None:
@@ -96,7 +75,7 @@ async def pieces(scope: Scope, receive: Receive, limits: BodyLimits) -> AsyncIte
         yield piece
 
 
-async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: ByteBudget) -> bytes:
+async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: Budget) -> bytes:
     """The whole body. Its bytes are counted in `budget` while it arrives and stay counted: give them back.
 
     Raises:
@@ -111,6 +90,6 @@ async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: 
                 held += len(piece)
                 parts.append(piece)
     except BaseException:
-        budget.give(held)
+        budget.give_back(held)
         raise
     return parts[0] if len(parts) == 1 else b"".join(parts)

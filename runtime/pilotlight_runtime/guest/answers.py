@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import msgspec
 
 from pilotlight_core.model import values
 from pilotlight_core.model.messages import Outcome
-from pilotlight_runtime.guest.calls import Batch, Call
+from pilotlight_runtime.guest.calls import Batch, Call, Desk, Work
 from pilotlight_runtime.guest.failures import BadInput, BadOutput, after_failure, remote_error, type_name
 from pilotlight_runtime.guest.frames import BatchResult, ChunkOut, Frame, ItemResult, Result
 from pilotlight_runtime.guest.target import Method, Target
 
-Send = Callable[[Frame], None]
 NOTHING = values.encode(None)
 MAX_VALUE = 60 * 2**20
 """Bytes of one encoded answer or chunk: a frame, with room for what stands around it."""
+LONG_NS = 1_000_000
+"""After code that ran longer, it is worth a system call to see whether somebody has cancelled it meanwhile."""
 now = time.perf_counter_ns
+
+
+class Line(Protocol):
+    """What running code needs of the connection."""
+
+    def send(self, frame: Frame) -> None:
+        """Send a frame whole."""
+
+    def heed(self) -> None:
+        """Take note of cancels that have arrived."""
+
+    def wait_window(self, call: Call, seq: int) -> bool:
+        """Wait until chunk `seq` may be sent; False if it never may."""
+        ...
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -110,30 +125,44 @@ def prepared(target: Target, call: Call) -> Prepared:
     return Prepared(method=method, first=first, named=named)
 
 
-def run_call(target: Target, call: Call, send: Send) -> Result:
-    """Run one call to its end; chunks of a stream are sent on the way. Raises only what `send` raises."""
+def run_work(target: Target, work: Work, desk: Desk, line: Line) -> Result | BatchResult | None:
+    """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
+    if not desk.begin(work):
+        desk.end(work)
+        return work.unstarted() if isinstance(work, Batch) else None
+    frame = run_call(target, work, line) if isinstance(work, Call) else run_batch(target, work, line)
+    desk.end(work)
+    return frame
+
+
+def run_call(target: Target, call: Call, line: Line) -> Result:
+    """Run one call to its end; chunks of a stream are sent on the way. Never raises."""
     began = now()
     try:
         ready = prepared(target, call)
         if ready.method.streams:
-            return _run_stream(ready, call, send)
+            return _run_stream(ready, call, line)
         began = now()
         value = ready()
-        return answered(call, value, now() - began)
+        spent = now() - began
+        if spent > LONG_NS:
+            line.heed()
+        return answered(call, value, spent)
     except BaseException as error:  # noqa: BLE001 - SystemExit in a call is that call's failure
         return failed(call, error, now() - began)
 
 
-def _run_stream(ready: Prepared, call: Call, send: Send) -> Result:
+def _run_stream(ready: Prepared, call: Call, line: Line) -> Result:
     began = now()
     seq = 0
     chunks: Iterator[Any] | None = None
     try:
         chunks = iter(ready())
         for value in chunks:
-            if call.cancelled or not call.wait_window(seq + 1):
+            line.heed()
+            if call.cancelled or not line.wait_window(call, seq + 1):
                 return cancelled(call, now() - began, seq)
-            send(ChunkOut(call=call.frame.call, seq=seq + 1, data=encoded(value)))
+            line.send(ChunkOut(call=call.frame.call, seq=seq + 1, data=encoded(value)))
             seq += 1
         return streamed(call, now() - began, seq)
     except BaseException as error:  # noqa: BLE001 - as in run_call
@@ -212,7 +241,7 @@ class Columns:
         )
 
 
-def run_batch(target: Target, batch: Batch) -> BatchResult:
+def run_batch(target: Target, batch: Batch, line: Line) -> BatchResult:
     """Run one batch to its end. Never raises."""
     columns = Columns(target, batch)
     began = now()
@@ -220,6 +249,8 @@ def run_batch(target: Target, batch: Batch) -> BatchResult:
         if columns.calls:
             value = columns.ready()()
             spent = now() - began
+            if spent > LONG_NS:
+                line.heed()
             columns.answer(value)
             return columns.result(spent)
     except BaseException as error:  # noqa: BLE001 - as in run_call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 import typing
@@ -16,6 +17,7 @@ from pilotlight_runtime.guest.failures import BadInput
 
 Convert = Callable[[Any], Any]
 LISTS = (list, Sequence, Iterable, tuple, typing.Sequence, typing.Iterable)
+ARRAYS = {"ndarray": ("numpy", "ndarray"), "NDArray": ("numpy", "ndarray"), "Tensor": ("torch", "Tensor")}
 EMPTY = inspect.Parameter.empty
 
 
@@ -170,4 +172,13 @@ def _evaluated(hint: Any, space: dict[str, Any]) -> Any:
     try:
         return eval(hint, space)  # noqa: S307 - it is the tenant's own code, in the tenant's own sandbox
     except Exception:  # noqa: BLE001 - the same
+        return _array_type(hint)
+
+
+def _array_type(hint: str) -> Any:
+    """The type of a hint that could not be evaluated, if it names an array; the SDK's schemas go by the name too."""
+    module, name = ARRAYS.get(hint.rpartition(".")[2].partition("[")[0], ("", ""))
+    try:
+        return getattr(importlib.import_module(module), name) if module else Any
+    except ImportError:
         return Any

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from pilotlight_runtime.guest.answers import (
     Columns,
     Prepared,
-    Send,
     answered,
     cancelled,
     encoded,
@@ -19,9 +19,24 @@ from pilotlight_runtime.guest.answers import (
     prepared,
     streamed,
 )
-from pilotlight_runtime.guest.calls import WINDOW_WAIT_S, Batch, Call
-from pilotlight_runtime.guest.frames import BatchResult, ChunkOut, Result
+from pilotlight_runtime.guest.calls import WINDOW_WAIT_S, Batch, Call, Desk, Work
+from pilotlight_runtime.guest.frames import BatchResult, ChunkOut, Frame, Result
 from pilotlight_runtime.guest.target import Target
+
+Send = Callable[[Frame], None]
+
+
+async def run_async_work(target: Target, work: Work, desk: Desk, send: Send) -> Result | BatchResult | None:
+    """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
+    if not desk.begin(work):
+        desk.end(work)
+        return work.unstarted() if isinstance(work, Batch) else None
+    if isinstance(work, Call):
+        frame: Result | BatchResult = await run_async_call(target, work, send)
+    else:
+        frame = await run_async_batch(target, work)
+    desk.end(work)
+    return frame
 
 
 async def run_async_call(target: Target, call: Call, send: Send) -> Result:

@@ -10,15 +10,18 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable
+import traceback
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any
 
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.channel import Channel
 from pilotlight_runtime.guest.frames import Hello, Leave, Load, Loaded, MalformedFrame
-from pilotlight_runtime.guest.load import NotLoaded, await_hooks, call_hooks, load_async, load_blocking
+from pilotlight_runtime.guest.load import NotLoaded, await_hook, call_hook, load_async, load_blocking
 from pilotlight_runtime.guest.loop import LoopServer
+from pilotlight_runtime.guest.solo import SoloServer
 from pilotlight_runtime.guest.threads import ThreadServer
 
 SOCKET = "PL_FD"
@@ -35,7 +38,7 @@ def main() -> None:
         settle()
         modules = preimport(os.environ.pop(PREIMPORT, ""))
         channel.send(Hello(pid=os.getpid(), ms=(time.perf_counter() - began) * 1000, modules=modules))
-        load = channel.receive()
+        load = channel.receive_one()
         if isinstance(load, Leave):
             exits.now(exits.IN_ORDER)
         if not isinstance(load, Load):
@@ -62,7 +65,7 @@ def preimport(names: str) -> tuple[str, ...]:
         try:
             importlib.import_module(name.strip())
             found.append(name.strip())
-        except ImportError:
+        except Exception:  # noqa: BLE001, S112 - whoever needs it will be told why it cannot be imported
             continue
     gc.collect()
     gc.freeze()
@@ -75,21 +78,37 @@ def become(load: Load, channel: Channel) -> None:
     Raises:
         NotLoaded
     """
-    with asyncio.Runner() as runner:  # makes its loop when it is needed
-        if any(method.is_async for method in load.spec.methods):
-            runner.run(_serve_async(load, channel))
-            return
-        target = load_blocking(load, channel, lambda hook: runner.run(_await(hook)))
-        _ready(channel)
+    runner = asyncio.Runner()  # without `with`, it makes a loop only when an asynchronous hook needs one
+    if any(method.is_async for method in load.spec.methods):
+        runner.run(_serve_async(load, channel))
+        return
+    target = load_blocking(load, channel, lambda hook: runner.run(_await(hook)))
+    _ready(channel)
+    if load.spec.max_inputs == 1:
+        SoloServer(channel, target).serve()
+    else:
         ThreadServer(channel, target, load.spec.max_inputs).serve()
-        call_hooks(target.exit, lambda hook: runner.run(_await(hook)))
+    for hook in target.exit:
+        with reported():
+            call_hook(hook, lambda answer: runner.run(_await(answer)))
 
 
 async def _serve_async(load: Load, channel: Channel) -> None:
     target = await load_async(load, channel)
     _ready(channel)
     await LoopServer(channel, target, load.spec.max_inputs).serve()
-    await await_hooks(target.exit)
+    for hook in target.exit:
+        with reported():
+            await await_hook(hook)
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """What an exit hook raises goes into the tenant's log, and the next one runs."""
+    try:
+        yield
+    except BaseException:  # noqa: BLE001 - it is the tenant's code
+        traceback.print_exc()
 
 
 def _ready(channel: Channel) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import threading
-from collections import deque
 from contextlib import suppress
 from typing import Any
 
@@ -28,8 +28,10 @@ class Channel:
         sock.set_inheritable(False)
         self._socket = sock
         self._inbox = Inbox(FromAgent)
-        self._backlog: deque[Any] = deque()
+        self._backlog: list[Any] = []
         self._lock = threading.Lock()
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
         # A tenant's fork inherits the socket: its child must never answer in our name.
         os.register_at_fork(after_in_child=self._leave_to_parent)
 
@@ -55,15 +57,25 @@ class Channel:
         except OSError as error:
             raise AgentGone(str(error)) from error
 
-    def receive(self) -> Any:
+    def receive(self) -> list[Any]:
+        """The next frames, at least one, waiting for it.
+
+        Raises:
+            AgentGone, MalformedFrame
+        """
+        frames = self._take_backlog()
+        while not frames:
+            frames = self._read(0)
+        return frames
+
+    def receive_one(self) -> Any:
         """The next frame, waiting for it.
 
         Raises:
             AgentGone, MalformedFrame
         """
-        while not self._backlog:
-            self._backlog.extend(self._read(0))
-        return self._backlog.popleft()
+        first, *self._backlog = self.receive()
+        return first
 
     def receive_nowait(self) -> list[Any]:
         """The frames that are here, perhaps none.
@@ -71,10 +83,17 @@ class Channel:
         Raises:
             AgentGone, MalformedFrame
         """
-        frames = [*self._backlog]
-        self._backlog.clear()
+        frames = self._take_backlog()
         with suppress(BlockingIOError):
             frames += self._read(socket.MSG_DONTWAIT)
+        return frames
+
+    def wait_readable(self, seconds: float) -> bool:
+        """Wait until there is something to receive; False if there is not in time."""
+        return bool(self._backlog) or bool(self._poll.poll(max(0.0, seconds) * 1000))
+
+    def _take_backlog(self) -> list[Any]:
+        frames, self._backlog = self._backlog, []
         return frames
 
     def _read(self, flags: int) -> list[Any]:

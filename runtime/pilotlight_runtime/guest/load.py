@@ -19,6 +19,7 @@ from pilotlight_runtime.guest.failures import remote_error
 from pilotlight_runtime.guest.frames import Load, LoadError, Step
 from pilotlight_runtime.guest.target import Target, target_of, unwrap
 
+Hook = Callable[[], Any]
 Wait = Callable[[Awaitable[Any]], Any]
 
 
@@ -80,10 +81,11 @@ def load_blocking(load: Load, channel: Channel, wait: Wait) -> Target:
         thing = import_function(load.spec)
     with step(channel, "enter"):
         target = target_of(load.spec, thing)
-        call_hooks(target.enter, wait)
-    if target.check:
+        for hook in target.enter:
+            call_hook(hook, wait)
+    if target.check is not None:
         with step(channel, "check"):
-            verify([_finished(hook(), wait) for hook in target.check])
+            verify(call_hook(target.check, wait))
     return target
 
 
@@ -98,32 +100,27 @@ async def load_async(load: Load, channel: Channel) -> Target:
         thing = import_function(load.spec)
     with step(channel, "enter"):
         target = target_of(load.spec, thing)
-        await await_hooks(target.enter)
-    if target.check:
+        for hook in target.enter:
+            await await_hook(hook)
+    if target.check is not None:
         with step(channel, "check"):
-            verify(await await_hooks(target.check))
+            verify(await await_hook(target.check))
     return target
 
 
-def call_hooks(hooks: tuple[Callable[[], Any], ...], wait: Wait) -> list[Any]:
-    """Run hooks in order; `wait` is for asynchronous ones."""
-    return [_finished(hook(), wait) for hook in hooks]
-
-
-async def await_hooks(hooks: tuple[Callable[[], Any], ...]) -> list[Any]:
-    """Run hooks in order."""
-    answers = []
-    for hook in hooks:
-        answer = hook()
-        answers.append(await answer if inspect.isawaitable(answer) else answer)
-    return answers
-
-
-def verify(answers: list[Any]) -> None:
-    """A check fails by raising or by answering False."""
-    if any(answer is False for answer in answers):
-        raise RuntimeError("__check__ answered False")
-
-
-def _finished(answer: Any, wait: Wait) -> Any:
+def call_hook(hook: Hook, wait: Wait) -> Any:
+    """Run a hook to its end; `wait` is for an asynchronous one."""
+    answer = hook()
     return wait(answer) if inspect.isawaitable(answer) else answer
+
+
+async def await_hook(hook: Hook) -> Any:
+    """Run a hook to its end within the event loop."""
+    answer = hook()
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def verify(healthy: Any) -> None:
+    """A check fails by raising or by answering False."""
+    if healthy is False:
+        raise RuntimeError("__check__ answered False")

@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from pilotlight_runtime.guest import exits
-from pilotlight_runtime.guest.answers import run_batch, run_call
-from pilotlight_runtime.guest.async_answers import run_async_batch, run_async_call
-from pilotlight_runtime.guest.calls import Batch, Call, Desk, Work
+from pilotlight_runtime.guest.answers import run_work
+from pilotlight_runtime.guest.async_answers import run_async_work
+from pilotlight_runtime.guest.calls import Call, Desk, Work
 from pilotlight_runtime.guest.channel import Channel
 from pilotlight_runtime.guest.frames import (
     BatchResult,
@@ -53,6 +52,15 @@ class LoopServer:
             await self._left.wait()
             loop.remove_reader(self._channel.fileno())
 
+    def send(self, frame: Frame) -> None:
+        self._channel.send(frame)
+
+    def heed(self) -> None:
+        pass  # the event loop does, on its own thread
+
+    def wait_window(self, call: Call, seq: int) -> bool:
+        return call.wait_window(seq)
+
     def _read(self) -> None:
         with exits.with_agent():
             for frame in self._channel.receive_nowait():
@@ -76,28 +84,16 @@ class LoopServer:
 
     async def _work(self, work: Work) -> None:
         with exits.with_agent():
-            if self._desk.begin(work):
-                frame = await self._answer(work)
-                self._desk.end(work)
+            frame = await self._answer(work)
+            if frame is not None:
                 self._channel.send(frame)
                 exits.unless_alive(frame)
-            elif isinstance(work, Batch):
-                self._desk.end(work)
-                self._channel.send(work.unstarted())
         self._running -= 1
         self._start()
 
-    async def _answer(self, work: Work) -> Result | BatchResult:
+    async def _answer(self, work: Work) -> Result | BatchResult | None:
         method = self._target.methods.get(work.frame.method)
-        in_loop = method is None or method.is_async
-        if isinstance(work, Call):
-            if in_loop:
-                return await run_async_call(self._target, work, self._channel.send)
-            return await self._in_thread(partial(run_call, self._target, work, self._channel.send))
-        if in_loop:
-            return await run_async_batch(self._target, work)
-        return await self._in_thread(partial(run_batch, self._target, work))
-
-    async def _in_thread(self, run: Callable[[], Result | BatchResult]) -> Result | BatchResult:
-        context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self._pool, context.run, run)
+        if method is None or method.is_async:
+            return await run_async_work(self._target, work, self._desk, self._channel.send)
+        run = partial(contextvars.copy_context().run, run_work, self._target, work, self._desk, self)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, run)

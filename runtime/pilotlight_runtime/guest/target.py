@@ -28,7 +28,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     methods: dict[str, Method]
     enter: tuple[Callable[[], Any], ...] = ()
-    check: tuple[Callable[[], Any], ...] = ()
+    check: Callable[[], Any] | None = None
+    """The class's `__check__`, which raises or answers False when an instance is not fit to serve."""
     exit: tuple[Callable[[], Any], ...] = ()
 
 
@@ -58,7 +59,7 @@ def target_of(spec: FunctionSpec, thing: Any) -> Target:
     return Target(
         methods=methods,
         enter=tuple(bound(owner, name) for name in spec.enter),
-        check=(bound(owner, "__check__"),) if spec.is_class and hasattr(owner, "__check__") else (),
+        check=bound(owner, "__check__") if spec.is_class and hasattr(owner, "__check__") else None,
         exit=tuple(bound(owner, name) for name in spec.exit),
     )
 

@@ -34,12 +34,15 @@ class BubblewrapLauncher:
     name: Literal["bubblewrap"] = "bubblewrap"
 
     def __init__(self, *, uids: UidPool | None = None, drop_uid: bool = True, mount_root: Path = MOUNT_ROOT) -> None:
-        """Find what the node offers; raises `SandboxUnavailable` with the command that installs what is missing."""
+        """Find what the node offers; raises `SandboxUnavailable` with the command that installs what is missing.
+
+        Without `uids`, claims a range that no other agent on this host has.
+        """
         self._bwrap = find_program("bwrap", package="bubblewrap")
         for program in PROGRAMS:
             find_program(program, package="util-linux mount")
         self._filter = seccomp.program()
-        self._uids = (uids or UidPool()) if drop_uid and os.geteuid() == 0 else None
+        self._uids = (uids or UidPool.claim()) if drop_uid and os.geteuid() == 0 else None
         self._mounts = MountNamespace(mount_root)
         self._cgroups = Cgroups.detect()
         self._system = tuple(_system_entry(Path(path)) for path in SYSTEM if os.path.lexists(path))
@@ -83,6 +86,8 @@ class BubblewrapLauncher:
     def close(self) -> None:
         self._mounts.close()
         self._cgroups.close()
+        if self._uids:
+            self._uids.close()
 
     def _start(self, spec: SandboxSpec, group: Cgroup | None, lent: int | None) -> BubblewrapSandbox:
         uid = (spec.uid or lent) if self._uids else None

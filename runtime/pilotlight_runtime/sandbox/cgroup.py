@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pilotlight_runtime.sandbox.profile import Limits
+from pilotlight_runtime.sandbox.profile import OWN_PIDS, Limits
 
 Controller = Literal["memory", "pids", "cpu"]
 Version = Literal[1, 2]
 
 #: The scheduler's period: long enough to be cheap, short enough that nobody is throttled for more than 0.1 s at once.
 CPU_PERIOD_US = 100_000
-#: bubblewrap's own two processes, which the tenant's limit must not pay for.
-OWN_PIDS = 2
 
 
 @dataclass(frozen=True, kw_only=True)

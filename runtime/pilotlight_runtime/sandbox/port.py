@@ -92,7 +92,11 @@ class Sandbox(Protocol):
         ...
 
     async def wait(self) -> Exit:
-        """Wait until it has ended; any number of callers, any number of times."""
+        """Wait until its first process has ended; any number of callers, any number of times.
+
+        The kernel ends the others with it, which takes it some milliseconds: what they held (device memory, say) is
+        surely free only after `cleanup()`.
+        """
         ...
 
     async def cleanup(self) -> None:

@@ -17,6 +17,8 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 APP = Path("/app")
 #: Who tenant code is inside; the host sees another uid.
 INNER_ID = 65_534
+#: bubblewrap's own two processes, which the tenant's limit must not pay for.
+OWN_PIDS = 2
 #: Files that programs expect of any system, and no more: the names of the host's users are not the tenant's business.
 FILES: tuple[tuple[Path, str], ...] = (
     (Path("/etc/passwd"), f"tenant:x:{INNER_ID}:{INNER_ID}::/tmp:/usr/sbin/nologin\n"),

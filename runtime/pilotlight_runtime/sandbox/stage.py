@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pilotlight_runtime.sandbox.profile import Limits
+from pilotlight_runtime.sandbox.profile import OWN_PIDS, Limits
 
 #: What a stage's first programs see: nothing that a tenant has chosen, since they may still be root.
 ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin", "LANG": "C.UTF-8"}
@@ -58,7 +58,7 @@ def _rlimits(limits: Limits, *, address_space: bool, processes: bool) -> list[st
     if address_space:
         values["as"] = limits.memory_bytes
     if processes:
-        values["nproc"] = limits.pids
+        values["nproc"] = limits.pids + OWN_PIDS
     return [f"--{name}={value}:{value}" for name, value in values.items()]
 
 

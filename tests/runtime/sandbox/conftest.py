@@ -92,9 +92,9 @@ async def read_value(sandbox: Sandbox) -> Any:
 
 
 def read_output(fd: int) -> str:
-    """What an ended sandbox has written."""
+    """What an ended sandbox has written; its last processes may be ending still, and hold the pipe open."""
     text = b""
-    while chunk := os.read(fd, 1 << 16):
+    while select.select([fd], [], [], 2.0)[0] and (chunk := os.read(fd, 1 << 16)):
         text += chunk
     return text.decode()
 

@@ -207,7 +207,7 @@ class Bus:
         Raises:
             BusError: if it could not be confirmed within `timeout`: it may or may not be stored.
         """
-        return await self.jetstream.store(subject, encode(message), id=f"{subject}:{id}", timeout=timeout)
+        return await self.jetstream.store(subject, encode(message), message_id=f"{subject}:{id}", timeout=timeout)
 
     def read_stream(
         self, stream: str, subject: str, *, start: str | int = "all", follow: bool = False

@@ -54,7 +54,7 @@ class NatsClient(Client):
     """One connection."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._handlers: dict[int, RawHandler] = {}
 
     @property

@@ -136,17 +136,18 @@ class JetStream:
         subject: str,
         payload: bytes,
         *,
-        id: str = "",
+        message_id: str = "",
         timeout: float = 10.0,
-        headers: dict[str, str] | None = None,  # noqa: A002
+        headers: dict[str, str] | None = None,
     ) -> int:
         """Publish into the stream of `subject`; repeated under the same id until the server confirms.
 
         Raises:
             WrongRevision: if `headers` expected another last sequence.
-            StoreRefused, MessageTooLarge: at once. BusDown, BusTimeout, NoResponders: after `timeout` seconds of trying.
+            StoreRefused, MessageTooLarge: at once.
+            BusDown, BusTimeout, NoResponders: after trying for `timeout` seconds.
         """
-        block = header_block({**(headers or {}), "Nats-Msg-Id": id or token()})
+        block = header_block({**(headers or {}), "Nats-Msg-Id": message_id or token()})
         until = time.monotonic() + timeout
         pause = FIRST_PAUSE
         while True:

@@ -1,0 +1,99 @@
+"""Blobs in a folder: `<root>/<tenant>/<first two digits>/<sha256>`, read-only files.
+
+A blob appears under its name only when it is whole, verified and on disk, so whoever sees the name may trust it, and
+an agent on the same file system may hard-link it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+from pilotlight_core.host.blobs.port import CHUNK, BlobMissing, Checker, Content, check_blob, pieces
+
+READ_ONLY = 0o444
+
+
+class FolderBlobs:
+    """Keeps blobs below `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, tenant: str, sha256: str) -> Path:
+        """Where the blob is, or would be.
+
+        Raises:
+            BadInput: if the tenant or the digest is none.
+        """
+        check_blob(tenant, sha256)
+        return self.root / tenant / sha256[:2] / sha256
+
+    async def put(self, tenant: str, sha256: str, content: Content) -> int:
+        path = self.path(tenant, sha256)
+        if await asyncio.to_thread(path.is_file):
+            return (await asyncio.to_thread(path.stat)).st_size
+        checker = Checker(sha256)
+        file, name = await asyncio.to_thread(_open_temporary, path)
+        try:
+            async for piece in pieces(content):
+                checker.add(piece)
+                await asyncio.to_thread(_write, file, piece)
+            checker.finish()
+            await asyncio.to_thread(_keep, file, name, path)
+        finally:
+            os.close(file)
+            with contextlib.suppress(FileNotFoundError):
+                name.unlink()
+        return checker.size
+
+    async def get(self, tenant: str, sha256: str) -> AsyncIterator[bytes]:
+        path = self.path(tenant, sha256)
+        try:
+            file = await asyncio.to_thread(os.open, path, os.O_RDONLY)
+        except FileNotFoundError:
+            raise BlobMissing(f"There is no blob {sha256}.") from None
+        try:
+            while piece := await asyncio.to_thread(os.read, file, CHUNK):
+                yield piece
+        finally:
+            os.close(file)
+
+    async def read(self, tenant: str, sha256: str) -> bytes:
+        path = self.path(tenant, sha256)
+        try:
+            return await asyncio.to_thread(path.read_bytes)
+        except FileNotFoundError:
+            raise BlobMissing(f"There is no blob {sha256}.") from None
+
+    async def has(self, tenant: str, digests: Iterable[str]) -> set[str]:
+        paths = {digest: self.path(tenant, digest) for digest in digests}
+        return await asyncio.to_thread(lambda: {digest for digest, path in paths.items() if path.is_file()})
+
+    async def delete(self, tenant: str, sha256: str) -> None:
+        await asyncio.to_thread(self.path(tenant, sha256).unlink, missing_ok=True)
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+def _open_temporary(path: Path) -> tuple[int, Path]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+    return file, Path(name)
+
+
+def _write(file: int, piece: bytes) -> None:
+    view = memoryview(piece)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _keep(file: int, name: Path, path: Path) -> None:
+    os.fchmod(file, READ_ONLY)
+    os.fsync(file)
+    name.rename(path)

@@ -1,0 +1,117 @@
+"""The port of blob stores.
+
+A blob is immutable and known by the sha256 of its content, in lower-case hexadecimal. Tenants never share: the same
+content of two tenants is two blobs, so that having a digest gives nobody a way to another's file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import AsyncIterator, Iterable
+from typing import ClassVar, Protocol
+
+from pilotlight_core.model.errors import BadInput, NotFound, Unavailable
+from pilotlight_core.model.ids import check_name
+
+SHA256 = re.compile(r"[0-9a-f]{64}")
+CHUNK = 2**20
+
+Content = bytes | AsyncIterator[bytes]
+
+
+class BadBlob(BadInput):
+    """The content is not what its digest says, or the digest is none."""
+
+
+class BlobMissing(NotFound):
+    """There is no such blob."""
+
+
+class BlobsDown(Unavailable):
+    """The store cannot be reached now."""
+
+    code: ClassVar[str] = "overloaded"
+
+
+class BlobStore(Protocol):
+    """Where blobs are kept."""
+
+    async def put(self, tenant: str, sha256: str, content: Content) -> int:
+        """Keep `content` and return its size in bytes; once it is kept, a repetition costs nothing.
+
+        Raises:
+            BadBlob: if its sha256 is another. Nothing is kept then.
+            BlobsDown: if the store cannot be reached.
+        """
+        ...
+
+    def get(self, tenant: str, sha256: str) -> AsyncIterator[bytes]:
+        """The content in pieces of at most 1 MiB.
+
+        Raises:
+            BlobMissing, BlobsDown: with the first piece.
+        """
+        ...
+
+    async def read(self, tenant: str, sha256: str) -> bytes:
+        """The content whole.
+
+        Raises:
+            BlobMissing, BlobsDown.
+        """
+        ...
+
+    async def has(self, tenant: str, digests: Iterable[str]) -> set[str]:
+        """Which of `digests` are kept."""
+        ...
+
+    async def delete(self, tenant: str, sha256: str) -> None:
+        """Forget a blob; nothing happens if there is none."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+def check_blob(tenant: str, sha256: str) -> None:
+    """Refuse what must not become a path or key.
+
+    Raises:
+        BadInput: naming the field.
+    """
+    check_name(tenant, "tenant")
+    if not SHA256.fullmatch(sha256):
+        raise BadBlob(f"{sha256!r} is not a sha256: expected 64 lower-case hexadecimal digits.", field="sha256")
+
+
+async def pieces(content: Content) -> AsyncIterator[bytes]:
+    """`content` piece by piece."""
+    if isinstance(content, bytes):
+        for start in range(0, len(content), CHUNK):
+            yield content[start : start + CHUNK]
+    else:
+        async for piece in content:
+            yield piece
+
+
+class Checker:
+    """Adds up pieces and says whether they were what was promised."""
+
+    def __init__(self, sha256: str) -> None:
+        self._expected = sha256
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    def add(self, piece: bytes) -> None:
+        self._hash.update(piece)
+        self.size += len(piece)
+
+    def finish(self) -> None:
+        """Raises:
+        BadBlob: if the sum is another.
+        """
+        if (actual := self._hash.hexdigest()) != self._expected:
+            raise BadBlob(
+                f"The content has sha256 {actual}, not {self._expected} as announced: it was damaged on its way.",
+                field="sha256",
+            )

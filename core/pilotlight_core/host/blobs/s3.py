@@ -1,0 +1,116 @@
+"""Blobs in S3, or anything that speaks its protocol: `<prefix>/<tenant>/<sha256>`.
+
+boto3 is synchronous, so each call runs in a thread. A blob is sent from a temporary file after its digest was checked:
+S3 never holds what is not what its name says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import IO, Any, TypeVar
+
+from pilotlight_core.host.blobs.port import CHUNK, BlobMissing, BlobsDown, Checker, Content, check_blob, pieces
+
+T = TypeVar("T")
+CONNECT_TIMEOUT = 5
+READ_TIMEOUT = 30
+ATTEMPTS = 4
+IN_MEMORY = 8 * 2**20
+AT_ONCE = 16
+"""Questions to S3 at a time."""
+MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
+
+
+class S3Blobs:
+    """Keeps blobs in `bucket` below `prefix`. Credentials and region are boto3's to find; `endpoint` is for others."""
+
+    def __init__(
+        self, bucket: str, prefix: str = "", *, endpoint: str | None = None, region: str | None = None
+    ) -> None:
+        import boto3  # only who uses S3 has it, and it takes 0.2 s to import
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        self._bucket = bucket
+        self._prefix = prefix.strip("/")
+        self._transport_errors: type[Exception] = BotoCoreError
+        self._client_errors: type[Exception] = ClientError
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        config = Config(
+            connect_timeout=CONNECT_TIMEOUT,
+            read_timeout=READ_TIMEOUT,
+            retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+            max_pool_connections=AT_ONCE,
+        )
+        self._s3: Any = boto3.client("s3", endpoint_url=endpoint, region_name=region, config=config)
+
+    def key(self, tenant: str, sha256: str) -> str:
+        """The blob's key in the bucket."""
+        check_blob(tenant, sha256)
+        return "/".join(part for part in (self._prefix, tenant, sha256) if part)
+
+    async def put(self, tenant: str, sha256: str, content: Content) -> int:
+        key = self.key(tenant, sha256)
+        checker = Checker(sha256)
+        with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as file:
+            async for piece in pieces(content):
+                checker.add(piece)
+                await asyncio.to_thread(file.write, piece)
+            checker.finish()
+            file.seek(0)
+            await self._do(lambda: self._s3.put_object(Bucket=self._bucket, Key=key, Body=_body(file)), sha256)
+        return checker.size
+
+    async def get(self, tenant: str, sha256: str) -> AsyncIterator[bytes]:
+        body = await self._open(tenant, sha256)
+        try:
+            while piece := await self._do(lambda: body.read(CHUNK), sha256):
+                yield piece
+        finally:
+            await asyncio.to_thread(body.close)
+
+    async def read(self, tenant: str, sha256: str) -> bytes:
+        return b"".join([piece async for piece in self.get(tenant, sha256)])
+
+    async def has(self, tenant: str, digests: Iterable[str]) -> set[str]:
+        asked = list(digests)
+        found = await asyncio.gather(*(self._exists(tenant, digest) for digest in asked))
+        return {digest for digest, there in zip(asked, found, strict=True) if there}
+
+    async def delete(self, tenant: str, sha256: str) -> None:
+        key = self.key(tenant, sha256)
+        await self._do(lambda: self._s3.delete_object(Bucket=self._bucket, Key=key), sha256)
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self._s3.close)
+
+    async def _open(self, tenant: str, sha256: str) -> Any:
+        key = self.key(tenant, sha256)
+        answer = await self._do(lambda: self._s3.get_object(Bucket=self._bucket, Key=key), sha256)
+        return answer["Body"]
+
+    async def _exists(self, tenant: str, sha256: str) -> bool:
+        key = self.key(tenant, sha256)
+        try:
+            await self._do(lambda: self._s3.head_object(Bucket=self._bucket, Key=key), sha256)
+        except BlobMissing:
+            return False
+        return True
+
+    async def _do(self, call: Callable[[], T], sha256: str) -> T:
+        async with self._slots:
+            try:
+                return await asyncio.to_thread(call)
+            except self._client_errors as error:
+                if error.response["Error"]["Code"] in MISSING:  # type: ignore[attr-defined]
+                    raise BlobMissing(f"There is no blob {sha256}.") from None
+                raise BlobsDown(f"S3 refused: {error}.") from error
+            except self._transport_errors as error:
+                raise BlobsDown(f"S3 cannot be reached: {error}.") from error
+
+
+def _body(file: IO[bytes]) -> IO[bytes]:
+    file.seek(0)
+    return file

@@ -1,0 +1,158 @@
+"""Signatures over manifests: the platform signs what it accepted, agents run only what is signed.
+
+The private key lies in `<folder>/manifest_ed25519` (PEM, mode 0600), the public one beside it as `.pub` (PEM). Agents
+need the public one only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.spec import Manifest, SignedManifest
+
+PRIVATE = "manifest_ed25519"
+PUBLIC = "manifest_ed25519.pub"
+
+
+class BadSignature(PilotlightError):
+    """The manifest is not one that this platform signed."""
+
+    code: ClassVar[str] = "load_failed"
+
+
+class NoKey(PilotlightError):
+    """There is no key, or it cannot be read."""
+
+    code: ClassVar[str] = "internal"
+
+
+class Signer:
+    """Signs manifests with one private key."""
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+        self.public = private.public_key().public_bytes_raw()
+        self.key_id = key_id(self.public)
+
+    @classmethod
+    def load_or_create(cls, folder: Path) -> Signer:
+        """The key in `folder`; made there if there is none. Of two processes that make one, both get the first.
+
+        Raises:
+            NoKey: if what lies there is not such a key.
+        """
+        path = folder / PRIVATE
+        if not path.is_file():
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _create(path, Ed25519PrivateKey.generate())
+        try:
+            private = serialization.load_pem_private_key(path.read_bytes(), password=None)
+        except ValueError as error:
+            raise NoKey(f"{path} is not a private key: {error}.") from error
+        if not isinstance(private, Ed25519PrivateKey):
+            raise NoKey(f"{path} is not an ed25519 key.")
+        signer = cls(private)
+        signer._publish(folder / PUBLIC)
+        return signer
+
+    def sign(self, manifest: Manifest) -> SignedManifest:
+        data = manifest.encode()
+        return SignedManifest(manifest=data, key_id=self.key_id, signature=self._private.sign(data))
+
+    def _publish(self, path: Path) -> None:
+        pem = self._private.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        if not path.is_file() or path.read_bytes() != pem:
+            _replace(path, pem, 0o644)
+
+
+class Verifier:
+    """Checks signatures against the keys it trusts."""
+
+    def __init__(self, public: bytes) -> None:
+        self._public = Ed25519PublicKey.from_public_bytes(public)
+        self.key_id = key_id(public)
+
+    @classmethod
+    def load(cls, source: Path | bytes) -> Verifier:
+        """The public key in a folder, in a PEM file, or as PEM or 32 raw bytes.
+
+        Raises:
+            NoKey: if there is none.
+        """
+        if isinstance(source, bytes) and len(source) == 32:
+            return cls(source)
+        try:
+            pem = source if isinstance(source, bytes) else _read(source)
+            public = serialization.load_pem_public_key(pem)
+        except (OSError, ValueError) as error:
+            raise NoKey(f"There is no public key to verify manifests with: {error}.") from error
+        if not isinstance(public, Ed25519PublicKey):
+            raise NoKey("The key to verify manifests with is not an ed25519 key.")
+        return cls(public.public_bytes_raw())
+
+    def verify(self, signed: SignedManifest) -> Manifest:
+        """The manifest, if it is signed by the key and canonical.
+
+        Raises:
+            BadSignature: saying what is wrong.
+        """
+        if signed.key_id != self.key_id:
+            raise BadSignature(f"The manifest is signed by key {signed.key_id}, which is not trusted here.")
+        try:
+            self._public.verify(signed.signature, signed.manifest)
+        except InvalidSignature:
+            raise BadSignature("The manifest's signature does not match: it was changed after it was signed.") from None
+        try:
+            manifest = msgspec.json.decode(signed.manifest, type=Manifest)
+        except msgspec.DecodeError as error:
+            raise BadSignature(f"The manifest is signed but cannot be read: {error}.") from error
+        if manifest.encode() != signed.manifest:
+            raise BadSignature("The manifest is signed but not canonical.")
+        return manifest
+
+
+def key_id(public: bytes) -> str:
+    """16 hexadecimal digits that name a public key."""
+    return hashlib.sha256(public).hexdigest()[:16]
+
+
+def _create(path: Path, private: Ed25519PrivateKey) -> None:
+    pem = private.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    _write(temporary, pem, 0o600)
+    try:
+        path.hardlink_to(temporary)  # the first one wins
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink()
+
+
+def _replace(path: Path, data: bytes, mode: int) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    _write(temporary, data, mode)
+    temporary.rename(path)
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read(source: Path) -> bytes:
+    return (source / PUBLIC if source.is_dir() else source).read_bytes()

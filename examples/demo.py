@@ -1,0 +1,260 @@
+"""`make demo`: the whole story on this machine, with the real parts, in about a minute.
+
+It starts the platform in a folder of its own, deploys the examples, makes cold, warm, streaming, batched and cancelled
+calls, watches it go back to zero, prints the bill, and leaves nothing running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+ROOT = Path(__file__).resolve().parent.parent
+START_S = 60.0
+STOP_S = 30.0
+IDLE_S = 60.0
+SENTENCES = [
+    "the burner lights at once", "nothing runs while nobody calls", "a queue is fair to everybody",
+    "the bill adds up to the last nanosecond", "a sandbox keeps strangers apart", "weights wait in host memory",
+    "one bad item never fails its neighbours", "the first call does not wait",
+]  # fmt: skip
+
+console = Console(highlight=False)
+
+
+def main() -> int:
+    """Tell the story; 0 if every chapter went as it should."""
+    began = time.monotonic()
+    console.print("\n[bold]Pilotlight[/bold]: GPU functions that cost nothing while nobody calls\n")
+    with tempfile.TemporaryDirectory(prefix="pilotlight-demo-") as folder, started(Path(folder)) as http:
+        deploy()
+        cold(http)
+        warm(http)
+        search(http)
+        stream()
+        batch(http)
+        cancel(http)
+        to_zero(http)
+        bill(http)
+    console.print(f"\n[green]Done[/green] in {time.monotonic() - began:.0f} s; nothing is left running.\n")
+    next_commands()
+    return 0
+
+
+def title(text: str) -> None:
+    console.print(f"\n[bold cyan]▍{text}[/bold cyan]")
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[httpx.Client]:
+    """The platform, from `pilotlight up` to Ctrl-C."""
+    title("Start: nats-server, gateway, controller and one node agent, as processes on this machine")
+    ready, client, log = folder / "ready.json", folder / "client.json", folder / "up.log"
+    command = [sys.executable, "-m", "pilotlight_core.host.up", "--state-dir", str(folder / "state"), "--port", "0"]
+    command += ["--json-ready", str(ready), "--client-file", str(client)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT)
+    try:
+        with console.status("starting …"):
+            while not (ready.exists() and client.exists()):
+                if process.poll() is not None:
+                    sys.exit(f"the platform did not start:\n{log.read_text()[-4000:]}")
+                time.sleep(0.05)
+        found = json.loads(client.read_text())
+        os.environ["PILOTLIGHT_URL"], os.environ["PILOTLIGHT_API_KEY"] = found["url"], found["api_key"]
+        parts = ", ".join(json.loads(ready.read_text())["pids"])
+        console.print(f"  up at {found['url']}: {parts}")
+        headers = {"Authorization": f"Bearer {found['api_key']}"}
+        with httpx.Client(base_url=found["url"], headers=headers, timeout=60.0) as http:
+            yield http
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def deploy() -> None:
+    """Three apps, as a person would deploy them."""
+    title("Deploy: each app is packed, checked, signed, and live at once")
+    for name in ("hello", "stream", "embeddings"):
+        began = time.monotonic()
+        command = [sys.executable, "-m", "pilotlight.cli.main", "deploy", f"examples/{name}/app.py", "--json"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"deploy of {name} failed:\n{done.stdout}{done.stderr}")
+        functions = ", ".join(function["version"] for function in json.loads(done.stdout)["functions"])
+        console.print(f"  [green]✓[/green] examples/{name}/app.py → {functions}  [dim]{_ms(began):.0f} ms[/dim]")
+
+
+def cold(http: httpx.Client) -> None:
+    """The first call of a function of which nothing runs."""
+    title("A cold call: nothing of hello.greet is running")
+    while not sum(sum(node["blanks"].values()) for node in http.get("/v1/nodes").json()["nodes"]):
+        time.sleep(0.05)
+    answer = call(http, "hello.greet", name="Ada")
+    console.print(f"  hello.greet(name='Ada') → [bold]{answer['output']!r}[/bold]")
+    steps = ", ".join(f"{name} {ms:.0f}" for name, ms in (answer["cold_start"] or {}).items())
+    console.print(f"  start, in ms: {steps}")
+    console.print(bar(answer["latency"]))
+
+
+def warm(http: httpx.Client) -> None:
+    """The same call again, and again."""
+    title("Warm calls: the container is there")
+    took, answer = [], {}
+    for number in range(50):
+        began = time.monotonic()
+        answer = call(http, "hello.greet", name=f"caller {number}")
+        took.append(_ms(began))
+    took.sort()
+    console.print(f"  50 calls, one after the other: p50 {took[25]:.1f} ms, p95 {took[47]:.1f} ms")
+    console.print(bar(answer["latency"]))
+    usage = answer["usage"]
+    console.print(f"  receipt: {usage['gpu_ms']:.3f} ms of a {usage['ppm'] / 1e6:.2f} {usage['price']} device,", end="")
+    console.print(f" ${usage['cost']}")
+
+
+def search(http: httpx.Client) -> None:
+    """A real model, from zero."""
+    title("A real model from zero: MiniLM, 22 million weights, semantic search")
+    query = "how much does it cost when idle?"
+    answer = call(http, "embeddings.MiniLM", method="search", query=query, documents=SENTENCES)
+    console.print(f"  {query}")
+    for match in answer["output"]:
+        console.print(f"    [green]{match['score']:.2f}[/green]  {match['text']}")
+    console.print(bar(answer["latency"]))
+
+
+def stream() -> None:
+    """Chunks reach the caller as they are produced."""
+    from pilotlight import Function
+
+    title("A stream: each word as it is yielded")
+    words = Function.from_name("stream", "words")
+    began = time.monotonic()
+    line = Text("  ")
+    with Live(line, console=console, refresh_per_second=30):
+        for chunk in words.remote_gen(text="nothing burns while nobody calls and the first call does not wait"):
+            line.append(chunk["word"] + " ", style="bold")
+    console.print(f"  [dim]12 words in {_ms(began):.0f} ms, cold start included[/dim]")
+
+
+def batch(http: httpx.Client) -> None:
+    """64 callers at once, computed together."""
+    title("A batch of 64: separate callers, computed together")
+    texts = [f"{sentence}, number {number}" for number in range(8) for sentence in SENTENCES]
+    began = time.monotonic()
+    with ThreadPoolExecutor(64) as pool:
+        answers = list(pool.map(lambda text: call(http, "embeddings.MiniLM", method="embed", text=text), texts))
+    took = _ms(began)
+    sizes = sorted({answer["usage"]["batch_size"] for answer in answers}, reverse=True)
+    console.print(f"  64 vectors of {len(answers[0]['output'])} numbers in {took:.0f} ms, in batches of {sizes}")
+    total = sum(answer["usage"]["ns"] for answer in answers) / 1e6
+    console.print(f"  [dim]their shares of the device's time sum exactly: {total:.3f} ms[/dim]")
+
+
+def cancel(http: httpx.Client) -> None:
+    """Whoever hangs up stops the work."""
+    from pilotlight import Function
+
+    title("A cancelled call: the caller leaves, the work stops")
+    words = Function.from_name("stream", "words")
+    chunks = iter(words.remote_gen(text="one two three", repeat=1000, pause_ms=20))
+    for _ in range(3):
+        next(chunks)
+    chunks.close()  # type: ignore[attr-defined]
+    began = time.monotonic()
+    while any(c["running"] for c in http.get("/v1/containers").json()["containers"] if c["function"] == "words"):
+        time.sleep(0.02)
+    console.print(f"  3 of 3000 words read, then gone; the container was free again after {_ms(began):.0f} ms")
+
+
+def to_zero(http: httpx.Client) -> None:
+    """Nothing runs while nobody calls."""
+    title("Back to zero: nobody calls any more")
+    for name in ("hello", "stream", "embeddings"):
+        http.post(f"/v1/apps/{name}/stop")
+    began = time.monotonic()
+    with Live(console=console, refresh_per_second=10, transient=True) as live:
+        while containers := http.get("/v1/containers").json()["containers"]:
+            if time.monotonic() - began > IDLE_S:
+                sys.exit("containers are left over")
+            live.update(Text("  " + ", ".join(f"{c['app']}.{c['function']} {c['state']}" for c in containers)))
+            time.sleep(0.1)
+    console.print(f"  no containers are left, {time.monotonic() - began:.1f} s after the apps were stopped")
+
+
+def bill(http: httpx.Client) -> None:
+    """What it cost, by function and by what the device was doing."""
+    title("The bill")
+    time.sleep(2.0)  # the ledger folds once a second
+    report = http.get("/v1/usage").json()
+    shown = Table("function", "device", "state", "calls", "seconds", "cost (USD)", box=None, pad_edge=True)
+    for line in report["lines"]:
+        shown.add_row(
+            f"{line['app']}.{line['function']}", f"{line['ppm'] / 1e6:.2f} {line['price']}", line["state"],
+            str(line["calls"] or ""), f"{line['gpu_seconds']:.3f}", line["cost"],
+        )  # fmt: skip
+    console.print(shown)
+    console.print(f"  total: [bold]${report['total']['cost']}[/bold]")
+
+
+def next_commands() -> None:
+    """What a person would type next."""
+    console.print("[bold]Next[/bold]")
+    for command, meaning in (
+        ("make up", "keep it running; then, in another shell:"),
+        (". .venv/bin/activate", ""),
+        ("pilotlight deploy examples/hello/app.py", "prints the endpoint and a curl line that works"),
+        ("pilotlight call hello.greet name=Ada", "with the stages of the cold start as they happen"),
+        ("pilotlight logs -f hello", "what the function prints"),
+        ("pilotlight usage", "what it costs"),
+    ):
+        console.print(f"  {command:<42} [dim]{meaning}[/dim]")
+
+
+def call(http: httpx.Client, ref: str, *, method: str | None = None, **arguments: Any) -> dict[str, Any]:
+    """One unary call; the whole answer."""
+    answer = http.post(f"/v1/functions/{ref}/calls", json={"input": arguments, "method": method})
+    if answer.status_code != 200:
+        sys.exit(f"{ref}: {answer.status_code} {answer.text}")
+    return dict(answer.json())
+
+
+def bar(latency: dict[str, Any]) -> Text:
+    """Where the time went, as one line of blocks."""
+    colours = {"start": "red", "queue": "yellow", "execute": "green", "batch_wait": "magenta", "transport": "blue"}
+    line = Text("  ")
+    for name, ms in latency["stages"].items():
+        line.append("█" * max(1, round(40 * ms / latency["total_ms"])) if ms else "", style=colours.get(name, "white"))
+    line.append(f"  {latency['total_ms']:.1f} ms: ")
+    parts = [f"{name} {ms:.1f}" for name, ms in latency["stages"].items() if ms >= 0.05]
+    line.append(", ".join(parts), style="dim")
+    return line
+
+
+def _ms(began: float) -> float:
+    return (time.monotonic() - began) * 1000.0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

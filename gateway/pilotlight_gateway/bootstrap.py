@@ -1,0 +1,65 @@
+"""The first start: somebody must hold the first key."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from pilotlight_core.host.registry import TenantRecord
+from pilotlight_core.model.api import KeyRequest
+from pilotlight_gateway.keys import create_key, parse_key
+from pilotlight_gateway.registry_port import RegistryPort
+
+TENANT = "default"
+
+
+class ClientFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client needs to know: `client.json`."""
+
+    url: str
+    api_key: str
+
+
+async def bootstrap(registry: RegistryPort, path: Path, url: str) -> bool:
+    """See to it that the client file at `path` holds a valid admin key of the tenant `default`.
+
+    A file whose key is still good is kept (with the present `url`). Returns whether a new key was made.
+    """
+    if await registry.tenant(TENANT) is None:
+        await registry.put_tenant(TenantRecord(name=TENANT, created_at=time.time()))
+    present = read_client_file(path)
+    if present is not None and await _is_good(registry, present.api_key):
+        if present.url != url:
+            write_client_file(path, ClientFile(url=url, api_key=present.api_key))
+        return False
+    made = await create_key(registry, TENANT, KeyRequest(scopes=("admin",), label="bootstrap"), time.time())
+    write_client_file(path, ClientFile(url=url, api_key=made.key))
+    return True
+
+
+async def _is_good(registry: RegistryPort, text: str) -> bool:
+    key = parse_key(text)
+    record = await registry.key(key.id) if key is not None else None
+    if key is None or record is None or record.revoked or not key.opens(record):
+        return False
+    return record.expires_at is None or record.expires_at > time.time()
+
+
+def read_client_file(path: Path) -> ClientFile | None:
+    """The file's content; None if it is not there or cannot be understood."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ClientFile)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def write_client_file(path: Path, content: ClientFile) -> None:
+    """Replace the file at once and whole, readable by its owner only."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(msgspec.json.encode(content) + b"\n")
+    temporary.rename(path)

@@ -1,0 +1,389 @@
+"""The home of functions: it queues calls fairly, knows the room of their containers, and grants.
+
+How it works
+------------
+One `Home` acts under one lease, whose revision is its `epoch`. It holds descriptors, never bodies or sockets: those
+stay with the *origin*, which may be another gateway. What passes between the two is plain data:
+
+    origin -> home   enqueue(CallDescriptor)   queue this; also repeated while nothing is heard (idempotent)
+                     refused(CallDescriptor)   an agent did not take the grant: back to its place, uncharged
+                     done(call, ...)           it ended: the slot is free, this is what it cost
+                     cancel(call)              nobody wants it any more
+    home -> origin   Grant                     this call may go to that container, once
+                     Dropped                   this call leaves the queue with an error
+
+The driver feeds events in and then asks, in this order: `expire(at)`, `grants(at)`, `demand(at)`; it asks again at
+`next_wake(at)`, and only while its lease is valid by its own clock. Nothing here reads a clock.
+
+Why nothing is lost or run twice: a grant is a permission that only the origin can use, and it uses at most one at a
+time. So the home may forget a grant that was not heard of again, and after its own death the next home starts empty:
+origins enqueue what was not granted, agents tell by credit what they hold, and refuse what an older epoch granted.
+Each grant of a call has a higher number than any that its origin has seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from pilotlight_core.model.messages import (
+    CallDescriptor,
+    ContainerState,
+    Credit,
+    Demand,
+    Grant,
+    Refusal,
+    RemoteError,
+    Shortage,
+)
+from pilotlight_gateway.nodes import Nodes
+from pilotlight_gateway.scheduler.admission import QueueLimits, admit
+from pilotlight_gateway.scheduler.alarms import Alarms
+from pilotlight_gateway.scheduler.counters import FunctionCounters
+from pilotlight_gateway.scheduler.flows import Entry
+from pilotlight_gateway.scheduler.rooms import STARTING, Room
+from pilotlight_gateway.scheduler.version import Granted, VersionDesk
+
+__all__ = ["Dropped", "Home", "HomeStatistics", "QueueLimits"]
+
+DEMAND_EVERY = 0.25
+"""Seconds between two demands of a version while it has any."""
+DONE_WITHIN = 5.0
+"""Seconds that a grant whose slot is free is kept for the word on what it cost."""
+SWEEP_EVERY = 10.0
+"""Seconds between two looks for what can be forgotten."""
+NEVER_FOR = 10.0
+"""Seconds for which a version must fit nowhere in the fleet before its calls are refused: a node may be restarting."""
+SHORTAGE_FRESH = 5.0
+"""Seconds after which an unrepeated shortage has passed."""
+
+
+class Dropped(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that leaves the queue with an error."""
+
+    call: str
+    gateway: str
+    code: str
+    detail: str
+    error: RemoteError | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HomeStatistics:
+    """How a home is: calls waiting, grants not settled, containers known, versions known, versions lost to others."""
+
+    queued: int
+    oldest_ms: float
+    granted: int
+    containers: int
+    versions: int
+    deposed: int
+
+
+class Home:
+    """The queues and rooms of every version that this gateway schedules, under one lease."""
+
+    def __init__(self, *, gateway: str, epoch: int, limits: QueueLimits | None = None) -> None:
+        self.gateway = gateway
+        self.epoch = epoch
+        self._limits = limits or QueueLimits()
+        self._desks: dict[str, VersionDesk] = {}
+        self._counters: dict[str, FunctionCounters] = {}
+        self._versions: dict[str, str] = {}
+        """Call that waits -> its version."""
+        self._granted: dict[str, Granted] = {}
+        self._loose: dict[str, float] = {}
+        """Granted call whose slot is free -> since when; in that order."""
+        self._resend: list[Grant] = []
+        self._dropped: list[Dropped] = []
+        self._stirred: dict[str, VersionDesk] = {}
+        """Where a call or a room has come: only there can a grant be made."""
+        self._deadlines = Alarms()
+        self._demands = Alarms()
+        self._nodes = Nodes()
+        self._swept_at = 0.0
+
+    # -- what origins say ----------------------------------------------------------------------------------------
+
+    def enqueue(self, call: CallDescriptor, at: float) -> None:
+        """Queue a call. A repetition of what is queued or granted is no second call; a lost grant is sent again.
+
+        Raises:
+            TooMuch, Unavailable, DeadlineExceeded: see `admission.admit`.
+        """
+        if call.call in self._versions:
+            return
+        granted = self._granted.get(call.call)
+        if granted is not None and not self._supersede(granted, call, at):
+            return
+        desk = self._desk(call.version, call.function)
+        if not call.admitted:
+            admit(call, desk.queue, desk.rooms, desk.pace, self._limits, at)
+        desk.arrivals += 1
+        self._await(desk, desk.queue.push(call, cost=call.cost or desk.pace.cost or 0.0, at=at), at)
+
+    def refused(self, call: CallDescriptor, container: str, reason: Refusal, at: float) -> None:
+        """The agent did not take grant `call.number`: the call goes back to the head of its flow, uncharged."""
+        if call.call in self._versions:
+            return
+        desk = self._desk(call.version, call.function)
+        desk.rooms.refuse(container, call.call, reason)
+        desk.deposed = desk.deposed or reason is Refusal.STALE_EPOCH
+        granted = self._granted.get(call.call)
+        if granted is not None and granted.grant.number <= call.number:
+            self._take(granted)
+            self._await(desk, desk.queue.give_back(granted.entry, call), at)
+        elif granted is None:
+            self._await(desk, desk.queue.push(call, cost=call.cost, at=at, first=True), at)
+
+    def done(
+        self, call: str, container: str, number: int, at: float, *, cost: float | None = None, frees: bool = True
+    ) -> None:
+        """A granted call has ended: its slot is free (`frees`), and it took `cost` GPU-milliseconds (None: unknown)."""
+        granted = self._granted.get(call)
+        if granted is None or (granted.grant.container, granted.grant.number) != (container, number):
+            return
+        desk = self._take(granted)
+        desk.queue.settle(granted.entry, cost)
+        if frees:
+            desk.rooms.release(container, call)
+            desk.pace.ended((at - granted.at) * 1000.0, cost)
+        self._stir(desk, at)
+
+    def cancel(self, call: str, at: float) -> bool:
+        """Nobody wants the call any more. True if it was still queued: then it will never be granted."""
+        return self._remove(call, at) is not None
+
+    def gateway_gone(self, gateway: str, at: float) -> list[str]:
+        """An origin is gone with its sockets: its queued calls are removed. Returns them."""
+        gone = [e.call.call for desk in self._desks.values() for e in desk.queue if e.call.gateway == gateway]
+        for call in gone:
+            self._remove(call, at)
+        return gone
+
+    # -- what agents and the controller say ----------------------------------------------------------------------
+
+    def credit(self, credit: Credit, at: float) -> None:
+        """A container speaks of its room. Late and repeated credits change nothing."""
+        self.node_seen(credit.node, credit.instance, at)
+        if self._nodes.is_former(credit.node, credit.instance):
+            return
+        desk = self._desk(credit.version, "")
+        desk.tenant = credit.tenant
+        freed = desk.rooms.hear(credit, at)
+        if freed is None:
+            return
+        self._loosen(freed, credit.container, at)
+        desk.deposed = desk.deposed or credit.epoch > self.epoch
+        if credit.error is not None and not desk.rooms.has(ContainerState.READY, *STARTING):
+            # Nothing else is on its way that could serve them: the next one would fail in the same way.
+            self._drop_all(desk, "load_failed", credit.reason, credit.error, at)
+        self._stir(desk, at)
+
+    def node_seen(self, node: str, instance: str, at: float) -> None:
+        """An incarnation of a node's agent has spoken; what an earlier one ran is gone."""
+        if (gone := self._nodes.seen(node, instance, at)) is not None:
+            self.node_gone(gone.node, gone.instance, at)
+
+    def node_gone(self, node: str, instance: str, at: float) -> None:
+        """An incarnation is gone, or silent for so long that it counts as gone, with its containers."""
+        for desk in self._desks.values():
+            self._loosen(desk.rooms.gone(node, instance), None, at)
+            self._stir(desk, at)
+
+    def shortage(self, shortage: Shortage, at: float) -> None:
+        """The controller has no capacity for a version, and says why."""
+        desk = self._desks.get(shortage.version)
+        if desk is None:
+            return
+        desk.note_shortage(shortage, at, SHORTAGE_FRESH)
+        if desk.never_since is not None and at - desk.never_since >= NEVER_FOR:
+            self._drop_all(desk, "no_capacity", shortage.reason, None, at)
+
+    # -- what the driver asks ------------------------------------------------------------------------------------
+
+    def expire(self, at: float) -> list[Dropped]:
+        """The calls that leave the queue with an error: out of time, or without hope."""
+        for call in self._deadlines.due(at):
+            desk = self._desks[self._versions[call]]
+            entry = self._remove(call, at)
+            if entry is not None:
+                waited = f"It waited {at - entry.since:.1f} s for a container"
+                self._drop(entry, "deadline_exceeded", f"{waited}{desk.shortage_reason(at, SHORTAGE_FRESH)}.", None)
+        self._settle_loose(at)
+        if at - self._swept_at >= SWEEP_EVERY:
+            self._sweep(at)
+        dropped, self._dropped = self._dropped, []
+        return dropped
+
+    def grants(self, at: float) -> list[Grant]:
+        """Every grant that can be made now, in the order in which the calls were picked."""
+        made, self._resend = self._resend, []
+        for desk in self._stirred.values():
+            if desk.deposed or not desk.queue:
+                continue
+            desk.rooms.quarantine(at)
+            while (room := desk.rooms.choose()) is not None and (entry := desk.queue.pick()) is not None:
+                made.append(self._grant(desk, room, entry, at))
+        self._stirred.clear()
+        return made
+
+    def demand(self, at: float) -> list[Demand]:
+        """What the controller must be told now: edges at once, else each 250 ms while calls wait or run, and a last word."""
+        told = []
+        for version in self._demands.due(at):
+            desk = self._desks[version]
+            demand = desk.demand(self.gateway, self.epoch, at)
+            if demand.edge or at >= desk.told_at + DEMAND_EVERY:
+                desk.tell(demand, at)
+                told.append(demand)
+            if demand.queued or demand.running or desk.arrivals or desk.told_busy:
+                self._demands.set(version, desk.told_at + DEMAND_EVERY)
+        return told
+
+    def next_wake(self, at: float) -> float | None:  # noqa: ARG002 - the driver's questions all take the instant
+        """When to ask again if nothing happens; None: never."""
+        return min((t for t in (self._deadlines.next(), self._demands.next()) if t is not None), default=None)
+
+    def position(self, call: str) -> float | None:
+        """About how many calls go before this one; None if it does not wait here."""
+        version = self._versions.get(call)
+        entry = self._desks[version].queue.get(call) if version is not None else None
+        return self._desks[version].queue.ahead(entry.call.tenant, entry.call.priority) if entry and version else None
+
+    def deposed(self) -> frozenset[str]:
+        """The versions for which agents have heard of a newer home: this one makes no more grants there."""
+        return frozenset(version for version, desk in self._desks.items() if desk.deposed)
+
+    def statistics(self, at: float) -> HomeStatistics:
+        """How it is, at once."""
+        oldest = min((since for d in self._desks.values() if (since := d.queue.oldest()) is not None), default=at)
+        return HomeStatistics(
+            queued=len(self._versions),
+            oldest_ms=max(0.0, at - oldest) * 1000.0,
+            granted=len(self._granted),
+            containers=sum(len(desk.rooms.all()) for desk in self._desks.values()),
+            versions=len(self._desks),
+            deposed=len(self.deposed()),
+        )
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError if parts of the state contradict each other."""
+        waiting = {entry.call.call: version for version, desk in self._desks.items() for entry in desk.queue}
+        assert waiting == self._versions, "the calls that wait are not the calls in the queues"  # noqa: S101
+        assert set(self._loose) <= set(self._granted), "a loose grant is not known"  # noqa: S101
+        assert not self._granted.keys() & self._versions.keys(), "a call waits and is granted"  # noqa: S101
+        in_flight = sum(desk.queue.statistics().in_flight for desk in self._desks.values())
+        assert in_flight == len(self._granted), "grants are not what the queues have in flight"  # noqa: S101
+        for desk in self._desks.values():
+            desk.queue.check_integrity()
+            desk.rooms.check_integrity()
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _desk(self, version: str, function: str) -> VersionDesk:
+        desk = self._desks.get(version)
+        if desk is None:
+            # A container may speak before the first call names the function: the desk is then made anew for it.
+            counters = self._counters.setdefault(function or version, FunctionCounters())
+            desk = self._desks[version] = VersionDesk(version, function, counters, self._limits)
+        elif function and not desk.function:
+            desk.name(function, self._counters.setdefault(function, FunctionCounters()), self._limits)
+        return desk
+
+    def _supersede(self, granted: Granted, call: CallDescriptor, at: float) -> bool:
+        """A call that was granted is enqueued. True: queue it; False: it has its grant, or is back in the queue."""
+        number = granted.grant.number
+        if call.number >= number:  # its origin has seen that grant, and is done with it
+            desk = self._take(granted)
+            desk.queue.settle(granted.entry)
+            desk.rooms.release(granted.grant.container, call.call)
+            return True
+        if call.call in self._loose:  # the grant was lost, and its place is given away
+            desk = self._take(granted)
+            self._await(desk, desk.queue.give_back(granted.entry, msgspec.structs.replace(call, number=number)), at)
+        elif granted.desk.rooms.is_pending(granted.grant.container, call.call):
+            self._resend.append(granted.grant)
+        return False
+
+    def _await(self, desk: VersionDesk, entry: Entry, at: float) -> None:
+        call = entry.call
+        self._versions[call.call] = desk.version
+        self._deadlines.set(call.call, min(at + call.remaining_ms / 1000.0, entry.since + self._limits.max_age_s))
+        self._stir(desk, at)
+
+    def _stir(self, desk: VersionDesk, at: float) -> None:
+        self._stirred[desk.version] = desk
+        if (desk.queue and not desk.told_queued) or desk.version not in self._demands:
+            self._demands.set(desk.version, at)
+
+    def _grant(self, desk: VersionDesk, room: Room, entry: Entry, at: float) -> Grant:
+        call = entry.call.call
+        del self._versions[call]
+        self._deadlines.clear(call)
+        desk.rooms.reserve(room, call, at)
+        waited, timeline = desk.start_waited(entry, room)
+        grant = Grant(
+            call=call,
+            container=room.container,
+            node=room.node,
+            instance=room.instance,
+            epoch=self.epoch,
+            number=entry.call.number + 1,
+            home=self.gateway,
+            start_ms=waited,
+            timeline=timeline,
+        )
+        self._granted[call] = Granted(desk, entry, grant, at)
+        return grant
+
+    def _take(self, granted: Granted) -> VersionDesk:
+        del self._granted[granted.grant.call]
+        self._loose.pop(granted.grant.call, None)
+        return granted.desk
+
+    def _remove(self, call: str, at: float) -> Entry | None:
+        version = self._versions.pop(call, None)
+        if version is None:
+            return None
+        self._deadlines.clear(call)
+        self._stir(self._desks[version], at)
+        return self._desks[version].queue.remove(call)
+
+    def _drop(self, entry: Entry, code: str, detail: str, error: RemoteError | None) -> None:
+        call = entry.call
+        self._dropped.append(Dropped(call=call.call, gateway=call.gateway, code=code, detail=detail, error=error))
+
+    def _drop_all(self, desk: VersionDesk, code: str, detail: str, error: RemoteError | None, at: float) -> None:
+        for call in [entry.call.call for entry in desk.queue]:
+            if (entry := self._remove(call, at)) is not None:
+                self._drop(entry, code, detail, error)
+
+    def _loosen(self, calls: tuple[str, ...], container: str | None, at: float) -> None:
+        """Slots have become free without a word from the origin: it may still come."""
+        for call in calls:
+            granted = self._granted.get(call)
+            if granted is not None and container in (None, granted.grant.container):
+                self._loose.setdefault(call, at)
+
+    def _settle_loose(self, at: float) -> None:
+        while self._loose:
+            call, since = next(iter(self._loose.items()))
+            if since > at - DONE_WITHIN:
+                break
+            granted = self._granted[call]
+            desk = self._take(granted)
+            desk.queue.settle(granted.entry)
+            self._stir(desk, at)
+
+    def _sweep(self, at: float) -> None:
+        self._swept_at = at
+        for desk in list(self._desks.values()):
+            desk.rooms.bury(at)
+            if desk.is_forgettable(at):
+                desk.queue.close()
+                del self._desks[desk.version]
+                self._demands.clear(desk.version)
+        used = {desk.function or desk.version for desk in self._desks.values()}
+        self._counters = {function: counters for function, counters in self._counters.items() if function in used}

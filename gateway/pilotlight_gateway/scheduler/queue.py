@@ -1,0 +1,230 @@
+"""The fair queue of one version: which call is next.
+
+Two levels, both by the smallest counter of service received:
+
+1. the class. Its counter is cost over weight, interactive : standard : batch = 8 : 3 : 1. A class that always has
+   calls waiting gets at least its weight's share of the cost served, so batch is slow under load and never starved;
+   what a class does not use goes to the others.
+2. in the class, the tenant (`counters.py`), then first come first served.
+
+A pick is charged at an estimate. It ends in exactly one of `settle` (it ran: correct the charge) and `give_back` (an
+agent did not take it: refund, and back to the place it came from). `remove` takes a waiting call out by id.
+Memory is a few objects per backlogged flow and one per call; idle flows cost nothing but a counter.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pilotlight_core.model.messages import CallDescriptor
+from pilotlight_core.model.spec import Priority
+from pilotlight_gateway.scheduler.counters import FunctionCounters
+from pilotlight_gateway.scheduler.flows import ClassLine, Entry, Flow, TenantLoad
+
+WEIGHTS: Mapping[Priority, float] = {Priority.INTERACTIVE: 8.0, Priority.STANDARD: 3.0, Priority.BATCH: 1.0}
+LEAST_COST = 0.01
+"""GPU-milliseconds that the cheapest call counts: a free one would let its tenant hold every slot unnoticed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueStatistics:
+    """How a queue is: calls waiting per class, tenants waiting, calls picked and not settled."""
+
+    waiting: dict[str, int]
+    flows: int
+    in_flight: int
+
+
+class FairQueue:
+    """The calls of one version that wait for a container."""
+
+    def __init__(
+        self,
+        counters: FunctionCounters,
+        *,
+        weights: Mapping[Priority, float] = WEIGHTS,
+        tenant_in_flight: int | None = None,
+    ) -> None:
+        self._lines: dict[str, ClassLine] = {
+            priority: ClassLine(counters.classes[priority], weight=weights[priority], cap=tenant_in_flight)
+            for priority in Priority
+        }
+        self._all = tuple(self._lines.values())
+        self._tenants: dict[str, TenantLoad] = {}
+        self._entries: OrderedDict[str, Entry] = OrderedDict()
+        """What waits, oldest first."""
+        self._orders = itertools.count()
+        self._in_flight = 0
+        self._left: ClassLine = self._all[0]
+        """The class that ran empty last."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, call: str) -> bool:
+        return call in self._entries
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def push(self, call: CallDescriptor, *, cost: float, at: float, first: bool = False) -> Entry:
+        """Queue a call that is not in the queue, at the end of its flow (`first`: at its head)."""
+        flow = self._flow(call.tenant, self._line(call.priority))
+        order = next(self._orders)
+        entry = Entry(call, flow, cost=max(cost, LEAST_COST), order=-1 if first else order, pushed=at)
+        self._wait(entry, returned=first)
+        return entry
+
+    def pick(self) -> Entry | None:
+        """Take the call that is next and charge its estimate; None if none waits, or none may go."""
+        line = self._next_line()
+        flow = line.head() if line is not None else None
+        if line is None or flow is None:
+            return None
+        entry = flow.first()
+        entry.waiting = False
+        del self._entries[entry.call.call]
+        self._shrink(flow)
+        flow.load.in_flight += 1
+        self._in_flight += 1
+        flow.counter.add(entry.cost)
+        line.virtual += entry.cost / line.weight
+        return entry
+
+    def settle(self, entry: Entry, cost: float | None = None) -> None:
+        """A picked call has ended, and took `cost` GPU-milliseconds (None: unknown, the estimate stands)."""
+        if cost is not None:
+            self._charge(entry, max(cost, LEAST_COST) - entry.cost)
+        self._landed(entry)
+
+    def give_back(self, entry: Entry, call: CallDescriptor) -> Entry:
+        """A picked call never started: refund it and queue it where it was, as `call` describes it now."""
+        self._charge(entry, -entry.cost)
+        self._landed(entry)
+        flow = self._flow(call.tenant, entry.flow.line)
+        again = Entry(call, flow, cost=entry.cost, order=entry.order, pushed=entry.pushed)
+        again.since = entry.since
+        self._wait(again, returned=True)
+        return again
+
+    def remove(self, call: str) -> Entry | None:
+        """Take a waiting call out; None if it does not wait here."""
+        entry = self._entries.pop(call, None)
+        if entry is not None:
+            entry.waiting = False
+            self._shrink(entry.flow)
+            self._forget(entry.flow)
+        return entry
+
+    def close(self) -> None:
+        """The version is no more: leave the function's counters. Only an empty queue may be closed."""
+        for line in self._all:
+            line.counters.part(line)
+
+    def depth(self, tenant: str, priority: str) -> int:
+        """Calls that wait in one flow."""
+        flow = self._line(priority).flows.get(tenant)
+        return flow.live if flow else 0
+
+    def ahead(self, tenant: str, priority: str) -> float:
+        """About how many of the waiting calls would be picked before a new one of this flow.
+
+        In its class, each flow advances at the same pace, so no other flow gets more picks than this one needs to
+        reach its end, nor more than it has calls; the other classes go along by weight. O(1): flows are not visited.
+        """
+        line = self._line(priority)
+        own = self.depth(tenant, priority)
+        in_class = min(line.live, max(1, len(line.flows)) * (own + 1))
+        others = (min(o.live, in_class * o.weight / line.weight) for o in self._all if o is not line)
+        return in_class + sum(others)
+
+    def oldest(self) -> float | None:
+        """The instant from which the call that has waited longest waits; None if none does."""
+        return next(iter(self._entries.values())).since if self._entries else None
+
+    def statistics(self) -> QueueStatistics:
+        """How it is, at once."""
+        return QueueStatistics(
+            waiting={str(priority): line.live for priority, line in self._lines.items()},
+            flows=sum(len(line.flows) for line in self._all),
+            in_flight=self._in_flight,
+        )
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError if the counts do not agree with each other."""
+        flows = [flow for line in self._all for flow in line.flows.values()]
+        waiting = {entry.call.call for flow in flows for entry in flow.entries if entry.waiting}
+        _check(waiting == set(self._entries), "what waits in flows is not what waits")
+        _check(sum(line.live for line in self._all) == len(self._entries), "classes miscount")
+        _check(all(f.live == sum(e.waiting for e in f.entries) > 0 for f in flows), "a flow miscounts")
+        _check(sum(load.in_flight for load in self._tenants.values()) == self._in_flight, "tenants miscount")
+        _check(all(f.parked == (f.key != f.key) for f in flows), "a flow is neither in the heap nor parked")  # noqa: PLR0124 - a NaN
+        for load in self._tenants.values():
+            _check(load.in_flight > 0 or load.flows > 0, "an idle tenant is kept")
+            _check(load.in_flight >= 0, "more calls landed than flew")
+
+    def _line(self, priority: str) -> ClassLine:
+        return self._lines.get(priority) or self._lines[Priority.STANDARD]
+
+    def _next_line(self) -> ClassLine | None:
+        best: ClassLine | None = None
+        for line in self._all:
+            if line.live and (best is None or line.virtual < best.virtual) and line.head() is not None:
+                best = line
+        return best
+
+    def _flow(self, tenant: str, line: ClassLine) -> Flow:
+        flow = line.flows.get(tenant)
+        if flow is None:
+            load = self._tenants.get(tenant)
+            if load is None:
+                load = self._tenants[tenant] = TenantLoad()
+            flow = Flow(line, tenant, line.counters.of(tenant), load)
+        return flow
+
+    def _wait(self, entry: Entry, *, returned: bool) -> None:
+        self._entries[entry.call.call] = entry
+        if returned:
+            self._entries.move_to_end(entry.call.call, last=False)
+            entry.flow.insert(entry)
+        else:
+            entry.flow.entries.append(entry)
+        line = entry.flow.line
+        if not line.live:
+            self._lift(line)
+        line.grow(entry.flow)
+
+    def _shrink(self, flow: Flow) -> None:
+        flow.line.shrink(flow)
+        if not flow.line.live:
+            self._left = flow.line
+
+    def _lift(self, line: ClassLine) -> None:
+        # As for tenants: a class that was idle has not saved anything up.
+        active = [other.virtual for other in self._all if other.live] or [self._left.virtual]
+        line.virtual = max(line.virtual, min(active))
+
+    def _charge(self, entry: Entry, cost: float) -> None:
+        entry.flow.counter.add(cost)
+        entry.flow.line.virtual += cost / entry.flow.line.weight
+
+    def _landed(self, entry: Entry) -> None:
+        load = entry.flow.load
+        load.in_flight -= 1
+        self._in_flight -= 1
+        while load.parked:
+            flow = load.parked.pop()
+            flow.line.unpark(flow)
+        self._forget(entry.flow)
+
+    def _forget(self, flow: Flow) -> None:
+        if not flow.load.in_flight and not flow.load.flows:
+            self._tenants.pop(flow.tenant, None)
+
+
+def _check(held: bool, sentence: str) -> None:  # noqa: FBT001 - reads as the assertion that it is
+    if not held:
+        raise AssertionError(sentence)

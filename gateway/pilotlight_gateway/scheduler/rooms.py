@@ -1,0 +1,262 @@
+"""Rooms: what a home believes of the containers of one version, and which of them takes the next call.
+
+What is believed, and what it is corrected by
+---------------------------------------------
+An agent's credit is level-triggered: it lists the calls that the container holds. The home adds the grants that the
+agent cannot have seen yet (*pending*), and never gives out more than `slots`:
+
+    used = len(held) + len(pending)
+
+A pending grant becomes held when a credit lists it, and is free again when its call ends or is refused, when a later
+credit no longer lists it, or when credits have not listed it for `PENDING_FOR` (the grant or the run was lost; should
+it arrive after all, the agent's own slot table decides). So every lost message heals with the next credit, and an
+error of the count lasts a second at most.
+
+A container is usable while it is READY, has spoken within `QUARANTINE`, and has not refused a call since it spoke.
+Among the usable ones with room:
+
+1. one whose forming batch has room, the fullest first: an item that joins a batch costs next to nothing;
+2. below target utilisation the oldest: load is packed, so that the others can become idle and scale down;
+3. above it the one with most room: under pressure, spread.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from pilotlight_core.model.messages import ContainerState, Credit, Refusal
+
+QUARANTINE = 3.0
+"""Seconds without a credit after which a container gets no more calls: three of its heartbeats."""
+PENDING_FOR = 3.0
+"""Seconds after which a grant that no credit has listed is counted as lost."""
+TARGET_UTILISATION = 0.7
+"""Part of the usable slots in use up to which load is packed rather than spread."""
+BURIED_FOR = 30.0
+"""Seconds that a container that is gone is remembered, lest a late credit raise it from the dead."""
+CLOSING = (Refusal.DRAINING, Refusal.GONE, Refusal.NO_SLOT, Refusal.STALE_EPOCH)
+"""Refusals that say something about the container rather than about the call."""
+STARTING = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
+
+
+class Room:
+    """One container as last heard of."""
+
+    __slots__ = (
+        "batch_room", "container", "counted", "heard", "held", "instance", "node", "order", "pending", "seq", "shut",
+        "slots", "started_at", "state", "timeline",
+    )  # fmt: skip
+
+    def __init__(self, credit: Credit, order: int, at: float) -> None:
+        self.container = credit.container
+        self.node = credit.node
+        self.instance = credit.instance
+        self.order = order
+        """Rises with the instant at which the container was first heard of."""
+        self.pending: dict[str, float] = {}
+        """Call -> the instant of its grant, in that order."""
+        self.counted = (0, 0)
+        """Slots and used slots as they stand in the version's sums."""
+        self.started_at: float | None = None
+        """When it began to start, if that was seen."""
+        self.hear(credit, at)
+
+    def hear(self, credit: Credit, at: float) -> None:
+        """Take over what the credit says."""
+        self.seq = credit.seq
+        self.state = credit.state
+        self.slots = credit.slots
+        self.held = dict.fromkeys(credit.held)
+        self.batch_room = credit.batch_room
+        self.timeline = credit.timeline
+        self.heard = at
+        self.shut: Refusal | None = None
+        """Why it takes no more calls until it speaks again, if it refused one."""
+        if self.state in STARTING and self.started_at is None:
+            self.started_at = at
+
+    @property
+    def used(self) -> int:
+        """Slots that are taken, as far as is known."""
+        return len(self.held) + len(self.pending)
+
+    def usable(self, quarantined: bool) -> bool:  # noqa: FBT001 - the only thing it does not know itself
+        """Whether it may get calls."""
+        return self.state is ContainerState.READY and self.shut is None and not quarantined
+
+
+class Rooms:
+    """The containers of one version."""
+
+    def __init__(self) -> None:
+        self.slots = 0
+        """Of the usable containers together."""
+        self.used = 0
+        self.ready_since: float | None = None
+        """When the first container became ready after a time without any, if its start was seen."""
+        self.start_ms: float | None = None
+        """How long the last start took."""
+        self._rooms: OrderedDict[str, Room] = OrderedDict()
+        """The one heard from least recently comes first."""
+        self._open: dict[str, Room] = {}
+        """Usable, with room."""
+        self._quarantined: dict[str, Room] = {}
+        self._orders = 0
+
+    def __len__(self) -> int:
+        return len(self._rooms)
+
+    def get(self, container: str) -> Room | None:
+        """The container, if it has been heard of."""
+        return self._rooms.get(container)
+
+    def all(self) -> list[Room]:
+        """Every container that is not gone."""
+        return [room for room in self._rooms.values() if room.state is not ContainerState.GONE]
+
+    @property
+    def free(self) -> int:
+        """Slots that are not in use, of the usable containers."""
+        return self.slots - self.used
+
+    def running(self) -> int:
+        """Calls that containers hold or are about to."""
+        return sum(room.used for room in self._rooms.values())
+
+    def has(self, *states: ContainerState) -> bool:
+        """Whether a container is in one of the states."""
+        return any(room.state in states for room in self._rooms.values())
+
+    def starting_since(self) -> float | None:
+        """When the start that is furthest on began; None if nothing starts."""
+        return min(
+            (r.started_at for r in self._rooms.values() if r.state in STARTING and r.started_at is not None), default=None
+        )
+
+    def hear(self, credit: Credit, at: float) -> tuple[str, ...] | None:
+        """A container speaks. Returns the calls that it no longer holds; None if the credit is older than what is known."""
+        room = self._rooms.get(credit.container)
+        if room is None or room.instance != credit.instance:
+            freed = self._drop(room) if room is not None else ()
+            self._orders += 1
+            room = self._rooms[credit.container] = Room(credit, self._orders, at)
+        elif credit.seq <= room.seq:
+            return None
+        else:
+            was, held = room.state, room.held
+            if was in STARTING and credit.state is ContainerState.READY:
+                self._note_ready(room, credit, at)
+            room.hear(credit, at)
+            freed = tuple(call for call in held if call not in room.held) + self._unlisted(room, at)
+        self._rooms.move_to_end(room.container)
+        self._quarantined.pop(room.container, None)
+        if room.state is ContainerState.GONE:
+            freed += (*room.held, *room.pending)
+            room.held, room.pending = {}, {}
+        self._recount(room)
+        return freed
+
+    def _note_ready(self, room: Room, credit: Credit, at: float) -> None:
+        if not self.has(ContainerState.READY):
+            self.ready_since = at
+        begun = room.started_at if room.started_at is not None else at
+        self.start_ms = sum(credit.timeline.values()) or (at - begun) * 1000.0
+
+    def _unlisted(self, room: Room, at: float) -> tuple[str, ...]:
+        """Settle what is pending against what is held; returns what must have been lost."""
+        for call in room.held:
+            room.pending.pop(call, None)
+        lost = tuple(call for call, granted in room.pending.items() if granted < at - PENDING_FOR)
+        for call in lost:
+            del room.pending[call]
+        return lost
+
+    def choose(self) -> Room | None:
+        """The container that takes the next call; None if there is no room."""
+        if not self._open:
+            return None
+        rooms = self._open.values()
+        forming = [room for room in rooms if room.batch_room > 0]
+        if forming:
+            return min(forming, key=lambda room: (room.batch_room, room.order))
+        if self.used < TARGET_UTILISATION * self.slots:
+            return min(rooms, key=lambda room: room.order)
+        return min(rooms, key=lambda room: (room.used - room.slots, room.order))
+
+    def reserve(self, room: Room, call: str, at: float) -> None:
+        """A grant for the container has been given out."""
+        room.pending[call] = at
+        room.batch_room -= 1
+        self._recount(room)
+
+    def release(self, container: str, call: str) -> None:
+        """The call has ended: its slot is free."""
+        room = self._rooms.get(container)
+        if room is not None:
+            room.pending.pop(call, None)
+            room.held.pop(call, None)
+            if room.shut is Refusal.NO_SLOT:
+                room.shut = None
+            self._recount(room)
+
+    def refuse(self, container: str, call: str, reason: Refusal) -> None:
+        """The container did not take the call; it gets none until it speaks again, if the reason lies with it."""
+        room = self._rooms.get(container)
+        if room is not None:
+            room.pending.pop(call, None)
+            if reason in CLOSING:
+                room.shut = reason
+            self._recount(room)
+
+    def quarantine(self, at: float) -> None:
+        """Stop using the containers that have been silent for too long."""
+        for room in self._rooms.values():
+            if room.heard >= at - QUARANTINE:
+                break
+            if room.container not in self._quarantined:
+                self._quarantined[room.container] = room
+                self._recount(room)
+
+    def gone(self, node: str, instance: str) -> tuple[str, ...]:
+        """Everything that an incarnation of a node ran is gone; returns the calls that it had."""
+        calls: tuple[str, ...] = ()
+        for room in [r for r in self._rooms.values() if (r.node, r.instance) == (node, instance)]:
+            calls += self._drop(room)
+        return calls
+
+    def bury(self, at: float) -> None:
+        """Forget what has been gone, or silent and unused, for long."""
+        for room in list(self._rooms.values()):
+            if room.heard >= at - BURIED_FOR:
+                break
+            if not room.used:
+                self._drop(room)
+
+    def _drop(self, room: Room) -> tuple[str, ...]:
+        calls = (*room.held, *room.pending)
+        room.state = ContainerState.GONE
+        self._recount(room)
+        del self._rooms[room.container]
+        self._quarantined.pop(room.container, None)
+        return calls
+
+    def _recount(self, room: Room) -> None:
+        slots = used = 0
+        if room.usable(room.container in self._quarantined):
+            slots, used = room.slots, min(room.used, room.slots)
+        self.slots += slots - room.counted[0]
+        self.used += used - room.counted[1]
+        room.counted = (slots, used)
+        if used < slots:
+            self._open[room.container] = room
+        else:
+            self._open.pop(room.container, None)
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError if the sums are not the sums, or more was given out than there is."""
+        usable = [r for r in self._rooms.values() if r.usable(r.container in self._quarantined)]
+        assert self.slots == sum(r.slots for r in usable), "slots miscounted"  # noqa: S101
+        assert self.used == sum(min(r.used, r.slots) for r in usable), "used slots miscounted"  # noqa: S101
+        assert set(self._open) == {r.container for r in usable if r.used < r.slots}, "open rooms miscounted"  # noqa: S101
+        for room in usable:
+            assert not set(room.held) & set(room.pending), "a call is held and pending"  # noqa: S101

@@ -1,0 +1,55 @@
+"""Base environments: the interpreter and the packages that functions run with, as a sandbox sees them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
+from pilotlight_runtime.sandbox.profile import Mount
+
+DEFAULT = "default"
+PREIMPORT = "numpy,torch,safetensors.torch,tokenizers"
+"""What a blank imports before it belongs to anybody: seconds of a first call, and the same for every tenant."""
+GUEST_ARGV = ("-I", "-m", "pilotlight_runtime.guest")
+OWN_PACKAGES = ("pilotlight", "pilotlight_core", "pilotlight_runtime")
+"""What of the platform a guest imports."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseEnvironment:
+    """One of them; `name` is what manifests call it."""
+
+    name: str
+    python: Path
+    read_only: tuple[Mount, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def own_environment(preimport: str = PREIMPORT) -> BaseEnvironment:
+    """The environment "default": the virtual environment in which the agent itself runs.
+
+    Raises:
+        SandboxUnavailable: if its interpreter cannot be shown without showing too much.
+    """
+    python = Path(sys.executable)
+    mounts = interpreter_mounts(python)
+    # One thread for the numeric libraries until the spec says how many cores there are.
+    env = {"PL_PREIMPORT": preimport, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    return BaseEnvironment(name=DEFAULT, python=python, read_only=(*mounts, *_editable(mounts)), env=env)
+
+
+def _editable(mounts: tuple[Mount, ...]) -> list[Mount]:
+    """Our own packages where they lie outside the environment, as in a development checkout."""
+    found = []
+    for name in OWN_PACKAGES:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            raise ImportError(f"the package {name} has no folder")
+        folder = Path(spec.origin).parent
+        if not any(folder.is_relative_to(mount.target) for mount in mounts):
+            found.append(Mount(source=folder, target=folder))
+    return found

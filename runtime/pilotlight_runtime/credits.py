@@ -1,0 +1,105 @@
+"""What an agent says of its containers' room: Credits to homes, gathered so that a busy container sends few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from pilotlight_core.host.bus import BusError
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages import ContainerState, Credit, RemoteError
+from pilotlight_runtime.origins import Publisher
+
+REPEAT_GONE_S = 10.0
+"""How long the end of a container is repeated, for homes and controllers that missed it."""
+
+
+class Source(Protocol):
+    """What a credit says of one container."""
+
+    id: str
+    version: str
+    tenant: str
+    state: ContainerState
+    reason: str
+    error: RemoteError | None
+    timeline: dict[str, float]
+
+    @property
+    def slots(self) -> int: ...
+
+    @property
+    def held(self) -> tuple[str, ...]: ...
+
+    @property
+    def batch_room(self) -> int: ...
+
+
+class Credits:
+    """Publishes credits. `soon(callback)` runs a callback when the loop turns: changes until then are one message."""
+
+    def __init__(
+        self,
+        bus: Publisher,
+        *,
+        region: str,
+        node: str,
+        instance: str,
+        epoch_of: Callable[[str], int],
+        soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._bus = bus
+        self._region = region
+        self._node = node
+        self._instance = instance
+        self._epoch_of = epoch_of
+        self._soon = soon
+        self._dirty: dict[str, Source] = {}
+        self._gone: dict[str, tuple[Source, float]] = {}
+        self._seq = 0
+
+    def changed(self, container: Source) -> None:
+        """Say how `container` is, soon."""
+        if not self._dirty:
+            self._soon(self.flush)
+        self._dirty[container.id] = container
+
+    def gone(self, container: Source, at: float) -> None:
+        """Say that it has ended, soon and for a while."""
+        self._gone[container.id] = (container, at)
+        self.changed(container)
+
+    def repeat(self, containers: Iterable[Source], at: float) -> None:
+        """Each second: say again how all are."""
+        self._gone = {name: (c, since) for name, (c, since) in self._gone.items() if at - since < REPEAT_GONE_S}
+        for container in (*containers, *(container for container, _ in self._gone.values())):
+            self._dirty[container.id] = container
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what is due; what the bus does not take is said again with the next second."""
+        dirty, self._dirty = self._dirty, {}
+        for container in dirty.values():
+            try:
+                self._bus.publish_nowait(subjects.credit(self._region, container.version), self._credit(container))
+            except BusError:
+                return
+
+    def _credit(self, container: Source) -> Credit:
+        self._seq += 1
+        return Credit(
+            container=container.id,
+            version=container.version,
+            tenant=container.tenant,
+            node=self._node,
+            instance=self._instance,
+            epoch=self._epoch_of(container.version),
+            seq=self._seq,
+            state=container.state,
+            slots=container.slots,
+            held=container.held,
+            timeline=container.timeline,
+            reason=container.reason,
+            error=container.error,
+            batch_room=container.batch_room,
+        )

@@ -1,0 +1,42 @@
+"""CPU slots: the node's processors, shared out evenly among so many containers."""
+
+from __future__ import annotations
+
+import os
+
+from pilotlight_core.model.messages import SliceKind, SliceReport
+from pilotlight_core.model.units import WHOLE_DEVICE, split_evenly
+from pilotlight_runtime.devices.port import Access
+
+PRICE = "cpu"
+
+
+def usable_cores() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def memory_bytes() -> int:
+    """The host's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+class CpuDevices:
+    """`slots` containers without a GPU; together they are the one device "cpu"."""
+
+    def __init__(self, slots: int, memory: int | None = None) -> None:
+        share = (memory or memory_bytes()) // max(1, slots)
+        self._slices = {
+            f"cpu-{n}": SliceReport(
+                id=f"cpu-{n}", kind=SliceKind.CPU, device="cpu", ppm=ppm, price=PRICE, memory=share
+            )
+            for n, ppm in enumerate(split_evenly(WHOLE_DEVICE, slots) if slots else ())
+        }
+
+    def inventory(self) -> list[SliceReport]:
+        return list(self._slices.values())
+
+    def access(self, slice_id: str) -> Access:
+        if slice_id not in self._slices:
+            raise KeyError(slice_id)
+        return Access()

@@ -1,0 +1,86 @@
+"""When a request is sent again: only where it provably was not taken, or is safe to repeat."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from pilotlight.errors import PilotlightError, Unreachable
+
+T = TypeVar("T")
+
+REFUSED = (429, 503)
+"""Statuses that say: not taken, come again."""
+PATIENCE_S = 60.0
+"""How long a caller without a deadline is kept coming again."""
+CONNECT_PATIENCE_S = 10.0
+"""How long to knock at a door that nobody opens: a gateway is restarted in less."""
+MAX_ATTEMPTS = 20
+FIRST_BACKOFF_S = 0.1
+MAX_BACKOFF_S = 5.0
+
+
+def delay_before_retry(
+    error: PilotlightError, *, attempt: int, spent: float, left: float, repeatable: bool = False
+) -> float | None:
+    """Seconds to wait before sending the request again; None: do not.
+
+    Args:
+        error: how attempt number `attempt` (from 1) ended.
+        spent: seconds since the first attempt began.
+        left: seconds until the caller's deadline.
+        repeatable: whether the request may safely be taken twice.
+    """
+    lost = error.wire_code == "call_lost"
+    refused = error.meaning.status in REFUSED and error.more.get("should_retry", True)
+    if attempt >= MAX_ATTEMPTS or not (refused or (lost and repeatable)):
+        return None
+    patience = CONNECT_PATIENCE_S if isinstance(error, Unreachable) or lost else PATIENCE_S
+    backoff = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2 ** (attempt - 1))
+    delay = error.retry_after if error.retry_after is not None else backoff
+    return delay if spent + delay <= patience and delay < left else None
+
+
+class Patience:
+    """One caller's patience over the attempts of one request. `seconds` is the deadline, from now."""
+
+    def __init__(self, seconds: float | None = None, *, repeatable: bool = False) -> None:
+        self._began = time.monotonic()
+        self._seconds = seconds
+        self._repeatable = repeatable
+        self._attempt = 0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the deadline; None if there is none."""
+        return None if self._seconds is None else max(0.0, self._seconds - (time.monotonic() - self._began))
+
+    async def wait_after(self, error: PilotlightError) -> None:
+        """Wait until the request may be sent again.
+
+        Raises:
+            PilotlightError: `error` itself, if it must not or cannot help.
+        """
+        self._attempt += 1
+        left = self.left
+        delay = delay_before_retry(
+            error,
+            attempt=self._attempt,
+            spent=time.monotonic() - self._began,
+            left=float("inf") if left is None else left,
+            repeatable=self._repeatable,
+        )
+        if delay is None:
+            raise error
+        await asyncio.sleep(delay * random.uniform(1.0, 1.1))
+
+    async def retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """The result of the first attempt that succeeds."""
+        while True:
+            try:
+                return await attempt()
+            except PilotlightError as error:
+                await self.wait_after(error)

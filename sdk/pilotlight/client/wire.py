@@ -1,0 +1,69 @@
+"""What a call looks like on the wire: msgpack there, an event stream of JSON with base64 msgpack back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from pilotlight.errors import BadInput, BadOutput
+from pilotlight_core.model import values
+
+MSGPACK = "application/msgpack"
+EVENTS = "text/event-stream"
+TYPED = {"values": "msgpack"}
+"""Query: answers as base64 of msgpack, so that bytes and arrays come back as what they were."""
+
+
+class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
+    """One call, ready to be sent as often as it takes."""
+
+    path: str
+    input: dict[str, Any]
+    method: str | None = None
+    id: str | None = None
+
+    def body(self, left: float | None) -> bytes:
+        """The request's body, with `left` seconds of the caller's time.
+
+        Raises:
+            BadInput: if an argument cannot travel.
+        """
+        request: dict[str, Any] = {"input": self.input}
+        named = {"method": self.method, "id": self.id, "deadline_ms": None if left is None else left * 1000}
+        request |= {key: value for key, value in named.items() if value is not None}
+        try:
+            return values.encode(request)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise BadInput(f"The arguments cannot be sent: {error}.", field="input") from error
+
+
+def read_json(data: bytes) -> dict[str, Any]:
+    """The object in an event's data.
+
+    Raises:
+        BadOutput: if it is none.
+    """
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise BadOutput(f"The platform's answer cannot be read: {error}.") from error
+
+
+def value_in(event: dict[str, Any], name: str) -> Any:
+    """The value that an event carries as `name` or, typed, as `name_b64`.
+
+    Raises:
+        BadOutput: if it cannot be read here.
+    """
+    typed = event.get(f"{name}_b64")
+    if typed is None:
+        return event.get(name)
+    try:
+        return values.decode(base64.b64decode(typed, validate=True))
+    except ModuleNotFoundError as error:
+        raise BadOutput(f"The answer holds an array, and {error.name} is not installed here.") from error
+    except (binascii.Error, msgspec.DecodeError, BadInput, UnicodeDecodeError) as error:
+        raise BadOutput(f"The platform's answer cannot be read: {error}.") from error
