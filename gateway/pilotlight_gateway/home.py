@@ -42,6 +42,7 @@ from pilotlight_gateway.scheduler.admission import QueueLimits, admit
 from pilotlight_gateway.scheduler.alarms import Alarms
 from pilotlight_gateway.scheduler.counters import FunctionCounters
 from pilotlight_gateway.scheduler.flows import Entry
+from pilotlight_gateway.scheduler.integrity import require
 from pilotlight_gateway.scheduler.rooms import STARTING, Room
 from pilotlight_gateway.scheduler.version import Granted, VersionDesk
 
@@ -55,8 +56,6 @@ SWEEP_EVERY = 10.0
 """Seconds between two looks for what can be forgotten."""
 NEVER_FOR = 10.0
 """Seconds for which a version must fit nowhere in the fleet before its calls are refused: a node may be restarting."""
-SHORTAGE_FRESH = 5.0
-"""Seconds after which an unrepeated shortage has passed."""
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,19 +116,20 @@ class Home:
         granted = self._granted.get(call.call)
         if granted is not None and not self._supersede(granted, call, at):
             return
-        desk = self._desk(call.version, call.function)
+        desk = self._desk(call.version, call.function, at)
         if not call.admitted:
             admit(call, desk.queue, desk.rooms, desk.pace, self._limits, at)
         desk.arrivals += 1
         self._await(desk, desk.queue.push(call, cost=call.cost or desk.pace.cost or 0.0, at=at), at)
 
-    def refused(self, call: CallDescriptor, container: str, reason: Refusal, at: float) -> None:
-        """The agent did not take grant `call.number`: the call goes back to the head of its flow, uncharged."""
+    def refused(self, call: CallDescriptor, container: str, reason: Refusal, epoch: int, at: float) -> None:
+        """The agent did not take grant `call.number` of `epoch`: back to the head of its flow, uncharged."""
         if call.call in self._versions:
             return
-        desk = self._desk(call.version, call.function)
-        desk.rooms.refuse(container, call.call, reason)
-        desk.deposed = desk.deposed or reason is Refusal.STALE_EPOCH
+        desk = self._desk(call.version, call.function, at)
+        if epoch == self.epoch:
+            desk.rooms.refuse(container, call.call, reason)
+            desk.deposed = desk.deposed or reason is Refusal.STALE_EPOCH
         granted = self._granted.get(call.call)
         if granted is not None and granted.grant.number <= call.number:
             self._take(granted)
@@ -149,17 +149,17 @@ class Home:
         if frees:
             desk.rooms.release(container, call)
             desk.pace.ended((at - granted.at) * 1000.0, cost)
-        self._stir(desk, at)
+        self._stir(desk)
 
-    def cancel(self, call: str, at: float) -> bool:
+    def cancel(self, call: str) -> bool:
         """Nobody wants the call any more. True if it was still queued: then it will never be granted."""
-        return self._remove(call, at) is not None
+        return self._remove(call) is not None
 
-    def gateway_gone(self, gateway: str, at: float) -> list[str]:
+    def gateway_gone(self, gateway: str) -> list[str]:
         """An origin is gone with its sockets: its queued calls are removed. Returns them."""
         gone = [e.call.call for desk in self._desks.values() for e in desk.queue if e.call.gateway == gateway]
         for call in gone:
-            self._remove(call, at)
+            self._remove(call)
         return gone
 
     # -- what agents and the controller say ----------------------------------------------------------------------
@@ -169,7 +169,7 @@ class Home:
         self.node_seen(credit.node, credit.instance, at)
         if self._nodes.is_former(credit.node, credit.instance):
             return
-        desk = self._desk(credit.version, "")
+        desk = self._desk(credit.version, "", at)
         desk.tenant = credit.tenant
         freed = desk.rooms.hear(credit, at)
         if freed is None:
@@ -178,8 +178,8 @@ class Home:
         desk.deposed = desk.deposed or credit.epoch > self.epoch
         if credit.error is not None and not desk.rooms.has(ContainerState.READY, *STARTING):
             # Nothing else is on its way that could serve them: the next one would fail in the same way.
-            self._drop_all(desk, "load_failed", credit.reason, credit.error, at)
-        self._stir(desk, at)
+            self._drop_all(desk, "load_failed", credit.reason, credit.error)
+        self._stir(desk)
 
     def node_seen(self, node: str, instance: str, at: float) -> None:
         """An incarnation of a node's agent has spoken; what an earlier one ran is gone."""
@@ -190,16 +190,16 @@ class Home:
         """An incarnation is gone, or silent for so long that it counts as gone, with its containers."""
         for desk in self._desks.values():
             self._loosen(desk.rooms.gone(node, instance), None, at)
-            self._stir(desk, at)
+            self._stir(desk)
 
     def shortage(self, shortage: Shortage, at: float) -> None:
         """The controller has no capacity for a version, and says why."""
         desk = self._desks.get(shortage.version)
         if desk is None:
             return
-        desk.note_shortage(shortage, at, SHORTAGE_FRESH)
+        desk.note_shortage(shortage, at)
         if desk.never_since is not None and at - desk.never_since >= NEVER_FOR:
-            self._drop_all(desk, "no_capacity", shortage.reason, None, at)
+            self._drop_all(desk, "no_capacity", shortage.reason, None)
 
     # -- what the driver asks ------------------------------------------------------------------------------------
 
@@ -207,10 +207,11 @@ class Home:
         """The calls that leave the queue with an error: out of time, or without hope."""
         for call in self._deadlines.due(at):
             desk = self._desks[self._versions[call]]
-            entry = self._remove(call, at)
+            entry = self._remove(call)
             if entry is not None:
-                waited = f"It waited {at - entry.since:.1f} s for a container"
-                self._drop(entry, "deadline_exceeded", f"{waited}{desk.shortage_reason(at, SHORTAGE_FRESH)}.", None)
+                why = desk.shortage_now(at)
+                waited = f"It waited {at - entry.since:.1f} s for a container{': ' if why else ''}{why}."
+                self._drop(entry, "deadline_exceeded", waited, None)
         self._settle_loose(at)
         if at - self._swept_at >= SWEEP_EVERY:
             self._sweep(at)
@@ -221,28 +222,28 @@ class Home:
         """Every grant that can be made now, in the order in which the calls were picked."""
         made, self._resend = self._resend, []
         for desk in self._stirred.values():
-            if desk.deposed or not desk.queue:
-                continue
-            desk.rooms.quarantine(at)
-            while (room := desk.rooms.choose()) is not None and (entry := desk.queue.pick()) is not None:
-                made.append(self._grant(desk, room, entry, at))
+            if desk.queue and not desk.deposed:
+                desk.rooms.quarantine(at)
+                while (room := desk.rooms.choose()) is not None and (entry := desk.queue.pick()) is not None:
+                    made.append(self._grant(desk, room, entry, at))
+            # What was granted at once never was a queue: an edge is what still waits after that.
+            if desk.edge or (desk.busy and desk.version not in self._demands):
+                self._demands.set(desk.version, at)
         self._stirred.clear()
         return made
 
     def demand(self, at: float) -> list[Demand]:
-        """What the controller must be told now: edges at once, else each 250 ms while calls wait or run, and a last word."""
+        """What the controller must be told now: edges at once, else each 250 ms while busy, and a last word."""
         told = []
         for version in self._demands.due(at):
             desk = self._desks[version]
-            demand = desk.demand(self.gateway, self.epoch, at)
-            if demand.edge or at >= desk.told_at + DEMAND_EVERY:
-                desk.tell(demand, at)
-                told.append(demand)
-            if demand.queued or demand.running or desk.arrivals or desk.told_busy:
+            if desk.edge or at >= desk.told_at + DEMAND_EVERY:
+                told.append(desk.demand(self.gateway, self.epoch, at))
+            if desk.busy:
                 self._demands.set(version, desk.told_at + DEMAND_EVERY)
         return told
 
-    def next_wake(self, at: float) -> float | None:  # noqa: ARG002 - the driver's questions all take the instant
+    def next_wake(self) -> float | None:
         """When to ask again if nothing happens; None: never."""
         return min((t for t in (self._deadlines.next(), self._demands.next()) if t is not None), default=None)
 
@@ -271,25 +272,23 @@ class Home:
     def check_integrity(self) -> None:
         """Raise AssertionError if parts of the state contradict each other."""
         waiting = {entry.call.call: version for version, desk in self._desks.items() for entry in desk.queue}
-        assert waiting == self._versions, "the calls that wait are not the calls in the queues"  # noqa: S101
-        assert set(self._loose) <= set(self._granted), "a loose grant is not known"  # noqa: S101
-        assert not self._granted.keys() & self._versions.keys(), "a call waits and is granted"  # noqa: S101
+        require(waiting == self._versions, "the calls that wait are not the calls in the queues")
+        require(set(self._loose) <= set(self._granted), "a loose grant is not known")
+        require(not self._granted.keys() & self._versions.keys(), "a call waits and is granted")
         in_flight = sum(desk.queue.statistics().in_flight for desk in self._desks.values())
-        assert in_flight == len(self._granted), "grants are not what the queues have in flight"  # noqa: S101
+        require(in_flight == len(self._granted), "grants are not what the queues have in flight")
         for desk in self._desks.values():
             desk.queue.check_integrity()
             desk.rooms.check_integrity()
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _desk(self, version: str, function: str) -> VersionDesk:
+    def _desk(self, version: str, function: str, at: float) -> VersionDesk:
         desk = self._desks.get(version)
         if desk is None:
-            # A container may speak before the first call names the function: the desk is then made anew for it.
-            counters = self._counters.setdefault(function or version, FunctionCounters())
-            desk = self._desks[version] = VersionDesk(version, function, counters, self._limits)
-        elif function and not desk.function:
-            desk.name(function, self._counters.setdefault(function, FunctionCounters()), self._limits)
+            desk = self._desks[version] = VersionDesk(version, self._limits, at)
+        if function and not desk.function:
+            desk.name(function, self._counters.setdefault(function, FunctionCounters()))
         return desk
 
     def _supersede(self, granted: Granted, call: CallDescriptor, at: float) -> bool:
@@ -311,12 +310,10 @@ class Home:
         call = entry.call
         self._versions[call.call] = desk.version
         self._deadlines.set(call.call, min(at + call.remaining_ms / 1000.0, entry.since + self._limits.max_age_s))
-        self._stir(desk, at)
+        self._stir(desk)
 
-    def _stir(self, desk: VersionDesk, at: float) -> None:
+    def _stir(self, desk: VersionDesk) -> None:
         self._stirred[desk.version] = desk
-        if (desk.queue and not desk.told_queued) or desk.version not in self._demands:
-            self._demands.set(desk.version, at)
 
     def _grant(self, desk: VersionDesk, room: Room, entry: Entry, at: float) -> Grant:
         call = entry.call.call
@@ -343,21 +340,21 @@ class Home:
         self._loose.pop(granted.grant.call, None)
         return granted.desk
 
-    def _remove(self, call: str, at: float) -> Entry | None:
+    def _remove(self, call: str) -> Entry | None:
         version = self._versions.pop(call, None)
         if version is None:
             return None
         self._deadlines.clear(call)
-        self._stir(self._desks[version], at)
+        self._stir(self._desks[version])
         return self._desks[version].queue.remove(call)
 
     def _drop(self, entry: Entry, code: str, detail: str, error: RemoteError | None) -> None:
         call = entry.call
         self._dropped.append(Dropped(call=call.call, gateway=call.gateway, code=code, detail=detail, error=error))
 
-    def _drop_all(self, desk: VersionDesk, code: str, detail: str, error: RemoteError | None, at: float) -> None:
+    def _drop_all(self, desk: VersionDesk, code: str, detail: str, error: RemoteError | None) -> None:
         for call in [entry.call.call for entry in desk.queue]:
-            if (entry := self._remove(call, at)) is not None:
+            if (entry := self._remove(call)) is not None:
                 self._drop(entry, code, detail, error)
 
     def _loosen(self, calls: tuple[str, ...], container: str | None, at: float) -> None:
@@ -375,7 +372,7 @@ class Home:
             granted = self._granted[call]
             desk = self._take(granted)
             desk.queue.settle(granted.entry)
-            self._stir(desk, at)
+            self._stir(desk)
 
     def _sweep(self, at: float) -> None:
         self._swept_at = at
@@ -385,5 +382,5 @@ class Home:
                 desk.queue.close()
                 del self._desks[desk.version]
                 self._demands.clear(desk.version)
-        used = {desk.function or desk.version for desk in self._desks.values()}
+        used = {desk.function for desk in self._desks.values()}
         self._counters = {function: counters for function, counters in self._counters.items() if function in used}

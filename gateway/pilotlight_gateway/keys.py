@@ -94,7 +94,7 @@ def check_request(request: KeyRequest) -> None:
         raise BadInput(f"scopes: expected some of {', '.join(SCOPES)}, got {list(request.scopes)}.", field="scopes")
     if request.expires_in_s is not None and not 0 < request.expires_in_s <= LONGEST_LIFE:
         raise BadInput("expires_in_s: expected more than 0 and at most ten years.", field="expires_in_s")
-    if len(request.label) > LONGEST_LABEL or not request.label.isprintable() and request.label:
+    if len(request.label) > LONGEST_LABEL or not request.label.isprintable():
         raise BadInput(f"label: expected at most {LONGEST_LABEL} printable characters.", field="label")
 
 

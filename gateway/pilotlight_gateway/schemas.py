@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import OrderedDict
 from typing import Any
 
@@ -55,6 +56,7 @@ class Validators:
 
     def __init__(self, most: int = COMPILED_AT_MOST) -> None:
         self._most = most
+        self._lock = threading.Lock()  # large bodies are read in threads
         self._compiled: OrderedDict[tuple[str, str, str], Any] = OrderedDict()
 
     def check_input(self, version: str, method: MethodSpec, arguments: dict[str, Any], given: dict[str, str]) -> None:
@@ -86,13 +88,7 @@ class Validators:
             raise BadOutput(f"{field}: {_brief(error.message)}.", field=field)
 
     def _first_error(self, key: tuple[str, str, str], schema: dict[str, Any], value: Any) -> Any:
-        validator = self._compiled.get(key)
-        if validator is None:
-            validator = self._compiled[key] = compile_schema(schema)
-            if len(self._compiled) > self._most:
-                self._compiled.popitem(last=False)
-        else:
-            self._compiled.move_to_end(key)
+        validator = self._validator(key, schema)
         try:
             if validator.is_valid(value):
                 return None
@@ -100,6 +96,19 @@ class Validators:
             value = for_schema(value)
         errors = validator.iter_errors(value)
         return next((error for error in errors if not _is_non_finite(value, error.instance_path)), None)
+
+    def _validator(self, key: tuple[str, str, str], schema: dict[str, Any]) -> Any:
+        with self._lock:
+            validator = self._compiled.get(key)
+            if validator is not None:
+                self._compiled.move_to_end(key)
+                return validator
+        validator = compile_schema(schema)
+        with self._lock:
+            self._compiled[key] = validator
+            if len(self._compiled) > self._most:
+                self._compiled.popitem(last=False)
+        return validator
 
 
 def _path_of(error: Any) -> tuple[str, ...]:

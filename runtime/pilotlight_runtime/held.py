@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pilotlight_core.model.messages import Outcome, RemoteError, Run, Stages
+from pilotlight_core.model.messages import Outcome, RemoteError, Run, Spent, Stages
 
 
 class Phase(Enum):
@@ -52,6 +52,8 @@ class HeldCall:
     """Chunks that the origin has passed on."""
     read_at: float = 0.0
     """When the origin last did."""
+    spent: Spent | None = None
+    """What it cost, while its answer is on the way."""
     verdict: Verdict | None = None
     """Decided before the guest has answered: what it still sends for the call is dropped."""
 

@@ -1,4 +1,4 @@
-"""Log lines on their way to the LOGS stream: gathered per function, stored in batches, bounded, never in a call's way."""
+"""Log lines on their way to the LOGS stream: gathered per function, bounded, and never in a call's way."""
 
 from __future__ import annotations
 

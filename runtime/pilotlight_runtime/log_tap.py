@@ -42,17 +42,13 @@ class LogTap:
         self.container = container
         self.running: Callable[[], str] = str
         """The one call that the container works on; "" when it is none or several."""
-        self._sink = sink
+        self.sink = sink
         self._cap = RateCap(cap)
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _Pipe] = {}
         for fd, stream in ((stdout_fd, "stdout"), (stderr_fd, "stderr")):
             self._open[fd] = _Pipe(fd=fd, stream=stream, splitter=LineSplitter())
             self._loop.add_reader(fd, self._readable, fd)
-
-    def rename(self, container: str) -> None:
-        """The blank has become `container`."""
-        self.container = container
 
     def tick(self, at: float) -> None:
         """Once a second: say what was dropped."""
@@ -61,7 +57,7 @@ class LogTap:
 
     def say(self, sentence: str) -> None:
         """A line of the platform's own in this container's log."""
-        self._sink(LogLine(time.time(), "platform", sentence, self.container))
+        self.sink(LogLine(time.time(), "platform", sentence, self.container))
 
     def close(self) -> None:
         """Read what the pipes still hold and let them go; they are not closed here."""
@@ -99,7 +95,7 @@ class LogTap:
         at, now, call = time.monotonic(), time.time(), self.running()
         for text in lines:
             if self._cap.admit(len(text) + 1, at):
-                self._sink(LogLine(now, pipe.stream, text, self.container, call))
+                self.sink(LogLine(now, pipe.stream, text, self.container, call))
 
     def _forget(self, pipe: _Pipe) -> None:
         self._loop.remove_reader(pipe.fd)

@@ -6,6 +6,7 @@ moment, and the caller still waits there. A gateway that stays away is reported,
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -85,10 +86,17 @@ class Origins:
             self._keep(gateway, frame)
             return
         subject, complain = self._route(gateway)
-        try:
+        # What is lost here the origin misses: its stream has a gap, or its call's last frame says more.
+        with contextlib.suppress(BusError):
             self._bus.publish_nowait(subject, frame, reply=complain + "-")
-        except BusError:
-            pass  # the origin misses it: its stream has a gap, or its call's last frame says more
+
+    def repeat(self, call: str, grant: int) -> bool:
+        """Send a call's last frame once more; False if it is not kept any more."""
+        last = self._last.get(call)
+        if last is None or last.frame.grant != grant:
+            return False
+        self._send(call, last)
+        return True
 
     def on_notice(self, subject: str, message: Any, _reply: str) -> None:
         """The bus says that nobody listened; `subject` names the gateway and the call."""

@@ -14,8 +14,20 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol
 
-from pilotlight_core.model.messages import Chunk, Ended, Frame, Outcome, Refusal, Refused, RemoteError, Run, Spent, Started
+from pilotlight_core.model.messages import (
+    Chunk,
+    Ended,
+    Frame,
+    Outcome,
+    Refusal,
+    Refused,
+    RemoteError,
+    Run,
+    Spent,
+    Started,
+)
 from pilotlight_core.model.spec import FunctionSpec, Mode
+from pilotlight_runtime.batches import Batch, Batches
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.held import HeldCall, Phase, Verdict
 
@@ -27,6 +39,11 @@ STALLED_S = 60.0
 """A stream that may send nothing more, and of which nothing is read for so long, has no reader."""
 ORPHANED_S = 10.0
 """An origin that has not cancelled a call so long after its deadline is gone."""
+
+
+MESSAGE_CHARS = 4_000
+TRACEBACK_CHARS = 32_000
+"""What is kept of an exception's text, which is the tenant's to write."""
 
 
 class Rim(Protocol):
@@ -44,14 +61,17 @@ class Rim(Protocol):
     def leave(self, held: HeldCall) -> None:
         """Take the verdict's output to the origin; `Runner.left` is called later."""
 
-    def metered(self, held: HeldCall) -> None:
-        """The guest begins to work on it."""
+    def start(self, held: HeldCall, at: float) -> Refusal | None:
+        """Asked right before the guest gets it. None: it counts as started; GONE: somebody has ended it already."""
 
     def spent(self, held: HeldCall, outcome: Outcome) -> Spent | None:
         """The guest has ended working on it."""
 
     def freed(self, held: HeldCall) -> None:
         """Its slot is free."""
+
+    def wake(self, at: float | None) -> None:
+        """Call `Runner.pump` at that instant, and at no other."""
 
     def kill(self, reason: str) -> None:
         """End the container: it cannot be trusted, or cannot be stopped otherwise."""
@@ -79,6 +99,11 @@ class Runner:
         return not self._held
 
     @property
+    def held(self) -> tuple[str, ...]:
+        """The calls that it holds."""
+        return tuple(self._held)
+
+    @property
     def running(self) -> int:
         """How many calls the guest has."""
         return len(self._running)
@@ -92,9 +117,13 @@ class Runner:
         """The one call that the guest works on; "" when it is none or several."""
         return next(iter(self._running)) if len(self._running) == 1 else ""
 
-    def calls_of(self, gateway: str, before: float) -> list[str]:
-        """The calls held for an origin that were accepted before an instant."""
-        return [c for c, held in self._held.items() if held.run.gateway == gateway and held.accepted < before]
+    def holds(self, call: str) -> bool:
+        """Whether a run of this call is here."""
+        return call in self._held
+
+    def calls_of(self, gateway: str) -> list[str]:
+        """The calls held for an origin."""
+        return [call for call, held in self._held.items() if held.run.gateway == gateway]
 
     # -- from the origin ----------------------------------------------------------------------------------------
 
@@ -144,13 +173,19 @@ class Runner:
             held.upto, held.read_at = upto, at
             self._rim.command(guest.WindowUpdate(call=call, upto=upto))
 
-    def left(self, held: HeldCall, size: int, at: float) -> None:
-        """Its large answer is with the origin; 0: it could not be taken there."""
-        if size:
+    def left(self, held: HeldCall, taken: bool, at: float) -> None:
+        """Its large answer is with the origin, or could not be taken there."""
+        size = len(held.verdict.output) if held.verdict else 0
+        if taken:
             self._end(held, Verdict(outcome=Outcome.OK), held.spent, at, answer_size=size)
         else:
-            error = RemoteError("AnswerNotDelivered", f"an answer of {len(held.input)} bytes was not taken")
+            error = RemoteError("AnswerNotTaken", f"the gateway did not take an answer of {size} bytes")
             self._end(held, Verdict(outcome=Outcome.BAD_OUTPUT, error=error), held.spent, at)
+
+    def drain(self, at: float) -> None:
+        """No more calls come."""
+        self._batches.expect_nobody()
+        self.pump(at)
 
     # -- from the guest -----------------------------------------------------------------------------------------
 
@@ -174,7 +209,9 @@ class Runner:
             return
         self._working -= 1
         if frame.whole and self._spec.idempotent and batch.can_split:
-            self._run_alone(batch.split(), at)
+            for held in batch.items:  # those that wait for their turn do not run meanwhile
+                del self._running[held.run.call]
+            self._run_alone(deque(batch.items), at)
         else:
             for held, result in zip(batch.items, frame.results, strict=True):
                 del self._running[held.run.call]
@@ -209,7 +246,7 @@ class Runner:
         """The container is gone: every call that it held ends now; answers on their way arrive all the same."""
         self._queue.clear()
         self._running.clear()
-        self._batches.clear()
+        self._batches = Batches(self._spec)
         for held in list(self._held.values()):
             if held.phase is not Phase.LEAVING:
                 verdict = held.verdict or Verdict(outcome=Outcome.DIED, reason=reason)
@@ -221,17 +258,17 @@ class Runner:
     def pump(self, at: float) -> None:
         """Give the guest what it has room for, the oldest first."""
         while self._working < self._spec.max_inputs:
-            batch = self._batches.due(at, before=self._queue[0].ready if self._queue else None)
+            batch = (
+                self._batches.take(at, before=self._queue[0].ready if self._queue else at) if self._batches else None
+            )
             if batch is not None:
                 self._start_batch(batch, at)
             elif self._queue:
                 self._start(self._queue.popleft(), at)
             else:
-                return
-
-    def next_wake(self, at: float) -> float | None:
-        """When to pump again if nothing happens: a batch's wait ends then."""
-        return self._batches.wake(at) if self._working < self._spec.max_inputs else None
+                break
+        if self._batches:
+            self._rim.wake(self._batches.wake(at) if self._working < self._spec.max_inputs else None)
 
     def sweep(self, at: float) -> None:
         """Every few 10 ms: refuse what could not start in time, kill the container for what runs too long."""
@@ -265,33 +302,41 @@ class Runner:
         self.pump(at)
 
     def _start(self, held: HeldCall, at: float) -> None:
-        if held.start_by < at:
-            self._refuse(held, Refusal.EXPIRED)
+        if not self._may_start(held, at):
             return
         run = held.run
-        self._mark_started(held, at)
-        self._rim.tell(run.gateway, Started(call=run.call, grant=run.grant))
         self._rim.command(guest.Invoke(call=run.call, method=run.method, input=held.input, window=run.window))
         held.input = b""
         self._working += 1
 
     def _start_batch(self, batch: Batch, at: float) -> None:
-        late = [held for held in batch.items if held.start_by < at]
-        for held in late:
-            self._refuse(held, Refusal.EXPIRED)
-        if not self._batches.begin(batch, without=late):
+        batch.items = [held for held in batch.items if self._may_start(held, at)]
+        if not batch.items:
+            self._batches.dropped(batch)
             return
         for held in batch.items:
             held.batch_size = len(batch.items)
-            self._mark_started(held, at)
-            self._rim.tell(held.run.gateway, Started(call=held.run.call, grant=held.run.grant))
         self._send_batch(batch)
+
+    def _may_start(self, held: HeldCall, at: float) -> bool:
+        """Whether it is started now; if so its origin hears of it before the guest does."""
+        run = held.run
+        refusal = Refusal.EXPIRED if held.start_by < at else self._rim.start(held, at)
+        if refusal is Refusal.GONE:
+            del self._held[run.call]
+            self._rim.freed(held)
+        elif refusal is not None:
+            self._refuse(held, refusal)
+        else:
+            held.phase, held.started = Phase.RUNNING, at
+            self._running[run.call] = held
+            self._rim.tell(run.gateway, Started(call=run.call, grant=run.grant))
+        return refusal is None
 
     def _run_alone(self, rest: deque[HeldCall], at: float) -> None:
         """The next item of a batch that raised as a whole, by itself; those that nobody wants any more are passed."""
         while rest:
             held = rest.popleft()
-            self._running.pop(held.run.call, None)
             if held.verdict is None:
                 held.started, self._running[held.run.call] = at, held
                 self._send_batch(self._batches.alone(held, rest))
@@ -302,11 +347,6 @@ class Runner:
         items = tuple((held.run.call, held.input) for held in batch.items)
         self._rim.command(guest.InvokeBatch(batch=batch.number, method=batch.method, items=items))
         self._working += 1
-
-    def _mark_started(self, held: HeldCall, at: float) -> None:
-        held.phase, held.started = Phase.RUNNING, at
-        self._running[held.run.call] = held
-        self._rim.metered(held)
 
     def _withdraw(self, held: HeldCall) -> None:
         """Take a call that has not started out of wherever it waits."""
@@ -324,9 +364,7 @@ class Runner:
         self._rim.freed(held)
         self._rim.tell(run.gateway, Refused(call=run.call, grant=run.grant, container=self._container, reason=reason))
 
-    def _conclude(
-        self, held: HeldCall, verdict: Verdict, execute_ns: int, at: float, *, started: bool = True
-    ) -> None:
+    def _conclude(self, held: HeldCall, verdict: Verdict, execute_ns: int, at: float, *, started: bool = True) -> None:
         """The guest is done with it. What it says of the time is its word, so our own stopwatch bounds it."""
         verdict = held.verdict or verdict
         held.execute_ms = round(min(execute_ns / 1e6, (at - held.started) * 1000), 3)
@@ -358,10 +396,17 @@ class Runner:
             started=held.was_started if started is None else started,
             output=b"" if answer_size else verdict.output,
             answer_size=answer_size,
-            error=verdict.error,
+            error=bounded(verdict.error),
             reason=verdict.reason,
             last_seq=held.last_seq,
             spent=spent,
             stages=held.stages(at),
         )
         self._rim.tell(run.gateway, ended)
+
+
+def bounded(error: RemoteError | None) -> RemoteError | None:
+    """`error` with texts that fit a frame: the head of the message, the end of the traceback."""
+    if error is None or (len(error.message) <= MESSAGE_CHARS and len(error.traceback) <= TRACEBACK_CHARS):
+        return error
+    return RemoteError(error.type[:200], error.message[:MESSAGE_CHARS], error.traceback[-TRACEBACK_CHARS:])

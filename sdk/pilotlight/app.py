@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
 from pilotlight.errors import OptionError
@@ -58,6 +59,8 @@ class App:
                 field="name",
             )
         self.functions[function.name] = function
+        if _collected is not None:
+            _collected.append((self, function))
 
     def __getattr__(self, name: str) -> Any:
         hint = f"; here it is {_DIALECT[name]}" if name in _DIALECT else ""
@@ -71,7 +74,9 @@ def _home(function: Function[..., Any] | Cls[Any]) -> tuple[str, str]:
     return function.spec.module, function.spec.qualname
 
 
+Registered = list[tuple[App, "Function[..., Any] | Cls[Any]"]]
 _by_name: dict[str, App] = {}
+_collected: Registered | None = None
 
 
 def app_named(name: str) -> App:
@@ -79,3 +84,15 @@ def app_named(name: str) -> App:
     if name not in _by_name:
         _by_name[name] = App(name)
     return _by_name[name]
+
+
+@contextmanager
+def collecting() -> Iterator[Registered]:
+    """A list of all that is registered during the block, with named apps that start empty: a deploy's own import."""
+    global _by_name, _collected
+    outer = _by_name, _collected
+    _by_name, _collected = {}, []
+    try:
+        yield _collected
+    finally:
+        _by_name, _collected = outer

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 from pilotlight.errors import BadInput, OptionError
 from pilotlight.local import call_here
+from pilotlight.signature import Callee
 
 if TYPE_CHECKING:
+    from pilotlight.client import Client
     from pilotlight.function import Function
 
 P = ParamSpec("P")
@@ -25,7 +27,7 @@ class Local(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Its value; of an async function a coroutine, of a generator the generator."""
         bound = self._bound(None if self._function.receiver is None else self._function.receiver.get())
-        return call_here(_callee(self._function), bound, args, kwargs)  # type: ignore[no-any-return]
+        return cast("R", call_here(_callee(self._function), bound, args, kwargs))
 
     def aio(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """A coroutine for its value; of a generator, an async iterator."""
@@ -53,7 +55,8 @@ class Local(Generic[P, R]):
 
     def _bound(self, receiver: Any) -> Callable[..., Any]:
         callee = _callee(self._function)
-        return callee.function if receiver is None else getattr(receiver, callee.attribute)
+        method: Callable[..., Any] = getattr(receiver, callee.attribute) if receiver is not None else callee.function
+        return method
 
 
 class Remote(Generic[P, R]):
@@ -72,15 +75,15 @@ class Remote(Generic[P, R]):
         from pilotlight.client import face
 
         self._check()
-        return face().run(_client(self._function).call(self._function, args, kwargs))  # type: ignore[no-any-return]
+        return cast("R", face().run(_client(self._function).calls.call(self._function, args, kwargs)))
 
     async def aio(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """As the blocking call; cancelling the task cancels the call."""
         from pilotlight.client import face
 
         self._check()
-        answer = face().arun(_client(self._function).call(self._function, args, kwargs))
-        return await answer  # type: ignore[no-any-return]
+        answer = await face().arun(_client(self._function).calls.call(self._function, args, kwargs))
+        return cast("R", answer)
 
     def _check(self) -> None:
         if self._function.is_generator:
@@ -104,14 +107,14 @@ class RemoteGen(Generic[P]):
         from pilotlight.client import face
 
         self._check()
-        return face().iterate(_client(self._function).stream(self._function, args, kwargs))
+        return face().iterate(_client(self._function).calls.stream(self._function, args, kwargs))
 
     def aio(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Any]:
         """The chunks as an async iterator."""
         from pilotlight.client import face
 
         self._check()
-        return face().aiterate(_client(self._function).stream(self._function, args, kwargs))
+        return face().aiterate(_client(self._function).calls.stream(self._function, args, kwargs))
 
     def _check(self) -> None:
         if self._function.is_generator is False:
@@ -173,7 +176,7 @@ class StarMap:
             raise BadInput(f"options(id=…) names one call: it cannot be used with .{self.verb}().", field="id")
         client = _client(function)
         return map_calls(
-            lambda args: client.call(function, args, kwargs or {}),
+            lambda args: client.calls.call(function, args, kwargs or {}),
             arguments,
             batch_size=function.batch_size,
             ordered=ordered,
@@ -201,13 +204,13 @@ def _zipped(iterables: tuple[Iterable[Any], ...]) -> Iterable[tuple[Any, ...]]:
     return zip(*iterables, strict=False)  # the shortest ends it, as for the builtin
 
 
-def _callee(function: Function[..., Any]) -> Any:
+def _callee(function: Function[..., Any]) -> Callee:
     if function.callee is None:
         raise BadInput(f"{function.ref} was found by name: its code is not here to run. Call .remote(…).")
     return function.callee
 
 
-def _client(function: Function[..., Any]) -> Any:
+def _client(function: Function[..., Any]) -> Client:
     from pilotlight.client import default_client
 
     return function.settings.client or default_client()

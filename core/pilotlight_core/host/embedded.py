@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import shutil
 import signal
@@ -28,7 +29,7 @@ HOST = "127.0.0.1"
 
 CONFIG = """\
 # Written at each start.
-server_name: pilotlight-embedded
+server_name: "{name}"
 listen: "{host}:{port}"
 jetstream {{
   store_dir: "{store}"
@@ -94,11 +95,16 @@ def choose_port(folder: Path, port: int = 0) -> int:
     return port
 
 
+def server_name(folder: Path) -> str:
+    """The name with which the server of a folder greets, so that another one on its port is told from it."""
+    return f"pilotlight-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]}"
+
+
 def write_config(folder: Path, port: int) -> Path:
     """Write the server's configuration into `folder`, where its store is too."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "nats.conf"
-    path.write_text(CONFIG.format(host=HOST, port=port, store=folder.resolve()))
+    path.write_text(CONFIG.format(name=server_name(folder), host=HOST, port=port, store=folder.resolve()))
     return path
 
 
@@ -111,24 +117,25 @@ def with_parent(*command: str | Path) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *map(str, command))
 
 
-async def wait_listening(port: int, timeout: float, host: str = HOST) -> bool:
-    """Whether a nats-server greets on the port within `timeout` seconds."""
+async def wait_listening(folder: Path, port: int, timeout: float) -> bool:
+    """Whether the server of `folder` greets on the port within `timeout` seconds."""
     try:
         async with asyncio.timeout(timeout):
-            while not await _greets(host, port):  # noqa: ASYNC110 - another process's port rings no bell
+            while not await _greets(port, server_name(folder)):  # noqa: ASYNC110 - another process's port rings no bell
                 await asyncio.sleep(GREET_EVERY)
     except TimeoutError:
         return False
     return True
 
 
-async def _greets(host: str, port: int) -> bool:
+async def _greets(port: int, name: str) -> bool:
     try:
-        reader, writer = await asyncio.open_connection(host, port)
+        reader, writer = await asyncio.open_connection(HOST, port)
     except OSError:
         return False
     try:
-        return (await reader.readline()).startswith(b"INFO")
+        line = await reader.readline()
+        return line.startswith(b"INFO") and f'"server_name":"{name}"'.encode() in line
     except OSError:
         return False
     finally:
@@ -169,7 +176,7 @@ class EmbeddedNats:
             self.process = await asyncio.create_subprocess_exec(
                 *command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        listening = asyncio.ensure_future(wait_listening(self.port, START_TIMEOUT))
+        listening = asyncio.ensure_future(wait_listening(self.folder, self.port, START_TIMEOUT))
         ended = asyncio.ensure_future(self.process.wait())
         try:
             await asyncio.wait((listening, ended), return_when=asyncio.FIRST_COMPLETED)

@@ -19,7 +19,10 @@ def main() -> None:
     # It may have died before the kernel knew.
     if os.getppid() != parent:
         sys.exit(f"{command[0]}: whoever started it is gone")
-    os.execv(command[0], command)  # noqa: S606
+    try:
+        os.execv(command[0], command)  # noqa: S606
+    except OSError as error:
+        sys.exit(f"{command[0]}: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -62,7 +62,6 @@ class _Kept:
     deaths: int = 0
     last_code: int | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    started: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
 
@@ -106,9 +105,8 @@ class Supervisor:
         for _, rank in groupby(sorted(self._kept.values(), key=_rank), key=_rank):
             members = list(rank)
             for kept in members:
-                kept.task = asyncio.create_task(self._keep(kept))
+                kept.task = asyncio.create_task(self._keep(kept, await self._launch(kept)))
             for kept in members:
-                await kept.started.wait()
                 if kept.part.ready is not None:
                     await kept.part.ready()
 
@@ -131,11 +129,10 @@ class Supervisor:
             kept.stopping.set()
             _kill_group(kept.pid)
 
-    async def _keep(self, kept: _Kept) -> None:
+    async def _keep(self, kept: _Kept, process: asyncio.subprocess.Process) -> None:
         deaths_in_a_row = 0
-        while not kept.stopping.is_set():
+        while True:
             born = time.monotonic()
-            process = await self._launch(kept)
             await self._until_gone(kept, process)
             if kept.stopping.is_set():
                 return
@@ -146,6 +143,9 @@ class Supervisor:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await kept.stopping.wait()
+            if kept.stopping.is_set():
+                return
+            process = await self._launch(kept)
 
     async def _launch(self, kept: _Kept) -> asyncio.subprocess.Process:
         with self.log_path(kept.part.name).open("ab") as output:
@@ -157,7 +157,6 @@ class Supervisor:
                 start_new_session=True,
             )
         kept.pid = process.pid
-        kept.started.set()
         self._on_change()
         return process
 

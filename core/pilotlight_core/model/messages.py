@@ -77,7 +77,7 @@ class Reconcile(Message, frozen=True, kw_only=True):
     gateway: str
     calls: tuple[str, ...] = ()
     grants: dict[str, int] = {}
-    """call -> the grant sent there and not answered yet: the agent says what became of those that it does not hold."""
+    """call -> grant, of those not heard of for a while: the agent says what became of what it does not hold."""
 
 
 Control = Cancel | Window

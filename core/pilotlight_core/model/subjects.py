@@ -45,6 +45,10 @@ def reply(region: str, gateway: str) -> str:
     return f"pl.{region}.gw.{gateway}.reply"
 
 
+def unheard(region: str, gateway: str, call: str = "*", grant: int | str = "*") -> str:
+    return f"pl.{region}.gw.{gateway}.unheard.{call}.{grant}"
+
+
 def demand(region: str, version: str = "*") -> str:
     return f"pl.{region}.demand.{version}"
 

@@ -53,7 +53,7 @@ class TenantLoad:
 
 
 class Flow:
-    """One tenant's calls of one class, first come first served. Removed calls stay as dead entries until they come up."""
+    """One tenant's calls of one class, first come first served. Removed calls stay as dead entries for a while."""
 
     __slots__ = ("counter", "entries", "key", "line", "live", "load", "parked", "tenant")
 

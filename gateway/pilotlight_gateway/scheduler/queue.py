@@ -15,6 +15,7 @@ Memory is a few objects per backlogged flow and one per call; idle flows cost no
 from __future__ import annotations
 
 import itertools
+import math
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from pilotlight_core.model.messages import CallDescriptor
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.scheduler.counters import FunctionCounters
 from pilotlight_gateway.scheduler.flows import ClassLine, Entry, Flow, TenantLoad
+from pilotlight_gateway.scheduler.integrity import require
 
 WEIGHTS: Mapping[Priority, float] = {Priority.INTERACTIVE: 8.0, Priority.STANDARD: 3.0, Priority.BATCH: 1.0}
 LEAST_COST = 0.01
@@ -69,6 +71,10 @@ class FairQueue:
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
+
+    def get(self, call: str) -> Entry | None:
+        """The call, if it waits here."""
+        return self._entries.get(call)
 
     def push(self, call: CallDescriptor, *, cost: float, at: float, first: bool = False) -> Entry:
         """Queue a call that is not in the queue, at the end of its flow (`first`: at its head)."""
@@ -157,14 +163,14 @@ class FairQueue:
         """Raise AssertionError if the counts do not agree with each other."""
         flows = [flow for line in self._all for flow in line.flows.values()]
         waiting = {entry.call.call for flow in flows for entry in flow.entries if entry.waiting}
-        _check(waiting == set(self._entries), "what waits in flows is not what waits")
-        _check(sum(line.live for line in self._all) == len(self._entries), "classes miscount")
-        _check(all(f.live == sum(e.waiting for e in f.entries) > 0 for f in flows), "a flow miscounts")
-        _check(sum(load.in_flight for load in self._tenants.values()) == self._in_flight, "tenants miscount")
-        _check(all(f.parked == (f.key != f.key) for f in flows), "a flow is neither in the heap nor parked")  # noqa: PLR0124 - a NaN
+        require(waiting == set(self._entries), "what waits in flows is not what waits")
+        require(sum(line.live for line in self._all) == len(self._entries), "classes miscount")
+        require(all(f.live == sum(e.waiting for e in f.entries) > 0 for f in flows), "a flow miscounts")
+        require(sum(load.in_flight for load in self._tenants.values()) == self._in_flight, "tenants miscount")
+        require(all(f.parked == math.isnan(f.key) for f in flows), "a flow is neither in the heap nor parked")
         for load in self._tenants.values():
-            _check(load.in_flight > 0 or load.flows > 0, "an idle tenant is kept")
-            _check(load.in_flight >= 0, "more calls landed than flew")
+            require(load.in_flight > 0 or load.flows > 0, "an idle tenant is kept")
+            require(load.in_flight >= 0, "more calls landed than flew")
 
     def _line(self, priority: str) -> ClassLine:
         return self._lines.get(priority) or self._lines[Priority.STANDARD]
@@ -223,8 +229,3 @@ class FairQueue:
     def _forget(self, flow: Flow) -> None:
         if not flow.load.in_flight and not flow.load.flows:
             self._tenants.pop(flow.tenant, None)
-
-
-def _check(held: bool, sentence: str) -> None:  # noqa: FBT001 - reads as the assertion that it is
-    if not held:
-        raise AssertionError(sentence)

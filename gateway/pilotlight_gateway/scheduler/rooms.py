@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from pilotlight_core.model.messages import ContainerState, Credit, Refusal
+from pilotlight_gateway.scheduler.integrity import require
 
 QUARANTINE = 3.0
 """Seconds without a credit after which a container gets no more calls: three of its heartbeats."""
@@ -80,7 +81,7 @@ class Room:
         """Slots that are taken, as far as is known."""
         return len(self.held) + len(self.pending)
 
-    def usable(self, quarantined: bool) -> bool:  # noqa: FBT001 - the only thing it does not know itself
+    def usable(self, quarantined: bool) -> bool:
         """Whether it may get calls."""
         return self.state is ContainerState.READY and self.shut is None and not quarantined
 
@@ -130,11 +131,12 @@ class Rooms:
     def starting_since(self) -> float | None:
         """When the start that is furthest on began; None if nothing starts."""
         return min(
-            (r.started_at for r in self._rooms.values() if r.state in STARTING and r.started_at is not None), default=None
+            (r.started_at for r in self._rooms.values() if r.state in STARTING and r.started_at is not None),
+            default=None,
         )
 
     def hear(self, credit: Credit, at: float) -> tuple[str, ...] | None:
-        """A container speaks. Returns the calls that it no longer holds; None if the credit is older than what is known."""
+        """A container speaks. Returns the calls that it no longer holds; None if the credit is an old one."""
         room = self._rooms.get(credit.container)
         if room is None or room.instance != credit.instance:
             freed = self._drop(room) if room is not None else ()
@@ -188,6 +190,11 @@ class Rooms:
         room.pending[call] = at
         room.batch_room -= 1
         self._recount(room)
+
+    def is_pending(self, container: str, call: str) -> bool:
+        """Whether the grant has not been seen in a credit yet."""
+        room = self._rooms.get(container)
+        return room is not None and call in room.pending
 
     def release(self, container: str, call: str) -> None:
         """The call has ended: its slot is free."""
@@ -255,8 +262,7 @@ class Rooms:
     def check_integrity(self) -> None:
         """Raise AssertionError if the sums are not the sums, or more was given out than there is."""
         usable = [r for r in self._rooms.values() if r.usable(r.container in self._quarantined)]
-        assert self.slots == sum(r.slots for r in usable), "slots miscounted"  # noqa: S101
-        assert self.used == sum(min(r.used, r.slots) for r in usable), "used slots miscounted"  # noqa: S101
-        assert set(self._open) == {r.container for r in usable if r.used < r.slots}, "open rooms miscounted"  # noqa: S101
-        for room in usable:
-            assert not set(room.held) & set(room.pending), "a call is held and pending"  # noqa: S101
+        require(self.slots == sum(r.slots for r in usable), "slots are miscounted")
+        require(self.used == sum(min(r.used, r.slots) for r in usable), "used slots are miscounted")
+        require(set(self._open) == {r.container for r in usable if r.used < r.slots}, "open rooms are miscounted")
+        require(not any(set(r.held) & set(r.pending) for r in usable), "a call is held and pending")

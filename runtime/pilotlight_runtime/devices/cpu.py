@@ -27,9 +27,7 @@ class CpuDevices:
     def __init__(self, slots: int, memory: int | None = None) -> None:
         share = (memory or memory_bytes()) // max(1, slots)
         self._slices = {
-            f"cpu-{n}": SliceReport(
-                id=f"cpu-{n}", kind=SliceKind.CPU, device="cpu", ppm=ppm, price=PRICE, memory=share
-            )
+            f"cpu-{n}": SliceReport(id=f"cpu-{n}", kind=SliceKind.CPU, device="cpu", ppm=ppm, price=PRICE, memory=share)
             for n, ppm in enumerate(split_evenly(WHOLE_DEVICE, slots) if slots else ())
         }
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
@@ -14,11 +14,11 @@ from pilotlight_runtime.sandbox.cgroup import Cgroup, Events
 from pilotlight_runtime.sandbox.cgroups import CONTROLLERS, Cgroups
 from pilotlight_runtime.sandbox.child import ChildSandbox, Spawned, children, descendants, kill_process, spawn
 from pilotlight_runtime.sandbox.descriptors import Ours, descriptors, memory_file
-from pilotlight_runtime.sandbox.errors import SandboxUnavailable
+from pilotlight_runtime.sandbox.errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.mounts import MOUNT_ROOT, MountNamespace
 from pilotlight_runtime.sandbox.port import Exit, Guarantees, Reason
 from pilotlight_runtime.sandbox.profile import SandboxSpec, SystemEntry, bubblewrap_options
-from pilotlight_runtime.sandbox.stage import ENV, PROGRAMS, Descent, staged
+from pilotlight_runtime.sandbox.stage import PROGRAMS, Descent, find_program, staged
 from pilotlight_runtime.sandbox.uids import UidPool
 
 #: The host's operating system: its code, and the few files of /etc that the dynamic linker and libc follow.
@@ -42,14 +42,16 @@ class BubblewrapLauncher:
         for program in PROGRAMS:
             find_program(program, package="util-linux mount")
         self._filter = seccomp.program()
-        self._uids = (uids or UidPool.claim()) if drop_uid and os.geteuid() == 0 else None
         self._mounts = MountNamespace(mount_root)
         self._cgroups = Cgroups.detect()
         self._system = tuple(_system_entry(Path(path)) for path in SYSTEM if os.path.lexists(path))
+        self._uids = (uids or UidPool.claim()) if drop_uid and os.geteuid() == 0 else None
 
     def guarantees(self) -> Guarantees:
         controllers = self._cgroups.controllers
         notes = [f"the agent may not use the {name} cgroup" for name in CONTROLLERS if name not in controllers]
+        if "memory" not in controllers:
+            notes.append("memory is limited for each process alone, and not at all in containers with a GPU")
         if self._uids is None:
             why = "the agent is not root" if os.geteuid() else "the drop was switched off"
             notes.append(f"containers run under the agent's own host uid: {why}")
@@ -70,18 +72,21 @@ class BubblewrapLauncher:
         )
 
     async def start(self, spec: SandboxSpec) -> BubblewrapSandbox:
-        lent = self._uids.take() if self._uids and spec.uid is None else None
-        try:
-            group = self._cgroups.create(spec.name, spec.limits)
+        if spec.uid is not None and not self._uids:
+            raise SandboxNotStarted(f"only a root agent can give sandbox {spec.name} the host uid {spec.uid}")
+        with ExitStack() as undo:
+            lent = self._uids.take() if self._uids and spec.uid is None else None
+            undo.callback(self._give_back, lent)
             try:
-                return self._start(spec, group, lent)
-            except BaseException:
+                group = self._cgroups.create(spec.name, spec.limits)
                 if group:
-                    group.remove()
-                raise
-        except BaseException:
-            self._give_back(lent)
-            raise
+                    undo.callback(group.remove)
+                    undo.callback(group.kill)
+                sandbox = self._start(spec, group, lent)
+            except OSError as error:
+                raise SandboxNotStarted(f"sandbox {spec.name} could not be started: {error}") from error
+            undo.pop_all()
+        return sandbox
 
     def close(self) -> None:
         self._mounts.close()
@@ -96,7 +101,7 @@ class BubblewrapLauncher:
                 spec, fds=fds, system=self._system, source_of=self._mounts.reachable if uid else Path.resolve
             )
             # Read from a descriptor, since every user of the host can read a command line.
-            with memory_file("".join(f"{option}\0" for option in options).encode()) as arguments:
+            with memory_file(b"".join(os.fsencode(option) + b"\0" for option in options)) as arguments:
                 command = [self._bwrap, "--args", str(arguments), "--", str(spec.python), *spec.argv]
                 spawned = spawn(
                     self._staged(command, spec, group, uid),
@@ -109,7 +114,7 @@ class BubblewrapLauncher:
         return staged(
             command,
             limits=spec.limits,
-            groups=group.folders if group else (),
+            entrances=group.entrances if group else (),
             descent=Descent(uid=uid, entrance=self._mounts.entrance) if uid else None,
             # A GPU driver reserves address space by the terabyte, so there this limit would only break things.
             address_space="memory" not in controllers and not spec.device_nodes,
@@ -135,9 +140,11 @@ class BubblewrapSandbox(ChildSandbox):
         self._memory_peak = 0
 
     def pids(self) -> tuple[int, ...]:
+        if self._exit:
+            return ()
         if self._group:
-            return self._group.pids()
-        return () if self._exit else descendants(self.pid)
+            return tuple(sorted({self.pid, *self._group.pids()}))  # itself too, in the moment before it is in the group
+        return descendants(self.pid)
 
     def memory_peak_bytes(self) -> int:
         if self._group:
@@ -182,14 +189,6 @@ def judge(returncode: int, *, events: Events, status: bytes, killed: bool) -> Ex
     elif returncode and events.pids_refused:
         reason = "pids"
     return Exit(code=returncode if number is None else None, signal=number, reason=reason, oom=oom)
-
-
-def find_program(name: str, *, package: str) -> str:
-    """The full path of `name`; raises `SandboxUnavailable` that names the command which installs it."""
-    found = shutil.which(name, path=ENV["PATH"])
-    if found is None:
-        raise SandboxUnavailable(f"{name} is not installed on this node: apt-get install -y {package}")
-    return found
 
 
 def _system_entry(path: Path) -> SystemEntry:

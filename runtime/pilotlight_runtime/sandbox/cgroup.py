@@ -75,6 +75,17 @@ class Cgroup:
         """Each folder once."""
         return tuple(dict.fromkeys(place.folder for place in self._places.values()))
 
+    @property
+    def entrances(self) -> tuple[Path, ...]:
+        """The files into which a process with one thread writes "0" to enter."""
+        # By way of cgroup.procs, version 1 holds up every fork on the machine and waits 10-15 ms for it (an RCU grace
+        # period); a single thread that moves itself through `tasks` needs none of that.
+        return tuple(
+            dict.fromkeys(
+                place.folder / ("tasks" if place.version == 1 else "cgroup.procs") for place in self._places.values()
+            )
+        )
+
     def pids(self) -> tuple[int, ...]:
         return tuple(sorted({pid for folder in self.folders for pid in members(folder)}))
 

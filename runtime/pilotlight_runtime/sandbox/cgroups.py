@@ -1,13 +1,17 @@
 """The agent's part of the control groups: `<the agent's own>/pilotlight/<agent>/<sandbox>`, for versions 1 and 2.
 
-`<agent>` is the agent's pid and start time: a dead agent's leftovers can be told from a living neighbour's folders.
+On version 2 a group that holds processes can hand no controller down to groups below it. An agent that is alone in its
+own (a systemd unit, a container) moves into a leaf; one that shares it (`pilotlight up` in a login session) uses the
+nearest group above that hands them down already.
+
+`<agent>` is its pid and start time: a dead agent's leftovers can be told from a living neighbour's folders.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -28,7 +32,7 @@ SWEEP_S = 1.0
 class Own(Place):
     """The agent's own folder for one controller."""
 
-    is_top: bool  #: the highest that this process can see
+    top: Path  #: the highest that this process can see
 
 
 def own_folders(mountinfo: str, membership: str) -> dict[Controller, Own]:
@@ -59,7 +63,7 @@ def _own(version: Version, root: str, mount_point: str, path: str) -> Own:
     folder = Path(mount_point) / below
     if version == 2 and folder.name == LEAF:
         folder = folder.parent
-    return Own(version=version, folder=folder, is_top=folder == Path(mount_point))
+    return Own(version=version, folder=folder, top=Path(mount_point))
 
 
 class Cgroups:
@@ -74,7 +78,10 @@ class Cgroups:
     def detect(cls, process: Path = Path("/proc/self")) -> Cgroups:
         """Find the controllers that work here, and sweep up after dead agents."""
         places = own_folders((process / "mountinfo").read_text(), (process / "cgroup").read_text())
-        usable = {controller: own for controller, own in places.items() if _is_usable(controller, own)}
+        usable = {name: own for name, own in places.items() if own.version == 1 and os.access(own.folder, os.W_OK)}
+        unified = [name for name, own in places.items() if own.version == 2]
+        if unified:
+            usable |= _delegated(unified, places[unified[0]])
         pid = os.getpid()
         cgroups = cls(usable, f"{pid}-{_start_time(pid)}")
         cgroups.sweep()
@@ -132,25 +139,29 @@ class Cgroups:
         folder.mkdir(parents=True)  # with its parents: a neighbour that closes removes `top` when it finds it empty
 
 
-def _is_usable(controller: Controller, own: Own) -> bool:
-    if not os.access(own.folder, os.W_OK):
-        return False
-    return own.version == 1 or _is_delegated(controller, own)
+def _delegated(wanted: Sequence[Controller], own: Own) -> dict[Controller, Own]:
+    """The nearest version 2 group, from the agent's own upwards, that hands down what is `wanted`, or nothing."""
+    available = [controller for controller in wanted if controller in _words(own.folder / "cgroup.controllers")]
+    if available and os.access(own.folder, os.W_OK) and _is_opened(own, available):
+        return dict.fromkeys(available, own)
+    for folder in own.folder.parents:
+        if not folder.is_relative_to(own.top):
+            break
+        handed_down = [controller for controller in wanted if controller in _words(folder / "cgroup.subtree_control")]
+        if {"memory", "pids"} & set(wanted) <= set(handed_down) and handed_down and os.access(folder, os.W_OK):
+            return dict.fromkeys(handed_down, Own(version=2, folder=folder, top=own.top))
+    return {}
 
 
-def _is_delegated(controller: Controller, own: Own) -> bool:
-    """Whether children of the agent's own version 2 group have `controller`, after asking for it."""
+def _is_opened(own: Own, controllers: Sequence[Controller]) -> bool:
+    """Whether the groups below the agent's own have `controllers`, after asking for them."""
     folder = own.folder
-    if controller not in _words(folder / "cgroup.controllers"):
-        return False
-    if controller in _words(folder / "cgroup.subtree_control"):
-        return True
-    if _hand_down(folder, [controller]):
+    if set(controllers) <= set(_words(folder / "cgroup.subtree_control")) or _hand_down(folder, controllers):
         return True
     # Refused while processes are in the group. They are moved only if they are ours to move: the agent alone, or all
     # of a container's, which sees nothing above.
     pids = _words(folder / "cgroup.procs")
-    if not own.is_top and pids != [str(os.getpid())]:
+    if folder != own.top and pids != [str(os.getpid())]:
         return False
     leaf = folder / LEAF
     try:
@@ -159,7 +170,7 @@ def _is_delegated(controller: Controller, own: Own) -> bool:
             (leaf / "cgroup.procs").write_text(pid)
     except OSError:
         return False
-    return _hand_down(folder, [controller])
+    return _hand_down(folder, controllers)
 
 
 def _hand_down(folder: Path, controllers: Iterable[Controller]) -> bool:

@@ -28,6 +28,7 @@ class Spawned:
     """A process and our ends of its pipes."""
 
     process: subprocess.Popen[bytes]
+    pidfd: int
     stdout_fd: int
     stderr_fd: int
 
@@ -37,31 +38,37 @@ def spawn(
 ) -> Spawned:
     """Start `command` in a session of its own, with nothing but `inherit` and its output pipes open.
 
-    Without `env` it gets the few fixed variables of a stage. Raises `SandboxNotStarted`.
+    Without `env` it gets the few fixed variables of a stage. Raises `SandboxNotStarted`, and then leaves nothing.
     """
-    stdout, stdout_child = os.pipe()
-    stderr, stderr_child = os.pipe()
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=stdout_child,
-            stderr=stderr_child,
-            pass_fds=tuple(inherit),
-            env=ENV if env is None else env,
-            cwd=cwd,
-            start_new_session=True,
-        )
-    except OSError as error:
-        os.close(stdout)
-        os.close(stderr)
-        raise SandboxNotStarted(f"{command[0]} could not be run: {error}") from error
-    finally:
-        os.close(stdout_child)
-        os.close(stderr_child)
-    os.set_blocking(stdout, False)
-    os.set_blocking(stderr, False)
-    return Spawned(process=process, stdout_fd=stdout, stderr_fd=stderr)
+    with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+        try:
+            stdout, stdout_child = _pipe(ours, theirs)
+            stderr, stderr_child = _pipe(ours, theirs)
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout_child,
+                stderr=stderr_child,
+                pass_fds=tuple(inherit),
+                env=ENV if env is None else env,
+                cwd=cwd,
+                start_new_session=True,
+            )
+            ours.callback(process.wait)
+            ours.callback(process.kill)
+            pidfd = os.pidfd_open(process.pid)
+        except OSError as error:
+            raise SandboxNotStarted(f"{command[0]} could not be started: {error}") from error
+        ours.pop_all()
+    return Spawned(process=process, pidfd=pidfd, stdout_fd=stdout, stderr_fd=stderr)
+
+
+def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+    reader, writer = os.pipe()
+    ours.callback(os.close, reader)
+    theirs.callback(os.close, writer)
+    os.set_blocking(reader, False)
+    return reader, writer
 
 
 class ChildSandbox(ABC):
@@ -74,7 +81,7 @@ class ChildSandbox(ABC):
         self.stdout_fd = spawned.stdout_fd
         self.stderr_fd = spawned.stderr_fd
         self._process = spawned.process
-        self._pidfd = os.pidfd_open(self.pid)
+        self._pidfd = spawned.pidfd
         self._exit: Exit | None = None
         self._ended = asyncio.Event()
         self._killed = False

@@ -18,34 +18,28 @@ class Ours:
     socket: socket.socket
     status_fd: int  #: what bwrap reports, as JSON lines; non-blocking
 
-    def close(self) -> None:
-        self.socket.close()
-        os.close(self.status_fd)
-
 
 @contextmanager
 def descriptors(seccomp: bytes) -> Iterator[tuple[Ours, Inherited]]:
     """Both ends of everything; theirs are closed on leaving, ours only if the body raises."""
-    with ExitStack() as theirs:
+    with ExitStack() as ours, ExitStack() as theirs:
         socket_ours, socket_theirs = socket.socketpair()
-        status_ours, status_theirs = os.pipe()
-        os.set_blocking(status_ours, False)
+        ours.callback(socket_ours.close)
         theirs.callback(socket_theirs.close)
+        status_ours, status_theirs = os.pipe()
+        ours.callback(os.close, status_ours)
         theirs.callback(os.close, status_theirs)
-        ours = Ours(socket=socket_ours, status_fd=status_ours)
-        try:
-            yield (
-                ours,
-                Inherited(
-                    socket=socket_theirs.fileno(),
-                    status=status_theirs,
-                    seccomp=theirs.enter_context(memory_file(seccomp)),
-                    files=tuple(theirs.enter_context(memory_file(text.encode())) for _, text in FILES),
-                ),
-            )
-        except BaseException:
-            ours.close()
-            raise
+        os.set_blocking(status_ours, False)
+        yield (
+            Ours(socket=socket_ours, status_fd=status_ours),
+            Inherited(
+                socket=socket_theirs.fileno(),
+                status=status_theirs,
+                seccomp=theirs.enter_context(memory_file(seccomp)),
+                files=tuple(theirs.enter_context(memory_file(text.encode())) for _, text in FILES),
+            ),
+        )
+        ours.pop_all()
 
 
 @contextmanager

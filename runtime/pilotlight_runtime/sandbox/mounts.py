@@ -46,7 +46,7 @@ class MountNamespace:
     def __init__(self, root: Path = MOUNT_ROOT) -> None:
         self._root = root
         self._fd: int | None = None
-        self._bound: dict[Path, Path] = {}
+        self._bound: dict[tuple[Path, int, int], Path] = {}
 
     @property
     def entrance(self) -> Path | None:
@@ -66,9 +66,11 @@ class MountNamespace:
             raise SandboxNotStarted(f"a container's uid could not read {path}: chmod o+rX it")
         if closed is None:
             return path
-        if closed not in self._bound:
-            self._bound[closed] = self._bind(closed)
-        return self._bound[closed] / path.relative_to(closed)
+        found = closed.stat()
+        key = (closed, found.st_dev, found.st_ino)  # a folder that was made anew under an old name needs a new bind
+        if key not in self._bound:
+            self._bound[key] = self._bind(closed, hashlib.sha256(repr(key).encode()).hexdigest()[:16])
+        return self._bound[key] / path.relative_to(closed)
 
     def close(self) -> None:
         if self._fd is not None:
@@ -76,10 +78,10 @@ class MountNamespace:
             self._fd = None
             self._bound.clear()
 
-    def _bind(self, source: Path) -> Path:
+    def _bind(self, source: Path, name: str) -> Path:
         if self._fd is None:
             self._fd = self._make()
-        target = self._root / hashlib.sha256(bytes(source)).hexdigest()[:16]
+        target = self._root / name
         command = ["nsenter", f"--mount={self.entrance}", "sh", "-c", _BIND, "bind", str(source), str(target)]
         done = subprocess.run(command, env=_ENV, cwd="/", capture_output=True, text=True, timeout=HELPER_S, check=False)
         if done.returncode:

@@ -80,7 +80,7 @@ class Sandbox(Protocol):
         ...
 
     def pids(self) -> tuple[int, ...]:
-        """Host pids of all its processes."""
+        """Host pids of all its processes; none after its end."""
         ...
 
     def memory_peak_bytes(self) -> int:

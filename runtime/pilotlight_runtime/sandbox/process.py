@@ -9,14 +9,14 @@ import contextlib
 import os
 import signal
 import socket
+from contextlib import ExitStack
 from typing import Literal
 
-from pilotlight_runtime.sandbox.bubblewrap import find_program
 from pilotlight_runtime.sandbox.child import ChildSandbox, descendants, spawn
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.port import Exit, Guarantees, Reason
 from pilotlight_runtime.sandbox.profile import SandboxSpec, environment
-from pilotlight_runtime.sandbox.stage import staged
+from pilotlight_runtime.sandbox.stage import find_program, staged
 
 
 class ProcessLauncher:
@@ -54,15 +54,17 @@ class ProcessLauncher:
         for mount in spec.read_only:
             if mount.source != mount.target:
                 raise SandboxNotStarted(f"--sandbox process cannot show {mount.source} as {mount.target}")
-        ours, theirs = socket.socketpair()
-        with theirs:
-            command = staged([str(spec.python), *spec.argv], limits=spec.limits, end_with_parent=True)
-            env = environment(spec.env, socket=theirs.fileno(), app=spec.code_dir)
+        with ExitStack() as undo:
             try:
+                ours, theirs = socket.socketpair()
+            except OSError as error:
+                raise SandboxNotStarted(f"sandbox {spec.name} could not be started: {error}") from error
+            undo.callback(ours.close)
+            with theirs:
+                command = staged([str(spec.python), *spec.argv], limits=spec.limits, end_with_parent=True)
+                env = environment(spec.env, socket=theirs.fileno(), app=spec.code_dir)
                 spawned = spawn(command, inherit=(theirs.fileno(),), cwd=spec.code_dir, env=env)
-            except BaseException:
-                ours.close()
-                raise
+            undo.pop_all()
         return ProcessSandbox(spec.name, spawned, ours)
 
     def close(self) -> None:

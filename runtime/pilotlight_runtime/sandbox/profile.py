@@ -84,6 +84,9 @@ class SandboxSpec:
             raise ValueError(f"a sandbox's name is 1-64 letters, digits, '_', '.' and '-', not {self.name!r}")
         if not self.python.is_absolute() or not self.code_dir.is_absolute():
             raise ValueError("a sandbox needs absolute paths for python and code_dir")
+        for name in self.env:
+            if not name or "=" in name:
+                raise ValueError(f"no environment variable can be called {name!r}")
         if self.uid is not None and self.uid < 1:
             raise ValueError(f"a sandbox's host uid must not be root's: {self.uid}")
 
@@ -137,7 +140,11 @@ def bubblewrap_options(
     options += ["--ro-bind", str(source_of(spec.code_dir)), str(APP), "--chdir", str(APP), "--clearenv"]
     for name, value in environment(spec.env, socket=fds.socket, app=APP).items():
         options += ["--setenv", name, value]
-    return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]
+    options += ["--remount-ro", "/dev", "--remount-ro", "/"]
+    if any("\0" in option for option in options):
+        # bwrap reads them separated by NUL: in a value of the environment it would add options of a tenant's choosing.
+        raise ValueError(f"sandbox {spec.name}: no path and no environment variable may hold a NUL character")
+    return options
 
 
 _WALLS = (

@@ -6,10 +6,12 @@ code between fork and exec can hang for ever in a process that has threads.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pilotlight_runtime.sandbox.errors import SandboxUnavailable
 from pilotlight_runtime.sandbox.profile import OWN_PIDS, Limits
 
 #: What a stage's first programs see: nothing that a tenant has chosen, since they may still be root.
@@ -18,7 +20,15 @@ PROGRAMS = ("sh", "prlimit", "nsenter", "setpriv", "unshare", "mount")
 #: The shell's exit code when the process could not be put into its cgroup.
 NO_CGROUP = 97
 
-_ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1/cgroup.procs" || exit 97; shift; done; shift; exec "$@"'
+_ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 97; shift; done; shift; exec "$@"'
+
+
+def find_program(name: str, *, package: str) -> str:
+    """The full path of `name`; raises `SandboxUnavailable` that names the command which installs it."""
+    found = shutil.which(name, path=ENV["PATH"])
+    if found is None:
+        raise SandboxUnavailable(f"{name} is not installed on this node: apt-get install -y {package}")
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +43,7 @@ def staged(
     command: Sequence[str],
     *,
     limits: Limits,
-    groups: Sequence[Path] = (),
+    entrances: Sequence[Path] = (),
     descent: Descent | None = None,
     address_space: bool = False,
     processes: bool = False,
@@ -41,11 +51,11 @@ def staged(
 ) -> list[str]:
     """`command`, preceded by what must happen to the process first.
 
-    `address_space` and `processes` limit with rlimits what no cgroup limits here. `end_with_parent` is for a command
-    that does not itself ask the kernel to die with us.
+    `entrances` are those of its cgroup. `address_space` and `processes` limit with rlimits what no cgroup limits here.
+    `end_with_parent` is for a command that does not itself ask the kernel to die with us.
     """
     return [
-        *(("sh", "-c", _ENTER, "sh", *map(str, groups), "--") if groups else ()),
+        *(("sh", "-c", _ENTER, "sh", *map(str, entrances), "--") if entrances else ()),
         *("prlimit", *_rlimits(limits, address_space=address_space, processes=processes), "--"),
         *(_descend(descent) if descent else ()),
         *(("setpriv", "--pdeathsig", "KILL", "--") if end_with_parent else ()),

@@ -40,7 +40,9 @@ class UidPool:
         self._lock = lock
 
     @classmethod
-    def claim(cls, folder: Path = LOCKS, *, first: int = FIRST_UID, count: int = BLOCK, blocks: int = BLOCKS) -> UidPool:
+    def claim(
+        cls, folder: Path = LOCKS, *, first: int = FIRST_UID, count: int = BLOCK, blocks: int = BLOCKS
+    ) -> UidPool:
         """The first of `blocks` ranges that no living agent has; raises `UidsExhausted` and `SandboxUnavailable`."""
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ from pilotlight.client.connection import Connection, lost
 from pilotlight.client.problems import error_from
 from pilotlight.client.retry import Patience
 from pilotlight.client.sse import events
-from pilotlight.client.wire import EVENTS, MSGPACK, TYPED, Outgoing, read_json, value_in
-from pilotlight.errors import BadInput, BadOutput, DeadlineExceeded, PilotlightError
+from pilotlight.client.wire import EVENTS, MSGPACK, Outgoing, read_json, value_in
+from pilotlight.errors import BadInput, DeadlineExceeded, PilotlightError
 from pilotlight.signature import METHOD, ORDER
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Calls:
 
     async def stream(
         self, function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any, None]:
         """The chunks of a generator."""
         chunks = 0
         async with aclosing(self._stream_of(function, args, kwargs)) as stream:
@@ -55,7 +55,7 @@ class Calls:
                 elif name == "result" and not chunks and value_in(data, "output") is not None:
                     raise BadInput(f"{function.label} is no generator: call .remote(…) instead.")
 
-    async def events(self, outgoing: Outgoing, patience: Patience) -> AsyncIterator[Event]:
+    async def events(self, outgoing: Outgoing, patience: Patience) -> AsyncGenerator[Event, None]:
         """Everything that happens to a call; the last event is its result. Closing the iterator cancels the call.
 
         Raises:
@@ -85,7 +85,7 @@ class Calls:
 
     async def _stream_of(
         self, function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         settings = function.settings
         outgoing = Outgoing(
             path=f"/v1/functions/{function.ref}/calls",
@@ -121,19 +121,21 @@ class Calls:
             raise TypeError(f"{function.label} cannot be called with these arguments: {takes}.")
         return dict(zip(order, args, strict=False)) | kwargs
 
-    async def _attempt(self, outgoing: Outgoing, patience: Patience) -> AsyncIterator[Event]:
+    async def _attempt(self, outgoing: Outgoing, patience: Patience) -> AsyncGenerator[Event, None]:
         body = outgoing.body(patience.left)
         headers = {"Content-Type": MSGPACK, "Accept": EVENTS}
-        async with self._connection.open("POST", outgoing.path, content=body, headers=headers, params=TYPED) as answer:
-            async with aclosing(events(answer.aiter_bytes())) as stream:
-                async for event in stream:
-                    data = read_json(event.data)
-                    if event.name == "error":
-                        raise error_from(data)
-                    if event.name in ("stage", "chunk", "result"):
-                        yield event.name, data
-                    if event.name == "result":
-                        return
+        async with (
+            self._connection.open("POST", outgoing.path, content=body, headers=headers, params=outgoing.params) as answer,
+            aclosing(events(answer.aiter_bytes())) as stream,
+        ):
+            async for event in stream:
+                data = read_json(event.data)
+                if event.name == "error":
+                    raise error_from(data)
+                if event.name in ("stage", "chunk", "result"):
+                    yield event.name, data
+                if event.name == "result":
+                    return
         raise lost("The answer broke off before its end; the call may have been carried out.")
 
 
@@ -144,10 +146,12 @@ def _tell(settings: CallSettings, data: dict[str, Any]) -> None:
 
 def _order_in(document: Any, method: str) -> list[str] | None:
     """The parameters' order, which the SDK wrote into the input schema, wherever in the document that stands."""
-    parts = list(document.values()) if isinstance(document, dict) else document if isinstance(document, list) else []
-    if isinstance(document, dict) and isinstance(document.get(ORDER), list):
-        if not method or document.get(METHOD) == method:
-            return [str(name) for name in document[ORDER]]
+    parts: list[Any] = document if isinstance(document, list) else []
+    if isinstance(document, dict):
+        order = document.get(ORDER)
+        if isinstance(order, list) and method in ("", document.get(METHOD)):
+            return [str(name) for name in order]
+        parts = list(document.values())
     for part in parts:
         if (found := _order_in(part, method)) is not None:
             return found

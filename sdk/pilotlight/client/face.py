@@ -14,7 +14,7 @@ import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pilotlight.errors import Cancelled
 
@@ -43,18 +43,22 @@ class Face:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, waited for. An interrupt cancels it and gives it a moment to say goodbye."""
         self._check_not_inside(work)
-        task = _Task(self._loop, work)
+        task: Task[T] = Task(self._loop, work)
         try:
             return task.result.result()
         except BaseException:
             task.abandon()
             raise
 
+    def start(self, work: Coroutine[Any, Any, T]) -> Task[T]:
+        """Begin `work`; whoever starts it ends it, with `abandon()`."""
+        return Task(self._loop, work)
+
     async def arun(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, for a caller in an event loop of its own."""
-        task = _Task(self._loop, work)
+        task: Task[T] = Task(self._loop, work)
         try:
-            return await asyncio.wrap_future(task.result)  # type: ignore[no-any-return]
+            return await asyncio.wrap_future(task.result)
         finally:
             task.cancel()
 
@@ -62,7 +66,7 @@ class Face:
         """The items of `source`; it starts with the first one that is asked for, and ends when the caller leaves."""
         arrived: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         room = asyncio.Semaphore(AHEAD)
-        task = _Task(self._loop, _pump(source, room, arrived.put))
+        task = Task(self._loop, _pump(source, room, arrived.put))
         try:
             while (item := arrived.get()).value is not _END:
                 self._loop.call_soon_threadsafe(room.release)
@@ -75,9 +79,7 @@ class Face:
         here = asyncio.get_running_loop()
         arrived: asyncio.Queue[_Item] = asyncio.Queue()
         room = asyncio.Semaphore(AHEAD)
-        task = _Task(
-            self._loop, _pump(source, room, lambda item: here.call_soon_threadsafe(arrived.put_nowait, item))
-        )
+        task = Task(self._loop, _pump(source, room, lambda item: here.call_soon_threadsafe(arrived.put_nowait, item)))
         try:
             while (item := await arrived.get()).value is not _END:
                 self._loop.call_soon_threadsafe(room.release)
@@ -115,12 +117,12 @@ class _Item:
 _END: Any = object()
 
 
-class _Task:
+class Task(Generic[T]):
     """A coroutine that runs in the background loop. `result` is done only when it has really ended."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
         self._loop = loop
-        self.result: Future[Any] = Future()
+        self.result: Future[T] = Future()
         self.result.set_running_or_notify_cancel()  # from here on only the task's own end settles it
         loop.call_soon_threadsafe(self._start, work)
 

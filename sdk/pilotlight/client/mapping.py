@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any
+
+import msgspec
 
 IN_FLIGHT = 64
 MAX_IN_FLIGHT = 512
-_DONE: Any = object()
+_END: Any = object()
+
+Call = Callable[[tuple[Any, ...]], Awaitable[Any]]
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """How call number `index` ended; `fatal` is an error of the inputs themselves."""
+
+    index: int
+    answer: Any = None
+    error: Exception | None = None
+    fatal: bool = False
+
+    def take(self, *, keep_exceptions: bool) -> Any:
+        """The answer, or the exception in its place."""
+        if self.error is None:
+            return self.answer
+        if keep_exceptions and not self.fatal:
+            return self.error
+        raise self.error
+
+
+Finished = asyncio.Queue[Done]
 
 
 def in_flight(batch_size: int | None) -> int:
@@ -18,39 +41,68 @@ def in_flight(batch_size: int | None) -> int:
 
 
 async def map_calls(
-    call: Callable[[tuple[Any, ...]], Awaitable[Any]],
+    call: Call,
     inputs: Iterable[Iterable[Any]],
     *,
     batch_size: int | None = None,
     ordered: bool = True,
     keep_exceptions: bool = False,
 ) -> AsyncIterator[Any]:
-    """The answers of `call` for each of `inputs`.
+    """The answers of `call` for each of `inputs`, which is read only as room appears.
 
-    `inputs` is read in a thread of its own, one ahead of the calls, for it may block. The first exception ends the
-    rest, unless exceptions are kept in place of answers.
+    The first exception ends the rest, unless exceptions are kept in place of answers.
     """
-    iterator = iter(inputs)
     window = asyncio.Semaphore(in_flight(batch_size))
-    finished: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
-    started: deque[asyncio.Future[Any]] = deque()
-    feeding = asyncio.ensure_future(_feed(call, iterator, window, started, finished, ordered=ordered))
+    finished: Finished = asyncio.Queue()
+    driver = asyncio.create_task(_drive(call, iter(inputs), window, finished))
+    in_turn = _in_order(finished) if ordered else _as_they_come(finished)
     try:
-        while (future := await finished.get()) is not _DONE:
-            try:
-                answer = await future
-            except Exception as error:
-                if not keep_exceptions:
-                    raise
-                answer = error
+        async for done in in_turn:
             window.release()
-            yield answer
-        await feeding
+            yield done.take(keep_exceptions=keep_exceptions)
     finally:
-        feeding.cancel()
-        for future in started:
-            future.cancel()
-        await asyncio.gather(feeding, *started, return_exceptions=True)
+        # This generator is the driver's parent: whichever way it is left, the driver and its calls end first.
+        driver.cancel()
+        await asyncio.wait([driver])
 
 
-async def _feed() -> None: ...
+async def _drive(call: Call, inputs: Iterator[Iterable[Any]], window: asyncio.Semaphore, finished: Finished) -> None:
+    async with asyncio.TaskGroup() as group:
+        index = 0
+        while True:
+            await window.acquire()
+            try:
+                # In a thread, for what the caller iterates over may block or make calls of its own.
+                item = await asyncio.to_thread(next, inputs, _END)
+                if item is _END:
+                    break
+                arguments = tuple(item)
+            except Exception as error:  # noqa: BLE001 - it is raised where the answers are read
+                finished.put_nowait(Done(index=index, error=error, fatal=True))
+                break
+            group.create_task(_one(call, index, arguments, finished))
+            index += 1
+    finished.put_nowait(_END)
+
+
+async def _one(call: Call, index: int, arguments: tuple[Any, ...], finished: Finished) -> None:
+    try:
+        done = Done(index=index, answer=await call(arguments))
+    except Exception as error:  # noqa: BLE001 - it is raised, or given, where the answers are read
+        done = Done(index=index, error=error)
+    finished.put_nowait(done)
+
+
+async def _as_they_come(finished: Finished) -> AsyncIterator[Done]:
+    while (done := await finished.get()) is not _END:
+        yield done
+
+
+async def _in_order(finished: Finished) -> AsyncIterator[Done]:
+    early: dict[int, Done] = {}
+    turn = 0
+    async for done in _as_they_come(finished):
+        early[done.index] = done
+        while turn in early:
+            yield early.pop(turn)
+            turn += 1

@@ -12,7 +12,8 @@ from pilotlight.errors import FunctionRaised, PilotlightError
 from pilotlight_core.model.errors import error_from_code
 
 KEPT = ("request_id", "field", "version", "call_id")
-LAST_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$", re.DOTALL)
+LAST_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?::[ \n]?(.*))?$", re.DOTALL)
+"""`ValueError: too small`, as a traceback ends."""
 NOT_RAISED_AS_THEMSELVES = (StopIteration, StopAsyncIteration)
 """They would end the loop that they pass through."""
 BY_STATUS = {
@@ -95,14 +96,12 @@ def _class_of(builtin: type[Exception]) -> type[FunctionRaised]:
 
 
 def _exception(document: dict[str, Any], traceback: str) -> tuple[str, str]:
-    """(type, message) of what the function raised."""
-    named = document.get("exception")
-    if isinstance(named, dict) and named.get("type"):
-        return str(named["type"]), str(named.get("message", ""))
-    for line in reversed(traceback.splitlines()):
+    """(type, message) of what the function raised: as the detail says it, or else as the traceback ends."""
+    lines = [str(document.get("detail", "")), *reversed(traceback.splitlines())]
+    for line in lines:
         if found := LAST_LINE.match(line):
             return found[1], found[2] or ""
-    return "Exception", str(document.get("detail", ""))
+    return "Exception", lines[0]
 
 
 def _seconds(header: str) -> float | None:

@@ -17,14 +17,22 @@ REFUSED = (429, 503)
 PATIENCE_S = 60.0
 """How long a caller without a deadline is kept coming again."""
 CONNECT_PATIENCE_S = 10.0
-"""How long to knock at a door that nobody opens: a gateway is restarted in less."""
+"""How long a call knocks at a door that nobody opens: a gateway is restarted in less."""
+QUICK_CONNECT_S = 1.0
+"""The same where somebody looks on."""
 MAX_ATTEMPTS = 20
 FIRST_BACKOFF_S = 0.1
 MAX_BACKOFF_S = 5.0
 
 
 def delay_before_retry(
-    error: PilotlightError, *, attempt: int, spent: float, left: float, repeatable: bool = False
+    error: PilotlightError,
+    *,
+    attempt: int,
+    spent: float,
+    left: float,
+    repeatable: bool = False,
+    connect_within: float = CONNECT_PATIENCE_S,
 ) -> float | None:
     """Seconds to wait before sending the request again; None: do not.
 
@@ -33,12 +41,13 @@ def delay_before_retry(
         spent: seconds since the first attempt began.
         left: seconds until the caller's deadline.
         repeatable: whether the request may safely be taken twice.
+        connect_within: seconds for which it is tried to reach a platform that does not answer.
     """
     lost = error.wire_code == "call_lost"
     refused = error.meaning.status in REFUSED and error.more.get("should_retry", True)
     if attempt >= MAX_ATTEMPTS or not (refused or (lost and repeatable)):
         return None
-    patience = CONNECT_PATIENCE_S if isinstance(error, Unreachable) or lost else PATIENCE_S
+    patience = connect_within if isinstance(error, Unreachable) or lost else PATIENCE_S
     backoff = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2 ** (attempt - 1))
     delay = error.retry_after if error.retry_after is not None else backoff
     return delay if spent + delay <= patience and delay < left else None
@@ -47,10 +56,13 @@ def delay_before_retry(
 class Patience:
     """One caller's patience over the attempts of one request. `seconds` is the deadline, from now."""
 
-    def __init__(self, seconds: float | None = None, *, repeatable: bool = False) -> None:
+    def __init__(
+        self, seconds: float | None = None, *, repeatable: bool = False, connect_within: float = CONNECT_PATIENCE_S
+    ) -> None:
         self._began = time.monotonic()
         self._seconds = seconds
         self._repeatable = repeatable
+        self._connect_within = connect_within
         self._attempt = 0
 
     @property
@@ -72,6 +84,7 @@ class Patience:
             spent=time.monotonic() - self._began,
             left=float("inf") if left is None else left,
             repeatable=self._repeatable,
+            connect_within=self._connect_within,
         )
         if delay is None:
             raise error

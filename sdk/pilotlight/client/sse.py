@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
 import msgspec
 
@@ -77,7 +77,7 @@ class EventReader:
         return Event(name.decode(errors="replace") or "message", b"\n".join(data)) if data else None
 
 
-async def events(chunks: AsyncIterator[bytes], limit: int = MAX_EVENT_BYTES) -> AsyncIterator[Event]:
+async def events(chunks: AsyncIterator[bytes], limit: int = MAX_EVENT_BYTES) -> AsyncGenerator[Event, None]:
     """The events in a body."""
     reader = EventReader(limit)
     async for chunk in chunks:

@@ -24,6 +24,13 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
     input: dict[str, Any]
     method: str | None = None
     id: str | None = None
+    typed: bool = True
+    """Whether answers come as msgpack in base64; else as JSON, for people to read."""
+
+    @property
+    def params(self) -> dict[str, str]:
+        """The query."""
+        return TYPED if self.typed else {}
 
     def body(self, left: float | None) -> bytes:
         """The request's body, with `left` seconds of the caller's time.

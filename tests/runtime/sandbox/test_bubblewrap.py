@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import signal
 import socket
 import sys
@@ -12,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilotlight_runtime.sandbox.bubblewrap import BubblewrapLauncher, find_program, judge
+
+from pilotlight_runtime.sandbox.bubblewrap import BubblewrapLauncher, judge
 from pilotlight_runtime.sandbox.cgroup import Events
 from pilotlight_runtime.sandbox.cgroups import Cgroups
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted, SandboxUnavailable
 from pilotlight_runtime.sandbox.port import Exit, Sandbox
 from pilotlight_runtime.sandbox.profile import BASE_ENV, Mount
-from pilotlight_runtime.sandbox.stage import ENV
+from pilotlight_runtime.sandbox.stage import ENV, find_program
 from pilotlight_runtime.sandbox.uids import UidPool
 
 from .conftest import MIB, all_end, limits, read_output, read_value
@@ -86,7 +88,9 @@ tell([fill("/tmp/x"), fill("/dev/shm/x")])"""
 
 
 async def test_other_processes_are_invisible(ask: Ask) -> None:
-    told = await ask(f"tell([sorted(p for p in os.listdir('/proc') if p.isdigit()), attempt(os.kill, {os.getpid()}, 0)])")
+    told = await ask(
+        f"tell([sorted(p for p in os.listdir('/proc') if p.isdigit()), attempt(os.kill, {os.getpid()}, 0)])"
+    )
 
     assert told == [["1", "2"], "ESRCH"]
 
@@ -96,7 +100,8 @@ async def test_the_environment_is_clean(ask: Ask, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PILOTLIGHT_TEST_SECRET", "sesame")
 
     told = await ask(
-        """seen = [open(f"/proc/{pid}/environ").read() for pid in ("1", "self") if os.access(f"/proc/{pid}/environ", os.R_OK)]
+        """paths = ["/proc/1/environ", "/proc/self/environ"]
+seen = [open(path).read() for path in paths if os.access(path, os.R_OK)]
 tell([dict(os.environ), "sesame" in "".join(seen)])""",
         env={"GREETING": "hello"},
     )
@@ -109,8 +114,8 @@ tell([dict(os.environ), "sesame" in "".join(seen)])""",
 
 async def test_only_the_socket_and_the_standard_descriptors_are_inherited(ask: Ask) -> None:
     told = await ask(
-        """names = {fd: os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{fd}")}
-tell([names, agent.fileno()])"""
+        """os.chdir("/proc/self/fd")
+tell([{fd: os.readlink(fd) for fd in os.listdir() if os.path.lexists(fd)}, agent.fileno()])"""
     )
 
     names, agent = told
@@ -149,6 +154,10 @@ def _ids(pid: int) -> tuple[tuple[str, int | None], ...]:
     return tuple(found)
 
 
+def _uid(pid: int) -> int:
+    return Path(f"/proc/{pid}").stat().st_uid
+
+
 async def test_a_given_uid_is_used_and_a_lent_one_comes_back(spec: Any, start: Start) -> None:
     pool = UidPool(first=300_000, count=1)
     launcher = BubblewrapLauncher(uids=pool)
@@ -157,7 +166,7 @@ async def test_a_given_uid_is_used_and_a_lent_one_comes_back(spec: Any, start: S
     await read_value(given)
     await read_value(lent)
 
-    assert [Path(f"/proc/{sandbox.pid}").stat().st_uid for sandbox in (given, lent)] == [300_777, 300_000]
+    assert [_uid(sandbox.pid) for sandbox in (given, lent)] == [300_777, 300_000]
     assert pool.in_use() == {300_000}
 
     await lent.cleanup()
@@ -176,7 +185,11 @@ async def test_no_capability_and_none_to_gain(ask: Ask) -> None:
 
 async def test_dangerous_system_calls_are_refused(ask: Ask) -> None:
     x86 = platform.machine() == "x86_64"
-    numbers = {"unshare": 272, "ptrace": 101, "mount": 165, "bpf": 321} if x86 else {"unshare": 97, "ptrace": 117, "mount": 40, "bpf": 280}
+    numbers = (
+        {"unshare": 272, "ptrace": 101, "mount": 165, "bpf": 321}
+        if x86
+        else {"unshare": 97, "ptrace": 117, "mount": 40, "bpf": 280}
+    )
     clone = 56 if x86 else 220
 
     told = await ask(
@@ -195,7 +208,7 @@ async def test_threads_and_children_still_work(ask: Ask) -> None:
     assert await ask(
         """import threading, subprocess
 done = []
-thread = threading.Thread(target=lambda: done.append(subprocess.run(["/bin/echo", "hi"], capture_output=True).stdout.decode()))
+thread = threading.Thread(target=lambda: done.append(subprocess.check_output(["/bin/echo", "hi"], text=True)))
 thread.start(); thread.join(); tell(done)"""
     ) == ["hi\n"]
 
@@ -223,8 +236,9 @@ except BlockingIOError:
 
 
 async def test_threads_count_as_processes(ask: Ask) -> None:
-    assert await ask(
-        """import threading
+    assert (
+        await ask(
+            """import threading
 gate, made = threading.Event(), 0
 try:
     while made < 200:
@@ -233,7 +247,9 @@ try:
 except RuntimeError:
     pass
 tell(made)"""
-    ) == limits().pids - 1
+        )
+        == limits().pids - 1
+    )
 
 
 async def test_a_memory_hog_is_killed_for_memory(start: Start) -> None:
@@ -249,7 +265,7 @@ async def test_a_memory_hog_is_killed_for_memory(start: Start) -> None:
 
 async def test_the_memory_of_tmp_counts(start: Start) -> None:
     """/tmp lives in memory, and filling it must not get around the limit."""
-    code = f"""with open("/tmp/x", "wb", buffering=0) as file:
+    code = """with open("/tmp/x", "wb", buffering=0) as file:
     for _ in range(128): file.write(bytes(1 << 20))"""
     sandbox = await start(code, limits=limits(memory_bytes=64 * MIB, tmp_bytes=256 * MIB, file_bytes=256 * MIB))
 
@@ -285,7 +301,8 @@ async def test_a_file_linked_in_later_is_visible_and_not_writable(start: Start, 
 agent.recv(1)
 sys.path.insert(0, "/app")
 import later
-tell([later.ANSWER, attempt(open, "/app/later.py", "w"), attempt(os.unlink, "/app/later.py"), attempt(os.chmod, "/app/later.py", 0o777)])"""
+path = "/app/later.py"
+tell([later.ANSWER, attempt(open, path, "w"), attempt(os.unlink, path), attempt(os.chmod, path, 0o777)])"""
     )
     assert await read_value(sandbox) == []
 
@@ -361,12 +378,12 @@ async def test_the_cgroup_is_gone_after_cleanup_and_the_name_free_again(start: S
 
 async def test_torch_works_inside(ask: Ask) -> None:
     told = await ask(
-        "import torch; tell([float((torch.ones(64, 64) @ torch.ones(64, 64)).sum()), torch.multiprocessing.get_start_method()])",
+        "import torch; tell([float((torch.ones(64, 64) @ torch.ones(64, 64)).sum())])",
         options=("-I",),
         limits=limits(memory_bytes=2048 * MIB, pids=256),
     )
 
-    assert told == [64.0**3, "fork"]
+    assert told == [64.0**3]
 
 
 async def test_output_comes_through_pipes(start: Start) -> None:
@@ -394,7 +411,7 @@ async def test_a_source_that_is_not_there_is_refused_at_once(start: Start, spec:
 
 
 async def test_a_code_folder_closed_to_the_container_is_refused(start: Start, code_dir: Path) -> None:
-    code_dir.chmod(0o700)
+    os.chmod(code_dir, 0o700)  # noqa: PTH101 - pathlib's would be taken for waiting on a disk
 
     with pytest.raises(SandboxNotStarted, match=r"chmod o\+rX"):
         await start("pass")
@@ -405,7 +422,9 @@ async def test_without_a_uid_drop_the_rest_holds_and_the_guarantee_says_so(start
     sandbox = await start("tell(os.getuid()); agent.recv(1)", using=launcher)
 
     assert await read_value(sandbox) == 65534
-    assert Path(f"/proc/{sandbox.pid}").stat().st_uid == os.geteuid()
+    assert _uid(sandbox.pid) == os.geteuid()
+    with pytest.raises(SandboxNotStarted, match="only a root agent can give sandbox test the host uid 300000"):
+        await start("pass", using=launcher, uid=300_000)
     assert not launcher.guarantees().own_host_uid
     assert "own host uid" in launcher.guarantees().notes[0]
     await sandbox.cleanup()
@@ -433,7 +452,7 @@ async def test_without_cgroups_rlimits_take_over_and_the_guarantee_says_so(start
 
     guarantees = launcher.guarantees()
     assert (guarantees.memory, guarantees.pids, guarantees.cpu) == ("rlimit", "rlimit", "none")
-    assert len(guarantees.notes) == 3
+    assert len(guarantees.notes) == 4
     for sandbox in (hog, bomb, runaway):
         await sandbox.cleanup()
 
@@ -446,7 +465,9 @@ def test_a_full_node_guarantees_everything(launcher: BubblewrapLauncher) -> None
     assert (guarantees.memory, guarantees.pids, guarantees.cpu, guarantees.notes) == ("cgroup", "cgroup", "cgroup", ())
 
 
-def test_a_missing_bubblewrap_names_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_bubblewrap_names_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(ENV, "PATH", str(tmp_path))
 
     with pytest.raises(SandboxUnavailable, match="bwrap is not installed on this node: apt-get install -y bubblewrap"):
@@ -475,3 +496,34 @@ def test_a_missing_bubblewrap_names_the_command_that_installs_it(monkeypatch: py
 )
 def test_judge(returncode: int, events: Events, status: bytes, killed: bool, expected: Exit) -> None:
     assert judge(returncode, events=events, status=status, killed=killed) == expected
+
+
+async def test_a_start_that_runs_out_of_descriptors_leaves_nothing(launcher: BubblewrapLauncher, spec: Any) -> None:
+    """At every number of descriptors that is too few: nothing is left open, no group, no uid, no process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first = await launcher.start(spec)
+    await first.wait()
+    await first.cleanup()
+    before = _open_descriptors()
+    failures = 0
+    try:
+        for room in range(1, 30):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (len(before) + room, hard))
+            try:
+                sandbox = await launcher.start(spec)
+            except SandboxNotStarted:
+                failures += 1
+            else:
+                await sandbox.cleanup()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert 5 < failures < 29
+    assert _open_descriptors() == before
+    assert launcher._uids
+    assert launcher._uids.in_use() == frozenset()
+    assert not [path for top in launcher._cgroups._tops for path in (top / launcher._cgroups._agent).glob("*/")]
+
+
+def _open_descriptors() -> set[str]:
+    return set(os.listdir("/proc/self/fd"))  # noqa: PTH208

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from pilotlight_runtime.sandbox.profile import (
     FILES,
     Inherited,
@@ -90,6 +91,18 @@ def test_the_environment_cannot_hide_the_socket() -> None:
     assert environment({"PL_FD": "1", "HOME": "/x"}, socket=7, app=Path("/app"))["PL_FD"] == "7"
     assert environment({"PL_FD": "1", "HOME": "/x"}, socket=7, app=Path("/app"))["HOME"] == "/x"
     assert " --setenv GREETING hello " in _options()
+
+
+@pytest.mark.parametrize("env", [{"A": "x\0--bind\0/\0/host"}, {"A\0--bind\0/\0/host": "x"}])
+def test_the_environment_cannot_add_options(env: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="NUL"):
+        _options(dataclasses.replace(SPEC, env=env))
+
+
+@pytest.mark.parametrize("name", ["", "A=B"])
+def test_a_variable_needs_a_name(name: str) -> None:
+    with pytest.raises(ValueError, match="no environment variable can be called"):
+        dataclasses.replace(SPEC, env={name: "x"})
 
 
 @pytest.mark.parametrize("name", ["", "../up", "a/b", ".hidden", "x" * 65, "a b", "ü"])

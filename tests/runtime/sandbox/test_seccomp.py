@@ -6,6 +6,7 @@ import errno
 import struct
 
 import pytest
+
 from pilotlight_runtime.sandbox.errors import SandboxUnavailable
 from pilotlight_runtime.sandbox.seccomp import ARCHITECTURES, CLONE3, DENIED, program
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from pilotlight_runtime.sandbox.errors import SandboxUnavailable, UidsExhausted
 from pilotlight_runtime.sandbox.uids import UidPool
 

@@ -23,5 +23,5 @@ def open_blobs(url: str) -> BlobStore:
 
         options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         if options.keys() <= {"endpoint", "region"}:
-            return S3Blobs(parts.netloc, parts.path, **options)
+            return S3Blobs(parts.netloc, parts.path, endpoint=options.get("endpoint"), region=options.get("region"))
     raise ValueError(f"{url!r} is not a blob store: expected file:///folder or s3://bucket/prefix")

@@ -27,7 +27,13 @@ class S3Blobs:
     """Keeps blobs in `bucket` below `prefix`. Credentials and region are boto3's to find; `endpoint` is for others."""
 
     def __init__(
-        self, bucket: str, prefix: str = "", *, endpoint: str | None = None, region: str | None = None
+        self,
+        bucket: str,
+        prefix: str = "",
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+        attempts: int = ATTEMPTS,
     ) -> None:
         import boto3  # only who uses S3 has it, and it takes 0.2 s to import
         from botocore.config import Config
@@ -41,7 +47,7 @@ class S3Blobs:
         config = Config(
             connect_timeout=CONNECT_TIMEOUT,
             read_timeout=READ_TIMEOUT,
-            retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+            retries={"total_max_attempts": attempts, "mode": "standard"},
             max_pool_connections=AT_ONCE,
         )
         self._s3: Any = boto3.client("s3", endpoint_url=endpoint, region_name=region, config=config)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -211,7 +211,7 @@ class Bus:
 
     def read_stream(
         self, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
-    ) -> AsyncIterator[Stored]:
+    ) -> AsyncGenerator[Stored, None]:
         """The stored messages on `subject` (wildcards allowed) in order, each once.
 
         `start` is "all", "new" or the first sequence wanted. With `follow` it waits for more for ever, over

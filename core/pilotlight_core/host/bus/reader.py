@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -78,7 +78,7 @@ class Position:
 
 async def read_stream(
     bus: Bus, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
-) -> AsyncIterator[Stored]:
+) -> AsyncGenerator[Stored, None]:
     """See `Bus.read_stream`."""
     position = Position(bus, stream, subject)
     bell = await bus.doorbell(subject, position.ring) if follow else None

@@ -1,4 +1,4 @@
-"""Blanks: sandboxes that are started ahead, with the expensive imports done, each for one later container.
+"""A blank: a sandbox that is started ahead, with the expensive imports done, for one later container.
 
 A blank has an empty code folder of its own, which it sees read-only; the agent links a version's files into it. What
 has been bound once is never used again.
@@ -8,37 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages import LogLine
-from pilotlight_runtime.base import GUEST_ARGV, BaseEnvironment
-from pilotlight_runtime.devices.port import Access
 from pilotlight_runtime.guest.client import GuestConnection
 from pilotlight_runtime.guest.frames import Frame, Hello
 from pilotlight_runtime.log_tap import LogTap
-from pilotlight_runtime.sandbox.port import Exit, Launcher, Sandbox
-from pilotlight_runtime.sandbox.profile import Limits, SandboxSpec
+from pilotlight_runtime.sandbox.port import Exit, Sandbox
 
 log = structlog.get_logger(__name__)
 
-LIMITS = Limits(
-    memory_bytes=2 * 2**30,
-    pids=512,
-    cpu_millis=2000,
-    tmp_bytes=256 * 2**20,
-    open_files=4096,
-    file_bytes=2**30,
-)
-"""Of a blank; memory and processors become the function's when it is bound."""
 HELLO_S = 120.0
 """Imports of a large base environment on a busy node take a while; longer means that something hangs."""
-NO_ACCESS = Access()
+END_S = 1.0
+"""How long a guest that has closed its socket may take to end."""
 
 
 class BlankDied(Exception):
@@ -48,14 +34,16 @@ class BlankDied(Exception):
 class Blank:
     """A sandbox with a guest in it, from its start to its end; it is one container's once it is taken."""
 
-    def __init__(self, sandbox: Sandbox, folder: Path, tap: LogTap) -> None:
+    def __init__(self, sandbox: Sandbox, *, folder: Path, root: Path, tap: LogTap) -> None:
         self.name = sandbox.name
         self.sandbox = sandbox
         self.tap = tap
         self.code = folder / "app"
         """Where the version's files go."""
+        self.root = root
+        """The same folder as its guest sees it."""
         self.on_frame: Callable[[Any], None] = self._greeted
-        self.on_exit: Callable[[Exit], None] = self._ended_early
+        self.on_exit: Callable[[Exit], None] = nobody
         self.exit: Exit | None = None
         self.guest: GuestConnection | None = None
         self.hello_ms = 0.0
@@ -73,6 +61,8 @@ class Blank:
         self.guest = await GuestConnection.open(self.sandbox.socket, on_frame=self._frame, on_closed=self._closed)
         self.exit = await self.sandbox.wait()
         self.tap.close()
+        if not self._ready.done():
+            self._ready.set_exception(BlankDied(f"the sandbox ended before its guest was ready: {self.exit}"))
         self.on_exit(self.exit)
 
     async def wait_ready(self) -> None:
@@ -108,13 +98,14 @@ class Blank:
     def _closed(self, error: Exception | None) -> None:
         if error is not None:
             log.warning("a guest's connection broke", sandbox=self.name, error=str(error))
-        self.sandbox.kill()  # without its socket it can do nothing for anybody
+        # Its process is ending, and says best itself how; without its socket it is of no use to anybody.
+        asyncio.get_running_loop().call_later(END_S, self.sandbox.kill)
 
     def _greeted(self, frame: Any) -> None:
         if isinstance(frame, Hello) and not self._ready.done():
             self.hello_ms = frame.ms
             self._ready.set_result(None)
 
-    def _ended_early(self, exit_: Exit) -> None:
-        if not self._ready.done():
-            self._ready.set_exception(BlankDied(f"the sandbox ended before its guest was ready: {exit_}"))
+
+def nobody(_exit: Exit) -> None:
+    """Nobody has asked to be told."""

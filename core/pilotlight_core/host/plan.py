@@ -1,0 +1,98 @@
+"""What `up` is told, and the processes that follow from it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from pilotlight_core.host import config
+from pilotlight_core.host.embedded import EmbeddedError, find_nats_server, nats_url, wait_listening, write_config
+from pilotlight_core.host.supervisor import Part
+
+NATS_WITHIN = 15.0
+
+
+class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What `up` is told."""
+
+    state_dir: Annotated[Path, msgspec.Meta(description="where this machine keeps everything")] = Path(".pilotlight")
+    host: Annotated[str, msgspec.Meta(description="address of the HTTP API")] = "127.0.0.1"
+    port: Annotated[config.Port, msgspec.Meta(description="port of the HTTP API; 0: any")] = 8470
+    nats_port: Annotated[config.Port, msgspec.Meta(description="port of the embedded nats-server; 0: any")] = 0
+    region: Annotated[config.Name, msgspec.Meta(description="the region")] = "local"
+    zone: Annotated[config.Name, msgspec.Meta(description="the zone")] = "local-a"
+    agent: Annotated[bool, msgspec.Meta(description="run an agent on this machine")] = True
+    extra_agents: Annotated[config.Count, msgspec.Meta(description="further agents, as if nodes of their own")] = 0
+    cpu_slots: Annotated[config.Count, msgspec.Meta(description="CPU slots of each agent; 0: the machine's cores")] = 0
+    blanks: Annotated[config.Count, msgspec.Meta(description="blanks that each agent keeps")] = 2
+    sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
+        "bubblewrap"
+    )
+    blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
+    client_file: Annotated[str, msgspec.Meta(description="where the first admin key is written")] = ""
+    json_ready: Annotated[str, msgspec.Meta(description="file to write when ready: url, api_key_file, pids")] = ""
+
+    def __post_init__(self) -> None:
+        if self.sandbox not in config.SANDBOXES:
+            raise ValueError(f"expected one of {', '.join(config.SANDBOXES)} - at `$.sandbox`")
+
+
+def client_file(settings: UpSettings) -> Path:
+    """Where the SDK looks for the address and key."""
+    if settings.client_file:
+        return Path(settings.client_file).expanduser().resolve()
+    home = Path(os.environ.get("PILOTLIGHT_HOME") or "~/.pilotlight").expanduser()
+    return (home / "client.json").resolve()
+
+
+def plan(settings: UpSettings, *, port: int, nats_port: int, internal_port: int) -> tuple[Part, ...]:
+    """The processes of a platform, in the order in which they are shown."""
+    state = settings.state_dir.resolve()
+    common = (
+        "--nats-url", nats_url(nats_port), "--state-dir", str(state), "--region", settings.region,
+        "--zone", settings.zone,
+    )  # fmt: skip
+    blob_url = settings.blob_url or f"file://{state / 'blobs'}"
+    gateway = (
+        "--name", "gateway", "--host", settings.host, "--port", str(port), "--internal-port", str(internal_port),
+        "--blob-url", blob_url, "--bootstrap-client-file", str(client_file(settings)),
+    )  # fmt: skip
+
+    async def nats_ready() -> None:
+        if not await wait_listening(state / "nats", nats_port, NATS_WITHIN):
+            raise EmbeddedError(f"nats-server does not answer on port {nats_port}.")
+
+    return (
+        Part(
+            name="nats", rank=0, stop_within=5.0, ready=nats_ready,
+            command=(str(find_nats_server()), "-c", str(write_config(state / "nats", nats_port))),
+        ),
+        Part(name="gateway", rank=3, stop_within=15.0, command=_python("pilotlight_gateway", *common, *gateway)),
+        Part(
+            name="controller", rank=1, stop_within=5.0,
+            command=_python("pilotlight_autoscaler", *common, "--name", "controller"),
+        ),
+        *(_agent(settings, number, common, blob_url) for number in _agents(settings)),
+    )  # fmt: skip
+
+
+def _agents(settings: UpSettings) -> range:
+    return range(1, 1 + (1 if settings.agent else 0) + settings.extra_agents)
+
+
+def _agent(settings: UpSettings, number: int, common: Sequence[str], blob_url: str) -> Part:
+    suffix = "" if number == 1 else f"-{number}"
+    flags = (
+        "--name", f"agent{suffix}", "--node", f"local{suffix}", "--cpu-slots", str(settings.cpu_slots),
+        "--blanks", str(settings.blanks), "--sandbox", settings.sandbox, "--blob-url", blob_url,
+    )  # fmt: skip
+    return Part(name=f"agent{suffix}", rank=2, stop_within=10.0, command=_python("pilotlight_runtime", *common, *flags))
+
+
+def _python(module: str, *arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", module, *arguments)

@@ -1,0 +1,106 @@
+"""What an origin wants done: plain values that its driver performs, in the order in which they were returned.
+
+Those for the home always go to the *present* home, wherever it is; it can tell what was meant for an earlier one.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.messages import CallDescriptor, Cancel, Ended, Refusal, Run, Spent, Window
+
+
+class Enqueue(msgspec.Struct, frozen=True):
+    """To the home: queue the call. Idempotent; repeated while nothing is heard. If refused: `Origin.refused_entry`."""
+
+    call: CallDescriptor
+
+
+class HandBack(msgspec.Struct, frozen=True, kw_only=True):
+    """To the home: grant `call.number` was not used up, put the call back where it was (`Home.refused`)."""
+
+    call: CallDescriptor
+    container: str
+    epoch: int
+    """Of the home that granted it."""
+    reason: Refusal
+
+
+class Settle(msgspec.Struct, frozen=True, kw_only=True):
+    """To the home: the grant is over (`Home.done`)."""
+
+    call: str
+    container: str
+    number: int
+    cost: float | None = None
+    """GPU-milliseconds; None: unknown."""
+    frees: bool = True
+
+
+class Withdraw(msgspec.Struct, frozen=True):
+    """To the home: take the call out of the queue (`Home.cancel`)."""
+
+    call: str
+
+
+class Send(msgspec.Struct, frozen=True):
+    """To the agent of `node`: run it. If nobody listens there: `Origin.no_responders(run.grant)`."""
+
+    node: str
+    run: Run
+
+
+class Tell(msgspec.Struct, frozen=True):
+    """To the agent of `node`: a control message."""
+
+    node: str
+    message: Cancel | Window
+
+
+class Relay(msgspec.Struct, frozen=True):
+    """To the caller: the next chunk of the stream."""
+
+    seq: int
+    data: bytes
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """To the caller, if it streams: the call has entered a stage, `ms` after its request arrived."""
+
+    name: str
+    ms: float
+
+
+class Finish(msgspec.Struct, frozen=True, kw_only=True):
+    """To the caller: the call has succeeded. Nothing follows."""
+
+    output: bytes
+    answer_size: int
+    """Not 0: the answer lies at the internal listener instead of in `output`."""
+    spent: Spent | None
+    stages: dict[str, float]
+    cold_start: dict[str, float] | None
+    attempts: int
+    container: str
+
+
+class Fail(msgspec.Struct, frozen=True):
+    """To the caller: the call has failed. Nothing follows."""
+
+    error: PilotlightError
+
+
+Action = Enqueue | HandBack | Settle | Withdraw | Send | Tell | Relay | Stage | Finish | Fail
+
+
+def settle(ended: Ended) -> Settle:
+    """What the home must know of a call that has ended, whether or not anybody still waits for it."""
+    spent = ended.spent
+    return Settle(
+        call=ended.call,
+        container=ended.container,
+        number=ended.grant,
+        cost=spent.ns / 1e6 * (spent.ppm / 1e6) if spent is not None else None,
+        frees=ended.frees,
+    )

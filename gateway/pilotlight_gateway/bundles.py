@@ -1,0 +1,92 @@
+"""What may be in a bundle: plain files under tame names. Agents create these files, so a name is never trusted."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, FileEntry
+
+SHA256 = re.compile(r"[0-9a-f]{64}")
+LONGEST_PATH = 512
+LONGEST_PART = 255
+"""Bytes of UTF-8: what file systems take."""
+PICKLES = (".pkl", ".pickle", ".joblib")
+
+
+def check_files(files: Iterable[FileEntry]) -> None:
+    """Refuse a bundle that is too large or that an agent could not lay out as it says.
+
+    Raises:
+        BadInput: naming the entry.
+    """
+    files = tuple(files)
+    if not 0 < len(files) <= MAX_BUNDLE_FILES:
+        raise BadInput(f"files: expected 1 to {MAX_BUNDLE_FILES} files, got {len(files)}.", field="files")
+    for index, entry in enumerate(files):
+        _check_entry(entry, f"files.{index}")
+    total = sum(entry.size for entry in files)
+    if total > MAX_BUNDLE_BYTES:
+        raise BadInput(f"files: {total} bytes in all, more than {MAX_BUNDLE_BYTES}.", field="files")
+    _check_together(files)
+
+
+def check_path(path: str, field: str) -> None:
+    """Refuse a path that is not plainly below the bundle's root.
+
+    Raises:
+        BadInput: naming `field` and the rule.
+    """
+    parts = path.split("/")
+    try:
+        longest = max(len(part.encode()) for part in parts)
+    except UnicodeEncodeError:
+        longest = LONGEST_PART + 1
+    rules = (
+        (0 < len(path) <= LONGEST_PATH, f"1 to {LONGEST_PATH} characters"),
+        (not path.startswith("/"), "a relative path"),
+        ("\\" not in path, "no backslash"),
+        (all(part not in ("", ".", "..") for part in parts), "no empty, '.' or '..' part"),
+        (all(unicodedata.category(char) not in ("Cc", "Cs", "Zl", "Zp") for char in path), "no control characters"),
+        (longest <= LONGEST_PART, f"parts of at most {LONGEST_PART} bytes of UTF-8"),
+    )
+    for ok, expected in rules:
+        if not ok:
+            raise BadInput(f"{field}: {path[:100]!r} is not a path in a bundle: expected {expected}.", field=field)
+
+
+def _check_entry(entry: FileEntry, field: str) -> None:
+    check_path(entry.path, f"{field}.path")
+    if entry.path.lower().endswith(PICKLES):
+        raise BadInput(
+            f"{field}.path: {entry.path!r} is a pickle, which can run code: save tensors as safetensors, data as JSON.",
+            field=f"{field}.path",
+        )
+    if not SHA256.fullmatch(entry.sha256):
+        raise BadInput(f"{field}.sha256: expected 64 lower-case hexadecimal digits.", field=f"{field}.sha256")
+    if not 0 <= entry.size <= MAX_BUNDLE_BYTES:
+        raise BadInput(f"{field}.size: expected 0 to {MAX_BUNDLE_BYTES} bytes.", field=f"{field}.size")
+
+
+def _check_together(files: tuple[FileEntry, ...]) -> None:
+    sizes: dict[str, int] = {}
+    seen: dict[str, str] = {}
+    for entry in files:
+        if sizes.setdefault(entry.sha256, entry.size) != entry.size:
+            raise BadInput(f"files: {entry.path!r} has a digest that stands with another size too.", field="files")
+        folded = _fold(entry.path)
+        if folded in seen:
+            raise BadInput(f"files: {entry.path!r} and {seen[folded]!r} are the same name.", field="files")
+        seen[folded] = entry.path
+    for folded, path in seen.items():
+        parts = folded.split("/")
+        for upto in range(1, len(parts)):
+            if "/".join(parts[:upto]) in seen:
+                raise BadInput(f"files: {path!r} lies below a file.", field="files")
+
+
+def _fold(path: str) -> str:
+    """Equal for names that a file system somewhere takes for the same."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())

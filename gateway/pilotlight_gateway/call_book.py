@@ -1,0 +1,73 @@
+"""Which calls this gateway knows: the live ones, and for a while how the ended ones ended."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from pilotlight_core.model.api import CallStatus
+from pilotlight_core.model.errors import Conflict, UnknownCall
+from pilotlight_core.model.ids import CLIENT_CALL_ID, parse_call_id
+from pilotlight_gateway.live import Live
+
+REMEMBERED = 10_000
+"""Ended calls whose status is kept."""
+
+
+class CallBook:
+    """Calls by id and by the id that their client made; a tenant finds only its own."""
+
+    def __init__(self) -> None:
+        self._live: dict[str, Live] = {}
+        self._ended: OrderedDict[str, tuple[str, CallStatus]] = OrderedDict()
+        self._clients: dict[tuple[str, str], str] = {}
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __iter__(self) -> Iterator[Live]:
+        return iter(list(self._live.values()))
+
+    def get(self, call: str) -> Live | None:
+        """The live call with this id."""
+        return self._live.get(call)
+
+    def enter(self, live: Live) -> None:
+        """A call begins.
+
+        Raises:
+            Conflict: if its client used the same id for another call not long ago.
+        """
+        call = live.call
+        if call.client_id is not None:
+            if (call.tenant, call.client_id) in self._clients:
+                raise Conflict(f"The id {call.client_id} stands for another call.", field="id")
+            self._clients[call.tenant, call.client_id] = call.id
+        self._live[call.id] = live
+
+    def leave(self, live: Live, at: float) -> None:
+        """A call has ended; its status is kept for a while."""
+        call = live.call
+        self._live.pop(call.id, None)
+        self._ended[call.id] = (call.tenant, live.status(at))
+        while len(self._ended) > REMEMBERED:
+            _, (tenant, status) = self._ended.popitem(last=False)
+            if status.client_id is not None:
+                self._clients.pop((tenant, status.client_id), None)
+
+    def find(self, tenant: str, name: str, epoch: int, at: float) -> tuple[Live | None, CallStatus]:
+        """A call by its id or its client's id, with its status.
+
+        Raises:
+            UnknownCall: there is none, or it is another tenant's; `call_lost` if the gateway that had it is gone.
+        """
+        call = self._clients.get((tenant, name), name)
+        live = self._live.get(call)
+        if live is not None and live.call.tenant == tenant:
+            return live, live.status(at)
+        owner, status = self._ended.get(call, ("", None))
+        if status is not None and owner == tenant:
+            return None, status
+        if not CLIENT_CALL_ID.fullmatch(call) and live is None and parse_call_id(call).epoch < epoch:
+            raise UnknownCall(f"The gateway that had call {name} is gone, and the call with it.", code="call_lost")
+        raise UnknownCall(f"There is no call {name}.")

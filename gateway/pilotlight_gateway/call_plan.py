@@ -1,0 +1,75 @@
+"""What an origin must know of a call to see it through."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pilotlight_core.model.messages import CallDescriptor, Grant, Run
+from pilotlight_core.model.spec import Priority
+
+WINDOW = 256
+"""Chunks that a stream may be ahead of what was relayed."""
+
+
+class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What an origin must know of a call. Instants are this process's monotonic seconds."""
+
+    id: str
+    tenant: str
+    version: str
+    function: str
+    """`tenant:app.function` of the owner."""
+    method: str
+    priority: Priority
+    gateway: str
+    arrived: float
+    deadline: float
+    cost: float = 0.0
+    """Estimated GPU-milliseconds; 0: the home's own estimate."""
+    idempotent: bool = False
+    retries: int = 0
+    generator: bool = False
+    """It answers in chunks."""
+    stages: bool = False
+    """Its caller wants to hear of stages."""
+    gateway_ms: float = 0.0
+    input: bytes = b""
+    """Empty where the driver sends it by reference."""
+    traceparent: str = ""
+
+    def descriptor(self, at: float, *, number: int, admitted: bool) -> CallDescriptor:
+        """What the home queues, as of `at`; `number` is that of the last grant that was used."""
+        return CallDescriptor(
+            call=self.id,
+            tenant=self.tenant,
+            version=self.version,
+            function=self.function,
+            method=self.method,
+            priority=self.priority,
+            cost=self.cost,
+            age_ms=max(0.0, at - self.arrived) * 1000.0,
+            remaining_ms=(self.deadline - at) * 1000.0,
+            gateway=self.gateway,
+            number=number,
+            admitted=admitted,
+        )
+
+    def run(self, grant: Grant, at: float) -> Run:
+        """What the container's agent gets, if it is sent at `at`."""
+        remaining = (self.deadline - at) * 1000.0
+        return Run(
+            call=self.id,
+            tenant=self.tenant,
+            version=self.version,
+            container=grant.container,
+            method=self.method,
+            epoch=grant.epoch,
+            grant=grant.number,
+            gateway=self.gateway,
+            home=grant.home,
+            start_within_ms=remaining,
+            timeout_ms=remaining,
+            input=self.input,
+            window=WINDOW,
+            traceparent=self.traceparent,
+        )

@@ -1,0 +1,48 @@
+"""From what agents and homes say of a failed call to the error that its caller gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotlight_core.model.errors import (
+    BadOutput,
+    ContainerDied,
+    ExecutionTimeout,
+    FunctionRaised,
+    LoadFailed,
+    PilotlightError,
+    error_from_code,
+)
+from pilotlight_core.model.messages import Ended, Outcome, RemoteError
+from pilotlight_gateway.home import Dropped
+
+
+def failure(ended: Ended) -> PilotlightError:
+    """The error of a call that ended badly by its function's own doing."""
+    match ended.outcome:
+        case Outcome.LOAD_FAILED:
+            return LoadFailed(_sentence(ended.error, ended.reason), **_more(ended.error))
+        case Outcome.TIMEOUT:
+            return ExecutionTimeout(ended.reason)
+        case Outcome.BAD_OUTPUT:
+            return BadOutput(_sentence(ended.error, ended.reason), **_more(ended.error))
+        case _:
+            return FunctionRaised(_sentence(ended.error, ended.reason), **_more(ended.error))
+
+
+def died(reason: str) -> ContainerDied:
+    """The error of a call that was lost with its container."""
+    return ContainerDied(f"The container died during the call: {reason or 'no reason is known'}.")
+
+
+def dropped_error(dropped: Dropped) -> PilotlightError:
+    """The error of a call that its home gave up."""
+    return error_from_code(dropped.code, _sentence(dropped.error, dropped.detail), **_more(dropped.error))
+
+
+def _sentence(error: RemoteError | None, reason: str) -> str:
+    return f"{error.type}: {error.message}" if error is not None else reason
+
+
+def _more(error: RemoteError | None) -> dict[str, Any]:
+    return {"traceback": error.traceback, "type": error.type} if error is not None else {}

@@ -1,0 +1,66 @@
+"""What the nodes last reported, for whoever lists containers and nodes. Pure: an instant is an argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.messages import ContainerState, NodeReport
+
+SILENT_S = 5.0
+"""A node that has not reported for so long (five reports) is not listed."""
+
+
+class FleetView:
+    """The last report of each node."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, tuple[NodeReport, float]] = {}
+
+    def on_report(self, report: NodeReport, at: float) -> None:
+        """Take a node's word; an older one of the same incarnation is dropped."""
+        last = self._reports.get(report.node)
+        if last is not None and last[0].instance == report.instance and report.seq <= last[0].seq:
+            return
+        if report.stopped:
+            self._reports.pop(report.node, None)
+        else:
+            self._reports[report.node] = (report, at)
+
+    def reports(self, at: float) -> list[NodeReport]:
+        """The reports that are recent enough to go by."""
+        return [report for report, seen in self._reports.values() if at - seen <= SILENT_S]
+
+    def containers(self, tenant: str | None, at: float) -> list[dict[str, Any]]:
+        """The containers of a tenant (None: of all), with their node and what it guarantees."""
+        return [
+            {**msgspec.structs.asdict(container), "node": report.node, "sandbox": report.sandbox}
+            for report in self.reports(at)
+            for container in report.containers
+            if tenant in (None, container.tenant) and container.state is not ContainerState.GONE
+        ]
+
+    def nodes(self, at: float) -> list[dict[str, Any]]:
+        """The nodes with their slices and blanks."""
+        return [
+            {
+                "node": report.node,
+                "region": report.region,
+                "zone": report.zone,
+                "sandbox": report.sandbox,
+                "draining": report.draining,
+                "blanks": report.blanks,
+                "slices": [msgspec.structs.asdict(part) for part in report.slices],
+                "containers": len(report.containers),
+            }
+            for report in self.reports(at)
+        ]
+
+    def by_state(self, at: float) -> dict[str, int]:
+        """How many containers are in each state."""
+        counts: dict[str, int] = {}
+        for report in self.reports(at):
+            for container in report.containers:
+                counts[container.state.value] = counts.get(container.state.value, 0) + 1
+        return counts

@@ -1,0 +1,98 @@
+"""What a tenant has: keys, usage, containers and calls."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, date, datetime, timedelta
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pilotlight_core.model.api import KeyRequest
+from pilotlight_core.model.errors import BadInput, UnknownCall
+from pilotlight_core.model.ids import CALL_ID, CLIENT_CALL_ID
+from pilotlight_gateway.http.operations import json_answer, principal_of, read_struct
+from pilotlight_gateway.http.services import Services
+from pilotlight_gateway.keys import create_key, list_keys, revoke_key
+from pilotlight_gateway.ledger.report import as_csv, read_groups, usage_report
+
+DAYS_BY_DEFAULT = 30
+CSV = "text/csv"
+
+
+async def create(request: Request, services: Services) -> Response:
+    """`POST /v1/keys`."""
+    asked = await read_struct(request, services, KeyRequest, default=KeyRequest())
+    made = await create_key(services.registry, principal_of(request).tenant, asked, time.time())
+    return json_answer(made, status=201)
+
+
+async def show_keys(request: Request, services: Services) -> Response:
+    """`GET /v1/keys`."""
+    return json_answer({"keys": list_keys(services.registry, principal_of(request).tenant)})
+
+
+async def revoke(request: Request, services: Services) -> Response:
+    """`DELETE /v1/keys/{id}`."""
+    await revoke_key(services.registry, principal_of(request), request.path_params["id"])
+    return Response(status_code=204)
+
+
+async def show_usage(request: Request, services: Services) -> Response:
+    """`GET /v1/usage`: whole UTC days, from the first up to and without the last."""
+    asked = request.query_params
+    today = datetime.now(UTC).date()
+    until = read_day(asked["to"], "to") if asked.get("to") else today + timedelta(days=1)
+    first = read_day(asked["from"], "from") if asked.get("from") else until - timedelta(days=DAYS_BY_DEFAULT)
+    if first >= until:
+        raise BadInput("to: expected a day after 'from'.", field="to")
+    groups = read_groups(asked.get("group", ""))
+    wants_csv = _wants_csv(request)
+    report = await asyncio.to_thread(
+        usage_report, services.ledger, principal_of(request).tenant, first.isoformat(), until.isoformat(), groups
+    )
+    return Response(as_csv(report), media_type=CSV) if wants_csv else json_answer(report)
+
+
+async def show_containers(request: Request, services: Services) -> Response:
+    """`GET /v1/containers`."""
+    return json_answer({"containers": services.calls.containers(principal_of(request).tenant)})
+
+
+async def show_call(request: Request, services: Services) -> Response:
+    """`GET /v1/calls/{id}`."""
+    return json_answer(services.calls.status(principal_of(request).tenant, _call_id(request)))
+
+
+async def cancel_call(request: Request, services: Services) -> Response:
+    """`DELETE /v1/calls/{id}`."""
+    call = _call_id(request)
+    alive = services.calls.cancel(principal_of(request).tenant, call)
+    return json_answer({"id": call, "cancelled": alive}, status=202)
+
+
+def read_day(text: str, field: str) -> date:
+    """The day that `2026-11-20` (or an instant within it) names.
+
+    Raises:
+        BadInput: naming `field`.
+    """
+    try:
+        return datetime.fromisoformat(text).date()
+    except ValueError:
+        raise BadInput(f"{field}: expected a day such as 2026-11-20.", field=field) from None
+
+
+def _wants_csv(request: Request) -> bool:
+    kind = request.query_params.get("format", "")
+    if kind not in ("", "json", "csv"):
+        raise BadInput("format: expected json or csv.", field="format")
+    return kind == "csv" or (not kind and CSV in request.headers.get("accept", ""))
+
+
+def _call_id(request: Request) -> str:
+    call: str = request.path_params["id"]
+    if not CALL_ID.fullmatch(call) and not CLIENT_CALL_ID.fullmatch(call):
+        raise UnknownCall(f"{call[:100]!r} is not a call's id: expected call_… or cid_….")
+    return call

@@ -1,0 +1,61 @@
+"""The ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pilotlight_gateway.http.calls import CallEndpoint
+from pilotlight_gateway.http.edge import Edge
+from pilotlight_gateway.http.health import gauges_of
+from pilotlight_gateway.http.operations import Operation
+from pilotlight_gateway.http.routes import OPERATIONS
+from pilotlight_gateway.http.services import Services
+from pilotlight_gateway.openapi import document
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application:
+    """What requests find under `scope["app"]`."""
+
+    services: Services
+    openapi: bytes
+
+
+def create_app(services: Services, operations: Sequence[Operation] = OPERATIONS) -> ASGIApp:
+    """The whole API over `services`. Whoever makes the services opens and closes them."""
+    calls = CallEndpoint(services)
+    paths: dict[str, dict[str, ASGIApp]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method] = calls if operation.endpoint is None else operation
+    routes = [Route(path, _ByMethod(found), methods=list(found)) for path, found in paths.items()]
+    application = Application(services=services, openapi=msgspec.json.encode(document(operations)))
+    services.metrics.gauges.append(lambda: gauges_of(services))
+    return Edge(services, calls, _Within(application, Router(routes, redirect_slashes=False)))
+
+
+class _ByMethod:
+    """One path: Starlette sees all its methods at once, so that 405 can name them."""
+
+    def __init__(self, by_method: dict[str, ASGIApp]) -> None:
+        self._by_method = by_method
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        await self._by_method[method](scope, receive, send)
+
+
+class _Within:
+    """Gives the routes their application, without Starlette's error middleware: the edge has one."""
+
+    def __init__(self, application: Application, router: Router) -> None:
+        self._application = application
+        self._router = router
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self._application
+        await self._router(scope, receive, send)

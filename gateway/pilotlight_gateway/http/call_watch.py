@@ -1,0 +1,62 @@
+"""A unary call ends when its caller hangs up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+from starlette.types import Receive
+
+from pilotlight_gateway.http.bodies import ClientGone
+from pilotlight_gateway.http.draining import current_task
+from pilotlight_gateway.http.events import wait_gone
+
+T = TypeVar("T")
+WATCH_AFTER = 0.05
+"""Seconds after which a caller is watched: most calls are over by then and save the task."""
+
+
+async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
+    """The result of `work`, which is cancelled when the client hangs up.
+
+    Raises:
+        ClientGone: when it does.
+    """
+    watch = _Watch(receive)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if watch.gone and current_task().uncancel() == 0:
+            raise ClientGone from None
+        raise
+    finally:
+        watch.stop()
+
+
+class _Watch:
+    """Cancels the task that made it; belongs to it, and ends with it."""
+
+    __slots__ = ("_caller", "_receive", "_start", "_task", "gone")
+
+    def __init__(self, receive: Receive) -> None:
+        self.gone = False
+        self._receive = receive
+        self._caller = current_task()
+        self._task: asyncio.Task[Any] | None = None
+        self._start = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
+
+    def stop(self) -> None:
+        self._start.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        try:
+            await wait_gone(self._receive)
+        except ClientGone:
+            self.gone = True
+            self._caller.cancel()

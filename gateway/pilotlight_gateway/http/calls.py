@@ -1,0 +1,176 @@
+"""`POST /v1/functions/{ref}/calls`: the one path that must be lean.
+
+It is a plain ASGI application: the request's head is read once, a warm call creates no task and no timer beyond two
+handles, and validators, refs and keys come from memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from pilotlight_core.model.api import CallRequest, Latency
+from pilotlight_core.model.errors import BadOutput, CallFailed, PilotlightError
+from pilotlight_core.model.spec import MethodSpec, VersionRecord
+from pilotlight_core.model.values import decode_opaque
+from pilotlight_gateway.call_answers import (
+    checked_value,
+    encode_json,
+    encode_msgpack,
+    is_value,
+    list_of,
+    response_of,
+)
+from pilotlight_gateway.call_port import CallResult, ChunkEvent, PreparedCall
+from pilotlight_gateway.call_requests import (
+    Format,
+    format_of_answer,
+    format_of_body,
+    pack_arguments,
+    priority_of,
+    read_call,
+    seconds_to_wait,
+)
+from pilotlight_gateway.http.bodies import BodyLimits, read_body
+from pilotlight_gateway.http.call_stream import stream_call
+from pilotlight_gateway.http.call_watch import unless_gone
+from pilotlight_gateway.http.exchange import exchange_of
+from pilotlight_gateway.http.services import Services
+
+PREFIX = "/v1/functions/"
+SUFFIX = "/calls"
+CALL_BODY = BodyLimits(size=10 * 10**6 + 64 * 1024)
+"""10 MB of payload and what stands around it."""
+THREAD_BYTES = 256 * 1024
+"""Beyond it a body is read in a thread, so that other calls get their turns in between."""
+
+
+class CallEndpoint:
+    """Takes calls."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @staticmethod
+    def serves(scope: Scope) -> bool:
+        """Whether a request is for this endpoint."""
+        path: str = scope["path"]
+        return (
+            scope["method"] == "POST"
+            and path.startswith(PREFIX)
+            and path.endswith(SUFFIX)
+            and "/" not in path[len(PREFIX) : -len(SUFFIX)]
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the exchange sends
+        services, exchange = self._services, exchange_of(scope)
+        exchange.route = "/v1/functions/{ref}/calls"
+        headers = dict(scope["headers"])
+        principal = exchange.principal = await services.authenticator.authenticate(headers.get(b"authorization", b""))
+        principal.require("invoke")
+        answer = format_of_answer(headers.get(b"accept", b""))
+        kind = format_of_body(headers.get(b"content-type", b""))
+        with services.gate:
+            version = await services.resolver.resolve(principal.tenant, scope["path"][len(PREFIX) : -len(SUFFIX)])
+            body = await read_body(scope, receive, CALL_BODY, services.budget)
+            try:
+                exchange.call_id = services.calls.new_id()
+                call = await self._prepared(scope, headers, version, body, kind, answer)
+                await self._run(call, answer, scope, receive)
+            except PilotlightError as error:
+                services.metrics.call_failed(error.wire_code)
+                raise
+            finally:
+                services.budget.give_back(len(body))
+
+    async def _prepared(
+        self,
+        scope: Scope,
+        headers: dict[bytes, bytes],
+        version: VersionRecord,
+        body: bytes,
+        kind: Format,
+        answer: Format,
+    ) -> PreparedCall:
+        if len(body) > THREAD_BYTES:
+            request, method, packed = await asyncio.to_thread(self._read, version, body, kind)
+        else:
+            request, method, packed = self._read(version, body, kind)
+        exchange, spec = exchange_of(scope), version.spec
+        patience = seconds_to_wait(request.deadline_ms, spec.timeout + spec.startup_timeout)
+        return PreparedCall(
+            id=exchange.call_id,
+            client_id=request.id,
+            tenant=exchange.principal.tenant,
+            version=version,
+            method=method,
+            input=packed,
+            priority=priority_of(spec.priority, headers.get(b"pilotlight-priority", b"")),
+            deadline=exchange.arrived + patience,
+            arrived=exchange.arrived,
+            stream=answer is Format.EVENTS,
+            traceparent=headers.get(b"traceparent", b"")[:64].decode("latin-1"),
+            gateway_ms=(self._services.clock() - exchange.arrived) * 1000,
+        )
+
+    def _read(self, version: VersionRecord, body: bytes, kind: Format) -> tuple[CallRequest, MethodSpec, bytes]:
+        asked = read_call(body, kind)
+        method = version.spec.method(asked.request.method)
+        self._services.validators.check_input(version.id, method, asked.arguments, asked.given)
+        return asked.request, method, pack_arguments(asked.arguments)
+
+    async def _run(self, call: PreparedCall, answer: Format, scope: Scope, receive: Receive) -> None:
+        try:
+            if answer is Format.EVENTS:
+                await stream_call(self._services, call, scope, receive)
+            else:
+                await self._unary(call, answer, scope, receive)
+        except CallFailed as error:
+            if call.version.tenant != call.tenant:
+                error.more.pop("traceback", None)
+            raise
+
+    async def _unary(self, call: PreparedCall, answer: Format, scope: Scope, receive: Receive) -> None:
+        services, exchange = self._services, exchange_of(scope)
+        work = services.calls.run(call) if is_value(call) else self._all_chunks(call)
+        result = await unless_gone(receive, work)
+        if len(result.output) > THREAD_BYTES:
+            body, latency = await asyncio.to_thread(self._render, call, result, answer, exchange.request_id)
+        else:
+            body, latency = self._render(call, result, answer, exchange.request_id)
+        services.metrics.call_ended(latency.stages, latency.total_ms, result.cold_start)
+        await exchange.answer(200, [(b"content-type", answer.value)], body)
+
+    def _render(self, call: PreparedCall, result: CallResult, answer: Format, request_id: str) -> tuple[bytes, Latency]:
+        services, as_json = self._services, answer is Format.JSON
+        value = None
+        if is_value(call):
+            value = checked_value(services.validators, call, result.output, look=as_json)
+        elif as_json:
+            value = decode_opaque(result.output)
+        response = response_of(
+            call, result, value, book=services.ledger.book, at=services.clock(), request_id=request_id
+        )
+        body = encode_json(response) if as_json else encode_msgpack(response, result.output)
+        return body, response.latency
+
+    async def _all_chunks(self, call: PreparedCall) -> CallResult:
+        """A generator called for one answer: the list of what it yields."""
+        chunks: list[bytes] = []
+        size = 0
+        events: Any = self._services.calls.stream(call)
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, CallResult):
+                    return replace(event, output=list_of(chunks))
+                if isinstance(event, ChunkEvent):
+                    checked_value(self._services.validators, call, event.data, look=False)
+                    chunks.append(event.data)
+                    size += len(event.data)
+                    if size > CALL_BODY.size:
+                        raise BadOutput("All chunks together are more than 10 MB: accept text/event-stream.")
+        raise PilotlightError("The stream of the call ended without a result.")

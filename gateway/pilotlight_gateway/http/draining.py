@@ -1,0 +1,75 @@
+"""The gate that calls pass, so that the process can end without cutting them off."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import TracebackType
+from typing import Any
+
+from pilotlight_core.model.errors import Unavailable
+
+
+class Gate:
+    """Counts the calls inside: `with gate:` around each. Once it drains, none enters; `abort` ends those that stayed.
+
+    Entering raises Unavailable (`draining`) when it drains, and so does leaving a call that was aborted.
+    """
+
+    def __init__(self) -> None:
+        self.draining = False
+        self._aborting = False
+        self._inside: set[asyncio.Task[Any]] = set()
+        self._empty = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._inside)
+
+    def __enter__(self) -> None:
+        if self.draining:
+            raise closing()
+        self._inside.add(current_task())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._inside.discard(current_task())
+        if self.draining and not self._inside:
+            self._empty.set()
+        if kind is asyncio.CancelledError and self.was_aborted():
+            raise closing() from None
+
+    def was_aborted(self) -> bool:
+        """Whether the cancellation that the current task just caught was `abort`'s; if so, it is taken back."""
+        return self._aborting and current_task().uncancel() == 0
+
+    async def drain(self, seconds: float) -> bool:
+        """Let nobody in and wait until all have left, at most `seconds`; whether they have."""
+        self.draining = True
+        if not self._inside:
+            return True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
+        return not self._inside
+
+    async def abort(self, seconds: float) -> int:
+        """Cancel those still inside and wait for them to answer, at most `seconds`; how many there were."""
+        self._aborting = True
+        late = list(self._inside)
+        for task in late:
+            task.cancel()
+        await self.drain(seconds)
+        return len(late)
+
+
+def current_task() -> asyncio.Task[Any]:
+    """The task that we are in: a server runs every request in one."""
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101
+    return task
+
+
+def closing() -> Unavailable:
+    """What a caller hears while the process ends."""
+    return Unavailable("This gateway is shutting down.", code="draining", retry_after=1.0)

@@ -1,0 +1,109 @@
+"""An operation of the API: how it is reached, who may use it, and what goes in and comes out.
+
+Routes and the OpenAPI document are both made from these, so that neither can say what the other does not do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from pilotlight_core.model.errors import BadInput
+from pilotlight_gateway.auth import Principal
+from pilotlight_gateway.call_requests import Format, format_of_body, wrong_shape
+from pilotlight_gateway.http.bodies import BodyLimits, read_body
+from pilotlight_gateway.http.exchange import exchange_of, header
+from pilotlight_gateway.http.services import Services
+
+Endpoint = Callable[[Request, Services], Awaitable[Response | None]]
+"""None: it has answered by itself."""
+T = TypeVar("T")
+SMALL_BODY = BodyLimits(size=64 * 1024)
+JSON = "application/json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A query parameter or request header."""
+
+    name: str
+    about: str
+    where: str = "query"
+    schema: dict[str, Any] = field(default_factory=lambda: {"type": "string"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One method of one path."""
+
+    method: str
+    path: str
+    name: str
+    """The operationId."""
+    about: str
+    endpoint: Endpoint | None
+    """None: the call endpoint, which has a way of its own."""
+    scopes: tuple[str, ...] = ()
+    """One of them is needed; none: open to everybody."""
+    request: type[msgspec.Struct] | None = None
+    request_media: tuple[str, ...] = (JSON,)
+    answer: Any = None
+    """A type, or a JSON Schema; None: no content."""
+    answer_media: tuple[str, ...] = (JSON,)
+    status: int = 200
+    errors: tuple[str, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the exchange sends
+        services: Services = scope["app"].services
+        exchange = exchange_of(scope)
+        exchange.route = self.path
+        if self.scopes:
+            authorization = header(scope, b"authorization")
+            exchange.principal = await services.authenticator.authenticate(authorization)
+            exchange.principal.require(*self.scopes)
+        assert self.endpoint is not None  # noqa: S101 - the edge serves that one
+        response = await self.endpoint(Request(scope, receive, exchange), services)
+        if response is not None:
+            await response(scope, receive, exchange)
+
+
+def principal_of(request: Request) -> Principal:
+    """Who asks."""
+    return exchange_of(request.scope).principal
+
+
+def json_answer(value: Any, status: int = 200) -> Response:
+    """A value as JSON."""
+    return Response(msgspec.json.encode(value), status_code=status, media_type=JSON)
+
+
+async def read_struct(
+    request: Request, services: Services, kind: type[T], limits: BodyLimits = SMALL_BODY, default: T | None = None
+) -> T:
+    """The request's JSON body as a struct; `default` stands for an empty one.
+
+    Raises:
+        BadInput: `bad_request`, `too_large`, `unsupported_media_type`, or naming the field.
+    """
+    if format_of_body(header(request.scope, b"content-type")) is not Format.JSON:
+        raise BadInput("This takes application/json only.", code="unsupported_media_type")
+    body = await read_body(request.scope, request.receive, limits, services.budget)
+    try:
+        if not body and default is not None:
+            return default
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        raise wrong_shape(error) from None
+    except msgspec.DecodeError as error:
+        raise BadInput(f"The body is not JSON: {error}.", code="bad_request") from None
+    except RecursionError:
+        raise BadInput("The body is nested too deep.", field="body") from None
+    finally:
+        services.budget.give_back(len(body))

@@ -1,0 +1,101 @@
+"""One live call at its origin's gateway: its state machine, its caller, and what is held for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from pilotlight_core.model.api import CallStatus
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.messages import BodyRef
+from pilotlight_gateway.call_port import CallEvent, CallResult, ChunkEvent, PreparedCall, StageEvent
+from pilotlight_gateway.internal import Budget
+from pilotlight_gateway.origin import Origin, State
+
+STATES = {
+    State.QUEUED: "queued",
+    State.WAITING: "queued",
+    State.SENT: "running",
+    State.RUNNING: "running",
+    State.DONE: "succeeded",
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class Live:
+    """A call, from `begin` to its answer. `answer` is done when it is over."""
+
+    call: PreparedCall
+    origin: Origin
+    answer: asyncio.Future[CallResult]
+    budget: Budget
+    timer: asyncio.TimerHandle | None = None
+    body: BodyRef | None = None
+    place: BodyRef | None = None
+    """Where an answer too large for the bus is left."""
+    _events: asyncio.Queue[CallEvent | None] = field(default_factory=asyncio.Queue)
+    """Only of a stream. Bounded by the window that the guest keeps, and in bytes by the budget."""
+    _held: int = 0
+
+    def stage(self, name: str, ms: float, **detail: object) -> None:
+        """Tell the caller of a stage, if it listens."""
+        if self.call.stream and not self.answer.done():
+            self._events.put_nowait(StageEvent(name=name, ms=ms, detail=detail))
+
+    def chunk(self, seq: int, data: bytes) -> None:
+        """Keep a chunk until the caller takes it.
+
+        Raises:
+            Unavailable: if the gateway holds too many bytes already.
+        """
+        self.budget.take(len(data))
+        self._held += len(data)
+        self._events.put_nowait(ChunkEvent(seq=seq, data=data))
+
+    def finish(self, result: CallResult) -> None:
+        """The call has succeeded."""
+        if not self.answer.done():
+            self.answer.set_result(result)
+            self._events.put_nowait(None)
+
+    def fail(self, error: PilotlightError) -> None:
+        """The call has failed."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+            self.answer.exception()  # somebody may have stopped waiting: that is no warning
+            self._events.put_nowait(None)
+
+    async def events(self) -> AsyncIterator[CallEvent]:
+        """What happens, in order; raises what the call failed with."""
+        while (event := await self._events.get()) is not None:
+            yield event
+            if isinstance(event, ChunkEvent):
+                self.budget.give_back(len(event.data))
+                self._held -= len(event.data)
+        yield await self.answer
+
+    def release(self) -> None:
+        """Give back what is held for it."""
+        self.budget.give_back(self._held)
+        self._held = 0
+        if self.timer is not None:
+            self.timer.cancel()
+
+    def status(self, at: float) -> CallStatus:
+        """The call as the API shows it."""
+        state, error = STATES[self.origin.state], None
+        if self.answer.done() and (failure := self.answer.exception()) is not None:
+            code = failure.wire_code if isinstance(failure, PilotlightError) else "internal"
+            state = "cancelled" if code == "cancelled" else "failed"
+            error = {"code": code, "detail": getattr(failure, "detail", str(failure))}
+        grant = self.origin.grant
+        return CallStatus(
+            id=self.call.id,
+            state=state,
+            version=self.call.version.ref,
+            age_ms=(at - self.call.arrived) * 1000.0,
+            client_id=self.call.client_id,
+            container=grant.container if grant else None,
+            error=error,
+        )

@@ -1,0 +1,129 @@
+"""The OpenAPI document of the API, made from its operations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pilotlight_core.model.errors import CODES
+
+if TYPE_CHECKING:
+    from pilotlight_gateway.http.operations import Operation
+
+Document = dict[str, Any]
+REF = "#/components/schemas/{name}"
+COMMON_ERRORS = ("internal", "starting")
+GUARDED_ERRORS = ("unauthenticated", "key_expired", "forbidden")
+
+
+def document(operations: Iterable[Operation]) -> Document:
+    """The whole document."""
+    operations = tuple(operations)
+    types = [kind for operation in operations for kind in (operation.request, operation.answer) if _is_type(kind)]
+    schemas, components = msgspec.json.schema_components(types, ref_template=REF)
+    by_type = dict(zip(types, schemas, strict=True))
+    paths: Document = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, by_type)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Pilotlight", "version": "1", "summary": "Serverless GPU functions."},
+        "paths": paths,
+        "components": {"schemas": components | {"Problem": problem_schema()}, "securitySchemes": security()},
+    }
+
+
+def security() -> Document:
+    """How callers prove who they are."""
+    return {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "pl_live_<id>_<secret>"}}
+
+
+def problem_schema() -> Document:
+    """The body of every error (RFC 9457)."""
+    text = {"type": "string"}
+    return {
+        "type": "object",
+        "properties": {
+            "type": text, "title": text, "status": {"type": "integer"}, "detail": text,
+            "code": {"type": "string", "enum": sorted(CODES)}, "advice": text, "request_id": text,
+            "retry_after": {"type": "number"}, "field": text, "traceback": text,
+            "error": {
+                "type": "object",
+                "properties": {"message": text, "type": text, "param": {"type": ["string", "null"]}, "code": text},
+            },
+        },
+        "required": ["type", "title", "status", "detail", "code", "advice", "request_id", "error"],
+    }  # fmt: skip
+
+
+def error_answer(codes: Iterable[str] = ()) -> Document:
+    """An answer that is an error, one of `codes`."""
+    said = "; ".join(f"`{code}`: {CODES[code].title}" for code in codes)
+    return {
+        "description": said or "What went wrong.",
+        "headers": {
+            "x-request-id": {"schema": {"type": "string"}},
+            "x-should-retry": {"schema": {"type": "string", "enum": ["true", "false"]}},
+        },
+        "content": {"application/problem+json": {"schema": {"$ref": REF.format(name="Problem")}}},
+    }
+
+
+def _is_type(kind: Any) -> bool:
+    return kind is not None and not isinstance(kind, dict)
+
+
+def _operation(operation: Operation, by_type: dict[Any, Document]) -> Document:
+    answer: Document = {
+        "description": operation.about,
+        "headers": {"x-request-id": {"schema": {"type": "string"}}},
+    }
+    if operation.answer is not None:
+        schema = by_type[operation.answer] if _is_type(operation.answer) else operation.answer
+        answer["content"] = {
+            media: {"schema": schema if "json" in media else {"type": "string"}} for media in operation.answer_media
+        }
+    made: Document = {
+        "operationId": operation.name,
+        "summary": operation.about,
+        "responses": {str(operation.status): answer} | _errors(operation),
+        "security": [{"key": []}] if operation.scopes else [],
+    }
+    parameters = _parameters(operation)
+    if parameters:
+        made["parameters"] = parameters
+    if operation.scopes:
+        made["x-scopes"] = list(operation.scopes)
+    if operation.request_media and operation.method in ("POST", "PUT"):
+        made |= _request_body(operation, by_type)
+    return made
+
+
+def _request_body(operation: Operation, by_type: dict[Any, Document]) -> Document:
+    if operation.request is None and operation.request_media == ("application/json",):
+        return {}
+    schema = by_type[operation.request] if operation.request is not None else {"type": "string", "format": "binary"}
+    return {"requestBody": {"content": {media: {"schema": schema} for media in operation.request_media}}}
+
+
+def _parameters(operation: Operation) -> list[Document]:
+    named = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"\{(\w+)", operation.path)
+    ]
+    asked = [
+        {"name": asked.name, "in": asked.where, "description": asked.about, "schema": asked.schema}
+        for asked in operation.parameters
+    ]
+    return named + asked
+
+
+def _errors(operation: Operation) -> Document:
+    codes = (*operation.errors, *COMMON_ERRORS, *(GUARDED_ERRORS if operation.scopes else ()))
+    by_status: dict[int, list[str]] = {}
+    for code in dict.fromkeys(codes):
+        by_status.setdefault(CODES[code].status, []).append(code)
+    return {str(status): error_answer(found) for status, found in sorted(by_status.items())}

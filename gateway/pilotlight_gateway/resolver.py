@@ -1,0 +1,43 @@
+"""From a ref to the version that runs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+
+from pilotlight_core.model.errors import UnknownFunction
+from pilotlight_core.model.ids import Ref, parse_ref
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.deploys import version_wanted
+from pilotlight_gateway.registry_port import RegistryPort
+
+read_ref = lru_cache(8_192)(parse_ref)
+
+
+class Resolver:
+    """Finds versions for callers, in memory where it can."""
+
+    def __init__(self, registry: RegistryPort) -> None:
+        self._registry = registry
+
+    async def resolve(self, tenant: str, text: str) -> VersionRecord:
+        """The version that `text` stands for when `tenant` asks. What is another tenant's does not exist for it.
+
+        Raises:
+            BadInput: if it is no ref.
+            UnknownFunction: if there is none (`unknown_version` if only the pin is unknown).
+        """
+        ref: Ref = read_ref(text)
+        if ref.tenant is not None and ref.tenant != tenant:
+            raise UnknownFunction(f"There is no function {text}.")
+        app = self._registry.app_nowait(tenant, ref.app) or await self._registry.app(tenant, ref.app)
+        wanted = version_wanted(app, ref.app, ref.function, ref.pin, ref.version_number)
+        version = self._registry.version(wanted) or await self._registry.fetch_version(wanted)
+        if version is None or version.tenant != tenant:
+            raise UnknownFunction(f"There is no function {text}.", code="unknown_version")
+        known = app.versions[ref.function] if app is not None else ()
+        if version.number > len(known) or known[version.number - 1] != wanted:
+            # Two deploys of the same content raced: the app's record decides what it is called.
+            version = msgspec.structs.replace(version, number=known.index(wanted) + 1)
+        return version

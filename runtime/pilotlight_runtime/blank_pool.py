@@ -1,0 +1,161 @@
+"""The blanks of a node: so many are kept ready, and whoever needs a sandbox takes one or starts one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages import LogLine
+from pilotlight_runtime.base import GUEST_ARGV, BaseEnvironment
+from pilotlight_runtime.blank import Blank, BlankDied, nobody
+from pilotlight_runtime.devices.port import Access
+from pilotlight_runtime.limits import BASE
+from pilotlight_runtime.log_tap import LogTap
+from pilotlight_runtime.sandbox.errors import SandboxError
+from pilotlight_runtime.sandbox.port import Exit, Launcher
+from pilotlight_runtime.sandbox.profile import APP, SandboxSpec
+
+log = structlog.get_logger(__name__)
+
+QUIET_S = 2.0
+"""How long making a blank waits for containers that are starting: they need the processors more."""
+PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Between attempts, when blanks do not come to life."""
+
+
+class BlankPool:
+    """Blanks of one base environment on CPU slots. `room()` is how many more containers the node could hold."""
+
+    def __init__(
+        self,
+        *,
+        launcher: Launcher,
+        base: BaseEnvironment,
+        folder: Path,
+        size: int,
+        room: Callable[[], int],
+        starting: Callable[[], bool],
+        group: asyncio.TaskGroup,
+    ) -> None:
+        self.base = base
+        self._launcher = launcher
+        self._folder = folder
+        self._size = size
+        self._room = room
+        self._starting = starting
+        self._group = group
+        self._blanks: list[Blank] = []
+        self._stirred = asyncio.Event()
+        self._failures = 0
+
+    @property
+    def ready(self) -> int:
+        """How many wait for a container."""
+        return sum(blank.is_ready for blank in self._blanks)
+
+    async def take(self) -> Blank:
+        """A blank that is ready, else one on its way, else a new one.
+
+        Raises:
+            SandboxError: if none could be started.
+        """
+        self._blanks.sort(key=lambda blank: not blank.is_ready)
+        for blank in list(self._blanks):
+            self._blanks.remove(blank)
+            if blank.exit is None:
+                return blank
+        return await self.start()
+
+    async def start(self, access: Access | None = None) -> Blank:
+        """A new one, not ready yet, which sees the devices of `access`.
+
+        Raises:
+            SandboxError: if it could not be started.
+        """
+        access = access or Access()
+        name = f"b-{token(12)}"
+        folder = self._folder / name
+        (folder / "app").mkdir(parents=True)
+        sandbox = await self._launcher.start(
+            SandboxSpec(
+                name=name,
+                python=self.base.python,
+                argv=GUEST_ARGV,
+                code_dir=folder / "app",
+                read_only=self.base.read_only,
+                device_nodes=access.nodes,
+                env={**self.base.env, **access.env},
+                limits=BASE,
+                uid=None,
+            )
+        )
+        tap = LogTap(stdout_fd=sandbox.stdout_fd, stderr_fd=sandbox.stderr_fd, container=name, sink=_say)
+        # Plain processes have the host's file system, not one of their own.
+        root = APP if self._launcher.name == "bubblewrap" else folder / "app"
+        blank = Blank(sandbox, folder=folder, root=root, tap=tap)
+        self._group.create_task(blank.watch())
+        return blank
+
+    def stir(self) -> None:
+        """Something has changed: a blank was taken, a container is ready or gone."""
+        self._stirred.set()
+
+    async def run(self) -> None:
+        """Keep the pool full until cancelled."""
+        while True:
+            while len(self._blanks) < min(self._size, self._room()):
+                await self._wait_quiet()
+                await self._make()
+            await self._wait_stirred()
+
+    async def close(self) -> None:
+        """End all blanks that nobody has taken."""
+        blanks, self._blanks = self._blanks, []
+        async with asyncio.TaskGroup() as group:
+            for blank in blanks:
+                blank.on_exit = nobody
+                group.create_task(blank.bury())
+
+    async def _make(self) -> None:
+        blank = None
+        try:
+            blank = await self.start()
+            self._blanks.append(blank)
+            await blank.wait_ready()
+        except (SandboxError, BlankDied, OSError) as error:
+            log.warning("no blank could be made", error=str(error), failures=self._failures + 1)
+            if blank is not None and blank in self._blanks:
+                self._blanks.remove(blank)
+                await blank.bury()
+            await asyncio.sleep(PAUSES_S[min(self._failures, len(PAUSES_S) - 1)])
+            self._failures += 1
+            return
+        self._failures = 0
+        if blank in self._blanks:
+            blank.on_exit = lambda exit_: self._lost(blank, exit_)
+
+    def _lost(self, blank: Blank, exit_: Exit) -> None:
+        log.warning("a blank has ended before it was used", sandbox=blank.name, exit=str(exit_))
+        self._blanks.remove(blank)
+        self._group.create_task(blank.bury())
+        self.stir()
+
+    async def _wait_quiet(self) -> None:
+        try:
+            async with asyncio.timeout(QUIET_S):
+                while self._starting():
+                    await self._wait_stirred()
+        except TimeoutError:
+            pass
+
+    async def _wait_stirred(self) -> None:
+        await self._stirred.wait()
+        self._stirred.clear()
+
+
+def _say(line: LogLine) -> None:
+    log.warning("a sandbox says", sandbox=line.container, line=line.text)

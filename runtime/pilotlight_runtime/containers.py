@@ -1,0 +1,249 @@
+"""The containers of a node: who is on which slice, what the controller may command, and where a granted call goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import structlog
+
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.messages import (
+    Bind,
+    Cancel,
+    Command,
+    CommandReply,
+    ContainerState,
+    Drain,
+    Ended,
+    Outcome,
+    Reconcile,
+    Refusal,
+    Refused,
+    Run,
+    SliceKind,
+    SliceReport,
+    Window,
+)
+from pilotlight_runtime.container import Container
+from pilotlight_runtime.services import Services
+
+log = structlog.get_logger(__name__)
+
+REMEMBERED = 10_000
+"""Containers that are gone and whose ids are known still: a late or repeated bind must not bring them back."""
+LOST = "its last frame was lost"
+
+
+class Containers:
+    """`many_tenants` says whether the node's sandbox may hold more than one; `changed` is called when a report is due."""
+
+    def __init__(
+        self,
+        *,
+        slices: tuple[SliceReport, ...],
+        services: Services,
+        group: asyncio.TaskGroup,
+        many_tenants: bool,
+        changed: Callable[[], None],
+    ) -> None:
+        self.controller_epoch = 0
+        """The highest that has commanded."""
+        self.draining = False
+        """Nothing is bound any more."""
+        self._slices = {part.id: part for part in slices}
+        self._services = services
+        self._group = group
+        self._many_tenants = many_tenants
+        self._tenant = ""
+        self._changed = changed
+        self._containers: dict[str, Container] = {}
+        self._on_slice: dict[str, str] = {}
+        self._past: deque[str] = deque(maxlen=REMEMBERED)
+
+    def __iter__(self) -> Iterator[Container]:
+        return iter(list(self._containers.values()))
+
+    # -- how it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def free_cpu_slots(self) -> int:
+        """CPU slots on which nobody is."""
+        return sum(p.kind is SliceKind.CPU and p.id not in self._on_slice for p in self._slices.values())
+
+    @property
+    def any_starting(self) -> bool:
+        """Whether a container needs the processors to become ready."""
+        return any(container.is_starting for container in self._containers.values())
+
+    def on_slice(self, slice_id: str) -> str:
+        """The container on a slice; "" if it is free."""
+        return self._on_slice.get(slice_id, "")
+
+    # -- the controller's commands ------------------------------------------------------------------------------
+
+    def command(self, command: Command) -> CommandReply:
+        """Obey, or say why not."""
+        reason = "stale_epoch"
+        if command.epoch >= self.controller_epoch:
+            self.controller_epoch = command.epoch
+            reason = self._bind(command) if isinstance(command, Bind) else self._end(command)
+        return CommandReply(ok=not reason, reason=reason, epoch=self.controller_epoch)
+
+    def _bind(self, bind: Bind) -> str:
+        known = self._containers.get(bind.container)
+        if known is not None:
+            return "" if known.version == bind.version and known.slice == bind.slice else "container_taken"
+        if refusal := self._why_not(bind):
+            return refusal
+        container = Container(bind, self._slices[bind.slice], self._services)
+        self._tenant = bind.tenant
+        self._containers[bind.container] = container
+        self._on_slice[bind.slice] = bind.container
+        self._past.append(bind.container)
+        self._group.create_task(self._live(container))
+        self._services.credits.changed(container)
+        self._changed()
+        return ""
+
+    def _why_not(self, bind: Bind) -> str:
+        try:
+            check_name(bind.container, "container")
+            check_name(bind.tenant, "tenant")
+        except BadInput:
+            return "bad_name"
+        if bind.container in self._past:
+            return "gone"
+        if self.draining:
+            return "draining"
+        if bind.slice not in self._slices:
+            return "no_such_slice"
+        if bind.slice in self._on_slice:
+            return "slice_taken"
+        return "other_tenant" if self._tenant not in ("", bind.tenant) and not self._many_tenants else ""
+
+    def _end(self, command: Command) -> str:
+        container = self._containers.get(command.container)
+        if container is None:
+            return "gone"
+        if isinstance(command, Drain):
+            container.drain(command.within_ms / 1000, command.reason)
+        elif not isinstance(command, Bind):
+            container.stop(command.reason)
+        self._changed()
+        return ""
+
+    async def _live(self, container: Container) -> None:
+        try:
+            await container.live()
+        except Exception:
+            log.exception("a container's life went wrong", container=container.id)
+        finally:
+            del self._containers[container.id]
+            del self._on_slice[container.slice]
+            self._services.pool.stir()
+            self._changed()
+
+    # -- calls --------------------------------------------------------------------------------------------------
+
+    def run(self, run: Run, at: float, received: float) -> None:
+        """A granted call; it cannot have come before `received`."""
+        container = self._containers.get(run.container)
+        if container is not None and container.holds(run.call):
+            refusal: Refusal | None = Refusal.NO_SLOT  # an abandoned run of the same call has not ended yet
+        else:
+            refusal = self._services.slots.accept(run, received)
+        if refusal is None and container is not None:
+            container.take(run, at, received)
+            return
+        if refusal is None or refusal is Refusal.NO_SLOT:
+            self._services.slots.release(run.call, run.grant)
+        frame = Refused(call=run.call, grant=run.grant, container=run.container, reason=refusal or Refusal.GONE)
+        self._services.origins.tell(run.gateway, frame)
+        if container is not None:
+            self._services.credits.changed(container)  # its home knew too little of it
+
+    def control(self, message: Cancel | Window | Reconcile, at: float) -> None:
+        """What an origin says of calls that are here."""
+        if isinstance(message, Window):
+            for container in self._containers.values():
+                container.window(message.call, message.upto, at)
+        elif isinstance(message, Cancel):
+            for held in self._services.slots.cancel(message.call):
+                self._cancel(held.container, held.call, message.reason, at)
+        else:
+            self._reconcile(message, at)
+
+    def vanished(self, gateway: str, at: float) -> None:
+        """An origin is gone: nobody waits for its calls."""
+        log.warning("a gateway listens no more; its calls are cancelled", gateway=gateway)
+        for container in self._containers.values():
+            container.cancel_all_of(gateway, at)
+
+    def _reconcile(self, message: Reconcile, at: float) -> None:
+        outcome = self._services.slots.reconcile(message.gateway, message.grants, at)
+        for orphan in outcome.orphans:
+            self._cancel(orphan.container, orphan.call, "its gateway does not know it", at)
+        for past in outcome.over:
+            if not self._services.origins.repeat(past.call, past.grant):
+                ended = Ended(
+                    call=past.call,
+                    grant=past.grant,
+                    container="",
+                    outcome=Outcome.DIED,
+                    started=past.started,
+                    reason=LOST,
+                )
+                self._services.origins.tell(message.gateway, ended)
+
+    def _cancel(self, container: str, call: str, reason: str, at: float) -> None:
+        if container in self._containers:
+            self._containers[container].cancel(call, reason, at)
+
+    # -- the clock, and the end ---------------------------------------------------------------------------------
+
+    def sweep(self, at: float) -> None:
+        """Every few 10 ms."""
+        for container in self._containers.values():
+            container.sweep(at)
+
+    def second(self, at: float) -> None:
+        """Once a second."""
+        for container in list(self._containers.values()):
+            container.second(at)
+
+    async def drain_all(self, *, drain_s: float, end_s: float) -> None:
+        """Let all end what they hold, at most so long, then end them."""
+        self.draining = True
+        self._changed()
+        for container in self:
+            container.drain(drain_s, "the node's agent stops")
+        if await self._wait_all_gone(drain_s + end_s):
+            return
+        for container in self:
+            container.stop("the node's agent stops")
+        await self._wait_all_gone(end_s)
+
+    async def _wait_all_gone(self, within: float) -> bool:
+        try:
+            async with asyncio.timeout(within):
+                for container in self:
+                    await container.wait_gone()
+        except TimeoutError:
+            return False
+        return True
+
+    def check_integrity(self) -> None:
+        """Raises AssertionError if a slice is counted twice or has nobody on it."""
+        if sorted(self._on_slice.values()) != sorted(self._containers):
+            raise AssertionError("slices and containers disagree")
+        if any(c.slice != self._slice_of(c.id) for c in self._containers.values()):
+            raise AssertionError("a container is not on its slice")
+        gone = [c.id for c in self._containers.values() if c.state is ContainerState.GONE and c.held]
+        if gone:
+            raise AssertionError(f"{gone} are gone and hold calls")
+
+    def _slice_of(self, container: str) -> str:
+        return next(name for name, on in self._on_slice.items() if on == container)

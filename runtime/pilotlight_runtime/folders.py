@@ -1,0 +1,61 @@
+"""An agent's own folders below `<state>/node/<name>`, and the remains of a dead one in them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class NodeTaken(RuntimeError):
+    """Another agent on this machine already is this node."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFolders:
+    """Where an agent keeps what."""
+
+    root: Path
+
+    @property
+    def cache(self) -> Path:
+        """Verified files of tenants."""
+        return self.root / "cache"
+
+    @property
+    def sandboxes(self) -> Path:
+        """The code folders of blanks and containers; of no use to the next agent."""
+        return self.root / "sandboxes"
+
+    @property
+    def usage(self) -> Path:
+        """The append log of usage."""
+        return self.root / "usage"
+
+
+@contextmanager
+def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
+    """The node's folders, for one agent at a time; what a dead one has left in the passing ones is removed.
+
+    Raises:
+        NodeTaken: if another agent has them.
+    """
+    folders = NodeFolders(root=(state_dir / "node" / node).resolve())
+    folders.root.mkdir(parents=True, exist_ok=True)
+    with (folders.root / "agent.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise NodeTaken(f"another agent (pid {lock.read().strip()}) is node {node!r}: choose another --node") from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        shutil.rmtree(folders.sandboxes, ignore_errors=True)
+        for folder in (folders.cache, folders.sandboxes, folders.usage):
+            folder.mkdir(exist_ok=True)
+        yield folders

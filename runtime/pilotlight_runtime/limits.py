@@ -1,0 +1,54 @@
+"""What a function's container may use, and how to say that it has ended at one of its limits."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+
+from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_runtime.sandbox.port import Exit
+from pilotlight_runtime.sandbox.profile import Limits
+
+BASE = Limits(
+    memory_bytes=2 * 2**30,
+    pids=512,
+    cpu_millis=2000,
+    tmp_bytes=256 * 2**20,
+    open_files=4096,
+    file_bytes=2**30,
+)
+"""Of a blank; memory and processors become the function's when it is bound."""
+
+
+def limits_of(spec: FunctionSpec) -> Limits:
+    """Those of a function's container."""
+    return replace(BASE, memory_bytes=spec.memory, cpu_millis=max(100, round(spec.cpu * 1000)))
+
+
+def memory_text(size: int) -> str:
+    """`2.0 GiB`, `512 MiB`."""
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
+
+
+def describe(end: Exit, spec: FunctionSpec | None) -> str:
+    """A container's end, for people."""
+    memory = spec.memory if spec is not None else BASE.memory_bytes
+    if end.reason == "memory":
+        return f"memory limit of {memory_text(memory)} reached"
+    if end.reason == "pids":
+        return f"limit of {BASE.pids} processes and threads reached, then {_code(end)}"
+    if end.reason == "setup":
+        return f"the sandbox could not be set up ({_code(end)})"
+    if end.reason == "killed":
+        return "killed by the platform"
+    return _code(end)
+
+
+def _code(end: Exit) -> str:
+    if end.signal is None:
+        return f"exit code {end.code}"
+    try:
+        name = signal.Signals(end.signal).name
+    except ValueError:
+        name = "unknown signal"
+    return f"exit code {128 + end.signal} ({name})"

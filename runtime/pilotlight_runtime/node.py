@@ -1,0 +1,92 @@
+"""What a node says of itself: a report each second and on each change."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from pilotlight_core.host.bus import BusError
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages import ContainerState, NodeReport, SliceReport
+from pilotlight_runtime.blank_pool import BlankPool
+from pilotlight_runtime.containers import Containers
+from pilotlight_runtime.origins import Publisher
+
+LEAST_S = 0.02
+"""Between two reports: what changes meanwhile is in the next one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Who a node is. `instance` is new with every start of its agent."""
+
+    node: str
+    instance: str
+    region: str
+    zone: str
+    sandbox: str
+
+
+class Reporter:
+    """Publishes NodeReports. `later(delay, callback)` runs a callback after so many seconds."""
+
+    def __init__(
+        self,
+        bus: Publisher,
+        identity: Identity,
+        *,
+        slices: tuple[SliceReport, ...],
+        clock: Callable[[], float],
+        later: Callable[[float, Callable[[], None]], object],
+    ) -> None:
+        self._bus = bus
+        self._identity = identity
+        self._slices = slices
+        self._clock = clock
+        self._later = later
+        self._seq = 0
+        self._scheduled = False
+        self._sources: tuple[Containers, BlankPool] | None = None
+
+    def watch(self, containers: Containers, pool: BlankPool) -> None:
+        """What to report on."""
+        self._sources = (containers, pool)
+
+    def changed(self) -> None:
+        """Say it soon."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._later(LEAST_S, self.send)
+
+    def send(self, *, stopped: bool = False) -> None:
+        """Say it now; what the bus does not take is said again with the next second."""
+        self._scheduled = False
+        if self._sources is not None:
+            with contextlib.suppress(BusError):
+                self._bus.publish_nowait(
+                    subjects.beat(self._identity.region, self._identity.node), self.report(*self._sources, stopped)
+                )
+
+    def report(self, containers: Containers, pool: BlankPool, stopped: bool) -> NodeReport:
+        """How the node is."""
+        at, identity = self._clock(), self._identity
+        self._seq += 1
+        return NodeReport(
+            node=identity.node,
+            instance=identity.instance,
+            seq=self._seq,
+            region=identity.region,
+            zone=identity.zone,
+            sandbox=identity.sandbox,
+            slices=tuple(
+                msgspec.structs.replace(part, container=containers.on_slice(part.id)) for part in self._slices
+            ),
+            containers=tuple(c.report(at) for c in containers if c.state is not ContainerState.GONE),
+            blanks={pool.base.name: pool.ready},
+            controller_epoch=containers.controller_epoch,
+            draining=containers.draining,
+            stopped=stopped,
+        )

@@ -1,0 +1,36 @@
+"""What all containers of a node share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pilotlight_runtime.blank_pool import BlankPool
+from pilotlight_runtime.bodies import Bodies
+from pilotlight_runtime.credits import Credits
+from pilotlight_runtime.devices.port import Devices
+from pilotlight_runtime.log_shipper import LogShipper
+from pilotlight_runtime.metering import Metering, boot_ns
+from pilotlight_runtime.origins import Origins
+from pilotlight_runtime.slots import SlotTable
+from pilotlight_runtime.stage import Stager
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """Made once by the agent."""
+
+    stager: Stager
+    pool: BlankPool
+    devices: Devices
+    slots: SlotTable
+    origins: Origins
+    bodies: Bodies
+    credits: Credits
+    metering: Metering
+    shipper: LogShipper
+    group: asyncio.TaskGroup
+    clock: Callable[[], float] = time.monotonic
+    boot_ns: Callable[[], int] = boot_ns

@@ -1,0 +1,58 @@
+"""Arguments of a call as people type them: `name=value`, values JSON if they can be."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+
+from pilotlight_core.model.ids import Ref, parse_ref
+
+
+def read_arguments(words: list[str], whole: str | None) -> dict[str, Any]:
+    """The named arguments: of `--input` (JSON, @FILE, or - for stdin), and each `name=value` over them.
+
+    Raises:
+        typer.BadParameter: naming the word.
+    """
+    arguments = {} if whole is None else _object(whole)
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{word!r} is no argument: expected name=value.")
+        arguments[name] = read_value(text)
+    return arguments
+
+
+def read_value(text: str) -> Any:
+    """`3` is a number and `[1]` a list; what is no JSON is a string, and so is `'"3"'`."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def read_ref(text: str, method: str | None) -> tuple[Ref, str | None]:
+    """The ref and the method of `app.function`, or of `app.Class.method` for short.
+
+    Raises:
+        BadInput: naming what is wrong with it.
+    """
+    name, at, pin = text.partition("@")
+    parts = name.split(".")
+    if method is None and len(parts) == 3:
+        name, method = ".".join(parts[:2]), parts[2]
+    return parse_ref(name + at + pin), method
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        data = sys.stdin.read() if text == "-" else Path(text[1:]).read_text() if text.startswith("@") else text
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except OSError as error:
+        raise typer.BadParameter(f"--input: {error.strerror}: {text[1:]}") from None
+    except msgspec.DecodeError as error:
+        raise typer.BadParameter(f"--input: {error}: expected a JSON object of arguments") from None

@@ -1,0 +1,87 @@
+"""`pilotlight`: the commands, each loaded when it is asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from pilotlight.cli.output import show_error
+from pilotlight.errors import PilotlightError
+
+COMMANDS = {
+    "up": "up",
+    "deploy": "deploy",
+    "run": "run",
+    "call": "call",
+    "logs": "logs",
+    "app": "apps",
+    "container": "containers",
+    "usage": "usage",
+    "token": "tokens",
+    "node": "node",
+    "version": "version",
+}
+"""command -> module beside this one, in the order in which they are shown"""
+INTERRUPTED = 130
+
+
+class Commands(TyperGroup):
+    """The group of all commands. What goes wrong on purpose is told in two lines and an exit code of 1."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - typer's signature
+        if cmd_name not in COMMANDS:
+            return None
+        command = typer.main.get_command(import_module(f"pilotlight.cli.{COMMANDS[cmd_name]}").app)
+        command.name = cmd_name
+        return command
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().main(*args, **kwargs)
+        except PilotlightError as error:
+            show_error(error)
+            sys.exit(1)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+        except BrokenPipeError:
+            # Whoever read our output has gone, as `head` does; nothing is left to be flushed into the void.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def root() -> None:
+    """Pilotlight runs GPU functions: nothing burns while nobody calls, and the first call does not wait.
+
+    \b
+    pilotlight up                           a platform on this machine
+    pilotlight deploy examples/hello/app.py
+    pilotlight call hello.greet name=Ada
+    """
+
+
+def main() -> None:
+    """The command."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""`pilotlight node`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import typer
+
+from pilotlight.cli.server import need_server
+
+app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """This machine as a node."""
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def check(context: typer.Context) -> None:
+    """Say what this machine can guarantee to the containers that run on it.
+
+    \b
+    sudo pilotlight node check
+    """
+    need_server("pilotlight_runtime.node_check")
+    done = subprocess.run([sys.executable, "-m", "pilotlight_runtime.node_check", *context.args], check=False)
+    raise typer.Exit(done.returncode)

@@ -1,0 +1,109 @@
+"""What commands print: answers to stdout, everything else to stderr; colours and tables only for a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pilotlight.errors import FunctionRaised, OptionError, PilotlightError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console; plain where it is no terminal."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, soft_wrap=True)
+
+
+def on_terminal(*, stderr: bool = False) -> bool:
+    """Whether somebody looks on."""
+    return (sys.stderr if stderr else sys.stdout).isatty()
+
+
+def note(text: str) -> None:
+    """A line beside the answer."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_json(value: Any, *, indent: bool = True) -> None:
+    """`value` as JSON on stdout; on one line if not indented."""
+    data = msgspec.json.encode(value)
+    print((msgspec.json.format(data) if indent else data).decode(), flush=True)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str, right: Sequence[str] = ()) -> None:
+    """Rows under their columns; `empty` is said instead if there are none. Columns in `right` are right-aligned."""
+    if not rows:
+        note(empty)
+        return
+    cells = [[str(cell) for cell in row] for row in rows]
+    if on_terminal():
+        _rich_table(columns, cells, right)
+        return
+    widths = [max(len(line[index]) for line in ([*columns], *cells)) for index in range(len(columns))]
+    for line in ([*columns], *cells):
+        parts = (
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for cell, width, column in zip(line, widths, columns, strict=True)
+        )
+        print("  ".join(parts).rstrip())
+
+
+def _rich_table(columns: Sequence[str], cells: list[list[str]], right: Sequence[str]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for line in cells:
+        table.add_row(*(escape(cell) for cell in line))
+    console().print(table)
+
+
+def show_error(error: PilotlightError) -> None:
+    """What happened, and what to do about it."""
+    if isinstance(error, FunctionRaised) and error.remote_traceback:
+        note(error.remote_traceback.rstrip())
+    mark = "\x1b[31merror:\x1b[0m" if on_terminal(stderr=True) else "error:"
+    note(f"{mark} {error.detail}")
+    if not isinstance(error, OptionError):
+        note(error.meaning.advice)
+    if error.meaning.status >= 500 and "request_id" in error.more:
+        note(f"request {error.more['request_id']}")
+
+
+def size(count: float) -> str:
+    """`1.4 kB`."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def span(seconds: float) -> str:
+    """`42s`, `3m`, `2h`, `5d`."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f}{unit}"
+    return f"{max(0.0, seconds):.0f}s"
+
+
+def ago(unix: float) -> str:
+    """How long ago a unix second was."""
+    return f"{span(time.time() - unix)} ago" if unix else "-"
+
+
+def milliseconds(ms: float) -> str:
+    """`0.8 ms`, `120 ms`, `2.31 s`."""
+    if ms >= 1000:
+        return f"{ms / 1000:.2f} s"
+    return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"

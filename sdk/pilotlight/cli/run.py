@@ -1,0 +1,77 @@
+"""`pilotlight run`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import wait
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pilotlight.cli.arguments import read_arguments
+from pilotlight.cli.call import show_call
+from pilotlight.cli.deploy import deploy_target
+from pilotlight.cli.output import note
+from pilotlight.cli.session import client
+from pilotlight.client import face
+from pilotlight.client.wire import Outgoing
+from pilotlight.errors import BadInput, PilotlightError
+from pilotlight.packing import find_target
+from pilotlight.packing.target import SEPARATOR
+
+app = typer.Typer(rich_markup_mode=None)
+
+LAST_LINES_S = 1.0
+"""How long lines are awaited that were printed just before the call ended."""
+
+
+@app.command()
+def run(
+    target: Annotated[str, typer.Argument(help="PATH::function or PATH::Class.method")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="name=value; values are JSON if they can be")] = None,
+    whole: Annotated[str | None, typer.Option("--input", help="all arguments: JSON, @FILE, or - for stdin")] = None,
+    deadline: Annotated[float | None, typer.Option(help="seconds to wait in all", min=0.001)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the whole response, not only the output")] = False,
+) -> None:
+    """Deploy an app and call one of its functions once, with what it prints on stderr.
+
+    \b
+    pilotlight run examples/hello/app.py::greet name=Ada
+    """
+    place, separator, name = target.partition(SEPARATOR)
+    if not separator:
+        raise BadInput(f"{target!r} names no function: expected PATH::function.", field="target")
+    name, _, method = name.partition(".")
+    given = read_arguments(arguments or [], whole)
+    deployed = deploy_target(find_target(f"{place}{SEPARATOR}{name}", within=Path.cwd()))
+    ref = next(
+        f"{response.app}.{name}" for response, functions in deployed if name in functions
+    )
+    outgoing = Outgoing(path=f"/v1/functions/{ref}/calls", input=given, method=method or None, typed=False)
+    with _following(ref):
+        show_call(ref, outgoing, deadline=deadline, stream=False, as_json=as_json)
+
+
+@contextmanager
+def _following(ref: str) -> Iterator[None]:
+    """A block during which what the function prints is printed here."""
+    name, _, function = ref.partition(".")
+    task = face().start(_follow(name, function, since=f"{time.time():.3f}"))
+    try:
+        yield
+        wait([task.result], LAST_LINES_S)
+    finally:
+        task.abandon()
+
+
+async def _follow(name: str, function: str, *, since: str) -> None:
+    lines = client().platform.logs(name, function=function, since=since, follow=True)
+    try:
+        async with aclosing(lines):
+            async for line in lines:
+                note(f"  | {line.get('text', '')}")
+    except PilotlightError as error:
+        note(f"  | (its log cannot be followed: {error.detail})")

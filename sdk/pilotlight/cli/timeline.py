@@ -1,0 +1,70 @@
+"""A call as it happens: the stages of a cold start while one waits, and where the time went when it is over."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from pilotlight.cli.output import console, milliseconds, note, on_terminal
+
+SHOWN_FROM_MS = 0.05
+"""Stages that took less are not worth a word."""
+
+
+class Timeline:
+    """Shows stages on stderr: one line that changes on a terminal, a line for each stage elsewhere."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._status: Any = None
+        self._last = ""
+
+    def __enter__(self) -> Timeline:
+        if on_terminal(stderr=True):
+            self._status = console(stderr=True).status(f"{self._label}")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.hide()
+
+    def hide(self) -> None:
+        """Leave the terminal to the answer."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def on_stage(self, data: dict[str, Any]) -> None:
+        """A stage has begun, or gone on: `name`, `ms` since the call began, and the steps of a start so far."""
+        name = str(data.get("name", ""))
+        steps = _steps(data.get("detail") or {})
+        text = f"{name} {milliseconds(float(data.get('ms', 0.0)))}{f' ({steps})' if steps else ''}"
+        if self._status is not None:
+            self._status.update(f"{self._label}: {text}")
+        elif f"{name}{steps}" != self._last and name != "running":
+            note(f"{self._label}: {text}")
+        self._last = f"{name}{steps}"
+
+
+def summary(response: dict[str, Any]) -> str:
+    """`hello.greet@v1  12 ms (queue 1.0, execute 8.2)  cold start 110 ms (…)  $0.000001`."""
+    latency, usage = response.get("latency") or {}, response.get("usage") or {}
+    stages = _steps(latency.get("stages") or {})
+    parts = [
+        str(response.get("version", "")),
+        f"{milliseconds(float(latency.get('total_ms', 0.0)))}{f' ({stages})' if stages else ''}",
+    ]
+    if cold := response.get("cold_start"):
+        parts.append(f"cold start {_steps(cold)}")
+    if usage.get("batch_size", 1) > 1:
+        parts.append(f"in a batch of {usage['batch_size']}")
+    if usage.get("cost"):
+        parts.append(f"{usage['cost']} {usage.get('currency', 'USD')}")
+    return "  ".join(parts)
+
+
+def _steps(steps: dict[str, Any]) -> str:
+    numbers = {name: value for name, value in steps.items() if isinstance(value, int | float)}
+    return ", ".join(f"{name} {milliseconds(ms)}" for name, ms in numbers.items() if ms >= SHOWN_FROM_MS)

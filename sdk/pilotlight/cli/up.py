@@ -1,0 +1,87 @@
+"""`pilotlight up`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import msgspec
+import typer
+
+from pilotlight.cli.output import console, note, on_terminal
+from pilotlight.cli.server import need_server
+
+app = typer.Typer(rich_markup_mode=None)
+MODULE = "pilotlight_core.host.up"
+PR_SET_PDEATHSIG = 1
+NEXT = """
+Next, in another terminal:
+  pilotlight deploy examples/hello/app.py
+  pilotlight call hello.greet name=Ada
+  pilotlight container list
+Ctrl-C stops it; what is deployed stays."""
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def up(
+    context: typer.Context,
+    port: Annotated[int | None, typer.Option(help="port of the HTTP API; 0: any free one")] = None,
+    state_dir: Annotated[Path | None, typer.Option(help="where this machine keeps everything")] = None,
+    cpu_slots: Annotated[int | None, typer.Option(help="CPU slots to offer; default: one a core")] = None,
+    blanks: Annotated[int | None, typer.Option(help="started sandboxes to keep ready")] = None,
+    sandbox: Annotated[str | None, typer.Option(help="bubblewrap, or process: no isolation, one tenant only")] = None,
+) -> None:
+    """Run the platform on this machine until Ctrl-C.
+
+    Other options go to `python -m pilotlight_core.host.up`, whose --help lists them.
+
+    \b
+    pilotlight up
+    pilotlight up --port 8470 --cpu-slots 4
+    """
+    need_server(MODULE)
+    named = {
+        "--port": port,
+        "--state-dir": state_dir,
+        "--cpu-slots": cpu_slots,
+        "--blanks": blanks,
+        "--sandbox": sandbox,
+    }
+    flags = [word for flag, value in named.items() if value is not None for word in (flag, str(value))]
+    raise typer.Exit(_supervise([sys.executable, "-m", MODULE, *flags, *context.args]))
+
+
+def _supervise(command: list[str]) -> int:
+    """Run `up` as a child, say when it is ready, pass signals on; its exit code."""
+    with tempfile.TemporaryDirectory(prefix="pilotlight-up-") as folder:
+        ready = Path(folder) / "ready.json"
+        # A session of its own: the terminal's Ctrl-C reaches the child once, through us, and it ends in its order.
+        child = subprocess.Popen(
+            [*command, "--json-ready", str(ready)],
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509
+        )
+        with child, _passing_signals_to(child), _status() as say:
+            say("starting nats, gateway, controller, agent …")
+            for line in child.stdout or ():
+                if ready.exists():
+                    say("")
+                    _welcome(ready)
+                else:
+                    note(line.rstrip())
+        return child.returncode
+
+
+def _welcome(ready: Path) -> None:
+    found = msgspec.json.decode(ready.read_bytes())
+    print(f"Pilotlight is up at {found['url']}, with its state in {found['state_dir']} and a key in {found['api_key_file']}.")
+    print(NEXT, flush=True)

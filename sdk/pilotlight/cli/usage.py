@@ -1,0 +1,52 @@
+"""`pilotlight usage`."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from pilotlight.cli.output import print_json, print_table
+from pilotlight.cli.session import ask, client
+
+app = typer.Typer(rich_markup_mode=None)
+COLUMNS = ("day", "app", "function", "version", "state", "price", "ppm", "calls", "ns", "gpu_seconds", "cost", "currency")
+SHOWN = ("day", "app", "function", "version", "state", "price", "calls", "gpu_seconds", "cost")
+NUMBERS = ("calls", "gpu_seconds", "cost")
+
+
+@app.command()
+def usage(
+    start: Annotated[str | None, typer.Option("--from", help="first day, 2026-11-01")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="the day after the last, 2026-12-01")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="print CSV")] = False,
+) -> None:
+    """Show what was used and what it costs, by day, function, version and state.
+
+    \b
+    pilotlight usage
+    pilotlight usage --from 2026-11-01 --to 2026-12-01 --csv > november.csv
+    """
+    report = ask(client().platform.usage(start, end))
+    lines: list[dict[str, Any]] = list(report.get("lines", ()))
+    if as_json:
+        print_json(report)
+    elif as_csv:
+        writer = csv.DictWriter(sys.stdout, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+    else:
+        rows = [_row(line) for line in lines]
+        if rows:
+            rows.append(_row({"day": "total", **(report.get("total") or {})}))
+        print_table(SHOWN, rows, empty="Nothing was used.", right=NUMBERS)
+
+
+def _row(line: dict[str, Any]) -> list[str]:
+    shown = {**line, "gpu_seconds": f"{float(line.get('gpu_seconds', 0.0)):.3f}"}
+    shown["cost"] = f"{line.get('cost', '')} {line.get('currency', '')}".strip()
+    shown["version"] = str(line.get("version", "")).rpartition("@")[2]
+    return [str(shown.get(column, "")) for column in SHOWN]

@@ -1,0 +1,93 @@
+"""A client of one platform: its connections, made on first use, and what is asked over them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from pilotlight.client.calls import Calls
+from pilotlight.client.config import load_config, make_config
+from pilotlight.client.connection import Connection
+from pilotlight.client.face import face
+from pilotlight.client.platform import Platform
+from pilotlight_core.model.ids import token
+
+
+class Client:
+    """Another platform or key than the configured one: `function.options(client=Client(url=…, api_key=…))`.
+
+    Its coroutines belong to the background loop (`face()`); the verbs of a Function bring them there.
+    """
+
+    def __init__(self, *, url: str, api_key: str) -> None:
+        self.config = make_config(url, api_key)
+        self._connection = Connection(self.config)
+        self.calls = Calls(self._connection)
+        self.platform = Platform(self._connection)
+        self.face = face()
+
+    @classmethod
+    def configured(cls) -> Client:
+        """The client of PILOTLIGHT_URL and PILOTLIGHT_API_KEY, or of the file that `pilotlight up` leaves.
+
+        Raises:
+            NotConfigured: if there is neither.
+        """
+        config = load_config()
+        return cls(url=config.url, api_key=config.api_key)
+
+    def close(self) -> None:
+        """Close its connections."""
+        if self.face.is_alive:
+            self.face.run(self._connection.aclose())
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client(url={self.config.url!r})"
+
+
+_default: Client | None = None
+_lock = threading.Lock()
+
+
+def default_client() -> Client:
+    """The configured client, made by its first use; made anew after a fork or when the configuration changed."""
+    global _default
+    with _lock:
+        if _default is not None and _default.face.is_alive:
+            if _default.config == load_config():
+                return _default
+            _default.close()
+        _default = Client.configured()
+        return _default
+
+
+def call_id() -> str:
+    """A fresh id for `function.options(id=…)`."""
+    return f"cid_{token()}"
+
+
+class _Cancel:
+    """`pilotlight.cancel(id)` and `await pilotlight.cancel.aio(id)`."""
+
+    def __call__(self, id: str) -> None:  # noqa: A002 - what the wire calls it
+        """Cancel a call by its id, or by the one it was given with `options(id=…)`.
+
+        A call that waits is removed, one in a batch is dropped from it, and a generator is closed at its next yield.
+
+        Raises:
+            UnknownCall: if there is no such call.
+        """
+        face().run(default_client().platform.cancel(id))
+
+    async def aio(self, id: str) -> None:  # noqa: A002
+        """As the blocking call."""
+        await face().arun(default_client().platform.cancel(id))
+
+
+cancel: Any = _Cancel()

@@ -1,0 +1,78 @@
+"""Deploying: ask, upload what is missing, ask again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from pilotlight.client.platform import Platform
+from pilotlight.errors import Conflict
+from pilotlight.packing.bundle import Bundle
+from pilotlight_core.model.api import DeployFunction, DeployRequest, DeployResponse
+from pilotlight_core.model.spec import FunctionSpec
+
+UPLOADS = 4
+"""Blobs that are uploaded at a time."""
+ROUNDS = 3
+CHUNK_BYTES = 256 * 1024
+
+Progress = Callable[[int, int], None]
+"""(bytes uploaded, bytes to upload)"""
+
+
+async def deploy(
+    platform: Platform,
+    app: str,
+    functions: dict[str, FunctionSpec],
+    bundle: Bundle,
+    *,
+    message: str = "",
+    progress: Progress | None = None,
+) -> DeployResponse:
+    """Deploy an app whole: all of its functions, or nothing.
+
+    Raises:
+        PilotlightError: why it was refused.
+    """
+    request = DeployRequest(
+        functions=tuple(DeployFunction(spec=spec) for spec in functions.values()), files=bundle.files, message=message
+    )
+    for _ in range(ROUNDS):
+        answer = await platform.deploy(app, request)
+        if not answer.missing:
+            return answer
+        await _upload(platform, bundle, answer.missing, progress)
+    raise Conflict("Files that were uploaded are missing again and again: try once more.")
+
+
+async def _upload(platform: Platform, bundle: Bundle, digests: tuple[str, ...], progress: Progress | None) -> None:
+    sizes = {entry.sha256: entry.size for entry in bundle.files}
+    total, done = sum(sizes[digest] for digest in digests), 0
+    todo: Iterator[str] = iter(digests)
+
+    def sent(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(min(done, total), total)
+
+    async def work() -> None:
+        for digest in todo:  # shared: each worker takes the next one
+            path = bundle.paths[digest]
+            await platform.put_blob(digest, sizes[digest], partial(_content, path, sent))
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(UPLOADS):
+                group.create_task(work())
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+
+
+async def _content(path: Path, sent: Callable[[int], None]) -> AsyncIterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
+            yield chunk
+            sent(len(chunk))

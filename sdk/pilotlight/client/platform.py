@@ -1,0 +1,149 @@
+"""The platform's own endpoints: apps, deploys, logs, containers, usage, keys."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from pilotlight.client.connection import Connection, Content
+from pilotlight.client.retry import QUICK_CONNECT_S, Patience
+from pilotlight.errors import BadOutput
+from pilotlight_core.model.api import AppInfo, CallStatus, DeployRequest, DeployResponse, KeyRequest
+
+T = TypeVar("T")
+Json = dict[str, Any]
+JSON = {"Content-Type": "application/json", "Accept": "application/json"}
+MAX_LINE_BYTES = 2**20
+
+
+class Apps(msgspec.Struct, frozen=True):
+    apps: tuple[AppInfo, ...]
+
+
+class Platform:
+    """What a person or the command line asks for. Reads are sent again where that helps."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def apps(self) -> tuple[AppInfo, ...]:
+        """What is deployed."""
+        return (await self._ask("GET", "/v1/apps", answer_type=Apps)).apps
+
+    async def history(self, app: str) -> list[Json]:
+        """The app's deploys."""
+        return list((await self._ask("GET", f"/v1/apps/{app}/history", answer_type=Json))["history"])
+
+    async def stop(self, app: str) -> Json:
+        """Take the app out of service."""
+        return await self._ask("POST", f"/v1/apps/{app}/stop", answer_type=Json)
+
+    async def deploy(self, app: str, request: DeployRequest) -> DeployResponse:
+        """Deploy, or be told which blobs to upload first."""
+        return await self._ask("POST", f"/v1/apps/{app}/deploys", body=request, answer_type=DeployResponse)
+
+    async def put_blob(self, sha256: str, size: int, read: Callable[[], Content]) -> None:
+        """Upload one blob; `read` is called anew for each attempt."""
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+
+        async def attempt() -> bytes:
+            return await self._connection.fetch("PUT", f"/v1/blobs/{sha256}", content=read(), headers=headers)
+
+        await Patience(repeatable=True).retrying(attempt)
+
+    async def containers(self) -> list[Json]:
+        """The containers that run now."""
+        return list((await self._ask("GET", "/v1/containers", answer_type=Json))["containers"])
+
+    async def usage(self, start: str | None, end: str | None) -> Json:
+        """The usage report: `lines` and `total`."""
+        params = {key: value for key, value in (("from", start), ("to", end)) if value}
+        return await self._ask("GET", "/v1/usage", params=params, answer_type=Json)
+
+    async def create_key(self, request: KeyRequest) -> Json:
+        """A new API key; its secret is in this answer and nowhere else."""
+        return await self._ask("POST", "/v1/keys", body=request, answer_type=Json)
+
+    async def keys(self) -> list[Json]:
+        """The API keys, without their secrets."""
+        return list((await self._ask("GET", "/v1/keys", answer_type=Json))["keys"])
+
+    async def revoke_key(self, id: str) -> None:  # noqa: A002 - what the API calls it
+        """End a key."""
+        await self._connection.fetch("DELETE", f"/v1/keys/{id}")
+
+    async def call_status(self, id: str) -> CallStatus:  # noqa: A002
+        """How a call is, by its id or the caller's own."""
+        return await self._ask("GET", f"/v1/calls/{id}", answer_type=CallStatus)
+
+    async def cancel(self, id: str) -> None:  # noqa: A002
+        """Cancel a call by its id or the caller's own.
+
+        Raises:
+            UnknownCall: if there is none.
+        """
+        await self._connection.fetch("DELETE", f"/v1/calls/{id}")
+
+    async def logs(
+        self,
+        app: str,
+        *,
+        function: str | None = None,
+        since: str | None = None,
+        tail: int | None = None,
+        follow: bool = False,
+    ) -> AsyncGenerator[Json, None]:
+        """The app's log lines, oldest first; the last `tail` of them; with `follow`, without end."""
+        named = {
+            "function": function,
+            "since": since,
+            "tail": None if tail is None else str(tail),
+            "follow": "true" if follow else None,
+        }
+        params = {key: value for key, value in named.items() if value}
+        headers = {"Accept": "application/x-ndjson"}
+        path = f"/v1/apps/{app}/logs"
+        # A function that says nothing keeps its log open and silent: only the far end's closing it is an end.
+        async with self._connection.open("GET", path, params=params, headers=headers, timeout=3600.0) as answer:
+            async for line in _lines(answer.aiter_bytes()):
+                yield msgspec.json.decode(line)
+
+    async def is_ready(self) -> bool:
+        """Whether the platform takes calls."""
+        await self._connection.fetch("GET", "/readyz", timeout=5.0)
+        return True
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: msgspec.Struct | None = None,
+        params: Mapping[str, str] | None = None,
+        answer_type: type[T],
+    ) -> T:
+        content = None if body is None else msgspec.json.encode(body)
+
+        async def attempt() -> bytes:
+            return await self._connection.fetch(method, path, content=content, params=params, headers=JSON)
+
+        answer = await Patience(repeatable=method == "GET", connect_within=QUICK_CONNECT_S).retrying(attempt)
+        try:
+            return msgspec.json.decode(answer, type=answer_type)
+        except msgspec.DecodeError as error:
+            raise BadOutput(f"The platform's answer to {method} {path} cannot be read: {error}.") from error
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    rest = b""
+    async for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if line.strip():
+                yield line
+        if len(rest) > MAX_LINE_BYTES:
+            raise BadOutput(f"A log line is longer than {MAX_LINE_BYTES} bytes.")
+    if rest.strip():
+        yield rest

@@ -1,0 +1,95 @@
+"""Importing what is deployed, to learn its functions; without leaving a trace in this process."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pilotlight.app import Registered, collecting
+from pilotlight.errors import BadInput, PilotlightError
+from pilotlight.packing.target import Target
+from pilotlight_core.model.spec import FunctionSpec
+
+Apps = dict[str, dict[str, FunctionSpec]]
+"""app -> function -> spec"""
+
+
+def load_apps(target: Target) -> Apps:
+    """The apps that importing the target defines, in order. Only functions whose code is packed belong to them.
+
+    Raises:
+        BadInput: if it cannot be imported, or defines nothing that can be deployed.
+    """
+    with _importable(target.root, target.module), collecting() as registered:
+        _import(target)
+        apps = _apps_of(registered, target.root)
+    if not apps:
+        raise BadInput(f"{target.module} has no @gpu_function: there is nothing to deploy.", field="target")
+    if target.function is not None and not any(target.function in functions for functions in apps.values()):
+        known = ", ".join(name for functions in apps.values() for name in functions)
+        raise BadInput(f"{target.module} has no function {target.function!r}; it has {known}.", field="target")
+    return apps
+
+
+def _import(target: Target) -> None:
+    try:
+        importlib.import_module(target.module)
+    except PilotlightError:
+        raise
+    except Exception as error:
+        error_at = _where(error, target.root)
+        raise BadInput(f"{target.module} cannot be imported: {type(error).__name__}: {error}{error_at}") from error
+
+
+def _where(error: Exception, root: Path) -> str:
+    """The last line of the tenant's own code that the error passed through."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        file = Path(trace.tb_frame.f_code.co_filename)
+        if file.is_relative_to(root):
+            place = f" ({file.relative_to(root)}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return place
+
+
+def _apps_of(registered: Registered, root: Path) -> Apps:
+    apps: Apps = {}
+    for app, function in registered:
+        spec = function.spec
+        file = getattr(sys.modules.get(spec.module), "__file__", None)
+        if file is None or not Path(file).resolve().is_relative_to(root):
+            continue
+        if "<locals>" in spec.qualname:
+            raise BadInput(f"{spec.qualname} is defined inside a function, where no container finds it: move it out.")
+        functions = apps.setdefault(app.name, {})
+        known = functions.get(spec.name)
+        if known is not None and (known.module, known.qualname) != (spec.module, spec.qualname):
+            raise BadInput(
+                f"the app {app.name!r} has two functions called {spec.name!r}, in {known.module} and {spec.module}."
+            )
+        functions[spec.name] = spec
+    return apps
+
+
+@contextmanager
+def _importable(root: Path, module: str) -> Iterator[None]:
+    """`root` comes first among the places to import from, and what is imported from it is forgotten afterwards."""
+    top = module.partition(".")[0]
+    hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == top}
+    before, writes = set(sys.modules), sys.dont_write_bytecode
+    sys.path.insert(0, str(root))
+    sys.dont_write_bytecode = True  # a deploy leaves nothing beside the code
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = writes
+        sys.path.remove(str(root))
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None)
+            if name.partition(".")[0] == top or (file and Path(file).is_relative_to(root)):
+                del sys.modules[name]
+        sys.modules.update(hidden)

@@ -1,0 +1,84 @@
+"""Which files are packed: all but what is ignored; links, pickles and odd things are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+from pilotlight.errors import BadInput
+
+IGNORE_FILE = ".pilotlightignore"
+IGNORED = (
+    ".git/", ".hg/", ".svn/", "__pycache__/", "*.pyc", "*.pyo", ".venv/", "venv/", "node_modules/", ".env", ".env.*",
+    ".tox/", ".nox/", ".mypy_cache/", ".ruff_cache/", ".pytest_cache/", ".ipynb_checkpoints/", "*.egg-info/",
+    ".DS_Store", ".idea/", ".vscode/", ".pilotlight/", IGNORE_FILE,
+)  # fmt: skip
+"""Never packed, unless .pilotlightignore says so (`!.env.example`): it is read after these, and the last word wins."""
+PICKLES = (".pkl", ".pickle", ".joblib")
+"""By their names alone: what is in other files is not looked at."""
+MAX_PATH = 512
+
+
+class PackError(BadInput):
+    """A folder cannot be packed as it is; the message names the files."""
+
+
+def ignore_rules(folder: Path) -> GitIgnoreSpec:
+    """The rules for what lies below `folder`, in gitignore's language.
+
+    Raises:
+        PackError: if its .pilotlightignore cannot be read.
+    """
+    own = folder / IGNORE_FILE
+    try:
+        lines = own.read_text("utf-8").splitlines() if own.is_file() else []
+        return GitIgnoreSpec.from_lines([*IGNORED, *lines])
+    except (OSError, ValueError) as error:
+        raise PackError(f"{own} cannot be read: {error}.") from error
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """The files to pack, in a fixed order.
+
+    Raises:
+        PackError: naming a symlink, a pickle, or something that is no file.
+    """
+    rules = ignore_rules(folder)
+    open_folders = [folder]
+    while open_folders:
+        for path in sorted(open_folders.pop().iterdir(), reverse=True):
+            inside = path.relative_to(folder).as_posix()
+            is_folder = path.is_dir() and not path.is_symlink()
+            if rules.match_file(f"{inside}/" if is_folder else inside):
+                continue
+            if is_folder:
+                open_folders.append(path)
+            else:
+                yield _checked(path, inside)
+
+
+def _checked(path: Path, inside: str) -> Path:
+    why = None
+    if path.is_symlink():
+        why = "is a symlink: copy the file, or name it in .pilotlightignore"
+    elif not path.is_file():
+        why = "is neither a file nor a folder"
+    elif path.suffix.lower() in PICKLES:
+        why = "is a pickle, which can run code: save tensors as safetensors and data as JSON, or ignore it"
+    elif "\\" in inside or any(ord(letter) < 32 for letter in inside) or not _is_text(inside):
+        why = "has a name that cannot travel"
+    elif len(inside) > MAX_PATH:
+        why = f"has a path of more than {MAX_PATH} characters"
+    if why is not None:
+        raise PackError(f"{inside!r} {why}.", field="files")
+    return path
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

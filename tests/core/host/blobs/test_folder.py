@@ -1,0 +1,43 @@
+"""What only a folder promises: read-only files, and nothing half written under a blob's name."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pilotlight_core.host.blobs import FolderBlobs
+
+SHA = hashlib.sha256(b"content").hexdigest()
+
+
+def files_below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+async def test_a_blob_is_a_read_only_file_to_link(tmp_path: Path) -> None:
+    """Mode 0444, at the path that an agent links."""
+    store = FolderBlobs(tmp_path)
+    await store.put("default", SHA, b"content")
+
+    path = store.path("default", SHA)
+
+    assert path.read_bytes() == b"content"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o444
+
+
+async def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+    """Neither the blob nor a temporary file."""
+    store = FolderBlobs(tmp_path)
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"con"
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError):
+        await store.put("default", SHA, broken())
+
+    assert files_below(tmp_path) == []

@@ -1,0 +1,131 @@
+"""Leases: one holder at a time, epochs that rise, and a holder that knows when it may not act."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pilotlight_core.host.bus import Bus, BusTimeout, Holder, connect, read_holder
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.subjects import LEASE_BUCKET
+
+HOLDER = Path(__file__).with_name("lease_holder.py")
+
+
+async def test_a_held_lease_is_valid_and_excludes_others(bus: Bus, other: Bus) -> None:
+    """While one holds it another waits in vain, and the holder may act until shortly before the time to live."""
+    key = f"home.{token()}"
+    async with bus.lease(key, "one", ttl=3.0) as lease:
+        now = time.monotonic()
+
+        assert lease.valid(now)
+        assert not lease.valid(now + 3.0)
+        with pytest.raises(BusTimeout):
+            await other.lease(key, "two").acquire(timeout=0.4)
+
+
+async def test_a_released_lease_can_be_had_at_once_with_a_higher_epoch(bus: Bus, other: Bus) -> None:
+    """A release rings: who waits has it within moments."""
+    key = f"home.{token()}"
+    first = bus.lease(key, "one", ttl=30.0)
+    await first.acquire()
+    second = other.lease(key, "two", ttl=30.0)
+    waiting = asyncio.create_task(second.acquire(timeout=10))
+    await asyncio.sleep(0)
+
+    released = time.monotonic()
+    await first.release()
+    epoch = await waiting
+
+    assert time.monotonic() - released < 1.0
+    assert epoch == second.epoch > first.epoch
+    assert not first.valid(time.monotonic())
+    assert not first.lost.is_set()
+
+
+async def test_the_same_holder_takes_over_at_once(bus: Bus, other: Bus) -> None:
+    """A restarted process need not wait for its former self, which learns that it has lost the lease."""
+    key = f"home.{token()}"
+    former = bus.lease(key, "me", ttl=1.0)
+    await former.acquire()
+
+    again = other.lease(key, "me", ttl=1.0)
+    epoch = await again.acquire(timeout=0.5)
+
+    assert epoch > former.epoch
+    async with asyncio.timeout(3):
+        await former.lost.wait()
+    assert not former.valid(time.monotonic())
+    assert again.valid(time.monotonic())
+
+
+async def test_renewals_keep_the_epoch(bus: Bus) -> None:
+    """The lease outlives its time to live, under the epoch of its acquisition, which readers see."""
+    key = f"home.{token()}"
+    async with bus.lease(key, "me", ttl=1.0, data=b"where") as lease, bus.mirror(LEASE_BUCKET, "home.") as mirror:
+        renewed = asyncio.Event()
+        mirror.on_change.append(lambda changed, _: renewed.set() if changed == key else None)
+        for _ in range(4):
+            async with asyncio.timeout(2):
+                await renewed.wait()
+            renewed.clear()
+        entry = mirror.get(key)
+
+        assert entry is not None
+        assert entry.revision > lease.epoch
+        assert read_holder(entry.value, entry.revision) == Holder(name="me", epoch=lease.epoch, data=b"where")
+        assert lease.valid(time.monotonic())
+
+
+async def test_a_dead_holders_lease_goes_to_the_next_after_its_time_to_live(server_url: str, other: Bus) -> None:
+    """Without renewals it expires, and who waits gets it soon after."""
+    key = f"home.{token()}"
+    async with connect(server_url, name="dying") as dying:
+        dead = dying.lease(key, "one", ttl=1.0)
+        await dead.acquire()
+    died = time.monotonic()
+
+    epoch = await other.lease(key, "two", ttl=1.0).acquire(timeout=10)
+
+    assert epoch > dead.epoch
+    assert time.monotonic() - died < 4.0
+    assert not dead.valid(time.monotonic())
+
+
+async def test_a_paused_holder_that_wakes_up_knows_that_it_may_not_act(server_url: str, other: Bus) -> None:
+    """SIGSTOP, take-over by another, SIGCONT: the first thing it says is not `valid`."""
+    key = f"home.{token()}"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(HOLDER), server_url, key, "one", "1.0", stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(20):
+            epoch = int((await process.stdout.readline()).split()[1])
+            assert await process.stdout.readline() == b"valid\n"
+            os.kill(process.pid, signal.SIGSTOP)
+
+            lease = other.lease(key, "two", ttl=1.0)
+            assert await lease.acquire(timeout=10) > epoch
+            os.kill(process.pid, signal.SIGCONT)
+
+            # What it wrote before the pause is still in the pipe: `valid` lines may come first, but none after.
+            said = (await process.stdout.read()).decode().split()
+            assert said[-1] == "lost"
+            assert said == sorted(said, key=["valid", "invalid", "lost"].index)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def test_a_lease_lives_at_least_a_second(bus: Bus) -> None:
+    """The server counts whole seconds; less is a mistake."""
+    with pytest.raises(ValueError, match="at least 1 s"):
+        bus.lease("x", "me", ttl=0.5)

@@ -1,0 +1,105 @@
+"""The embedded nats-server: it starts, keeps its port, says why it does not start, and dies with its parent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from pilotlight_core.host.bus import connect
+from pilotlight_core.host.embedded import (
+    EmbeddedError,
+    EmbeddedNats,
+    can_listen,
+    choose_port,
+    embedded_nats,
+    free_port,
+    wait_listening,
+)  # fmt: skip
+from tests.core.host.waiting import until
+
+PARENT = """
+import asyncio, sys
+from pathlib import Path
+from pilotlight_core.host.embedded import embedded_nats
+
+async def main():
+    async with embedded_nats(Path(sys.argv[1])) as server:
+        print(server.pid, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_it_runs_until_the_block_ends_and_keeps_what_it_confirmed(tmp_path: Path) -> None:
+    """The next start has the same port and data."""
+    async with embedded_nats(tmp_path) as server:
+        async with connect(server.url, name="x") as bus:
+            await bus.kv("REGISTRY").put("a.b", b"1")
+        port, pid = server.port, server.pid
+
+    assert not alive(pid)
+    assert (tmp_path / "port").read_text() == f"{port}\n"
+    async with embedded_nats(tmp_path) as again:
+        assert again.port == port
+        async with connect(again.url, name="x") as bus:
+            assert await bus.kv("REGISTRY").keys() == ["a.b"]
+
+
+async def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
+    """The error holds the end of the server's log."""
+    async with embedded_nats(tmp_path / "one") as first:
+        second = EmbeddedNats(folder=tmp_path / "two", port=first.port)
+        with pytest.raises(EmbeddedError, match="address already in use"):
+            await second.start()
+        assert second.pid == 0
+
+
+def test_a_noted_port_that_is_taken_is_given_up(tmp_path: Path) -> None:
+    """Another port is chosen, and noted."""
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        (tmp_path / "port").write_text(f"{port}\n")
+
+        assert not can_listen("127.0.0.1", port)
+        chosen = choose_port(tmp_path)
+
+    assert chosen != port
+    assert (tmp_path / "port").read_text() == f"{chosen}\n"
+
+
+async def test_nobody_listening_is_noticed_in_time(tmp_path: Path) -> None:
+    """Waiting for a server that does not come ends."""
+    assert not await wait_listening(tmp_path, free_port(), 0.1)
+
+
+async def test_it_dies_with_its_parent(tmp_path: Path) -> None:
+    """`kill -9` of the process that started it ends the server too."""
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PARENT, str(tmp_path), stdout=asyncio.subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    pid = int(await parent.stdout.readline())
+    assert alive(pid)
+
+    os.kill(parent.pid, signal.SIGKILL)
+    await parent.wait()
+
+    await until(lambda: not alive(pid))
+
+
+def alive(pid: int) -> bool:
+    """Whether the process exists and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,154 @@
+"""The registry: typed records, compare-and-set deploys, read-through."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.host.embedded import embedded_nats
+from pilotlight_core.host.registry import KeyRecord, Registry, TenantRecord
+from pilotlight_core.model.errors import BadInput, Conflict
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.spec import AppRecord, FunctionSpec, MethodSpec, VersionRecord
+from tests.core.host.waiting import until
+
+
+@pytest.fixture
+async def registry(bus: Bus) -> AsyncIterator[Registry]:
+    async with Registry(bus) as registry:
+        yield registry
+
+
+@pytest.fixture
+async def elsewhere(other: Bus) -> AsyncIterator[Registry]:
+    """The registry as another process sees it."""
+    async with Registry(other) as registry:
+        yield registry
+
+
+def version(tenant: str, app: str = "hello", function: str = "greet") -> VersionRecord:
+    return VersionRecord(
+        id=f"ver_{token()}", tenant=tenant, app=app, function=function, number=1, manifest_sha256="0" * 64,
+        spec=FunctionSpec(name=function, module="m", qualname="f", methods=(MethodSpec(name="", attribute="f"),)),
+        bundle_bytes=1, created_at=0.0,
+    )  # fmt: skip
+
+
+async def test_records_are_seen_at_once_here_and_soon_elsewhere(registry: Registry, elsewhere: Registry) -> None:
+    """The writer's own memory has the record when the write returns; the others' follow."""
+    name = token()
+    tenant = TenantRecord(name=name, created_at=1.0)
+    key = KeyRecord(id=f"k{name}", tenant=name, sha256="00", scopes=("admin",), created_at=1.0, expires_at=2.0)
+
+    await registry.put_tenant(tenant)
+    await registry.put_key(key)
+
+    assert registry.tenant_nowait(name) == tenant
+    assert list(registry.keys(name)) == [key]
+    await until(lambda: elsewhere.key_nowait(key.id) is not None)
+    assert elsewhere.key_nowait(key.id) == key
+    assert tenant in list(elsewhere.tenants())
+
+
+async def test_a_miss_is_read_through(registry: Registry, elsewhere: Registry) -> None:
+    """The async verbs find what memory has not heard of yet, and None for what does not exist."""
+    name = token()
+    await registry.put_tenant(TenantRecord(name=name, created_at=1.0))
+
+    found = await elsewhere.tenant(name)
+
+    assert found is not None
+    assert found.name == name
+    assert await elsewhere.tenant(token()) is None
+    assert await elsewhere.key(token()) is None
+    assert await elsewhere.fetch_version(f"ver_{token()}") is None
+
+
+async def test_a_version_is_immutable(registry: Registry, elsewhere: Registry) -> None:
+    """The same version may be kept again; its id can never stand for something else."""
+    record = version(token())
+    await registry.put_version(record)
+    await elsewhere.put_version(record)
+
+    assert registry.version(record.id) == record
+    stranger = version(token())
+    with pytest.raises(Conflict):
+        await registry.put_version(
+            VersionRecord(**{f: getattr(stranger, f) for f in stranger.__struct_fields__} | {"id": record.id})
+        )
+
+
+async def test_a_deploy_follows_what_it_has_seen(registry: Registry, elsewhere: Registry) -> None:
+    """Of two deploys that follow the same state one is refused, and then sees what the other did."""
+    tenant = token()
+    await registry.deploy(AppRecord(tenant=tenant, app="a", revision=1, functions={}), expected_revision=0)
+
+    results = await asyncio.gather(
+        registry.deploy(AppRecord(tenant=tenant, app="a", revision=2, functions={"f": "x"}), expected_revision=1),
+        elsewhere.deploy(AppRecord(tenant=tenant, app="a", revision=2, functions={"f": "y"}), expected_revision=1),
+        return_exceptions=True,
+    )
+
+    assert [type(result) for result in results if result is not None] == [Conflict]
+    assert registry.app_nowait(tenant, "a") == await elsewhere.app(tenant, "a") == await registry.app(tenant, "a")
+    with pytest.raises(Conflict):
+        await registry.deploy(AppRecord(tenant=tenant, app="a", revision=1, functions={}), expected_revision=0)
+
+
+async def test_a_revision_must_be_the_next(registry: Registry) -> None:
+    """Otherwise two writers could both believe that they followed the same state."""
+    with pytest.raises(ValueError, match="does not follow"):
+        await registry.deploy(AppRecord(tenant=token(), app="a", revision=5, functions={}), expected_revision=1)
+
+
+async def test_apps_are_listed_by_tenant(registry: Registry) -> None:
+    """Of one tenant, or of all."""
+    one, two = token(), token()
+    for tenant in (one, two):
+        await registry.deploy(AppRecord(tenant=tenant, app="a", revision=1, functions={}), 0)
+
+    assert [app.tenant for app in registry.iter_apps(one)] == [one]
+    assert {one, two} <= {app.tenant for app in registry.iter_apps()}
+
+
+async def test_changes_are_told(registry: Registry, elsewhere: Registry) -> None:
+    """A listener gets each record that changes, with its key."""
+    name, heard = token(), []
+    registry.on_change.append(lambda key, record: heard.append((key, record)))
+
+    await elsewhere.put_tenant(TenantRecord(name=name, created_at=1.0))
+    await until(lambda: heard)
+
+    assert heard == [(f"tenant.{name}", TenantRecord(name=name, created_at=1.0))]
+
+
+async def test_names_are_checked(registry: Registry) -> None:
+    """What is no name never becomes a key."""
+    with pytest.raises(BadInput):
+        await registry.put_tenant(TenantRecord(name="a.b", created_at=1.0))
+
+
+async def test_an_unreadable_record_is_as_if_it_were_not_there(bus: Bus, registry: Registry) -> None:
+    """It is logged; the others stay readable."""
+    key = f"tenant.{token()}"
+    await bus.kv("REGISTRY").put(key, b"\xc1")
+
+    assert await registry.tenant(key.partition(".")[2]) is None
+    assert registry.fresh()
+
+
+async def test_without_contact_it_grows_stale(tmp_path: Path) -> None:
+    """When the bus is gone the registry still answers, but says that it is not fresh once 30 s have passed."""
+    async with embedded_nats(tmp_path) as server, connect(server.url, name="x") as bus, Registry(bus) as registry:
+        await registry.put_tenant(TenantRecord(name="t", created_at=1.0))
+        server.kill()
+        await until(lambda: not bus.connected)
+        loop = asyncio.get_running_loop()
+
+        assert registry.tenant_nowait("t") is not None
+        assert registry.fresh(loop.time())
+        assert not registry.fresh(loop.time() + 40)

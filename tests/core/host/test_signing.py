@@ -1,0 +1,100 @@
+"""Signatures over manifests: what was changed, or signed by somebody else, is refused."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pilotlight_core.host.signing import PRIVATE, PUBLIC, BadSignature, NoKey, Signer, Verifier
+from pilotlight_core.model.spec import FileEntry, FunctionSpec, Manifest, MethodSpec
+
+SPEC = FunctionSpec(name="greet", module="app", qualname="greet", methods=(MethodSpec(name="", attribute="greet"),))
+MANIFEST = Manifest(
+    tenant="default", app="hello", function="greet", spec=SPEC, files=(FileEntry("app.py", "0" * 64, 10),)
+)
+
+
+def test_a_signed_manifest_verifies(tmp_path: Path) -> None:
+    """Who has the folder, the public file or its bytes gets the manifest back."""
+    signer = Signer.load_or_create(tmp_path)
+    signed = signer.sign(MANIFEST)
+
+    for source in (tmp_path, tmp_path / PUBLIC, (tmp_path / PUBLIC).read_bytes(), signer.public):
+        assert Verifier.load(source).verify(signed) == MANIFEST
+
+
+def test_the_key_is_kept_and_private(tmp_path: Path) -> None:
+    """A second start loads the same key; nobody else may read the private one."""
+    first = Signer.load_or_create(tmp_path / "keys")
+
+    assert Signer.load_or_create(tmp_path / "keys").key_id == first.key_id
+    assert stat.S_IMODE((tmp_path / "keys" / PRIVATE).stat().st_mode) == 0o600
+    assert sorted(path.name for path in (tmp_path / "keys").iterdir()) == [PRIVATE, PUBLIC]
+
+
+def test_a_lost_public_key_is_written_again(tmp_path: Path) -> None:
+    """The public key follows from the private one."""
+    signed = Signer.load_or_create(tmp_path).sign(MANIFEST)
+    (tmp_path / PUBLIC).unlink()
+
+    Signer.load_or_create(tmp_path)
+
+    assert Verifier.load(tmp_path).verify(signed) == MANIFEST
+
+
+def test_any_change_is_refused(tmp_path: Path) -> None:
+    """A flipped bit of the manifest or of the signature is noticed."""
+    signed = Signer.load_or_create(tmp_path).sign(MANIFEST)
+    verifier = Verifier.load(tmp_path)
+    changed = signed.manifest.replace(b"default", b"another")
+
+    for forged in (
+        msgspec.structs.replace(signed, manifest=changed),
+        msgspec.structs.replace(signed, signature=bytes([signed.signature[0] ^ 1]) + signed.signature[1:]),
+        msgspec.structs.replace(signed, signature=b""),
+    ):
+        with pytest.raises(BadSignature, match="does not match"):
+            verifier.verify(forged)
+
+
+def test_another_key_is_refused(tmp_path: Path) -> None:
+    """A good signature by a key that is not trusted is worth nothing, also under a trusted key's name."""
+    stranger = Signer.load_or_create(tmp_path / "stranger").sign(MANIFEST)
+    verifier = Verifier(Signer.load_or_create(tmp_path / "ours").public)
+
+    with pytest.raises(BadSignature, match="not trusted"):
+        verifier.verify(stranger)
+    with pytest.raises(BadSignature, match="does not match"):
+        verifier.verify(msgspec.structs.replace(stranger, key_id=verifier.key_id))
+
+
+def test_what_is_signed_must_be_a_canonical_manifest(tmp_path: Path) -> None:
+    """Even the signer cannot get other bytes through: a version's identity is the digest of canonical ones."""
+    signer = Signer.load_or_create(tmp_path)
+
+    class Odd(Manifest, frozen=True, kw_only=True):
+        def encode(self) -> bytes:
+            return b" " + super().encode()
+
+    class Wrong(Manifest, frozen=True, kw_only=True):
+        def encode(self) -> bytes:
+            return b"{}"
+
+    fields = msgspec.structs.asdict(MANIFEST)
+    with pytest.raises(BadSignature, match="canonical"):
+        Verifier.load(tmp_path).verify(signer.sign(Odd(**fields)))
+    with pytest.raises(BadSignature, match="cannot be read"):
+        Verifier.load(tmp_path).verify(signer.sign(Wrong(**fields)))
+
+
+def test_no_key_or_a_bad_one_is_said(tmp_path: Path) -> None:
+    """A missing public key and a damaged private one are named."""
+    with pytest.raises(NoKey, match="no public key"):
+        Verifier.load(tmp_path)
+
+    (tmp_path / PRIVATE).write_text("nonsense")
+    with pytest.raises(NoKey, match="is not a private key"):
+        Signer.load_or_create(tmp_path)

@@ -1,0 +1,94 @@
+"""Logs without secrets or payloads, metrics without endless labels."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+from prometheus_client import Counter
+
+from pilotlight_core.host import telemetry
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    """Logging as it was before."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+
+
+@pytest.mark.usefixtures("restored")
+def test_a_line_is_json_with_its_process(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ours and other libraries' logs look alike."""
+    telemetry.setup("gateway", console=False)
+    structlog.get_logger("x").info("hello", n=1)
+    logging.getLogger("library").warning("from %s", "elsewhere")
+
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+    assert [(line["event"], line["level"], line["process"]) for line in lines] == [
+        ("hello", "info", "gateway"), ("from elsewhere", "warning", "gateway"),
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("restored")
+def test_secrets_never_reach_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not in the event, a field, a nested field, or a traceback."""
+    telemetry.setup("gateway", console=False)
+    log = structlog.get_logger("x")
+    key = "pl_live_abc123_SECRETSECRETSECRETdeadbeef"
+    try:
+        raise ValueError(f"bad key {key}")
+    except ValueError:
+        log.exception(f"key {key}", url=f"https://x/?k={key}", headers={"Authorization": f"Bearer {key}"}, secret="s3")
+    log.info("request", header="Bearer abcdefgh12345678", items=[{"api_key": "k"}])
+
+    text = capsys.readouterr().err
+
+    assert "SECRET" not in text
+    assert "abcdefgh12345678" not in text
+    assert '"s3"' not in text
+    assert '"k"' not in text
+    assert "ValueError" in text
+
+
+def test_payloads_and_long_texts_are_cut() -> None:
+    """Bytes become their number; a field has its limit; nesting ends."""
+    deep: Any = "end"
+    for _ in range(20):
+        deep = [deep]
+
+    event = telemetry.redact(None, "info", {"body": b"x" * 5000, "text": "y" * 9000, "deep": deep})
+
+    assert event["body"] == "<5000 bytes>"
+    assert event["text"].endswith("… (9000 characters)")
+    assert len(event["text"]) < 4100
+    assert "…" in str(event["deep"])
+
+
+def test_a_label_has_a_limit() -> None:
+    """Beyond it new values are counted together; known ones stay themselves."""
+    bounded = telemetry.Bounded(2)
+
+    assert [bounded(value) for value in ("a", "b", "c", "a", "d")] == ["a", "b", "other", "a", "other"]
+    assert len(bounded) == 2
+
+
+def test_metrics_render_as_prometheus_text() -> None:
+    """What was counted is in the text."""
+    metrics = telemetry.Metrics()
+    counter = Counter("calls", "Calls.", ["tenant"], registry=metrics.registry)
+    for tenant in ("a", "b", "c"):
+        counter.labels(metrics.bounded("tenant", 1)(tenant)).inc()
+
+    assert b'calls_total{tenant="a"} 1.0' in metrics.render()
+    assert b'calls_total{tenant="other"} 2.0' in metrics.render()

@@ -1,0 +1,3 @@
+"""A tenant's module that cannot be imported."""
+
+raise RuntimeError("not today")
