@@ -78,6 +78,8 @@ class Calls:
         self._identity = bus.lease(f"gateway.{gateway}", gateway)
         # The name outlives the process, so that a restarted gateway need not wait for its former self to expire.
         self._lease = bus.lease("home", name)
+        self.led = asyncio.Event()
+        """Set when the home lease was acquired for the first time."""
         self._book = CallBook()
         self._fleet = FleetView()
         self._nodes = Nodes()
@@ -117,6 +119,7 @@ class Calls:
         while True:
             await self._lease.acquire()
             self._driver.take_over()
+            self.led.set()
             for live in self._book:
                 self._perform(live, live.origin.home_changed(self._driver.epoch, time.monotonic()))
             self._driver.pump()

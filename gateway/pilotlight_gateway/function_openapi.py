@@ -64,8 +64,11 @@ def _example(method: MethodSpec) -> Document:
     return example | ({"method": method.name} if method.name else {})
 
 
-def _examples(methods: tuple[MethodSpec, ...]) -> Document:
-    return {"examples": {method.name or method.attribute: {"value": _example(method)} for method in methods}}
+def _requests(version: VersionRecord, methods: tuple[MethodSpec, ...]) -> Document:
+    return {
+        "schema": _one_of([_request(version, method) for method in methods]),
+        "examples": {method.name or method.attribute: {"value": _example(method)} for method in methods},
+    }
 
 
 def _request(version: VersionRecord, method: MethodSpec) -> Document:

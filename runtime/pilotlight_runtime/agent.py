@@ -7,15 +7,16 @@ loop. Neither waits for anything, so a call costs no task and no timer.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
 from pilotlight_core.host.blobs import BlobStore
-from pilotlight_core.host.bus import NO_RESPONDERS, Bus, BusError
-from pilotlight_core.host.signing import Verifier
+from pilotlight_core.host.bus import Bus, BusDown, BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages import Bind, Cancel, Drain, Reconcile, Run, SliceReport, Stop, Window
 from pilotlight_runtime.base import BaseEnvironment
@@ -33,7 +34,7 @@ from pilotlight_runtime.origins import RETRY_S, Origins
 from pilotlight_runtime.sandbox.port import Launcher
 from pilotlight_runtime.services import Services
 from pilotlight_runtime.slots import SlotTable
-from pilotlight_runtime.stage import Stager
+from pilotlight_runtime.stage import Stager, Verifies
 from pilotlight_runtime.stall import StallWatch
 from pilotlight_runtime.usage_log import UsageLog
 
@@ -54,7 +55,7 @@ class Parts:
     identity: Identity
     bus: Bus
     blobs: BlobStore
-    verifier: Verifier
+    verifier: Verifies
     launcher: Launcher
     devices: Devices
     base: BaseEnvironment
@@ -67,8 +68,16 @@ class Agent:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._bus = parts.bus
         self._slices: tuple[SliceReport, ...] = tuple(parts.devices.inventory())
         self._stall = StallWatch(time.monotonic())
+        self._reporter = Reporter(
+            parts.bus,
+            parts.identity,
+            slices=self._slices,
+            clock=time.monotonic,
+            later=asyncio.get_running_loop().call_later,
+        )
         self.up = asyncio.Event()
         """Set when it takes commands."""
 
@@ -83,9 +92,185 @@ class Agent:
             log.warning("the usage log was torn by a crash", cut_bytes=usage_log.cut_bytes)
         try:
             async with asyncio.TaskGroup() as group:
-                standing = group.create_task(self._stand(usage_log, group))
-                await stop.wait()
-                await self._end()
-                standing.cancel()
+                self._make(group, usage_log)
+                await self._subscribe()
+                await self._stand(group, stop)
+                raise _Over
+        except* _Over:
+            pass
         finally:
             await asyncio.to_thread(usage_log.close)
+
+    # -- making -------------------------------------------------------------------------------------------------
+
+    def _make(self, group: asyncio.TaskGroup, usage_log: UsageLog) -> None:
+        parts, me = self._parts, self._parts.identity
+        self._slots = SlotTable()
+        self._origins = Origins(
+            self._bus,
+            me.region,
+            f"_PL.{me.node}.{me.instance}",
+            clock=time.monotonic,
+            vanished=lambda gateway: self._containers.vanished(gateway, time.monotonic()),
+        )
+        self._credits = Credits(
+            self._bus,
+            region=me.region,
+            node=me.node,
+            instance=me.instance,
+            epoch_of=self._slots.epoch,
+            soon=asyncio.get_running_loop().call_soon,
+        )
+        self._metering = Metering(
+            node=me.node,
+            instance=me.instance,
+            region=me.region,
+            slices=self._slices,
+            usage_log=usage_log,
+            store=self._bus,
+        )
+        self._shipper = LogShipper(self._bus, me.region, me.instance)
+        self._bodies = Bodies(group)
+        self._pool = BlankPool(
+            launcher=parts.launcher,
+            base=parts.base,
+            folder=parts.folders.sandboxes,
+            size=parts.blanks,
+            room=lambda: self._containers.free_cpu_slots,
+            starting=lambda: self._containers.any_starting,
+            changed=self._reporter.changed,
+            group=group,
+        )
+        self._containers = Containers(
+            slices=self._slices,
+            services=self._services(),
+            group=group,
+            many_tenants=parts.launcher.guarantees().many_tenants,
+            changed=self._reporter.changed,
+        )
+        self._reporter.watch(self._containers, self._pool)
+        self._group = group
+
+    def _services(self) -> Services:
+        parts = self._parts
+        return Services(
+            stager=Stager(parts.blobs, parts.verifier, FileCache(parts.folders.cache)),
+            pool=self._pool,
+            devices=parts.devices,
+            slots=self._slots,
+            origins=self._origins,
+            bodies=self._bodies,
+            credits=self._credits,
+            metering=self._metering,
+            shipper=self._shipper,
+        )
+
+    async def _subscribe(self) -> None:
+        me = self._parts.identity
+        await self._bus.subscribe(self._origins.subject, self._origins.on_notice)
+        await self._bus.subscribe(subjects.control(me.region, me.node), self._on_control)
+        await self._bus.subscribe(subjects.run(me.region, me.node), self._on_run)
+        await self._bus.subscribe(subjects.command(me.region, me.node), self._on_command)
+        await self._bus.flush()
+        self._bus.on_reconnect.append(self._on_reconnect)
+
+    async def _stand(self, group: asyncio.TaskGroup, stop: asyncio.Event) -> None:
+        """Serve until told to stop, then end in order."""
+        jobs = (self._sweep, self._beat, self._offer, self._mind_bus)
+        runs = (self._pool.run, self._shipper.run, self._metering.run)
+        standing = [group.create_task(job()) for job in (*jobs, *runs)]
+        self._reporter.send()
+        self.up.set()
+        await stop.wait()
+        await self._end()
+        for task in standing:
+            task.cancel()
+
+    # -- what comes over the bus --------------------------------------------------------------------------------
+
+    def _on_run(self, _subject: str, message: Any, _reply: str) -> None:
+        if type(message) is Run:
+            at = time.monotonic()
+            self._containers.run(message, at, self._stall.received(at))
+
+    def _on_control(self, _subject: str, message: Any, _reply: str) -> None:
+        if isinstance(message, Cancel | Window | Reconcile):
+            self._containers.control(message, time.monotonic())
+
+    def _on_command(self, _subject: str, message: Any, reply: str) -> None:
+        if not isinstance(message, Bind | Drain | Stop):
+            return
+        answer = self._containers.command(message)
+        if reply:
+            with contextlib.suppress(BusError):
+                self._bus.publish_nowait(reply, answer)
+
+    async def _on_reconnect(self) -> None:
+        self._stall.fresh()  # what had been waiting was lost with the connection
+        at = time.monotonic()
+        self._origins.sweep(at)
+        self._credits.repeat(self._containers, at)
+        self._reporter.send()
+
+    # -- what comes with time -----------------------------------------------------------------------------------
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            at = time.monotonic()
+            if self._stall.tick(at):
+                log.warning("this process stood still", seconds=round(self._stall.longest, 3))
+                self._group.create_task(self._refresh())
+            self._containers.sweep(at)
+
+    async def _refresh(self) -> None:
+        """When a flush comes back, everything that had been waiting before it has been read."""
+        with contextlib.suppress(BusError):  # while disconnected: the reconnect says so instead
+            await self._bus.flush()
+            self._stall.fresh()
+
+    async def _beat(self) -> None:
+        while True:
+            at = time.monotonic()
+            self._containers.second(at)
+            self._credits.repeat(self._containers, at)
+            self._reporter.send()
+            await asyncio.sleep(BEAT_S)
+
+    async def _offer(self) -> None:
+        while True:
+            await asyncio.sleep(RETRY_S)
+            self._origins.sweep(time.monotonic())
+
+    async def _mind_bus(self) -> None:
+        await self._bus.closed.wait()
+        raise BusDown("The connection to the bus is gone for good: this process must be started anew.")
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    async def _end(self) -> None:
+        """Each step has a bound; together they stay below what a supervisor waits."""
+        log.info("the agent ends")
+        # 1. Nothing new: binds are refused, containers drain, and those that do not come to an end are ended.
+        await self._containers.drain_all(drain_s=DRAIN_S, end_s=END_S)
+        # 2. The blanks, which nobody needs any more.
+        await self._bounded("blanks", self._pool.close())
+        # 3. The last usage and the last lines of logs. What the bus does not take, the next agent finds on disk.
+        await self._metering.write()
+        await self._bounded("usage", self._metering.ship())
+        await self._bounded("logs", self._shipper.ship())
+        # 4. The last word: everybody knows at once, and need not wait for silence.
+        self._reporter.send(stopped=True)
+        await self._bounded("last word", self._bus.flush())
+        await self._bounded("bodies", self._bodies.close())
+
+    async def _bounded(self, name: str, step: Coroutine[Any, Any, Any]) -> None:
+        try:
+            async with asyncio.timeout(END_S):
+                await step
+        except (TimeoutError, BusError) as error:
+            log.warning("a step of the end was cut short", step=name, error=str(error))
+
+
+class _Over(Exception):
+    """The agent has ended in order: whatever still runs is cancelled."""

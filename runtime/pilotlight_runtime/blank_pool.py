@@ -39,6 +39,7 @@ class BlankPool:
         size: int,
         room: Callable[[], int],
         starting: Callable[[], bool],
+        changed: Callable[[], None],
         group: asyncio.TaskGroup,
     ) -> None:
         self.base = base
@@ -47,6 +48,7 @@ class BlankPool:
         self._size = size
         self._room = room
         self._starting = starting
+        self._changed = changed
         self._group = group
         self._blanks: list[Blank] = []
         self._stirred = asyncio.Event()
@@ -135,6 +137,7 @@ class BlankPool:
             self._failures += 1
             return
         self._failures = 0
+        self._changed()
         if blank in self._blanks:
             blank.on_exit = lambda exit_: self._lost(blank, exit_)
 
@@ -142,6 +145,7 @@ class BlankPool:
         log.warning("a blank has ended before it was used", sandbox=blank.name, exit=str(exit_))
         self._blanks.remove(blank)
         self._group.create_task(blank.bury())
+        self._changed()
         self.stir()
 
     async def _wait_quiet(self) -> None:

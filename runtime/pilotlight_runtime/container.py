@@ -17,6 +17,7 @@ from typing import Any
 import structlog
 
 from pilotlight_core.host.blobs import BlobsDown
+from pilotlight_core.host.signing import NoKey
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages import (
     Bind,
@@ -227,7 +228,13 @@ class Container:
             self._failed(self._why or text, None if self._why else RemoteError("StartupTimeout", text))
         except StartFailed as failed:
             self._failed(failed.reason, failed.error)
-        except (SandboxError, BlobsDown, BlankDied, OSError) as error:  # not the tenant's doing: no error to show him
+        except (
+            SandboxError,
+            BlobsDown,
+            NoKey,
+            BlankDied,
+            OSError,
+        ) as error:  # not the tenant's doing: no error to show him
             self._failed(f"could not be started: {error}", None)
         except PilotlightError as error:
             self._failed(error.detail, RemoteError(type(error).__name__, error.detail))

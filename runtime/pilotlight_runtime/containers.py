@@ -38,7 +38,7 @@ LOST = "its last frame was lost"
 
 
 class Containers:
-    """`many_tenants` says whether the node's sandbox may hold more than one; `changed` is called when a report is due."""
+    """`many_tenants` says whether the node's sandbox may hold several; `changed` is called when a report is due."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class Containers:
             container.cancel_all_of(gateway, at)
 
     def _reconcile(self, message: Reconcile, at: float) -> None:
-        outcome = self._services.slots.reconcile(message.gateway, message.grants, at)
+        outcome = self._services.slots.reconcile(message, at)
         for orphan in outcome.orphans:
             self._cancel(orphan.container, orphan.call, "its gateway does not know it", at)
         for past in outcome.over:
@@ -207,12 +207,21 @@ class Containers:
     def sweep(self, at: float) -> None:
         """Every few 10 ms."""
         for container in self._containers.values():
-            container.sweep(at)
+            self._guarded(container, container.sweep, at)
 
     def second(self, at: float) -> None:
         """Once a second."""
-        for container in list(self._containers.values()):
-            container.second(at)
+        for container in self._containers.values():
+            self._guarded(container, container.second, at)
+
+    @staticmethod
+    def _guarded(container: Container, step: Callable[[float], None], at: float) -> None:
+        """A mistake of ours ends the container in which it shows, not the node."""
+        try:
+            step(at)
+        except Exception:
+            log.exception("a container's clock went wrong", container=container.id)
+            container.stop("a mistake of the platform")
 
     async def drain_all(self, *, drain_s: float, end_s: float) -> None:
         """Let all end what they hold, at most so long, then end them."""

@@ -51,7 +51,9 @@ def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
-            raise NodeTaken(f"another agent (pid {lock.read().strip()}) is node {node!r}: choose another --node") from None
+            raise NodeTaken(
+                f"another agent (pid {lock.read().strip()}) is node {node!r}: choose another --node"
+            ) from None
         lock.truncate(0)
         lock.write(f"{os.getpid()}\n")
         lock.flush()

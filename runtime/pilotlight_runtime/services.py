@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +30,5 @@ class Services:
     credits: Credits
     metering: Metering
     shipper: LogShipper
-    group: asyncio.TaskGroup
     clock: Callable[[], float] = time.monotonic
     boot_ns: Callable[[], int] = boot_ns

@@ -8,12 +8,13 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Protocol
 
 from pilotlight_core.host.blobs import BlobStore, FolderBlobs
 from pilotlight_core.host.signing import Verifier
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages import Bind
-from pilotlight_core.model.spec import FileEntry, Manifest
+from pilotlight_core.model.spec import FileEntry, Manifest, SignedManifest
 from pilotlight_runtime.bundle import CannotVerify, check_manifest, read_signed
 from pilotlight_runtime.file_cache import FileCache, lay_out, link_or_copy, verify_file
 
@@ -22,10 +23,30 @@ AT_ONCE = 16
 FILE_MODE = 0o444
 
 
+class Verifies(Protocol):
+    """Checks a manifest's signature."""
+
+    def verify(self, signed: SignedManifest) -> Manifest:
+        """The manifest; raises BadSignature, and NoKey where there is nothing to check with."""
+
+
+class TrustedKey:
+    """The platform's public key in `folder`, read when it is first needed: the gateway may make it after our start."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._verifier: Verifier | None = None
+
+    def verify(self, signed: SignedManifest) -> Manifest:
+        if self._verifier is None or self._verifier.key_id != signed.key_id:
+            self._verifier = Verifier.load(self._folder)
+        return self._verifier.verify(signed)
+
+
 class Stager:
     """Brings versions to this node. Methods raise CannotVerify, BadSignature, BlobMissing and BlobsDown."""
 
-    def __init__(self, blobs: BlobStore, verifier: Verifier, cache: FileCache) -> None:
+    def __init__(self, blobs: BlobStore, verifier: Verifies, cache: FileCache) -> None:
         self._blobs = blobs
         self._verifier = verifier
         self._cache = cache

@@ -49,7 +49,8 @@ OPERATIONS = (
     ),
     Operation(
         method="GET", path="/v1/functions/{ref}/openapi.json", name="describeFunction",
-        about="A function's own document.", endpoint=documents.show_function, scopes=("invoke", "read", "deploy"), answer=OBJECT,
+        about="A function's own document.", endpoint=documents.show_function, answer=OBJECT,
+        scopes=("invoke", "read", "deploy"),
         errors=("bad_input", "unknown_function", "unknown_version"),
     ),
     Operation(

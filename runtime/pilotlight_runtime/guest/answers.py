@@ -1,4 +1,4 @@
-"""Running the tenant's code for one call or batch on the present thread, and putting what came of it into frames."""
+"""Running the tenant's code for one call or batch, on the present thread."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-import msgspec
-
-from pilotlight_core.model import values
-from pilotlight_core.model.messages import Outcome
 from pilotlight_runtime.guest.calls import Batch, Call, Desk, Work
-from pilotlight_runtime.guest.failures import BadInput, BadOutput, after_failure, remote_error, type_name
-from pilotlight_runtime.guest.frames import BatchResult, ChunkOut, Frame, ItemResult, Result
-from pilotlight_runtime.guest.target import Method, Target
+from pilotlight_runtime.guest.frames import BatchResult, ChunkOut, Frame, Result
+from pilotlight_runtime.guest.prepared import Columns, Prepared, prepared
+from pilotlight_runtime.guest.results import answered, cancelled, encoded, failed, streamed
+from pilotlight_runtime.guest.target import Target
 
-NOTHING = values.encode(None)
-MAX_VALUE = 60 * 2**20
-"""Bytes of one encoded answer or chunk: a frame, with room for what stands around it."""
-LONG_NS = 1_000_000
-"""After code that ran longer, it is worth a system call to see whether somebody has cancelled it meanwhile."""
 now = time.perf_counter_ns
 
 
@@ -145,8 +137,7 @@ def run_call(target: Target, call: Call, line: Line) -> Result:
         began = now()
         value = ready()
         spent = now() - began
-        if spent > LONG_NS:
-            line.heed()
+        line.heed()
         return answered(call, value, spent)
     except BaseException as error:  # noqa: BLE001 - SystemExit in a call is that call's failure
         return failed(call, error, now() - began)
@@ -249,8 +240,7 @@ def run_batch(target: Target, batch: Batch, line: Line) -> BatchResult:
         if columns.calls:
             value = columns.ready()()
             spent = now() - began
-            if spent > LONG_NS:
-                line.heed()
+            line.heed()
             columns.answer(value)
             return columns.result(spent)
     except BaseException as error:  # noqa: BLE001 - as in run_call

@@ -132,7 +132,7 @@ def _custom(hint: Any, value: Any) -> Any:
     # Never imported here: whoever has such a hint has imported them.
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None and cls is numpy.ndarray:
-        return numpy.asarray(value, dtype=_dtype(hint))
+        return numpy.asarray(value, dtype=_dtype(hint, numpy.generic))
     if numpy is not None and isinstance(cls, type) and issubclass(cls, numpy.generic):
         return cls(value)
     if torch is not None and cls is torch.Tensor:
@@ -142,11 +142,11 @@ def _custom(hint: Any, value: Any) -> Any:
     raise _Unknown
 
 
-def _dtype(hint: Any) -> Any:
+def _dtype(hint: Any, scalar: type) -> Any:
     """float32 of `NDArray[np.float32]`, which is `ndarray[Any, dtype[float32]]`; None where it is not said."""
     for argument in typing.get_args(hint)[1:]:
-        for scalar in typing.get_args(argument):
-            return scalar if isinstance(scalar, type) else None
+        for kind in typing.get_args(argument):
+            return kind if isinstance(kind, type) and issubclass(kind, scalar) else None
     return None
 
 

@@ -8,19 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pilotlight_runtime.guest.answers import (
-    Columns,
-    Prepared,
-    answered,
-    cancelled,
-    encoded,
-    failed,
-    now,
-    prepared,
-    streamed,
-)
+from pilotlight_runtime.guest.answers import now
 from pilotlight_runtime.guest.calls import WINDOW_WAIT_S, Batch, Call, Desk, Work
 from pilotlight_runtime.guest.frames import BatchResult, ChunkOut, Frame, Result
+from pilotlight_runtime.guest.prepared import Columns, Prepared, prepared
+from pilotlight_runtime.guest.results import answered, cancelled, encoded, failed, streamed
 from pilotlight_runtime.guest.target import Target
 
 Send = Callable[[Frame], None]

@@ -6,7 +6,6 @@ import os
 import select
 import socket
 import threading
-from contextlib import suppress
 from typing import Any
 
 from pilotlight_runtime.guest.frames import Frame, FromAgent, encode_payload, header
@@ -65,7 +64,7 @@ class Channel:
         """
         frames = self._take_backlog()
         while not frames:
-            frames = self._read(0)
+            frames = self._read()
         return frames
 
     def receive_one(self) -> Any:
@@ -84,8 +83,8 @@ class Channel:
             AgentGone, MalformedFrame
         """
         frames = self._take_backlog()
-        with suppress(BlockingIOError):
-            frames += self._read(socket.MSG_DONTWAIT)
+        if self._poll.poll(0):  # a tenth of what it costs to be refused by recv
+            frames += self._read()
         return frames
 
     def wait_readable(self, seconds: float) -> bool:
@@ -96,11 +95,9 @@ class Channel:
         frames, self._backlog = self._backlog, []
         return frames
 
-    def _read(self, flags: int) -> list[Any]:
+    def _read(self) -> list[Any]:
         try:
-            count = self._socket.recv_into(self._inbox.space(), 0, flags)
-        except BlockingIOError:
-            raise
+            count = self._socket.recv_into(self._inbox.space())
         except OSError as error:
             raise AgentGone(str(error)) from error
         if not count:

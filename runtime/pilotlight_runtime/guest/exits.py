@@ -9,8 +9,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from pilotlight_runtime.guest.channel import AgentGone
-from pilotlight_runtime.guest.failures import is_fatal
-from pilotlight_runtime.guest.frames import BatchResult, MalformedFrame, Result
+from pilotlight_runtime.guest.frames import MalformedFrame
 
 IN_ORDER = 0
 NOT_LOADED = 1
@@ -48,10 +47,3 @@ class with_agent:  # noqa: N801 - reads as the statement that it is
             now(MALFORMED, f"the agent sent what cannot be understood, so this container ends: {error}")
         text = "".join(traceback.format_exception(error))
         now(MALFORMED, f"a mistake of the platform ends this container:\n{text}")
-
-
-def unless_alive(frame: Result | BatchResult) -> None:
-    """End the process when an answer shows that its device's context is dead: each later call would fail too."""
-    errors = [frame.error] if isinstance(frame, Result) else [item.error for item in frame.results[:1]]
-    if any(is_fatal(error) for error in errors):
-        now(DEVICE_DEAD, f"the device's context is dead, so this container ends: {errors[0]}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from pathlib import Path
 from types import TracebackType
@@ -15,8 +14,6 @@ MAX_FRAMES = 64
 """Of one traceback; the innermost are kept."""
 OURS = (str(Path(__file__).parent), "<frozen importlib")
 """Frames that tell a tenant nothing, where they stand between us and their code."""
-DEAD_DEVICE = ("device-side assert", "illegal memory access", "unspecified launch failure", "illegal instruction")
-"""CUDA errors after which a process's context is gone: every later call in it fails too."""
 
 
 class BadInput(ValueError):
@@ -27,29 +24,20 @@ class BadOutput(TypeError):
     """The answer cannot travel; the message names its type or its size."""
 
 
-def remote_error(error: BaseException) -> RemoteError:
-    """The error as text: its type, its message, and the frames of the tenant's code. Never raises."""
+def remote_error(error: BaseException, most: int = MAX_TRACEBACK) -> RemoteError:
+    """The error as text: its type, its message, and `most` characters of its traceback in the tenant's code.
+
+    Never raises.
+    """
     if isinstance(error, BadInput | BadOutput):
         return RemoteError(type=type(error).__name__, message=_message(error))
-    return RemoteError(type=type_name(type(error)), message=_message(error), traceback=_traceback(error))
+    return RemoteError(type=type_name(type(error)), message=_message(error), traceback=_traceback(error, most))
 
 
 def type_name(cls: type) -> str:
     """`ValueError`, `app.MyError`."""
     module = cls.__module__
     return cls.__qualname__ if module in ("builtins", "__main__") else f"{module}.{cls.__qualname__}"
-
-
-def after_failure(error: BaseException) -> None:
-    """Make the next call possible after one ran out of device memory: what its allocator cached is given back."""
-    torch = sys.modules.get("torch")
-    if torch is not None and type(error).__name__ == "OutOfMemoryError" and torch.cuda.is_initialized():
-        torch.cuda.empty_cache()
-
-
-def is_fatal(error: RemoteError | None) -> bool:
-    """Whether the device's context is dead, so that this process can only end."""
-    return error is not None and "CUDA" in error.message and any(sign in error.message for sign in DEAD_DEVICE)
 
 
 def _message(error: BaseException) -> str:
@@ -60,10 +48,10 @@ def _message(error: BaseException) -> str:
     return _sendable(_shorten(text, MAX_MESSAGE))
 
 
-def _traceback(error: BaseException) -> str:
+def _traceback(error: BaseException, most: int) -> str:
     try:
         shown = traceback.TracebackException(type(error), error, _tenant_frames(error.__traceback__), limit=-MAX_FRAMES)
-        return _sendable(_shorten("".join(shown.format()), MAX_TRACEBACK))
+        return _sendable(_shorten("".join(shown.format()), most))
     except BaseException:  # noqa: BLE001 - __cause__, __notes__ and source lines are the tenant's
         return f"{type_name(type(error))}: {_message(error)}\n(its traceback cannot be shown)\n"
 

@@ -63,10 +63,8 @@ def import_function(spec: FunctionSpec) -> Any:
     module = importlib.import_module(spec.module)
     thing = unwrap(reduce(getattr, spec.qualname.split("."), module))
     if spec.is_class is not isinstance(thing, type):
-        expected = "a class" if spec.is_class else "a function"
-        raise TypeError(
-            f"{spec.module}.{spec.qualname} is {type(thing).__name__}: the deploy says that it is {expected}"
-        )
+        expected = "class" if spec.is_class else "function"
+        raise TypeError(f"{spec.module}.{spec.qualname} is a {type(thing).__name__}: it was deployed as a {expected}")
     return thing
 
 

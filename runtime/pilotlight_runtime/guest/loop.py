@@ -11,7 +11,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from pilotlight_runtime.guest import exits
+from pilotlight_runtime.guest import exits, health
 from pilotlight_runtime.guest.answers import run_work
 from pilotlight_runtime.guest.async_answers import run_async_work
 from pilotlight_runtime.guest.calls import Call, Desk, Work
@@ -87,7 +87,7 @@ class LoopServer:
             frame = await self._answer(work)
             if frame is not None:
                 self._channel.send(frame)
-                exits.unless_alive(frame)
+                health.after(frame)
         self._running -= 1
         self._start()
 

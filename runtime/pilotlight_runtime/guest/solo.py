@@ -1,8 +1,8 @@
 """Serving synchronous functions, one call at a time: the main thread does everything.
 
 So signals, thread-local state and the device's context are as in a script, and a call costs no change of threads. The
-socket is read between calls, between the chunks of a stream, and after code that ran long; what would arrive in
-between is no news to code that cannot be interrupted. (That the agent has gone ends the sandbox from outside.)
+socket is read between calls, between the chunks of a stream, and before an answer; what would arrive in between is no
+news to code that cannot be interrupted. (That the agent has gone ends the sandbox from outside.)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextvars
 import time
 from collections import deque
 
-from pilotlight_runtime.guest import exits
+from pilotlight_runtime.guest import exits, health
 from pilotlight_runtime.guest.answers import run_work
 from pilotlight_runtime.guest.calls import WINDOW_WAIT_S, Call, Desk, Work
 from pilotlight_runtime.guest.channel import Channel
@@ -70,4 +70,4 @@ class SoloServer:
         frame = contextvars.copy_context().run(run_work, self._target, work, self._desk, self)
         if frame is not None:
             self._channel.send(frame)
-            exits.unless_alive(frame)
+            health.after(frame)

@@ -6,7 +6,7 @@ import contextvars
 import threading
 from queue import SimpleQueue
 
-from pilotlight_runtime.guest import exits
+from pilotlight_runtime.guest import exits, health
 from pilotlight_runtime.guest.answers import run_work
 from pilotlight_runtime.guest.calls import Call, Desk, Work
 from pilotlight_runtime.guest.channel import Channel
@@ -75,4 +75,4 @@ class ThreadServer:
                 frame = contextvars.copy_context().run(run_work, self._target, work, self._desk, self)
                 if frame is not None:
                     self._channel.send(frame)
-                    exits.unless_alive(frame)
+                    health.after(frame)

@@ -151,6 +151,10 @@ class BubblewrapSandbox(ChildSandbox):
             self._memory_peak = max(self._memory_peak, self._group.memory_peak_bytes())
         return self._memory_peak
 
+    def limit(self, limits: Limits) -> None:
+        if self._group:
+            self._group.limit(limits)
+
     def _kill_all(self) -> None:
         if self._exit is None:
             # When the first process of a pid namespace dies, the kernel takes all the others with it.

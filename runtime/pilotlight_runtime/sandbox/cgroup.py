@@ -66,9 +66,11 @@ class Cgroup:
     def limit(self, limits: Limits) -> None:
         """Set every limit; raises `OSError` when one that is not optional is refused."""
         for controller, place in self._places.items():
-            for name, value in settings(controller, place.version, limits).items():
-                if name not in OPTIONAL or (place.folder / name).exists():
-                    (place.folder / name).write_text(value)
+            values = list(settings(controller, place.version, limits).items())
+            try:
+                _write(place.folder, values)
+            except OSError:  # version 1 wants memory with swap changed last when it falls, but first when it rises
+                _write(place.folder, values[::-1])
 
     @property
     def folders(self) -> tuple[Path, ...]:

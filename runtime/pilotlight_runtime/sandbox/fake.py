@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from pilotlight_runtime.sandbox.port import Exit, Guarantees
-from pilotlight_runtime.sandbox.profile import SandboxSpec
+from pilotlight_runtime.sandbox.profile import Limits, SandboxSpec
 
 Guest = Callable[[SandboxSpec, socket.socket], Awaitable[int]]
 
@@ -76,6 +76,7 @@ class FakeSandbox:
         self.stdout_fd, self.stdout_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.stderr_fd, self.stderr_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.memory_peak = 0
+        self.limits = spec.limits
         self._on_gone = on_gone
         self._exit: Exit | None = None
         self._ended = asyncio.Event()
@@ -88,6 +89,9 @@ class FakeSandbox:
 
     def memory_peak_bytes(self) -> int:
         return self.memory_peak
+
+    def limit(self, limits: Limits) -> None:
+        self.limits = limits
 
     def kill(self) -> None:
         self.end(Exit(code=None, signal=9, reason="killed"))

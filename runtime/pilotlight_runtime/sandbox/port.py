@@ -6,7 +6,7 @@ import socket
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from pilotlight_runtime.sandbox.profile import SandboxSpec
+from pilotlight_runtime.sandbox.profile import Limits, SandboxSpec
 
 Reason = Literal[
     "exited",  # it ended by itself, whatever its code
@@ -85,6 +85,13 @@ class Sandbox(Protocol):
 
     def memory_peak_bytes(self) -> int:
         """The most memory it has used so far, and after its end the most it ever used; 0 where nothing counts it."""
+        ...
+
+    def limit(self, limits: Limits) -> None:
+        """Change what it may use of memory, processes and processors, as far as a cgroup counts it here.
+
+        The sizes of its /tmp and files stay. Raises `OSError` if it uses more than that already.
+        """
         ...
 
     def kill(self) -> None:

@@ -15,7 +15,7 @@ from typing import Literal
 from pilotlight_runtime.sandbox.child import ChildSandbox, descendants, spawn
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.port import Exit, Guarantees, Reason
-from pilotlight_runtime.sandbox.profile import SandboxSpec, environment
+from pilotlight_runtime.sandbox.profile import Limits, SandboxSpec, environment
 from pilotlight_runtime.sandbox.stage import find_program, staged
 
 
@@ -79,6 +79,9 @@ class ProcessSandbox(ChildSandbox):
 
     def memory_peak_bytes(self) -> int:
         return 0
+
+    def limit(self, limits: Limits) -> None:  # noqa: ARG002 - nothing counts them here
+        """Without effect."""
 
     def _kill_all(self) -> None:
         if self._exit is None:

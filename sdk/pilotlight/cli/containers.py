@@ -28,7 +28,19 @@ def list_containers(as_json: Annotated[bool, typer.Option("--json", help="print 
     if as_json:
         print_json(containers)
         return
-    columns = ("container", "function", "state", "calls", "running", "age", "idle", "memory", "node", "slice", "sandbox")
+    columns = (
+        "container",
+        "function",
+        "state",
+        "calls",
+        "running",
+        "age",
+        "idle",
+        "memory",
+        "node",
+        "slice",
+        "sandbox",
+    )
     print_table(
         columns,
         [_row(container) for container in containers],

@@ -21,7 +21,9 @@ def logs(
     name: Annotated[str, typer.Argument(help="APP or APP.FUNCTION")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as lines are printed")] = False,
     since: Annotated[str | None, typer.Option(help="30s, 10m, 2h or 1d ago, or unix seconds")] = None,
-    tail: Annotated[int | None, typer.Option(help=f"the last lines only; {TAIL} unless --since is given", min=0)] = None,
+    tail: Annotated[
+        int | None, typer.Option(help=f"the last lines only; {TAIL} unless --since is given", min=0)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print lines as JSON")] = False,
 ) -> None:
     """Show what functions print.

@@ -38,7 +38,9 @@ def print_json(value: Any, *, indent: bool = True) -> None:
     print((msgspec.json.format(data) if indent else data).decode(), flush=True)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str, right: Sequence[str] = ()) -> None:
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str, right: Sequence[str] = ()
+) -> None:
     """Rows under their columns; `empty` is said instead if there are none. Columns in `right` are right-aligned."""
     if not rows:
         note(empty)

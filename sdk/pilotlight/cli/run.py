@@ -47,9 +47,7 @@ def run(
     name, _, method = name.partition(".")
     given = read_arguments(arguments or [], whole)
     deployed = deploy_target(find_target(f"{place}{SEPARATOR}{name}", within=Path.cwd()))
-    ref = next(
-        f"{response.app}.{name}" for response, functions in deployed if name in functions
-    )
+    ref = next(f"{response.app}.{name}" for response, functions in deployed if name in functions)
     outgoing = Outgoing(path=f"/v1/functions/{ref}/calls", input=given, method=method or None, typed=False)
     with _following(ref):
         show_call(ref, outgoing, deadline=deadline, stream=False, as_json=as_json)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -68,20 +69,55 @@ def _supervise(command: list[str]) -> int:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509
+            preexec_fn=_end_with_parent,
         )
-        with child, _passing_signals_to(child), _status() as say:
+        with child, _status() as say, _passing_signals_to(child, say):
             say("starting nats, gateway, controller, agent …")
+            is_up = False
             for line in child.stdout or ():
-                if ready.exists():
+                if is_up or not ready.exists():
+                    note(line.rstrip())
+                else:
+                    is_up = True
                     say("")
                     _welcome(ready)
-                else:
-                    note(line.rstrip())
-        return child.returncode
+    return child.returncode
 
 
 def _welcome(ready: Path) -> None:
     found = msgspec.json.decode(ready.read_bytes())
-    print(f"Pilotlight is up at {found['url']}, with its state in {found['state_dir']} and a key in {found['api_key_file']}.")
+    print(f"Pilotlight is up at {found['url']} (state in {found['state_dir']}, key in {found['api_key_file']}).")
     print(NEXT, flush=True)
+
+
+@contextmanager
+def _status() -> Iterator[Callable[[str], None]]:
+    """A function that shows what is being done, on one line; "" clears it."""
+    if not on_terminal(stderr=True):
+        yield lambda text: note(text) if text else None
+        return
+    status = console(stderr=True).status("")
+    try:
+        yield lambda text: (status.update(text), status.start()) if text else status.stop()
+    finally:
+        status.stop()
+
+
+@contextmanager
+def _passing_signals_to(child: subprocess.Popen[str], say: Callable[[str], None]) -> Iterator[None]:
+    def passed_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
+        say("stopping …")
+        child.send_signal(number)
+
+    before = {number: signal.signal(number, passed_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_with_parent() -> None:
+    """Have the kernel stop the child in order when we die without telling it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

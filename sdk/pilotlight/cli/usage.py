@@ -12,7 +12,20 @@ from pilotlight.cli.output import print_json, print_table
 from pilotlight.cli.session import ask, client
 
 app = typer.Typer(rich_markup_mode=None)
-COLUMNS = ("day", "app", "function", "version", "state", "price", "ppm", "calls", "ns", "gpu_seconds", "cost", "currency")
+COLUMNS = (
+    "day",
+    "app",
+    "function",
+    "version",
+    "state",
+    "price",
+    "ppm",
+    "calls",
+    "ns",
+    "gpu_seconds",
+    "cost",
+    "currency",
+)
 SHOWN = ("day", "app", "function", "version", "state", "price", "calls", "gpu_seconds", "cost")
 NUMBERS = ("calls", "gpu_seconds", "cost")
 

@@ -125,7 +125,9 @@ class Calls:
         body = outgoing.body(patience.left)
         headers = {"Content-Type": MSGPACK, "Accept": EVENTS}
         async with (
-            self._connection.open("POST", outgoing.path, content=body, headers=headers, params=outgoing.params) as answer,
+            self._connection.open(
+                "POST", outgoing.path, content=body, headers=headers, params=outgoing.params
+            ) as answer,
             aclosing(events(answer.aiter_bytes())) as stream,
         ):
             async for event in stream:

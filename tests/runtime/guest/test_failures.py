@@ -9,8 +9,6 @@ from pilotlight_runtime.guest.failures import (
     MAX_MESSAGE,
     MAX_TRACEBACK,
     BadInput,
-    after_failure,
-    is_fatal,
     remote_error,
 )
 
@@ -73,15 +71,3 @@ def test_causes_are_told() -> None:
 def test_refused_arguments_have_no_traceback() -> None:
     """The message names the parameter: there is nothing of the tenant's code to show."""
     assert remote_error(caught(BadInput("x: missing"))) == RemoteError(type="BadInput", message="x: missing")
-
-
-def test_a_dead_device_is_known() -> None:
-    """After these errors of CUDA no call can succeed in this process."""
-    assert is_fatal(RemoteError(type="torch.AcceleratorError", message="CUDA error: device-side assert triggered"))
-    assert not is_fatal(RemoteError(type="torch.OutOfMemoryError", message="CUDA out of memory"))
-    assert not is_fatal(None)
-
-
-def test_nothing_is_done_without_a_device() -> None:
-    """Clean-up after a failure is for the allocator of a device that is in use."""
-    after_failure(type("OutOfMemoryError", (RuntimeError,), {})())

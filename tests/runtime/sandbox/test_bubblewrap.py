@@ -7,6 +7,7 @@ import platform
 import resource
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -343,6 +344,24 @@ signal.pause()"""
     assert (await sandbox.wait()).reason == "killed"
     assert sandbox.pids() == ()
     sandbox.kill()
+
+
+async def test_kill_ends_what_is_in_the_cgroup_but_not_in_the_pid_namespace(start: Start) -> None:
+    """As bubblewrap's own child is for a moment of each start, before it asks to die with its parent."""
+    sandbox = await start("tell(1); agent.recv(1)")
+    await read_value(sandbox)
+    with _sleeper() as stray:
+        for entrance in sandbox._group.folders:  # type: ignore[attr-defined]
+            (entrance / "cgroup.procs").write_text(str(stray.pid))
+        assert stray.pid in sandbox.pids()
+
+        sandbox.kill()
+
+        assert stray.wait(2) == -signal.SIGKILL
+
+
+def _sleeper() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sleep", "1000"])
 
 
 async def test_when_the_first_process_ends_the_rest_ends(start: Start) -> None:

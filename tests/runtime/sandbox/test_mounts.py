@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,6 +122,27 @@ def test_the_mount_root_must_be_reachable_itself(open_path: Path) -> None:
     (open_path / "file").touch()
     with pytest.raises(SandboxUnavailable, match="needs a writable folder"):
         MountNamespace(open_path / "file" / "mounts").reachable(closed / "source")
+
+
+def test_where_the_hosts_mounts_are_shared_ours_still_do_not_reach_them(open_path: Path) -> None:
+    """Shared is what systemd makes of them; here, in a mount namespace of the test's own."""
+    closed = open_path / "closed"
+    (closed / "source").mkdir(parents=True)
+    closed.chmod(0o700)
+    code = f"""from pathlib import Path
+from pilotlight_runtime.sandbox.mounts import MountNamespace
+before = Path("/proc/self/mountinfo").read_text()
+assert " shared:" in before
+namespace = MountNamespace()
+namespace.reachable(Path({str(closed / "source")!r}))
+assert Path("/proc/self/mountinfo").read_text() == before"""
+    command = ["unshare", "--mount", "--propagation", "shared", sys.executable, "-c", code]
+
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_closing_ends_the_namespace(open_path: Path) -> None:

@@ -78,6 +78,10 @@ def _raise() -> None:
     raise ValueError("the reason")
 
 
+def _lose_device() -> None:
+    raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+
 def _raise_unprintable() -> None:
     raise Unprintable
 

@@ -1,0 +1,145 @@
+"""The HTTP server: uvicorn with bounds on what a connection may do.
+
+uvicorn's httptools protocol has none for request heads: a client could send headers for ever, or hold a connection
+open with a byte a minute. Bodies are bounded where they are read (`http.bodies`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import structlog
+from starlette.types import ASGIApp
+from uvicorn import Config, Server
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+log = structlog.get_logger(__name__)
+
+CONNECTIONS = 10_000
+HEAD_BYTES = 64 * 1024
+"""Give or take one read from the socket."""
+HEAD_SECONDS = 10.0
+LINGER_SECONDS = 2.0
+"""How long a body is still read (and thrown away) after its request was answered: a client that sends all before it
+reads would otherwise see a broken connection instead of the answer."""
+KEEP_ALIVE_SECONDS = 75
+TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection, within the bounds above."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._heading = True
+        self._receiving = False
+        self._head_size = 0
+        self._timer: asyncio.TimerHandle | None = None
+        if len(self.connections) > CONNECTIONS:
+            transport.write(TOO_MANY)
+            transport.close()
+        else:
+            self._arm(HEAD_SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._heading and not self.transport.is_closing():
+            self._head_size += len(data)
+            if self._head_size > HEAD_BYTES:
+                self.transport.write(HEAD_TOO_LARGE)
+                self.transport.close()
+            elif self._timer is None:
+                self._arm(HEAD_SECONDS)
+
+    def on_message_begin(self) -> None:
+        self._heading = self._receiving = True
+        self._head_size = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._heading = False
+        self._disarm()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._receiving = False
+        self._disarm()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._receiving and not self._heading and self._timer is None:
+            self._arm(LINGER_SECONDS)
+
+    def _arm(self, seconds: float) -> None:
+        self._timer = self.loop.call_later(seconds, self.transport.close)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class QuietServer(Server):
+    """A server that leaves signals to whoever runs it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def stop(self) -> None:
+        """Finish what is being answered and end."""
+        self.should_exit = True
+
+
+def make_server(app: ASGIApp, *, graceful_seconds: int = 2) -> QuietServer:
+    """A server for `app`; run it with `serve(sockets=[...])`."""
+    settings: dict[str, Any] = {
+        "http": BoundedProtocol,
+        "loop": "none",
+        "ws": "none",
+        "lifespan": "off",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
+        "timeout_graceful_shutdown": graceful_seconds,
+    }
+    return QuietServer(Config(app, **settings))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 lets the system choose.
+
+    Raises:
+        OSError: if the address is in use.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(2048)
+        listening.setblocking(False)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def url_of(listening: socket.socket) -> str:
+    """Where clients on this machine reach a socket."""
+    host, port = listening.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - only recognised here
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

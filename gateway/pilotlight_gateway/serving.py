@@ -1,0 +1,149 @@
+"""A gateway from start to end: what it stands on is opened in order, and closed in the other."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from socket import socket
+
+import structlog
+
+from pilotlight_core.host.blobs import open_blobs
+from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.host.registry import Registry
+from pilotlight_core.host.signing import Signer
+from pilotlight_core.model.ids import token
+from pilotlight_gateway.bootstrap import bootstrap
+from pilotlight_gateway.calls import Calls
+from pilotlight_gateway.function_logs import BusLogs
+from pilotlight_gateway.home import QueueLimits
+from pilotlight_gateway.http.app import create_app
+from pilotlight_gateway.http.health import bus_gauges
+from pilotlight_gateway.http.services import BODY_BYTES_HELD, Services
+from pilotlight_gateway.internal import Bodies, Budget
+from pilotlight_gateway.key_authenticator import KeyAuthenticator
+from pilotlight_gateway.ledger.duty import FoldDuty
+from pilotlight_gateway.ledger.prices import load_prices
+from pilotlight_gateway.ledger.store import Ledger
+from pilotlight_gateway.server import QuietServer, listen, make_server, url_of
+from pilotlight_gateway.settings import ServeSettings
+
+ABORT_SECONDS = 2.0
+"""How long aborted calls have to tell their callers."""
+LOOPBACK = "127.0.0.1"
+
+log = structlog.get_logger(__name__)
+
+
+class BusLost(Exception):
+    """The connection to the bus is gone for good: the process must be started anew."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gateway:
+    """The parts of a running gateway that its end has to go through."""
+
+    services: Services
+    public: QuietServer
+    internal: QuietServer
+    drain_seconds: float
+
+    async def shut_down(self) -> None:
+        """End without cutting anybody off who can be served in time. Every step has a bound."""
+        # 1. Take no more calls; /readyz says so.
+        # 2. Let those inside finish.
+        if not await self.services.gate.drain(self.drain_seconds):
+            # 3. End the rest; their callers hear `draining`.
+            aborted = await self.services.gate.abort(ABORT_SECONDS)
+            log.warning("calls were ended by the shutdown", calls=aborted)
+        # 4. Close the listeners and idle connections (the server itself waits 2 s for the last bytes).
+        self.public.stop()
+        self.internal.stop()
+
+
+async def serve(settings: ServeSettings) -> None:
+    """Run a gateway until SIGTERM or SIGINT.
+
+    Raises:
+        BusDown: if there is no bus at the start. BusLost: if it went away for good.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    name = settings.name or "gateway"
+    with listen(settings.host, settings.port) as public, listen(LOOPBACK, settings.internal_port) as internal:
+        async with connect(settings.nats_url, name=name) as bus, Registry(bus) as registry:
+            async with _gateway(settings, name, bus, registry, url_of(internal)) as gateway:
+                if settings.bootstrap_client_file:
+                    await bootstrap(registry, Path(settings.bootstrap_client_file).expanduser(), url_of(public))
+                await _run(gateway, bus, name, (public, internal), stop)
+
+
+async def _run(gateway: Gateway, bus: Bus, name: str, sockets: tuple[socket, socket], stop: asyncio.Event) -> None:
+    services = gateway.services
+    fold = FoldDuty(bus, services.ledger, services.metrics, holder=name)
+    async with asyncio.TaskGroup() as group:
+        folding = group.create_task(fold.run())
+        lost = group.create_task(_raise_when_lost(bus))
+        group.create_task(gateway.public.serve(sockets=[sockets[0]]))
+        group.create_task(gateway.internal.serve(sockets=[sockets[1]]))
+        log.info("gateway serves", url=url_of(sockets[0]))
+        await stop.wait()
+        log.info("gateway shuts down", inside=len(services.gate))
+        await gateway.shut_down()
+        # 5. Hand the duty on. Calls, registry and bus are closed by those who opened them.
+        folding.cancel()
+        lost.cancel()
+
+
+async def _raise_when_lost(bus: Bus) -> None:
+    await bus.closed.wait()
+    raise BusLost("The connection to the bus is gone for good.")
+
+
+@asynccontextmanager
+async def _gateway(
+    settings: ServeSettings, name: str, bus: Bus, registry: Registry, internal_url: str
+) -> AsyncIterator[Gateway]:
+    budget = Budget(limit=BODY_BYTES_HELD)
+    bodies = Bodies(url=internal_url)
+    calls = Calls(
+        bus,
+        region=settings.region,
+        gateway=f"{name}-{token(8)}",
+        name=name,
+        bodies=bodies,
+        budget=budget,
+        limits=QueueLimits(),
+    )
+    blobs = open_blobs(settings.blobs)
+    settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
+    ledger = await asyncio.to_thread(Ledger, settings.database_url, load_prices(settings.prices))
+    services = Services(
+        calls=calls,
+        registry=registry,
+        blobs=blobs,
+        signer=Signer.load_or_create(settings.keys_dir),
+        authenticator=KeyAuthenticator(registry),
+        ledger=ledger,
+        logs=BusLogs(bus=bus, region=settings.region),
+        budget=budget,
+        bus_connected=lambda: bus.connected,
+    )
+    services.metrics.gauges.append(lambda: bus_gauges(bus.statistics()))
+    try:
+        async with calls.running():
+            yield Gateway(
+                services=services,
+                public=make_server(create_app(services)),
+                internal=make_server(bodies),
+                drain_seconds=settings.drain_seconds,
+            )
+    finally:
+        await blobs.aclose()
+        ledger.close()

@@ -1,0 +1,83 @@
+"""`python -m pilotlight_runtime`: the agent of one node, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+import structlog
+import uvloop
+
+from pilotlight_core.host import config, telemetry
+from pilotlight_core.host.blobs import open_blobs
+from pilotlight_core.host.bus import BusError, connect
+from pilotlight_core.model.ids import token
+from pilotlight_runtime.agent import Agent, Parts
+from pilotlight_runtime.base import own_environment
+from pilotlight_runtime.devices.cpu import CpuDevices, usable_cores
+from pilotlight_runtime.folders import NodeFolders, NodeTaken, own_folders
+from pilotlight_runtime.node import Identity
+from pilotlight_runtime.sandbox.errors import SandboxError
+from pilotlight_runtime.sandbox.launcher import launcher
+from pilotlight_runtime.stage import TrustedKey
+
+log = structlog.get_logger(__name__)
+
+CONNECT_S = 30.0
+
+
+async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
+    """Be the node until told to stop.
+
+    Raises:
+        BusError, SandboxError: if it cannot be one.
+    """
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    identity = Identity(
+        node=settings.node, instance=token(), region=settings.region, zone=settings.zone, sandbox=settings.sandbox
+    )
+    started = launcher(settings.sandbox)
+    blobs = open_blobs(settings.blob_url or settings.default_blob_url)
+    try:
+        async with connect(settings.nats_url, name=f"agent {settings.node}", timeout=CONNECT_S) as bus:
+            agent = Agent(
+                Parts(
+                    identity=identity,
+                    bus=bus,
+                    blobs=blobs,
+                    verifier=TrustedKey(settings.keys_dir),
+                    launcher=started,
+                    devices=CpuDevices(settings.cpu_slots or usable_cores()),
+                    base=own_environment(),
+                    folders=folders,
+                    blanks=settings.blanks,
+                )
+            )
+            log.info("the agent is up", node=identity.node, instance=identity.instance, sandbox=identity.sandbox)
+            await agent.run(stop)
+    finally:
+        await blobs.aclose()
+        started.close()
+
+
+def main() -> int:
+    """Run the agent; 0 when it ended in order."""
+    settings = config.load(config.AgentSettings, "The agent of one node: sandboxes, calls, metering.")
+    telemetry.setup("agent")
+    try:
+        with (
+            own_folders(settings.state_dir, settings.node) as folders,
+            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+        ):
+            runner.run(serve(settings, folders))
+    except (NodeTaken, SandboxError, BusError) as error:
+        log.error("the agent cannot run", error=str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

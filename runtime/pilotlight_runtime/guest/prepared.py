@@ -1,0 +1,121 @@
+"""A call or a batch on its way into the tenant's code, with its arguments read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.messages import Outcome
+from pilotlight_runtime.guest.calls import Batch, Call
+from pilotlight_runtime.guest.failures import MAX_TRACEBACK, BadInput, BadOutput, remote_error
+from pilotlight_runtime.guest.frames import BatchResult, ItemResult
+from pilotlight_runtime.guest.results import MAX_VALUE, encoded, outcome_of, with_article
+from pilotlight_runtime.guest.target import Method, Target
+
+MAX_TRACEBACKS = 2**20
+"""Characters of a batch's tracebacks together."""
+LEAST_TRACEBACK = 2 * 1024
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A function and its arguments; called, it runs the tenant's code."""
+
+    method: Method
+    first: list[Any]
+    named: dict[str, Any]
+
+    def __call__(self) -> Any:
+        return self.method.function(*self.first, **self.named)
+
+
+def method_of(target: Target, name: str) -> Method:
+    """Raises: BadInput"""
+    try:
+        return target.methods[name]
+    except KeyError:
+        raise BadInput(f"there is no method {name!r}") from None
+
+
+def prepared(target: Target, call: Call) -> Prepared:
+    """What a call's frame asks for.
+
+    Raises:
+        BadInput
+    """
+    method = method_of(target, call.frame.method)
+    first, named = method.parameters.place(method.parameters.read(call.frame.input))
+    return Prepared(method=method, first=first, named=named)
+
+
+class Columns:
+    """A batch on its way through the tenant's code: items whose input cannot be read have their answer before it."""
+
+    def __init__(self, target: Target, batch: Batch) -> None:
+        self.method = target.methods[batch.frame.method]
+        self.calls: list[str] = []
+        self._batch = batch
+        self._answers: dict[str, ItemResult] = {}
+        self._whole = False
+        rows = []
+        for call, data in batch.wanted():
+            try:
+                rows.append(self.method.parameters.read(data))
+                self.calls.append(call)
+            except BadInput as error:
+                self._answers[call] = self._failed(call, error)
+        self._named = self.method.parameters.columns(rows)
+
+    def ready(self) -> Prepared:
+        """The call of the method with its columns."""
+        first, named = self.method.parameters.place(self._named)
+        return Prepared(method=self.method, first=first, named=named)
+
+    def answer(self, value: Any) -> None:
+        """Take what the method returned.
+
+        Raises:
+            BadOutput: if it is not a list with an element for each item.
+        """
+        if type(value) is not list:
+            raise BadOutput(f"a batched method must return a list, and it returned {with_article(type(value))}")
+        if len(value) != len(self.calls):
+            raise BadOutput(
+                f"a batched method must return a list as long as its arguments: {len(self.calls)} were given, "
+                f"{len(value)} returned"
+            )
+        room = MAX_VALUE
+        for call, item in zip(self.calls, value, strict=True):
+            self._answers[call] = answer = self._item(call, item, room)
+            room -= len(answer.output)
+
+    def fail(self, error: BaseException) -> None:
+        """The method raised, or answered wrongly: every item that was given to it failed with that."""
+        self._whole = True
+        same = self._failed("", error)
+        for call in self.calls:
+            self._answers[call] = msgspec.structs.replace(same, call=call)
+
+    def result(self, execute_ns: int) -> BatchResult:
+        """An answer for each item; one without, or dropped meanwhile, was cancelled."""
+        unwanted = self._batch.dropped
+        results = []
+        for call, _ in self._batch.frame.items:
+            answer = None if call in unwanted else self._answers.get(call)
+            results.append(answer or ItemResult(call=call, outcome=Outcome.CANCELLED))
+        return BatchResult(
+            batch=self._batch.frame.batch, results=tuple(results), execute_ns=execute_ns, whole=self._whole
+        )
+
+    def _item(self, call: str, value: Any, room: int) -> ItemResult:
+        if isinstance(value, BaseException):
+            return self._failed(call, value)
+        try:
+            return ItemResult(call=call, output=encoded(value, room))
+        except BadOutput as error:
+            return self._failed(call, error)
+
+    def _failed(self, call: str, error: BaseException) -> ItemResult:
+        share = MAX_TRACEBACKS // len(self._batch.frame.items)
+        most = min(MAX_TRACEBACK, max(LEAST_TRACEBACK, share))
+        return ItemResult(call=call, outcome=outcome_of(error), error=remote_error(error, most))

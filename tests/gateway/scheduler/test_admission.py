@@ -1,0 +1,107 @@
+"""Which calls are refused at once, and when they are told to come back."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
+from pilotlight_core.model.messages import ContainerState
+from pilotlight_gateway.scheduler.admission import Pace, QueueLimits, admit, wait_ms
+from pilotlight_gateway.scheduler.counters import FunctionCounters
+from pilotlight_gateway.scheduler.queue import FairQueue
+from pilotlight_gateway.scheduler.rooms import Rooms
+from tests.gateway.builders import call, credit
+
+
+def pace(hold_ms: float | None) -> Pace:
+    made = Pace()
+    made.hold_ms = hold_ms
+    return made
+
+
+def filled(count: int, tenant: str = "acme") -> FairQueue:
+    queue = FairQueue(FunctionCounters())
+    for n in range(count):
+        queue.push(call(f"c{n}", tenant), cost=1.0, at=0.0)
+    return queue
+
+
+def busy(slots: int = 2) -> Rooms:
+    rooms = Rooms()
+    rooms.hear(credit("c1", 1, *(f"h{n}" for n in range(slots)), slots=slots), 0.0)
+    return rooms
+
+
+def test_the_wait_is_the_calls_ahead_over_the_rate_of_slots() -> None:
+    """9 calls ahead, 2 slots of 100 ms each: 500 ms until the 10th has one."""
+    assert wait_ms(9, busy(), pace(100.0), 0.0) == 500.0
+
+
+def test_a_free_slot_means_no_wait() -> None:
+    """Whatever is known of the speed."""
+    rooms = Rooms()
+    rooms.hear(credit("c1", slots=4), 0.0)
+    assert wait_ms(3, rooms, pace(None), 0.0) == 0.0
+    assert wait_ms(4, rooms, pace(None), 0.0) is None
+
+
+def test_what_is_not_known_is_admitted() -> None:
+    """No container, no measured start, no measured service: the call may wait."""
+    admit(call("x", remaining_ms=1.0), filled(50), Rooms(), pace(None), QueueLimits(), 0.0)
+    admit(call("x", remaining_ms=1.0), filled(50), busy(), pace(None), QueueLimits(), 0.0)
+
+
+def test_a_call_that_cannot_make_it_is_refused_with_the_time_of_its_turn() -> None:
+    """429 now, rather than a timeout later."""
+    with pytest.raises(TooMuch) as caught:
+        admit(call("x", remaining_ms=400.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+    assert caught.value.wire_code == "queue_full"
+    assert caught.value.retry_after == 0.5
+    admit(call("x", remaining_ms=600.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+
+
+def test_a_flood_of_another_tenant_does_not_get_a_call_refused() -> None:
+    """The estimate knows that tenants take turns."""
+    admit(call("x", "mouse", remaining_ms=400.0), filled(500), busy(), pace(100.0), QueueLimits(), 0.0)
+
+
+def test_a_known_start_counts_less_what_has_passed_of_it() -> None:
+    """A start of 10 s that began 4 s ago leaves 6."""
+    rooms = Rooms()
+    rooms.start_ms = 10_000.0
+    with pytest.raises(Unavailable) as caught:
+        admit(call("x", remaining_ms=9_000.0), filled(0), rooms, pace(None), QueueLimits(), 4.0)
+    assert caught.value.retry_after == 10.0
+    rooms.hear(credit("c1", state=ContainerState.LOADING), 0.0)
+    admit(call("x", remaining_ms=9_000.0), filled(0), rooms, pace(None), QueueLimits(), 4.0)
+    with pytest.raises(Unavailable) as caught:
+        admit(call("x", remaining_ms=5_000.0), filled(0), rooms, pace(None), QueueLimits(), 4.0)
+    assert caught.value.retry_after == 6.0
+
+
+def test_a_silent_container_is_unknown_rather_than_absent() -> None:
+    """While the only container is quarantined, nobody knows; the call is admitted."""
+    rooms = busy()
+    rooms.start_ms = 10_000.0
+    rooms.quarantine(5.0)
+    admit(call("x", remaining_ms=100.0), filled(0), rooms, pace(50.0), QueueLimits(), 5.0)
+
+
+def test_queues_are_bounded_per_flow_and_per_version() -> None:
+    """A full flow refuses its own tenant only; a full version refuses everybody."""
+    limits = QueueLimits(per_flow=5, per_version=8)
+    queue = filled(5)
+    with pytest.raises(TooMuch):
+        admit(call("x"), queue, busy(), pace(None), limits, 0.0)
+    admit(call("x", "other"), queue, busy(), pace(None), limits, 0.0)
+    for n in range(3):
+        queue.push(call(f"o{n}", "other"), cost=1.0, at=0.0)
+    with pytest.raises(TooMuch) as caught:
+        admit(call("x", "third"), queue, busy(), pace(None), limits, 0.0)
+    assert caught.value.retry_after == 1.0
+
+
+def test_no_time_left_is_a_deadline_not_a_queue() -> None:
+    """The caller gets 408, not 429."""
+    with pytest.raises(DeadlineExceeded):
+        admit(call("x", remaining_ms=0.0), filled(0), busy(), pace(None), QueueLimits(), 0.0)

@@ -1,0 +1,92 @@
+"""An agent that does what a test says, on a real bus."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from pilotlight_core.host.bus import Bus
+from pilotlight_core.model import subjects, values
+from pilotlight_core.model.messages import (
+    Cancel,
+    ContainerState,
+    Credit,
+    Ended,
+    Message,
+    NodeReport,
+    Outcome,
+    Run,
+    Spent,
+    Window,
+)
+
+Script = Callable[[Run], list[Message]]
+
+
+def echo(run: Run) -> list[Message]:
+    """Answer with the arguments, at once."""
+    spent = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
+    output = values.encode(values.decode(run.input) if run.input else None)
+    return [
+        Ended(call=run.call, grant=run.grant, container=run.container, outcome=Outcome.OK, output=output, spent=spent)
+    ]
+
+
+class ScriptedAgent:
+    """One node with one container of a version. What it received is in `runs`, `cancels`, `windows`."""
+
+    def __init__(
+        self, bus: Bus, *, version: str, node: str = "n1", container: str = "c1", slots: int = 1, script: Script = echo
+    ) -> None:
+        self.runs: list[Run] = []
+        self.cancels: list[Cancel] = []
+        self.windows: list[Window] = []
+        self.changed = asyncio.Event()
+        self.script = script
+        self.node, self.instance, self.container = node, "i1", container
+        self._bus, self._version, self._slots, self._seq = bus, version, slots, 0
+
+    async def listen(self) -> None:
+        await self._bus.subscribe(subjects.run("local", self.node), self._on_run)
+        await self._bus.subscribe(subjects.control("local", self.node), self._on_control)
+        await self._bus.flush()
+
+    def credit(
+        self, state: ContainerState = ContainerState.READY, *, held: tuple[str, ...] = (), **more: object
+    ) -> None:
+        self._seq += 1
+        message = Credit(
+            container=self.container, version=self._version, tenant="acme", node=self.node, instance=self.instance,
+            epoch=0,
+            seq=self._seq, state=state, slots=self._slots, held=held, **more,  # type: ignore[arg-type]
+        )  # fmt: skip
+        self._bus.publish_nowait(subjects.credit("local", self._version), message)
+
+    def report(self) -> None:
+        self._seq += 1
+        self._bus.publish_nowait(
+            subjects.beat("local", self.node),
+            NodeReport(
+                node=self.node, instance=self.instance, seq=self._seq, region="local", zone="z", sandbox="bubblewrap"
+            ),
+        )
+
+    def say(self, run: Run, *messages: Message) -> None:
+        for message in messages:
+            self._bus.publish_nowait(subjects.reply("local", run.gateway), message)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait for something received."""
+        async with asyncio.timeout(5):
+            while not condition():
+                self.changed.clear()
+                await self.changed.wait()
+
+    def _on_run(self, _: str, message: Run, __: str) -> None:
+        self.runs.append(message)
+        self.changed.set()
+        self.say(message, *self.script(message))
+
+    def _on_control(self, _: str, message: Cancel | Window, __: str) -> None:
+        (self.cancels if isinstance(message, Cancel) else self.windows).append(message)  # type: ignore[arg-type]
+        self.changed.set()
