@@ -22,11 +22,8 @@ def main() -> None:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(settings))
-    except (BusDown, BadInput, OSError) as error:
-        structlog.get_logger(__name__).error("the gateway cannot run", error=str(error))
-        raise SystemExit(1) from None
-    except* BusLost as lost:
-        structlog.get_logger(__name__).error("the gateway ends", error=str(lost.exceptions[0]))
+    except (BusDown, BusLost, BadInput, OSError) as error:
+        structlog.get_logger(__name__).error("the gateway cannot run on", error=str(error))
         raise SystemExit(1) from None
 
 

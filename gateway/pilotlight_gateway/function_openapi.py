@@ -27,9 +27,7 @@ def function_document(version: VersionRecord, base: str) -> Document:
         "summary": f"Call {version.ref}",
         "requestBody": {
             "required": True,
-            "content": {
-                "application/json": {"schema": _one_of([_request(version, m) for m in methods]), **_examples(methods)}
-            },
+            "content": {"application/json": _requests(version, methods)},
         },
         "responses": {"200": _answer(version, methods), "default": error_answer()},
         "x-codeSamples": [{"lang": "shell", "source": curl_line(base + path, methods[0])}],

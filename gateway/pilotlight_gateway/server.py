@@ -130,7 +130,7 @@ def listen(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(2048)
-        listening.setblocking(False)
+        listening.settimeout(0.0)
     except OSError:
         listening.close()
         raise

@@ -7,7 +7,6 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from socket import socket
 
 import structlog
@@ -50,13 +49,12 @@ class Gateway:
     services: Services
     public: QuietServer
     internal: QuietServer
-    drain_seconds: float
 
-    async def shut_down(self) -> None:
+    async def shut_down(self, drain_seconds: float) -> None:
         """End without cutting anybody off who can be served in time. Every step has a bound."""
         # 1. Take no more calls; /readyz says so.
         # 2. Let those inside finish.
-        if not await self.services.gate.drain(self.drain_seconds):
+        if not await self.services.gate.drain(drain_seconds):
             # 3. End the rest; their callers hear `draining`.
             aborted = await self.services.gate.abort(ABORT_SECONDS)
             log.warning("calls were ended by the shutdown", calls=aborted)
@@ -77,33 +75,40 @@ async def serve(settings: ServeSettings) -> None:
         loop.add_signal_handler(number, stop.set)
     name = settings.name or "gateway"
     with listen(settings.host, settings.port) as public, listen(LOOPBACK, settings.internal_port) as internal:
-        async with connect(settings.nats_url, name=name) as bus, Registry(bus) as registry:
-            async with _gateway(settings, name, bus, registry, url_of(internal)) as gateway:
-                if settings.bootstrap_client_file:
-                    await bootstrap(registry, Path(settings.bootstrap_client_file).expanduser(), url_of(public))
-                await _run(gateway, bus, name, (public, internal), stop)
+        async with (
+            connect(settings.nats_url, name=name) as bus,
+            Registry(bus) as registry,
+            _gateway(settings, name, bus, registry, url_of(internal)) as gateway,
+        ):
+            if settings.client_file is not None:
+                await bootstrap(registry, settings.client_file, url_of(public))
+            await _run(gateway, bus, name, (public, internal), stop, settings.drain_seconds)
+            lost = bus.closed.is_set()
+    if lost:
+        raise BusLost("The connection to the bus is gone for good.")
 
 
-async def _run(gateway: Gateway, bus: Bus, name: str, sockets: tuple[socket, socket], stop: asyncio.Event) -> None:
+async def _run(
+    gateway: Gateway, bus: Bus, name: str, sockets: tuple[socket, socket], stop: asyncio.Event, drain_seconds: float
+) -> None:
     services = gateway.services
     fold = FoldDuty(bus, services.ledger, services.metrics, holder=name)
     async with asyncio.TaskGroup() as group:
-        folding = group.create_task(fold.run())
-        lost = group.create_task(_raise_when_lost(bus))
+        helpers = (group.create_task(fold.run()), group.create_task(_stop_when_lost(bus, stop)))
         group.create_task(gateway.public.serve(sockets=[sockets[0]]))
         group.create_task(gateway.internal.serve(sockets=[sockets[1]]))
         log.info("gateway serves", url=url_of(sockets[0]))
         await stop.wait()
         log.info("gateway shuts down", inside=len(services.gate))
-        await gateway.shut_down()
+        await gateway.shut_down(0.0 if bus.closed.is_set() else drain_seconds)
         # 5. Hand the duty on. Calls, registry and bus are closed by those who opened them.
-        folding.cancel()
-        lost.cancel()
+        for helper in helpers:
+            helper.cancel()
 
 
-async def _raise_when_lost(bus: Bus) -> None:
+async def _stop_when_lost(bus: Bus, stop: asyncio.Event) -> None:
     await bus.closed.wait()
-    raise BusLost("The connection to the bus is gone for good.")
+    stop.set()
 
 
 @asynccontextmanager
@@ -142,7 +147,6 @@ async def _gateway(
                 services=services,
                 public=make_server(create_app(services)),
                 internal=make_server(bodies),
-                drain_seconds=settings.drain_seconds,
             )
     finally:
         await blobs.aclose()

@@ -30,3 +30,7 @@ class ServeSettings(GatewaySettings, frozen=True, kw_only=True):
     @property
     def blobs(self) -> str:
         return self.blob_url or self.default_blob_url
+
+    @property
+    def client_file(self) -> Path | None:
+        return Path(self.bootstrap_client_file).expanduser() if self.bootstrap_client_file else None

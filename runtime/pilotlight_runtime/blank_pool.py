@@ -17,7 +17,7 @@ from pilotlight_runtime.limits import BASE
 from pilotlight_runtime.log_tap import LogTap
 from pilotlight_runtime.sandbox.errors import SandboxError
 from pilotlight_runtime.sandbox.port import Exit, Launcher
-from pilotlight_runtime.sandbox.profile import APP, SandboxSpec
+from pilotlight_runtime.sandbox.profile import APP, Limits, SandboxSpec
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +44,8 @@ class BlankPool:
     ) -> None:
         self.base = base
         self._launcher = launcher
+        # Where only rlimits count memory, they can be set before the start alone.
+        self._can_limit_later = launcher.guarantees().memory != "rlimit"
         self._folder = folder
         self._size = size
         self._room = room
@@ -59,20 +61,20 @@ class BlankPool:
         """How many wait for a container."""
         return sum(blank.is_ready for blank in self._blanks)
 
-    async def take(self) -> Blank:
-        """A blank that is ready, else one on its way, else a new one.
+    async def take(self, limits: Limits) -> Blank:
+        """A blank that is ready, else one on its way, else a new one; with a container's limits.
 
         Raises:
             SandboxError: if none could be started.
         """
         self._blanks.sort(key=lambda blank: not blank.is_ready)
-        for blank in list(self._blanks):
+        for blank in list(self._blanks) if self._can_limit_later else []:
             self._blanks.remove(blank)
-            if blank.exit is None:
+            if blank.exit is None and self._limit(blank, limits):
                 return blank
-        return await self.start()
+        return await self.start(limits)
 
-    async def start(self, access: Access | None = None) -> Blank:
+    async def start(self, limits: Limits, access: Access | None = None) -> Blank:
         """A new one, not ready yet, which sees the devices of `access`.
 
         Raises:
@@ -91,7 +93,7 @@ class BlankPool:
                 read_only=self.base.read_only,
                 device_nodes=access.nodes,
                 env={**self.base.env, **access.env},
-                limits=BASE,
+                limits=limits,
                 uid=None,
             )
         )
@@ -125,7 +127,7 @@ class BlankPool:
     async def _make(self) -> None:
         blank = None
         try:
-            blank = await self.start()
+            blank = await self.start(BASE)
             self._blanks.append(blank)
             await blank.wait_ready()
         except (SandboxError, BlankDied, OSError) as error:
@@ -140,6 +142,15 @@ class BlankPool:
         self._changed()
         if blank in self._blanks:
             blank.on_exit = lambda exit_: self._lost(blank, exit_)
+
+    def _limit(self, blank: Blank, limits: Limits) -> bool:
+        """Whether it can live within the limits; one that uses more already is of no use to anybody."""
+        try:
+            blank.sandbox.limit(limits)
+        except OSError:
+            self._group.create_task(blank.bury())
+            return False
+        return True
 
     def _lost(self, blank: Blank, exit_: Exit) -> None:
         log.warning("a blank has ended before it was used", sandbox=blank.name, exit=str(exit_))

@@ -242,23 +242,25 @@ class Container:
 
     async def _become_ready(self) -> None:
         began = self._clock()
-        blank = self._blank = await self._take_blank()
+        manifest = await self._services.stager.manifest(self._bind)
+        self._know(manifest)
+        began = self._step("manifest", began)
+        blank = self._blank = await self._take_blank(manifest)
         blank.on_exit = self._on_exit
         was_ready = blank.is_ready
         began = self._step("blank" if was_ready else "sandbox", began)
-        manifest = await self._services.stager.manifest(self._bind)
-        self._know(manifest)
         await self._services.stager.stage(manifest, blank.code)
         began = self._step("stage", began)
-        await blank.wait_ready()
         if not was_ready:
+            await blank.wait_ready()
             self._step("sandbox", began)
         await self._load(blank, manifest)
 
-    async def _take_blank(self) -> Blank:
+    async def _take_blank(self, manifest: Manifest) -> Blank:
+        limits = limits_of(manifest.spec)
         if self._part.kind is SliceKind.CPU:
-            return await self._services.pool.take()
-        return await self._services.pool.start(self._services.devices.access(self._part.id))
+            return await self._services.pool.take(limits)
+        return await self._services.pool.start(limits, self._services.devices.access(self._part.id))
 
     def _know(self, manifest: Manifest) -> None:
         """The manifest is verified: from here on it is the tenant's time."""
@@ -274,7 +276,6 @@ class Container:
         topic = Topic(manifest.tenant, manifest.app, manifest.function)
         blank.tap.container = self.id
         blank.tap.sink = lambda line: self._services.shipper.offer(topic, line)
-        blank.sandbox.limit(limits_of(manifest.spec))
         blank.on_frame = self._on_frame
         self._enter(ContainerState.LOADING)
         try:
@@ -414,7 +415,7 @@ class Container:
     def _step(self, name: str, began: float) -> float:
         """A step of the start has ended; the next one begins now."""
         now = self._clock()
-        self.timeline[name] = round((now - began) * 1000, 3)
+        self.timeline[name] = round(self.timeline.get(name, 0.0) + (now - began) * 1000, 3)
         self._services.credits.changed(self)
         return now
 

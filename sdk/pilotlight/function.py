@@ -27,7 +27,7 @@ class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str | None = None
     deadline: float | None = None
-    on_stage: Callable[[str, float, dict[str, Any]], None] | None = None
+    on_stage: Callable[[str, float, dict[str, Any]], object] | None = None
     client: Client | None = None
 
 
@@ -130,7 +130,7 @@ class Function(Wrapper, Generic[P, R]):
         *,
         id: str | None = None,  # noqa: A002 - what the wire calls it
         deadline: float | None = None,
-        on_stage: Callable[[str, float, dict[str, Any]], None] | None = None,
+        on_stage: Callable[[str, float, dict[str, Any]], object] | None = None,
         client: Client | None = None,
     ) -> Function[P, R]:
         """The same function, called differently.

@@ -6,13 +6,18 @@ A mark is an attribute of the plain function, so a marked class is still the cla
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeGuard, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeGuard, TypeVar, cast, overload
 
 import msgspec
 
 from pilotlight.dialects import IN_BATCHED, IN_CONCURRENT, NOT_YET, why_not
 from pilotlight.errors import OptionError
 
+if TYPE_CHECKING:
+    from pilotlight.function import Function
+
+P = ParamSpec("P")
+R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C")
 
@@ -101,10 +106,11 @@ def exit(function: Any = None, /, **unknown: Any) -> Any:  # noqa: A001
     return _hook("exit", function, unknown)
 
 
+# A type checker sees methods as what they are from outside: it does not follow what `gpu_function` makes of a class.
 @overload
-def method(function: F, /) -> F: ...
+def method(function: Callable[Concatenate[Any, P], R], /) -> Function[P, R]: ...
 @overload
-def method() -> Callable[[F], F]: ...
+def method() -> Callable[[Callable[Concatenate[Any, P], R]], Function[P, R]]: ...
 def method(function: Any = None, /, **unknown: Any) -> Any:
     """Mark a method that can be called."""
     if "is_generator" in unknown:
@@ -119,7 +125,7 @@ def batched(
     cost: Any = None,
     max_batch_cost: float | None = None,
     **unknown: Any,
-) -> Callable[[F], F]:
+) -> Callable[[Callable[..., Any]], Function[..., Any]]:
     """Collect calls into batches: the function is called with a list per parameter, and returns a list as long.
 
     Args:
@@ -146,7 +152,7 @@ def batched(
         cost=_cost(cost),
         max_batch_cost=None if max_batch_cost is None else float(max_batch_cost),
     )
-    return lambda function: _add(function, batched=options)
+    return lambda function: cast("Function[..., Any]", _add(function, batched=options))
 
 
 def concurrent(*, max_inputs: int | None = None, **unknown: Any) -> Callable[[C], C]:

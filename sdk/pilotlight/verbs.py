@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from pilotlight.errors import BadInput, OptionError
 from pilotlight.local import call_here
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Local(Generic[P, R]):
@@ -65,7 +66,11 @@ class Remote(Generic[P, R]):
     def __init__(self, function: Function[P, R]) -> None:
         self._function = function
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def __call__(self: Remote[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """The answer.
 
         Raises:
@@ -75,15 +80,18 @@ class Remote(Generic[P, R]):
         from pilotlight.client import face
 
         self._check()
-        return cast("R", face().run(_client(self._function).calls.call(self._function, args, kwargs)))
+        return face().run(_client(self._function).calls.call(self._function, args, kwargs))
 
-    async def aio(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    async def aio(self: Remote[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @overload
+    async def aio(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    async def aio(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """As the blocking call; cancelling the task cancels the call."""
         from pilotlight.client import face
 
         self._check()
-        answer = await face().arun(_client(self._function).calls.call(self._function, args, kwargs))
-        return cast("R", answer)
+        return await face().arun(_client(self._function).calls.call(self._function, args, kwargs))
 
     def _check(self) -> None:
         if self._function.is_generator:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import importlib
 import os
@@ -10,17 +9,14 @@ import signal
 import socket
 import sys
 import time
-import traceback
-from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from io import TextIOWrapper
 from typing import Any
 
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.channel import Channel
-from pilotlight_runtime.guest.frames import Hello, Leave, Load, Loaded, MalformedFrame
-from pilotlight_runtime.guest.load import NotLoaded, await_hook, call_hook, load_async, load_blocking
-from pilotlight_runtime.guest.loop import LoopServer
+from pilotlight_runtime.guest.frames import Hello, Leave, Load, MalformedFrame
+from pilotlight_runtime.guest.load import NotLoaded, call_hook, load_blocking, ready, reported
 from pilotlight_runtime.guest.solo import SoloServer
 from pilotlight_runtime.guest.threads import ThreadServer
 
@@ -29,6 +25,9 @@ SOCKET = "PL_FD"
 PREIMPORT = "PL_PREIMPORT"
 """Names of modules to import before the Load, by commas; those that are not installed are passed over."""
 
+LOOP = "pilotlight_runtime.guest.loop"
+"""Imported late: asyncio takes longer to import than all the rest, and not every function needs it."""
+
 
 def main() -> None:
     """Be a blank, then the function; ends the process."""
@@ -36,7 +35,9 @@ def main() -> None:
     with exits.with_agent():
         channel = Channel(socket.socket(fileno=int(os.environ.pop(SOCKET))))
         settle()
-        modules = preimport(os.environ.pop(PREIMPORT, ""))
+        wanted = os.environ.pop(PREIMPORT, "")
+        # Whose Load is here already is expected, and must not wait for what it may not need.
+        modules = () if channel.wait_readable(0) else preimport(wanted)
         channel.send(Hello(pid=os.getpid(), ms=(time.perf_counter() - began) * 1000, modules=modules))
         load = channel.receive_one()
         if isinstance(load, Leave):
@@ -60,6 +61,7 @@ def settle() -> None:
 
 def preimport(names: str) -> tuple[str, ...]:
     """Import what is installed of `names`; what stands then is never looked at by the garbage collector again."""
+    importlib.import_module(LOOP)
     found = []
     for name in filter(None, names.split(",")):
         try:
@@ -78,42 +80,39 @@ def become(load: Load, channel: Channel) -> None:
     Raises:
         NotLoaded
     """
-    runner = asyncio.Runner()  # without `with`, it makes a loop only when an asynchronous hook needs one
     if any(method.is_async for method in load.spec.methods):
-        runner.run(_serve_async(load, channel))
-        return
-    target = load_blocking(load, channel, lambda hook: runner.run(_await(hook)))
-    _ready(channel)
+        importlib.import_module(LOOP).serve(load, channel)
+    else:
+        serve(load, channel)
+
+
+def serve(load: Load, channel: Channel) -> None:
+    """`become` for a function without asynchronous methods.
+
+    Raises:
+        NotLoaded
+    """
+    wait = HookRunner()
+    target = load_blocking(load, channel, wait)
+    ready(channel)
     if load.spec.max_inputs == 1:
         SoloServer(channel, target).serve()
     else:
         ThreadServer(channel, target, load.spec.max_inputs).serve()
     for hook in target.exit:
         with reported():
-            call_hook(hook, lambda answer: runner.run(_await(answer)))
+            call_hook(hook, wait)
 
 
-async def _serve_async(load: Load, channel: Channel) -> None:
-    target = await load_async(load, channel)
-    _ready(channel)
-    await LoopServer(channel, target, load.spec.max_inputs).serve()
-    for hook in target.exit:
-        with reported():
-            await await_hook(hook)
+class HookRunner:
+    """Runs asynchronous hooks, all in one event loop, which is made when there is one."""
 
+    def __init__(self) -> None:
+        self._runner: Any = None
 
-@contextmanager
-def reported() -> Iterator[None]:
-    """What an exit hook raises goes into the tenant's log, and the next one runs."""
-    try:
-        yield
-    except BaseException:  # noqa: BLE001 - it is the tenant's code
-        traceback.print_exc()
-
-
-def _ready(channel: Channel) -> None:
-    gc.freeze()  # the model stays, too
-    channel.send(Loaded())
+    def __call__(self, hook: Awaitable[Any]) -> Any:
+        self._runner = self._runner or importlib.import_module("asyncio").Runner()
+        return self._runner.run(_await(hook))
 
 
 async def _await(hook: Awaitable[Any]) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import math
 import os
 import sys
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import reduce
@@ -16,7 +18,7 @@ from typing import Any
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.guest.channel import Channel
 from pilotlight_runtime.guest.failures import remote_error
-from pilotlight_runtime.guest.frames import Load, LoadError, Step
+from pilotlight_runtime.guest.frames import Load, Loaded, LoadError, Step
 from pilotlight_runtime.guest.target import Target, target_of, unwrap
 
 Hook = Callable[[], Any]
@@ -122,3 +124,18 @@ def verify(healthy: Any) -> None:
     """A check fails by raising or by answering False."""
     if healthy is False:
         raise RuntimeError("__check__ answered False")
+
+
+def ready(channel: Channel) -> None:
+    """Say that calls are taken. What has been loaded stays: the garbage collector need not look at it again."""
+    gc.freeze()
+    channel.send(Loaded())
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """What an exit hook raises goes into the tenant's log, and the next one runs."""
+    try:
+        yield
+    except BaseException:  # noqa: BLE001 - it is the tenant's code
+        traceback.print_exc()

@@ -23,11 +23,31 @@ from pilotlight_runtime.guest.frames import (
     Invoke,
     InvokeBatch,
     Leave,
+    Load,
     Result,
     WindowUpdate,
 )
+from pilotlight_runtime.guest.load import await_hook, load_async, ready, reported
 from pilotlight_runtime.guest.target import Target
 from pilotlight_runtime.guest.threads import MAX_THREADS
+
+
+def serve(load: Load, channel: Channel) -> None:
+    """Load a function and serve it within one event loop, its hooks too; returns after the exit hooks.
+
+    Raises:
+        NotLoaded
+    """
+    asyncio.run(_serve(load, channel))
+
+
+async def _serve(load: Load, channel: Channel) -> None:
+    target = await load_async(load, channel)
+    ready(channel)
+    await LoopServer(channel, target, load.spec.max_inputs).serve()
+    for hook in target.exit:
+        with reported():
+            await await_hook(hook)
 
 
 class LoopServer:

@@ -72,6 +72,6 @@ def cancelled(call: Call, execute_ns: int, last_seq: int = 0) -> Result:
 
 
 def with_article(cls: type) -> str:
-    """ "a ValueError", "an int"."""
+    """Its name, as in "a list" or "an int"."""
     name = type_name(cls)
     return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"

@@ -17,7 +17,7 @@ from pilotlight_runtime.sandbox.descriptors import Ours, descriptors, memory_fil
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.mounts import MOUNT_ROOT, MountNamespace
 from pilotlight_runtime.sandbox.port import Exit, Guarantees, Reason
-from pilotlight_runtime.sandbox.profile import SandboxSpec, SystemEntry, bubblewrap_options
+from pilotlight_runtime.sandbox.profile import Limits, SandboxSpec, SystemEntry, bubblewrap_options
 from pilotlight_runtime.sandbox.stage import PROGRAMS, Descent, find_program, staged
 from pilotlight_runtime.sandbox.uids import UidPool
 

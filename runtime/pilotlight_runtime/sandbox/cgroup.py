@@ -127,6 +127,12 @@ class Cgroup:
         return 0
 
 
+def _write(folder: Path, values: list[tuple[str, str]]) -> None:
+    for name, value in values:
+        if name not in OPTIONAL or (folder / name).exists():
+            (folder / name).write_text(value)
+
+
 def members(folder: Path) -> list[int]:
     """The processes in a group; those of a pid namespace that we cannot see are left out."""
     try:

@@ -80,7 +80,7 @@ class ProcessSandbox(ChildSandbox):
     def memory_peak_bytes(self) -> int:
         return 0
 
-    def limit(self, limits: Limits) -> None:  # noqa: ARG002 - nothing counts them here
+    def limit(self, limits: Limits) -> None:
         """Without effect."""
 
     def _kill_all(self) -> None:

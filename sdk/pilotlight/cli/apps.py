@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import ago, print_json, print_table
 from pilotlight.cli.session import ask, client
 from pilotlight_core.model.api import AppInfo
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Name = Annotated[str, typer.Argument(help="the app's name")]
 

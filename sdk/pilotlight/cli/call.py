@@ -7,13 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from pilotlight.cli.arguments import read_arguments, read_ref
+from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import note, print_json
 from pilotlight.cli.session import client, each
 from pilotlight.cli.timeline import Timeline, summary
 from pilotlight.client.retry import QUICK_CONNECT_S, Patience
 from pilotlight.client.wire import Outgoing
 
-app = typer.Typer(rich_markup_mode=None)
+app = command_app()
 
 
 @app.command()

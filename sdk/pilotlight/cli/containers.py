@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import print_json, print_table, size, span
 from pilotlight.cli.session import ask, client
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+app = command_app(no_args_is_help=True)
 
 
 @app.callback()

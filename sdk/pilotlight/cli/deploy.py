@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from pilotlight.cli.commands import command_app
 from pilotlight.cli.invitation import call_line, curl_line
 from pilotlight.cli.output import console, note, on_terminal, print_json, size
 from pilotlight.cli.session import ask, client
@@ -18,7 +19,7 @@ from pilotlight.packing import Target, find_target, load_apps, make_bundle
 from pilotlight_core.model.api import DeployResponse
 from pilotlight_core.model.spec import FunctionSpec
 
-app = typer.Typer(rich_markup_mode=None)
+app = command_app()
 Deployed = list[tuple[DeployResponse, dict[str, FunctionSpec]]]
 
 

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import on_terminal, print_json
 from pilotlight.cli.session import client, each
 
-app = typer.Typer(rich_markup_mode=None)
+app = command_app()
 TAIL = 100
 COLOURS = {"stderr": "\x1b[33m", "platform": "\x1b[2m"}
 PLAIN = "\x1b[0m"

@@ -7,9 +7,10 @@ import sys
 
 import typer
 
+from pilotlight.cli.commands import command_app
 from pilotlight.cli.server import need_server
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+app = command_app(no_args_is_help=True)
 
 
 @app.callback()

@@ -13,6 +13,7 @@ import typer
 
 from pilotlight.cli.arguments import read_arguments
 from pilotlight.cli.call import show_call
+from pilotlight.cli.commands import command_app
 from pilotlight.cli.deploy import deploy_target
 from pilotlight.cli.output import note
 from pilotlight.cli.session import client
@@ -22,7 +23,7 @@ from pilotlight.errors import BadInput, PilotlightError
 from pilotlight.packing import find_target
 from pilotlight.packing.target import SEPARATOR
 
-app = typer.Typer(rich_markup_mode=None)
+app = command_app()
 
 LAST_LINES_S = 1.0
 """How long lines are awaited that were printed just before the call ended."""

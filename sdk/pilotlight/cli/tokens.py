@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import ago, note, print_json, print_table, span
 from pilotlight.cli.session import ask, client
 from pilotlight_core.model.api import KeyRequest
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 SPAN = re.compile(r"(\d{1,6})([smhd])")
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

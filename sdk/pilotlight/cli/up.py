@@ -16,10 +16,11 @@ from typing import Annotated
 import msgspec
 import typer
 
+from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import console, note, on_terminal
 from pilotlight.cli.server import need_server
 
-app = typer.Typer(rich_markup_mode=None)
+app = command_app()
 MODULE = "pilotlight_core.host.up"
 PR_SET_PDEATHSIG = 1
 NEXT = """
@@ -94,11 +95,19 @@ def _welcome(ready: Path) -> None:
 def _status() -> Iterator[Callable[[str], None]]:
     """A function that shows what is being done, on one line; "" clears it."""
     if not on_terminal(stderr=True):
-        yield lambda text: note(text) if text else None
+        yield lambda text: note(text) if text else None  # a log has no use for what is taken back
         return
     status = console(stderr=True).status("")
+
+    def say(text: str) -> None:
+        if text:
+            status.update(text)
+            status.start()
+        else:
+            status.stop()
+
     try:
-        yield lambda text: (status.update(text), status.start()) if text else status.stop()
+        yield say
     finally:
         status.stop()
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import print_json, print_table
 from pilotlight.cli.session import ask, client
 
-app = typer.Typer(rich_markup_mode=None)
+app = command_app()
 COLUMNS = (
     "day",
     "app",

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from pilotlight import __version__
+from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import print_json
 
-app = typer.Typer(rich_markup_mode=None)
+app = command_app()
 
 
 @app.command()

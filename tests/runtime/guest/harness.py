@@ -58,8 +58,13 @@ class Guest:
         theirs.close()
         self._inbox = Inbox(FromGuest)
         self._frames: list[Any] = []
-        hello = self.receive()
-        assert isinstance(hello, Hello)
+        try:
+            hello = self.receive()
+            assert isinstance(hello, Hello)
+        except BaseException:
+            self.process.kill()
+            self.__exit__(None, None, None)
+            raise
         self.hello = hello
 
     def __enter__(self) -> Guest:

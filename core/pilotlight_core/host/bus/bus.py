@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from pilotlight_core.host.bus.client import NatsClient
-from pilotlight_core.host.bus.errors import BusDown, BusError, BusTimeout
+from pilotlight_core.host.bus.errors import BusDown, BusError
 from pilotlight_core.host.bus.inbox import STATUS, Inbox
 from pilotlight_core.host.bus.jetstream import JetStream
 from pilotlight_core.host.bus.jobs import Jobs
@@ -46,6 +46,7 @@ Handler = Callable[[str, Any, str], None]
 SOFT_BACKLOG = 2**20
 """Bytes not yet written beyond which `publish` waits for the server instead of queueing more."""
 FLUSH_TIMEOUT = 5.0
+CALLBACK_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 2.0
 CONNECT_TIMEOUT = 2
 ERROR_EVERY = 10.0
@@ -187,17 +188,13 @@ class Bus:
     # -- what outlives a process --------------------------------------------------------------------------------
 
     async def ensure_streams(self, timeout: float = 15.0) -> None:
-        """Make the streams and buckets of the platform, or bring them up to date.
+        """Make the streams and buckets of the platform, or bring them up to date; `timeout` seconds for each.
 
         Raises:
-            BusError: if the server does not do it within `timeout`.
+            BusError: if the server does not do it.
         """
-        try:
-            async with asyncio.timeout(timeout):
-                for config in stream_configs(self._limits):
-                    await self.jetstream.ensure_stream(config)
-        except TimeoutError:
-            raise BusTimeout(f"The server did not make the streams within {timeout:g} s.") from None
+        for config in stream_configs(self._limits):
+            await self.jetstream.ensure_stream(config, timeout)
 
     async def store(self, subject: str, message: Message, *, id: str, timeout: float = 10.0) -> int:  # noqa: A002
         """Store a message in the stream of `subject` and return its sequence; once, however often it is retried.
@@ -328,7 +325,8 @@ class Bus:
                 continue
             for callback in list(self.on_reconnect):
                 try:
-                    await callback()
+                    async with asyncio.timeout(CALLBACK_TIMEOUT):
+                        await callback()
                 except Exception:
                     log.exception("a reconnect callback raised")
 

@@ -1,9 +1,10 @@
 """nats-py with a short way for the two hot verbs.
 
-nats-py spends most of a small message's time on a queue and a task per subscription and on coroutines that never wait.
-`NatsClient` publishes from plain code and calls a plain handler from the read loop, in order, without a queue between:
-a slow handler therefore pushes back on the socket instead of filling memory. It overrides `_process_msg` and uses the
-write queue of nats-py 2.16 (the distribution pins it); `tests/core/host/bus/test_client.py` breaks when these change.
+nats-py spends most of a small message's time on queues, on a task for each subscription and for the writer, and on
+coroutines that never wait. `NatsClient` publishes from plain code, writes what was published in a turn of the loop at
+its end, and calls a plain handler from the read loop, in order, without a queue between: a slow handler therefore
+pushes back on the socket instead of filling memory. It overrides `_process_msg` and `_process_err` and uses the write
+queue of nats-py 2.16 (the distribution pins it); `tests/core/host/bus/test_client.py` breaks when these change.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from nats.aio.client import Client
+from nats.errors import Error
+from nats.protocol.parser import AUTHORIZATION_VIOLATION, PERMISSIONS_ERR
 
 from pilotlight_core.host.bus.errors import BusDown, MessageTooLarge
 
@@ -56,6 +59,7 @@ class NatsClient(Client):
     def __init__(self) -> None:
         super().__init__()
         self._handlers: dict[int, RawHandler] = {}
+        self._write_due = False
 
     @property
     def backlog(self) -> int:
@@ -88,9 +92,21 @@ class NatsClient(Client):
         self._pending_data_size += len(command)
         self.stats["out_msgs"] += 1
         self.stats["out_bytes"] += len(payload)
-        queue = self._flush_queue
-        if queue is not None and queue.empty():
-            queue.put_nowait(asyncio.get_running_loop().create_future())
+        if not self._write_due:
+            self._write_due = True
+            asyncio.get_running_loop().call_soon(self._write)
+
+    def _write(self) -> None:
+        """Hand what was published in this turn of the loop to the socket, or to nats-py's flusher if it is behind."""
+        self._write_due = False
+        if not self._pending or not self.is_connected:
+            return
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None and not writer.transport.get_write_buffer_size():
+            writer.writelines(self._pending)
+            self.drop_backlog()
+        elif self._flush_queue is not None and self._flush_queue.empty():
+            self._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
 
     def drop_backlog(self) -> None:
         """Forget what was not written: after a reconnect it would be sent late, to somebody who has given up."""
@@ -111,6 +127,13 @@ class NatsClient(Client):
         subscription = self._subs.get(number)
         if subscription is not None and not self.is_closed:
             await subscription.unsubscribe()
+
+    async def _process_err(self, err_msg: str) -> None:
+        # nats-py closes for good on nearly every error of the server, even on one message that was too large.
+        if PERMISSIONS_ERR in err_msg or AUTHORIZATION_VIOLATION in err_msg:
+            await super()._process_err(err_msg)
+        else:
+            await self._process_op_err(Error(f"nats: {err_msg}"))
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
         handler = self._handlers.get(sid)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,6 +24,8 @@ from pilotlight_core.model.ids import token
 API = "$JS.API"
 ANSWER_TIMEOUT = 2.0
 """Seconds for one question to the server; the callers repeat it within their own time."""
+READ_TIMEOUT = 2.0
+"""Seconds for a read, with its repetitions."""
 FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 0.5
 PAGE_MESSAGES = 256
@@ -30,6 +34,9 @@ PAGE_BYTES = 2**20
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
 STREAM_EXISTS = 10058
 NO_MESSAGE = 10037
+
+
+T = TypeVar("T")
 
 
 class ApiError(msgspec.Struct, frozen=True):
@@ -107,29 +114,40 @@ class JetStream:
             raise StoreRefused(f"{verb}: {answer.error.description}.", number=answer.error.err_code)
         return answer
 
-    async def ensure_stream(self, config: dict[str, Any]) -> None:
-        """Make the stream, or give it this configuration; repeated while the server is not ready.
+    async def ensure_stream(self, config: dict[str, Any], timeout: float = READ_TIMEOUT) -> None:
+        """Make the stream, or give it this configuration.
 
         Raises:
-            StoreRefused: if the server will not have it. Does not end by itself while there is no server.
+            StoreRefused: if the server will not have it.
+            BusDown, BusTimeout, NoResponders: after trying for `timeout` seconds.
         """
+
+        async def attempt(patience: float) -> None:
+            try:
+                await self.api(f"STREAM.CREATE.{config['name']}", config, patience)
+            except StoreRefused as error:
+                if error.number != STREAM_EXISTS:
+                    raise
+                await self.api(f"STREAM.UPDATE.{config['name']}", config, patience)
+
+        await self.persist(attempt, timeout)
+
+    async def persist(self, attempt: Callable[[float], Awaitable[T]], timeout: float) -> T:
+        """What `attempt` returns, which is given the seconds that it may take; repeated while the bus is away.
+
+        Raises:
+            BusDown, BusTimeout, NoResponders: after trying for `timeout` seconds.
+        """
+        until = time.monotonic() + timeout
         pause = FIRST_PAUSE
         while True:
             try:
-                await self._make_stream(config)
-            except (NoResponders, BusTimeout, BusDown):
+                return await attempt(max(0.001, min(until - time.monotonic(), ANSWER_TIMEOUT)))
+            except (BusDown, BusTimeout, NoResponders):
+                if time.monotonic() + pause >= until:
+                    raise
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
-            else:
-                return
-
-    async def _make_stream(self, config: dict[str, Any]) -> None:
-        try:
-            await self.api(f"STREAM.CREATE.{config['name']}", config)
-        except StoreRefused as error:
-            if error.number != STREAM_EXISTS:
-                raise
-            await self.api(f"STREAM.UPDATE.{config['name']}", config)
 
     async def store(
         self,
@@ -148,25 +166,17 @@ class JetStream:
             BusDown, BusTimeout, NoResponders: after trying for `timeout` seconds.
         """
         block = header_block({**(headers or {}), "Nats-Msg-Id": message_id or token()})
-        until = time.monotonic() + timeout
-        pause = FIRST_PAUSE
-        while True:
-            left = until - time.monotonic()
-            try:
-                reply = await self._inbox.ask(
-                    subject, payload, timeout=max(0.001, min(left, ANSWER_TIMEOUT)), headers=block
-                )
-                return _confirmed(subject, reply)
-            except (BusDown, BusTimeout, NoResponders):
-                if time.monotonic() + pause >= until:
-                    raise
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+
+        async def attempt(patience: float) -> int:
+            return _confirmed(subject, await self._inbox.ask(subject, payload, timeout=patience, headers=block))
+
+        return await self.persist(attempt, timeout)
 
     async def last(self, stream: str, subject: str) -> Record | None:
         """The last message on `subject` as the stream's leader has it; None if there is none."""
+        verb = f"STREAM.MSG.GET.{stream}"
         try:
-            answer = await self.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+            answer = await self.persist(partial(self.api, verb, {"last_by_subj": subject}), READ_TIMEOUT)
         except StoreRefused as error:
             if error.number == NO_MESSAGE:
                 return None
@@ -200,12 +210,13 @@ class JetStream:
 
     async def last_sequence(self, stream: str) -> int:
         """The sequence of the newest message of the stream."""
-        answer = await self.api(f"STREAM.INFO.{stream}", {})
+        answer = await self.persist(partial(self.api, f"STREAM.INFO.{stream}", {}), READ_TIMEOUT)
         return int((answer.state or {}).get("last_seq", 0))
 
     async def purge(self, stream: str, *, subject: str, below: int) -> int:
         """Remove the messages on `subject` with a sequence below `below`; how many there were."""
-        answer = await self.api(f"STREAM.PURGE.{stream}", {"filter": subject, "seq": below})
+        request = {"filter": subject, "seq": below}
+        answer = await self.persist(partial(self.api, f"STREAM.PURGE.{stream}", request), READ_TIMEOUT)
         return answer.purged
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from pilotlight_core.host.bus.errors import KeyExists, WrongRevision
-from pilotlight_core.host.bus.jetstream import JetStream, Record
+from pilotlight_core.host.bus.jetstream import READ_TIMEOUT, JetStream, Page, Record
 from pilotlight_core.host.bus.streams import bucket_stream, key_subject
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
@@ -22,7 +23,8 @@ class Entry(NamedTuple):
 class Kv:
     """One bucket. Reads go to the leader, so they see every write that was confirmed.
 
-    All verbs raise BusDown or BusTimeout when the bucket cannot be reached within 5 s; a write may then be done or not.
+    All verbs raise BusDown, BusTimeout or NoResponders when the bucket cannot be reached: reads after 2 s, writes after
+    5 s; a write may then be done or not.
     """
 
     def __init__(self, jetstream: JetStream, bucket: str) -> None:
@@ -89,7 +91,7 @@ class Kv:
         start = len(key_subject(self._bucket, ""))
         seq = 1
         while True:
-            page = await self._jetstream.page(self._stream, key_subject(self._bucket, f"{prefix}>"), seq)
+            page = await self._jetstream.persist(partial(self._page, f"{prefix}>", seq), READ_TIMEOUT)
             for record in page.records:
                 seq = record.seq + 1
                 found.pop(record.subject[start:], None)
@@ -97,6 +99,10 @@ class Kv:
                     found[record.subject[start:]] = Entry(record.data, record.seq)
             if not page.records:
                 return found
+
+    async def _page(self, pattern: str, seq: int, patience: float) -> Page:
+        subject = key_subject(self._bucket, pattern)
+        return await self._jetstream.page(self._stream, subject, seq, timeout=patience)
 
     async def _write(self, key: str, value: bytes, headers: dict[str, str], timeout: float = TIMEOUT) -> int:
         return await self._jetstream.store(key_subject(self._bucket, key), value, timeout=timeout, headers=headers)

@@ -124,7 +124,7 @@ def _generator() -> Any:
 
 
 def _huge() -> bytes:
-    return bytes(61 * 2**20)
+    return bytes(33 * 2**20)
 
 
 def _main_thread() -> bool:

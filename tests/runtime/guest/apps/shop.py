@@ -61,7 +61,7 @@ class Shop:
         return [self._price(*pair) for pair in zip(item, count, strict=True)]
 
     def _price(self, item: str, count: int) -> Any:
-        special = {"broken": ValueError("it is broken"), "thing": object(), "bulk": bytes(40 * 2**20)}
+        special = {"broken": ValueError("it is broken"), "thing": object(), "bulk": bytes(20 * 2**20)}
         return special.get(item, f"{item} x {count}")
 
 

@@ -1,0 +1,145 @@
+"""A whole HTTP side over fakes: what tests of routes stand on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+from starlette.types import ASGIApp
+
+from pilotlight_core.host.blobs import MemoryBlobs
+from pilotlight_core.host.registry import KeyRecord, TenantRecord
+from pilotlight_core.host.signing import Signer
+from pilotlight_core.model.spec import AppRecord, FileEntry, FunctionSpec, Manifest, MethodSpec, Mode, VersionRecord
+from pilotlight_gateway.call_fake import FakeCalls
+from pilotlight_gateway.function_logs import MemoryLogs
+from pilotlight_gateway.http.app import create_app
+from pilotlight_gateway.http.services import Services
+from pilotlight_gateway.key_authenticator import KeyAuthenticator
+from pilotlight_gateway.keys import ApiKey, new_key
+from pilotlight_gateway.ledger.prices import load_prices
+from pilotlight_gateway.ledger.store import Ledger
+from pilotlight_gateway.registry_port import MemoryRegistry
+
+WALL = 1_790_000_000.0
+HELLO = MethodSpec(
+    name="",
+    attribute="hello",
+    input_schema={
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "times": {"type": "array", "items": {"type": "integer"}}},
+        "required": ["name"],
+        "additionalProperties": False,
+    },
+)
+
+
+def function(name: str = "hello", *methods: MethodSpec, **options: Any) -> FunctionSpec:
+    """A spec."""
+    return FunctionSpec(name=name, module="main", qualname=name, methods=methods or (HELLO,), **options)
+
+
+def generator(**options: Any) -> MethodSpec:
+    """A method that yields."""
+    return MethodSpec(name="", attribute="tokens", mode=Mode.GENERATOR, **options)
+
+
+class Clock:
+    """Seconds that a test moves by hand; it also counts how often it was read."""
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+
+    def __call__(self) -> float:
+        return self.at
+
+
+class World:
+    """The application, everything below it, and a client with a key."""
+
+    def __init__(self, folder: Path) -> None:
+        self.calls = FakeCalls()
+        self.registry = MemoryRegistry()
+        self.blobs = MemoryBlobs()
+        self.logs = MemoryLogs()
+        self.clock = Clock(100.0)
+        self.wall = Clock(WALL)
+        self.ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", load_prices())
+        self.signer = Signer.load_or_create(folder / "keys")
+        self.services = Services(
+            calls=self.calls,
+            registry=self.registry,
+            blobs=self.blobs,
+            signer=self.signer,
+            authenticator=KeyAuthenticator(self.registry, clock=self.clock, wall=self.wall),
+            ledger=self.ledger,
+            logs=self.logs,
+        )
+        self.app: ASGIApp = create_app(self.services)
+        self.key = self.add_key("acme", "admin")
+
+    def add_key(self, tenant: str, *scopes: str, **more: Any) -> ApiKey:
+        """A key of a tenant, which is made if need be."""
+        key = new_key()
+        self.registry.tenants.setdefault(tenant, TenantRecord(name=tenant, created_at=WALL))
+        self.registry.key_records[key.id] = KeyRecord(
+            id=key.id, tenant=tenant, sha256=key.sha256, scopes=scopes, created_at=WALL, **more
+        )
+        return key
+
+    def deploy(self, *specs: FunctionSpec, tenant: str = "acme", app: str = "shop") -> list[VersionRecord]:
+        """Versions as a deploy would leave them in the registry."""
+        made = []
+        for spec in specs:
+            manifest = Manifest(tenant=tenant, app=app, function=spec.name, spec=spec, files=(entry(b"x"),))
+            record = VersionRecord(
+                id=manifest.version_id,
+                tenant=tenant,
+                app=app,
+                function=spec.name,
+                number=1,
+                manifest_sha256="",
+                spec=spec,
+                bundle_bytes=1,
+                created_at=WALL,
+            )
+            self.registry.versions[record.id] = record
+            made.append(record)
+        ids = {record.function: record.id for record in made}
+        self.registry.apps[tenant, app] = AppRecord(
+            tenant=tenant, app=app, revision=1, functions=ids, versions={name: (id_,) for name, id_ in ids.items()}
+        )
+        return made
+
+    def client(self, key: ApiKey | str | None = None, **options: Any) -> httpx.AsyncClient:
+        """A client that sends `key`; by default an admin's of the tenant `acme`, with "" none."""
+        key = self.key if key is None else key
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        return httpx.AsyncClient(transport=transport, base_url="http://gateway", headers=headers, **options)
+
+
+def entry(content: bytes, path: str = "main.py") -> FileEntry:
+    """The entry of a file."""
+    return FileEntry(path=path, sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+
+
+def events_of(text: str) -> list[tuple[str, Any]]:
+    """The (name, data) of server-sent events; comments are (":", text)."""
+    found: list[tuple[str, Any]] = []
+    for block in text.split("\n\n"):
+        if block.startswith(":"):
+            found.append((":", block))
+        elif block:
+            name, data = block.split("\n")
+            found.append((name.removeprefix("event: "), msgspec.json.decode(data.removeprefix("data: "))))
+    return found
+
+
+def packed(*values: Any) -> Iterable[bytes]:
+    """The msgpack of each value."""
+    return [msgspec.msgpack.encode(value) for value in values]
