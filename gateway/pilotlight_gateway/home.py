@@ -247,12 +247,6 @@ class Home:
         """When to ask again if nothing happens; None: never."""
         return min((t for t in (self._deadlines.next(), self._demands.next()) if t is not None), default=None)
 
-    def position(self, call: str) -> float | None:
-        """About how many calls go before this one; None if it does not wait here."""
-        version = self._versions.get(call)
-        entry = self._desks[version].queue.get(call) if version is not None else None
-        return self._desks[version].queue.ahead(entry.call.tenant, entry.call.priority) if entry and version else None
-
     def deposed(self) -> frozenset[str]:
         """The versions for which agents have heard of a newer home: this one makes no more grants there."""
         return frozenset(version for version, desk in self._desks.items() if desk.deposed)

@@ -7,19 +7,18 @@ counts every body of the gateway, so that its memory is bounded whatever arrives
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass, field
 
 from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages import BodyRef
 
 INLINE_BYTES = 256 * 1024
 """Larger frames would hold up everything else on the one connection to the bus."""
 ANSWER_BYTES = 11 * 10**6
 """The largest answer: 10 MB and some framing."""
-TOKEN_BYTES = 24
 
 
 @dataclass(kw_only=True)
@@ -60,15 +59,15 @@ class Bodies:
 
     def offer(self, data: bytes) -> BodyRef:
         """Make `data` readable once."""
-        token = secrets.token_urlsafe(TOKEN_BYTES)
-        self._offered[token] = data
-        return BodyRef(url=f"{self.url}/bodies/{token}", token=token, size=len(data))
+        name = token()
+        self._offered[name] = data
+        return BodyRef(url=f"{self.url}/bodies/{name}", token=name, size=len(data))
 
     def expect(self) -> BodyRef:
         """A place for one answer of up to `ANSWER_BYTES`."""
-        token = secrets.token_urlsafe(TOKEN_BYTES)
-        self._expected[token] = None
-        return BodyRef(url=f"{self.url}/answers/{token}", token=token, size=ANSWER_BYTES)
+        name = token()
+        self._expected[name] = None
+        return BodyRef(url=f"{self.url}/answers/{name}", token=name, size=ANSWER_BYTES)
 
     def collect(self, ref: BodyRef | None) -> bytes | None:
         """The answer that was left, if it was; its place is closed."""
@@ -84,17 +83,17 @@ class Bodies:
         """The listener: `GET /bodies/{token}`, `PUT /answers/{token}`."""
         if scope["type"] != "http":
             return
-        _, kind, token = (str(scope["path"]).split("/", 2) + ["", ""])[:3]
+        _, kind, name = [*str(scope["path"]).split("/", 2), "", ""][:3]
         if kind == "bodies" and scope["method"] == "GET":
-            data = self._offered.pop(token, None)
+            data = self._offered.pop(name, None)
             await _answer(send, 200 if data is not None else 404, data or b"")
-        elif kind == "answers" and scope["method"] == "PUT" and token in self._expected:
-            status = await self._receive(token, receive)
+        elif kind == "answers" and scope["method"] == "PUT" and name in self._expected:
+            status = await self._receive(name, receive)
             await _answer(send, status, b"")
         else:
             await _answer(send, 404, b"")
 
-    async def _receive(self, token: str, receive: Receive) -> int:
+    async def _receive(self, name: str, receive: Receive) -> int:
         parts, size, more = [], 0, True
         while more:
             message = await receive()
@@ -105,9 +104,9 @@ class Bodies:
             if size > ANSWER_BYTES:
                 return 413
             more = message.get("more_body", False)
-        if token not in self._expected:  # the call ended meanwhile
+        if name not in self._expected:  # the call ended meanwhile
             return 410
-        self._expected[token] = b"".join(parts)
+        self._expected[name] = b"".join(parts)
         return 204
 
 

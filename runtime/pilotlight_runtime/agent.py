@@ -182,9 +182,7 @@ class Agent:
         self._reporter.send()
         self.up.set()
         await stop.wait()
-        await self._end()
-        for task in standing:
-            task.cancel()
+        await self._end(standing)
 
     # -- what comes over the bus --------------------------------------------------------------------------------
 
@@ -248,12 +246,15 @@ class Agent:
 
     # -- the end ------------------------------------------------------------------------------------------------
 
-    async def _end(self) -> None:
+    async def _end(self, standing: list[asyncio.Task[None]]) -> None:
         """Each step has a bound; together they stay below what a supervisor waits."""
         log.info("the agent ends")
         # 1. Nothing new: binds are refused, containers drain, and those that do not come to an end are ended.
         await self._containers.drain_all(drain_s=DRAIN_S, end_s=END_S)
-        # 2. The blanks, which nobody needs any more.
+        # 2. Whatever goes on by itself, and the blanks, which nobody needs any more.
+        for task in standing:
+            task.cancel()
+        await asyncio.wait(standing)
         await self._bounded("blanks", self._pool.close())
         # 3. The last usage and the last lines of logs. What the bus does not take, the next agent finds on disk.
         await self._metering.write()

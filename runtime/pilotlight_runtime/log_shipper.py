@@ -99,12 +99,12 @@ class LogShipper:
 
     async def ship(self) -> None:
         """Store everything that waits now; while the bus is down it goes on waiting."""
-        for topic in list(self._buffers):
-            while (buffer := self._buffers[topic]).lines or buffer.stuck:
+        for topic, buffer in list(self._buffers.items()):
+            while buffer.lines or buffer.stuck:
                 if not await self._ship(topic, buffer):
                     return
             if not buffer.dropped:
-                del self._buffers[topic]
+                self._buffers.pop(topic, None)
 
     async def _ship(self, topic: Topic, buffer: _Buffer) -> bool:
         if buffer.stuck is None:

@@ -346,12 +346,3 @@ def test_what_is_unused_for_long_is_forgotten(home: Home) -> None:
     home.expire(KEPT_IDLE + 100.0 + SWEEP_EVERY)
     assert home.statistics(0.0).versions == 0
     home.check_integrity()
-
-
-def test_position_is_in_turns(home: Home) -> None:
-    """Where a waiting call stands; None once it does not wait."""
-    for n in range(5):
-        home.enqueue(call(f"a{n}"), 0.0)
-    home.enqueue(call("mouse", "other"), 0.0)
-    assert home.position("mouse") == 4
-    assert home.position("nobody") is None

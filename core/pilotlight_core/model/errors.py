@@ -50,11 +50,11 @@ CODES: dict[str, Code] = {
     "method_not_allowed": Code(405, "The address does not take this method", "See the Allow header."),
     "not_acceptable": Code(406, "No acceptable representation", "Accept application/json or text/event-stream."),
     "deadline_exceeded": Code(
-        408, "The deadline passed before the call was done", "Send it again with more time.", True
+        408, "The deadline passed before the call was done", "Send it again with more time.", retry=True
     ),
     "conflict": Code(409, "It conflicts with the present state", "Read the present state and decide again."),
     "call_lost": Code(
-        410, "The call's gateway is gone", "Live calls die with their gateway; send the call again.", True
+        410, "The call's gateway is gone", "Live calls die with their gateway; send the call again.", retry=True
     ),
     "too_large": Code(413, "The body is too large", "Send less; larger inputs belong into a bucket or a job."),
     "unsupported_media_type": Code(
@@ -66,12 +66,18 @@ CODES: dict[str, Code] = {
     "function_raised": Code(500, "The function raised an exception", "Read the remote traceback; mend the function."),
     "load_failed": Code(500, "The function could not be loaded", "Read the traceback; mend and deploy again."),
     "bad_output": Code(500, "The function's answer is not valid", "Return what the function's type hints promise."),
-    "internal": Code(500, "The platform made a mistake", "Send it again; report the request id if it repeats.", retry=True),
+    "internal": Code(
+        500, "The platform made a mistake", "Send it again; report the request id if it repeats.", retry=True
+    ),
     "container_died": Code(502, "The container died during the call", "If it is safe to run twice: idempotent=True."),
-    "no_capacity": Code(503, "No capacity fits the function now", "Wait for Retry-After, then send it again.", retry=True),
+    "no_capacity": Code(
+        503, "No capacity fits the function now", "Wait for Retry-After, then send it again.", retry=True
+    ),
     "starting": Code(503, "The platform is starting", "Wait for Retry-After, then send it again.", retry=True),
     "draining": Code(503, "This gateway is shutting down", "Send it again: another gateway takes it.", retry=True),
-    "overloaded": Code(503, "The gateway's memory for requests is in use", "Wait for Retry-After, then again.", retry=True),
+    "overloaded": Code(
+        503, "The gateway's memory for requests is in use", "Wait for Retry-After, then again.", retry=True
+    ),
     "execution_timeout": Code(504, "The function ran past its timeout", "Raise timeout= or do less per call."),
 }
 

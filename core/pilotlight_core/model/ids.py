@@ -6,7 +6,9 @@ never smuggle a separator, a wildcard or a parent folder into any of them.
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 
 import msgspec
 
@@ -17,20 +19,29 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}")
 """Names of tenants, apps, functions, methods, nodes and aliases: one NATS token, one file name."""
 CLIENT_CALL_ID = re.compile(r"cid_[A-Za-z0-9_-]{8,60}")
 CALL_ID = re.compile(r"call_([a-z0-9-]{1,24})_([0-9a-z]{1,13})_([0-9a-z]{20})")
+LENGTH = 20
+"""Of a token."""
 REF = re.compile(r"(?:(?P<tenant>[^:.@]+):)?(?P<app>[^:.@]+)\.(?P<function>[^:.@]+)(?:@(?P<pin>[^:.@]+))?")
 VERSION_PIN = re.compile(r"v([1-9][0-9]{0,8})")
 
+_DIGITS = bytes(ord(ALPHABET[byte % 36]) for byte in range(256))
+_BEYOND = bytes(range(252, 256))
+_pool: list[str] = []
+os.register_at_fork(after_in_child=_pool.clear)  # a parent and its child must not hand out the same ones
 
-def token(length: int = 20) -> str:
+
+def token(length: int = LENGTH) -> str:
     """A random base-36 string; 20 characters hold 103 bits."""
-    import secrets  # here, since it brings hashlib and hmac along, which `import pilotlight` need not pay for
-
-    number = secrets.randbits(length * 6)
-    digits = []
-    for _ in range(length):
-        number, digit = divmod(number, 36)
-        digits.append(ALPHABET[digit])
-    return "".join(digits)
+    if length != LENGTH:
+        return "".join(secrets.choice(ALPHABET) for _ in range(length))
+    try:
+        return _pool.pop()
+    except IndexError:
+        # One system call makes tokens for a hundred calls. Bytes beyond 7 x 36 are dropped, so that all digits are
+        # equally likely.
+        digits = os.urandom(LENGTH * 128).translate(_DIGITS, _BEYOND).decode()
+        _pool.extend(digits[start : start + LENGTH] for start in range(LENGTH, len(digits) - LENGTH, LENGTH))
+        return digits[:LENGTH]
 
 
 def base36(number: int) -> str:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.types import Receive, Scope
 
@@ -61,18 +62,23 @@ async def pieces(scope: Scope, receive: Receive, limits: BodyLimits) -> AsyncIte
     loop = asyncio.get_running_loop()
     size, ends, more = 0, loop.time() + limits.seconds, True
     while more:
-        try:
-            async with asyncio.timeout_at(min(ends, loop.time() + limits.idle_seconds)):
-                message = await receive()
-        except TimeoutError:
-            raise DeadlineExceeded("The request's body did not arrive in time.") from None
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        piece, more = message.get("body", b""), message.get("more_body", False)
+        piece, more = await _next(receive, min(ends, loop.time() + limits.idle_seconds))
         size += len(piece)
         if size > limits.size:
             raise too_large(limits)
         yield piece
+
+
+async def _next(receive: Receive, until: float) -> tuple[bytes, bool]:
+    """The next piece and whether there are more."""
+    try:
+        async with asyncio.timeout_at(until):
+            message = await receive()
+    except TimeoutError:
+        raise DeadlineExceeded("The request's body did not arrive in time.") from None
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    return message.get("body", b""), message.get("more_body", False)
 
 
 async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: Budget) -> bytes:
@@ -83,8 +89,9 @@ async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: 
     """
     parts: list[bytes] = []
     held = 0
+    arriving: Any = pieces(scope, receive, limits)
     try:
-        async with aclosing(pieces(scope, receive, limits)) as arriving:  # type: ignore[type-var]
+        async with aclosing(arriving):
             async for piece in arriving:
                 budget.take(len(piece))
                 held += len(piece)

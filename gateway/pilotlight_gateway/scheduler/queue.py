@@ -72,10 +72,6 @@ class FairQueue:
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
 
-    def get(self, call: str) -> Entry | None:
-        """The call, if it waits here."""
-        return self._entries.get(call)
-
     def push(self, call: CallDescriptor, *, cost: float, at: float, first: bool = False) -> Entry:
         """Queue a call that is not in the queue, at the end of its flow (`first`: at its head)."""
         flow = self._flow(call.tenant, self._line(call.priority))

@@ -24,9 +24,10 @@ SOCKET = "PL_FD"
 """Number of the inherited socket."""
 PREIMPORT = "PL_PREIMPORT"
 """Names of modules to import before the Load, by commas; those that are not installed are passed over."""
-
 LOOP = "pilotlight_runtime.guest.loop"
 """Imported late: asyncio takes longer to import than all the rest, and not every function needs it."""
+SDK = ("pilotlight.app", "pilotlight.decorate", "pilotlight.marks")
+"""What every tenant's module imports, sooner or later; the SDK itself imports it late."""
 
 
 def main() -> None:
@@ -61,17 +62,20 @@ def settle() -> None:
 
 def preimport(names: str) -> tuple[str, ...]:
     """Import what is installed of `names`; what stands then is never looked at by the garbage collector again."""
-    importlib.import_module(LOOP)
-    found = []
-    for name in filter(None, names.split(",")):
-        try:
-            importlib.import_module(name.strip())
-            found.append(name.strip())
-        except Exception:  # noqa: BLE001, S112 - whoever needs it will be told why it cannot be imported
-            continue
+    for name in (LOOP, *SDK):
+        _importable(name)
+    found = tuple(name for name in names.split(",") if name and _importable(name))
     gc.collect()
     gc.freeze()
-    return tuple(found)
+    return found
+
+
+def _importable(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except Exception:  # noqa: BLE001 - whoever needs it will be told why it cannot be imported
+        return False
+    return True
 
 
 def become(load: Load, channel: Channel) -> None:

@@ -21,6 +21,7 @@ from pilotlight_runtime.guest.failures import remote_error
 from pilotlight_runtime.guest.frames import Load, Loaded, LoadError, Step
 from pilotlight_runtime.guest.target import Target, target_of, unwrap
 
+THREADS = "OMP_NUM_THREADS"
 Hook = Callable[[], Any]
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -33,11 +34,18 @@ def prepare(load: Load) -> None:
     """Make the process what the spec says: environment, threads, module path."""
     os.environ.update(load.spec.env)
     os.environ.update(load.env)
-    torch = sys.modules.get("torch")
-    if torch is not None and "OMP_NUM_THREADS" not in load.spec.env:
-        torch.set_num_threads(max(1, math.ceil(load.spec.cpu)))
+    if THREADS not in load.spec.env and THREADS not in load.env:
+        set_threads(max(1, math.ceil(load.spec.cpu)))
     sys.path.insert(0, load.root)
     importlib.invalidate_caches()  # the files came after this interpreter had looked
+
+
+def set_threads(cores: int) -> None:
+    """Let numeric libraries use what the function has: those imported already, and those to come."""
+    os.environ[THREADS] = str(cores)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(cores)
 
 
 @contextmanager

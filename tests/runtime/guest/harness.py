@@ -43,14 +43,16 @@ def spec_of(thing: Any, **changes: Any) -> FunctionSpec:
 class Guest:
     """A blank when made, the function after `load`, and gone after `with`."""
 
-    def __init__(self, *, preimport: str = "pilotlight", env: dict[str, str] | None = None) -> None:
+    def __init__(self, *, preimport: str = "", early: Frame | None = None) -> None:
         ours, theirs = socket.socketpair()
+        if early is not None:
+            ours.sendall(encode(early))
         ours.settimeout(PATIENCE_S)
         self.socket = ours
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-m", "pilotlight_runtime.guest"],
             pass_fds=[theirs.fileno()],
-            env={"PATH": os.environ["PATH"], "PL_FD": str(theirs.fileno()), "PL_PREIMPORT": preimport, **(env or {})},
+            env={"PATH": os.environ["PATH"], "PL_FD": str(theirs.fileno()), "PL_PREIMPORT": preimport},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

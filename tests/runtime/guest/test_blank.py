@@ -24,13 +24,22 @@ def test_a_blank_says_hello() -> None:
 def test_a_function_is_loaded_by_its_spec() -> None:
     """Import and enter are timed; environment and module path are what the spec and the agent say."""
     with Guest() as guest:
-        frames = guest.load(spec_of(plain.act, env={"A": "spec", "B": "spec"}), env={"B": "agent"})
+        frames = guest.load(spec_of(plain.act, cpu=1.5, env={"A": "spec", "B": "spec"}), env={"B": "agent"})
         assert [frame.name for frame in frames if isinstance(frame, Step)] == ["import", "enter"]
         environment = guest.call(kind="environment")
 
     assert (environment["A"], environment["B"]) == ("spec", "agent")
+    assert environment["OMP_NUM_THREADS"] == "2"
     assert environment["sys.path[0]"] == str(APPS)
     assert "PL_FD" not in environment
+
+
+def test_a_guest_that_is_expected_skips_the_blank() -> None:
+    """Where the Load is there first, nothing is imported that the function may not need."""
+    with Guest(preimport="json", early=Load(spec=spec_of(plain.nothing), root=str(APPS))) as guest:
+        assert guest.hello.modules == ()
+        assert [type(guest.receive()) for _ in range(3)] == [Step, Step, Loaded]
+        assert guest.call() is None
 
 
 def test_a_class_is_entered_checked_and_left() -> None:

@@ -188,3 +188,15 @@ def test_a_clean_up_that_raises_is_logged() -> None:
         guest.send(CancelCall(call="a"))
         assert guest.result().outcome is Outcome.CANCELLED
         assert "RuntimeError: clean-up failed" in guest.leave()[2]
+
+
+def test_tensors_travel_and_use_the_cores_they_have() -> None:
+    """With torch imported ahead, threads are set when the function is known."""
+    torch = pytest.importorskip("torch")
+    with Guest(preimport="torch") as guest:
+        assert guest.hello.modules == ("torch",)
+        guest.load(spec_of(plain.add_one, cpu=3))
+        answer, threads = guest.call(tensor=torch.ones(2, 2))
+
+    assert torch.equal(answer, torch.full((2, 2), 2.0))
+    assert threads == 3

@@ -8,9 +8,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pilotlight import App
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 app = App("plain")
 left_behind: contextvars.ContextVar[str] = contextvars.ContextVar("left_behind", default="nothing")
@@ -37,6 +40,14 @@ async def nothing_async() -> None:
 def echo(value: Any = None) -> Any:
     """What it was given."""
     return value
+
+
+@app.gpu_function
+def add_one(tensor: Tensor) -> Any:
+    """A tensor of tensors' own arithmetic, and the threads that it may use."""
+    import torch
+
+    return tensor + 1, torch.get_num_threads()
 
 
 @app.gpu_function

@@ -1,0 +1,107 @@
+"""Who asks is told by the key alone, and a revocation is seen within seconds."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from pilotlight_core.host.registry import TenantRecord
+from pilotlight_core.model.errors import PilotlightError, Unauthenticated, Unavailable
+from pilotlight_gateway.key_authenticator import TRUSTED_AT_MOST, TRUSTED_FOR
+from pilotlight_gateway.keys import ApiKey, new_key
+from tests.gateway.world import WALL, World
+
+
+def bearer(key: object) -> bytes:
+    return f"Bearer {key}".encode()
+
+
+async def test_a_valid_key_gives_its_tenant_and_scopes(world: World) -> None:
+    """The principal is what the record says."""
+    key = world.add_key("acme", "invoke", "read")
+
+    principal = await world.services.authenticator.authenticate(bearer(key))
+
+    assert (principal.tenant, principal.key_id, principal.scopes) == ("acme", key.id, {"invoke", "read"})
+
+
+@pytest.mark.parametrize(
+    "header", [b"", b"Bearer", b"Bearer ", b"Basic YWJj", b"Bearer pl_live_x", b"\xff\xfe", bearer(new_key())]
+)
+async def test_what_is_no_known_key_is_refused(world: World, header: bytes) -> None:
+    """Absent, malformed, mistyped and unknown credentials are all 401."""
+    with pytest.raises(Unauthenticated) as caught:
+        await world.services.authenticator.authenticate(header)
+
+    assert caught.value.wire_code == "unauthenticated"
+
+
+async def test_the_right_id_with_a_wrong_secret_is_refused(world: World) -> None:
+    """Possession of the secret is what counts."""
+    forged = ApiKey(world.key.id, new_key().secret)
+
+    with pytest.raises(Unauthenticated):
+        await world.services.authenticator.authenticate(bearer(forged))
+
+
+async def test_an_expired_key_says_so(world: World) -> None:
+    """Expiry has a code of its own, also for a key that is trusted at the moment."""
+    key = world.add_key("acme", "invoke", expires_at=WALL + 1.0)
+    await world.services.authenticator.authenticate(bearer(key))
+
+    world.wall.at += 1.0
+    world.clock.at += 1.0
+    with pytest.raises(Unauthenticated) as caught:
+        await world.services.authenticator.authenticate(bearer(key))
+
+    assert caught.value.wire_code == "key_expired"
+
+
+async def test_a_revocation_is_seen_when_trust_ends(world: World) -> None:
+    """A trusted key is looked at again after two seconds."""
+    key = world.add_key("acme", "invoke")
+    await world.services.authenticator.authenticate(bearer(key))
+    records = world.registry.key_records
+    records[key.id] = msgspec.structs.replace(records[key.id], revoked=True)
+
+    await world.services.authenticator.authenticate(bearer(key))  # trusted still
+    world.clock.at += TRUSTED_FOR
+    with pytest.raises(Unauthenticated):
+        await world.services.authenticator.authenticate(bearer(key))
+
+
+async def test_a_disabled_tenant_has_no_valid_keys(world: World) -> None:
+    """Disabling a tenant disables its keys."""
+    world.registry.tenants["acme"] = TenantRecord(name="acme", created_at=0.0, disabled=True)
+
+    with pytest.raises(Unauthenticated):
+        await world.services.authenticator.authenticate(bearer(world.key))
+
+
+async def test_a_registry_without_contact_fails_closed(world: World) -> None:
+    """A mirror that may have missed a revocation vouches for nobody."""
+    world.registry.stale = True
+
+    with pytest.raises(Unavailable) as caught:
+        await world.services.authenticator.authenticate(bearer(world.key))
+
+    assert caught.value.wire_code == "starting"
+
+
+async def test_trust_is_bounded(world: World) -> None:
+    """Ever new valid headers push out the oldest instead of growing the memory."""
+    authenticator = world.services.authenticator
+    for number in range(TRUSTED_AT_MOST + 10):
+        await authenticator.authenticate(bearer(world.key) + b" " * number)
+
+    assert len(authenticator._trusted) == TRUSTED_AT_MOST  # type: ignore[attr-defined]
+
+
+def test_a_missing_scope_is_named(world: World) -> None:
+    """403 says what is missing; admin has every scope."""
+    from pilotlight_gateway.auth import Principal
+
+    reader = Principal(tenant="acme", key_id="k", scopes=frozenset({"read"}))
+    with pytest.raises(PilotlightError, match="invoke or deploy"):
+        reader.require("invoke", "deploy")
+    Principal(tenant="acme", key_id="k", scopes=frozenset({"admin"})).require("deploy")

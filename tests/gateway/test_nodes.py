@@ -1,0 +1,66 @@
+"""Which incarnation of a node's agent is the present one, and which counts as gone."""
+
+from __future__ import annotations
+
+from pilotlight_gateway.nodes import LOST_AFTER, GoneNode, Nodes
+
+
+def names(gone: list[GoneNode]) -> list[tuple[str, str]]:
+    return [(node.node, node.instance) for node in gone]
+
+
+def test_a_new_incarnation_ends_the_old_one_for_certain() -> None:
+    """Its late messages are recognised."""
+    nodes = Nodes()
+    assert nodes.seen("n1", "i1", 0.0) is None
+    gone = nodes.seen("n1", "i2", 1.0)
+    assert gone is not None
+    assert (gone.node, gone.instance) == ("n1", "i1")
+    assert nodes.is_former("n1", "i1")
+    assert nodes.seen("n1", "i1", 1.1) is None
+    assert nodes.current("n1") == "i2"
+
+
+def test_a_silent_node_is_lost_once_and_may_come_back() -> None:
+    """Silence proves nothing: it is the same incarnation when it speaks again."""
+    nodes = Nodes()
+    nodes.seen("n1", "i1", 0.0)
+    for second in range(int(LOST_AFTER) + 1):
+        assert nodes.lost(float(second)) == []
+    assert names(nodes.lost(LOST_AFTER + 0.5)) == [("n1", "i1")]
+    assert nodes.lost(LOST_AFTER + 1.0) == []
+    assert nodes.current("n1") is None
+    assert nodes.seen("n1", "i1", LOST_AFTER + 1.2) is None
+    assert nodes.current("n1") == "i1"
+
+
+def test_an_incarnation_that_was_lost_is_not_told_twice() -> None:
+    """Its successor ends it too, but that is known already."""
+    nodes = Nodes()
+    nodes.seen("n1", "i1", 0.0)
+    nodes.lost(0.0)
+    nodes.stopped("n1", "i1")
+    assert nodes.seen("n1", "i2", 1.0) is None
+    assert nodes.is_former("n1", "i1")
+
+
+def test_a_process_that_stood_still_loses_nobody() -> None:
+    """After a pause of this process everybody seems silent: it has not read what they said."""
+    nodes = Nodes()
+    nodes.seen("n1", "i1", 0.0)
+    nodes.lost(0.5)
+    assert nodes.lost(60.0) == []
+    for tenth in range(1, 91):
+        assert nodes.lost(60.0 + tenth / 10) == []
+    assert names(nodes.lost(60.0 + LOST_AFTER)) == [("n1", "i1")]
+
+
+def test_an_agent_that_says_goodbye_is_gone_at_once() -> None:
+    """Only if it is the present one."""
+    nodes = Nodes()
+    nodes.seen("n1", "i1", 0.0)
+    assert nodes.stopped("n1", "i0") is None
+    gone = nodes.stopped("n1", "i1")
+    assert gone is not None
+    assert gone.instance == "i1"
+    assert nodes.current("n1") is None

@@ -1,0 +1,346 @@
+"""An agent in this process with real guests on a real bus, and a harness that plays controller, home and origin."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import textwrap
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.host.blobs import FolderBlobs
+from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.host.signing import Signer
+from pilotlight_core.model import subjects, values
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages import (
+    Bind,
+    BodyRef,
+    Chunk,
+    Command,
+    CommandReply,
+    ContainerState,
+    Control,
+    Credit,
+    Drain,
+    Ended,
+    LogBatch,
+    LogLine,
+    NodeReport,
+    Refused,
+    Run,
+    Started,
+)
+from pilotlight_core.model.spec import Batching, FileEntry, FunctionSpec, Manifest, MethodSpec, Mode
+from pilotlight_runtime.agent import Agent, Parts
+from pilotlight_runtime.base import own_environment
+from pilotlight_runtime.devices.cpu import CpuDevices
+from pilotlight_runtime.folders import own_folders
+from pilotlight_runtime.node import Identity
+from pilotlight_runtime.sandbox.launcher import launcher
+from pilotlight_runtime.stage import TrustedKey
+
+REGION = "local"
+TENANT = "acme"
+WITHIN = 15.0
+"""What a step of a test may take on a busy machine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """A deployed version."""
+
+    manifest: Manifest
+    blob: str
+
+    @property
+    def id(self) -> str:
+        return self.manifest.version_id
+
+
+def method(name: str = "", attribute: str = "f", **more: Any) -> MethodSpec:
+    """A method of a function."""
+    return MethodSpec(name=name, attribute=attribute, **more)
+
+
+def generator() -> tuple[MethodSpec, ...]:
+    """The methods of a generator function."""
+    return (method(mode=Mode.GENERATOR),)
+
+
+def batched(size: int, wait_ms: float = 20.0) -> tuple[MethodSpec, ...]:
+    """The methods of a batched function."""
+    return (method(batching=Batching(max_batch_size=size, wait_ms=wait_ms)),)
+
+
+@dataclass
+class Call:
+    """What an origin has heard of one call."""
+
+    id: str
+    frames: list[Any] = field(default_factory=list)
+    last: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def hear(self, frame: Any) -> None:
+        self.frames.append(frame)
+        self.heard.set()
+        if isinstance(frame, Ended | Refused) and not self.last.done():
+            self.last.set_result(frame)
+
+    @property
+    def chunks(self) -> list[Any]:
+        """The values of its stream so far."""
+        return [values.decode(frame.data) for frame in self.frames if isinstance(frame, Chunk)]
+
+    @property
+    def started(self) -> bool:
+        return any(isinstance(frame, Started) for frame in self.frames)
+
+    async def wait(self, frames: int) -> None:
+        """Until so many frames were heard."""
+        async with asyncio.timeout(WITHIN):
+            while len(self.frames) < frames:
+                self.heard.clear()
+                await self.heard.wait()
+
+    async def ended(self) -> Ended:
+        """Its last frame, which is no refusal."""
+        async with asyncio.timeout(WITHIN):
+            frame = await self.last
+        assert isinstance(frame, Ended), frame
+        return frame
+
+    async def output(self) -> Any:
+        """The answer of a call that went well."""
+        ended = await self.ended()
+        assert ended.outcome == "ok", ended
+        return values.decode(ended.output)
+
+    async def refused(self) -> Refused:
+        """Its last frame, which is a refusal."""
+        async with asyncio.timeout(WITHIN):
+            frame = await self.last
+        assert isinstance(frame, Refused), frame
+        return frame
+
+
+class Harness:
+    """Everybody that an agent talks to."""
+
+    def __init__(self, bus: Bus, url: str, folder: Path) -> None:
+        self.bus = bus
+        self.url = url
+        self.folder = folder
+        self.node = f"node-{token(6)}"
+        self.gateway = f"gw-{token(6)}"
+        self.epoch = 7
+        self.blobs = FolderBlobs(folder / "blobs")
+        self.signer = Signer.load_or_create(folder / "keys")
+        self.agent: Agent
+        self.credits: dict[str, list[Credit]] = defaultdict(list)
+        self.reports: list[NodeReport] = []
+        self.calls: dict[str, Call] = {}
+        self._news = asyncio.Event()
+        self._numbers = itertools.count(1)
+        self._versions: dict[str, str] = {}
+
+    async def listen(self) -> None:
+        """Hear what the agent says."""
+        await self.bus.subscribe(subjects.credit(REGION), self._on_credit)
+        await self.bus.subscribe(subjects.beat(REGION, self.node), self._on_report)
+        await self.bus.subscribe(subjects.reply(REGION, self.gateway), self._on_frame)
+        await self.bus.flush()
+
+    def _on_credit(self, _subject: str, message: Any, _reply: str) -> None:
+        if message.node == self.node:
+            self.credits[message.container].append(message)
+            self._news.set()
+
+    def _on_report(self, _subject: str, message: Any, _reply: str) -> None:
+        self.reports.append(message)
+        self._news.set()
+
+    def _on_frame(self, _subject: str, message: Any, _reply: str) -> None:
+        if message.call in self.calls:
+            self.calls[message.call].hear(message)
+
+    # -- the controller -----------------------------------------------------------------------------------------
+
+    async def deploy(self, source: str, *, tenant: str = TENANT, files: dict[str, str] | None = None, **spec: Any) -> Version:
+        """Sign and store a version whose module `app` is `source`; its function is `f`."""
+        entries = []
+        for path, text in {"app.py": textwrap.dedent(source), **(files or {})}.items():
+            data = text.encode()
+            digest = hashlib.sha256(data).hexdigest()
+            await self.blobs.put(tenant, digest, data)
+            entries.append(FileEntry(path, digest, len(data)))
+        fields = {"name": "f", "module": "app", "qualname": "f", "methods": (method(),), **spec}
+        manifest = Manifest(
+            tenant=tenant, app="demo", function="f", spec=FunctionSpec(**fields), files=tuple(entries)
+        )
+        return await self.store(manifest)
+
+    async def store(self, manifest: Manifest, *, signer: Signer | None = None) -> Version:
+        """Sign and store a manifest."""
+        blob = msgspec.msgpack.encode((signer or self.signer).sign(manifest))
+        digest = hashlib.sha256(blob).hexdigest()
+        await self.blobs.put(manifest.tenant, digest, blob)
+        return Version(manifest=manifest, blob=digest)
+
+    async def command(self, command: Command) -> CommandReply:
+        """Send a command and return the agent's reply."""
+        reply = await self.bus.request(subjects.command(REGION, self.node), command, WITHIN)
+        assert isinstance(reply, CommandReply)
+        return reply
+
+    def bind_of(self, version: Version, slice_id: str = "cpu-0", **more: Any) -> Bind:
+        """A bind command for a new container."""
+        fields = {"epoch": self.epoch, "container": f"c-{token(8)}", **more}
+        return Bind(
+            version=version.id,
+            tenant=version.manifest.tenant,
+            manifest_sha256=version.blob,
+            slice=slice_id,
+            **fields,
+        )
+
+    async def bind(self, version: Version, slice_id: str = "cpu-0", state: ContainerState = ContainerState.READY) -> str:
+        """Bind a version and wait until the container is in a state; returns its id."""
+        bind = self.bind_of(version, slice_id)
+        self._versions[bind.container] = version.id
+        reply = await self.command(bind)
+        assert reply.ok, reply
+        await self.credit(bind.container, state)
+        return bind.container
+
+    def remember(self, container: str, like: str) -> None:
+        """Let `run` know a container that was never bound."""
+        self._versions[container] = self._versions[like]
+
+    async def drain(self, container: str, within_ms: float = 5_000) -> CommandReply:
+        """Tell a container to end in order."""
+        return await self.command(Drain(epoch=self.epoch, container=container, within_ms=within_ms))
+
+    async def credit(self, container: str, state: ContainerState, within: float = WITHIN) -> Credit:
+        """The first credit of the container in that state."""
+        async with asyncio.timeout(within):
+            while True:
+                found = [credit for credit in self.credits[container] if credit.state is state]
+                if found:
+                    return found[0]
+                gone = [credit for credit in self.credits[container] if credit.state is ContainerState.GONE]
+                assert not gone, gone
+                await self.news()
+
+    async def news(self) -> None:
+        """Until something is heard."""
+        self._news.clear()
+        await self._news.wait()
+
+    async def report(self, condition: Any) -> NodeReport:
+        """The next report that fulfils a condition."""
+        async with asyncio.timeout(WITHIN):
+            while not self.reports or not condition(self.reports[-1]):
+                await self.news()
+        return self.reports[-1]
+
+    # -- the origin, which is its own home ----------------------------------------------------------------------
+
+    def run(self, container: str, _run: dict[str, Any] | None = None, **arguments: Any) -> Call:
+        """Send a granted call; `_run` are fields of the Run to set otherwise."""
+        call = Call(id=f"call_{token(12)}")
+        fields: dict[str, Any] = {
+            "call": call.id,
+            "tenant": TENANT,
+            "version": self._versions[container],
+            "container": container,
+            "method": "",
+            "epoch": self.epoch,
+            "grant": next(self._numbers),
+            "gateway": self.gateway,
+            "home": self.gateway,
+            "start_within_ms": 10_000.0,
+            "timeout_ms": 20_000.0,
+            "input": values.encode(arguments),
+            **(_run or {}),
+        }
+        call.id = fields["call"]
+        self.calls[call.id] = call
+        self.bus.publish_nowait(subjects.run(REGION, self.node), Run(**fields))
+        return call
+
+    def control(self, message: Control) -> None:
+        """Say something of a call."""
+        self.bus.publish_nowait(subjects.control(REGION, self.node), message)
+
+    async def logs(self, condition: Any) -> list[LogLine]:
+        """The function's log lines, as soon as they fulfil a condition."""
+        lines: list[LogLine] = []
+        async with asyncio.timeout(WITHIN):
+            topic = subjects.logs(REGION, TENANT, "demo", "f")
+            async for stored in self.bus.read_stream(subjects.LOGS_STREAM, topic, follow=True):
+                assert isinstance(stored.message, LogBatch)
+                lines += [line for line in stored.message.lines if line.container in self._versions]
+                if condition(lines):
+                    break
+        return lines
+
+
+@asynccontextmanager
+async def harness(
+    url: str, folder: Path, *, sandbox: str = "process", cpu_slots: int = 2, blanks: int = 1
+) -> AsyncIterator[Harness]:
+    """An agent that runs, and everybody it talks to."""
+    async with connect(url, name="harness") as bus:
+        world = Harness(bus, url, folder)
+        await world.listen()
+        async with agent(world, sandbox=sandbox, cpu_slots=cpu_slots, blanks=blanks):
+            yield world
+
+
+@asynccontextmanager
+async def agent(world: Harness, *, sandbox: str = "process", cpu_slots: int = 2, blanks: int = 1) -> AsyncIterator[Agent]:
+    """Run an agent for the harness's node until the block ends."""
+    stop = asyncio.Event()
+    async with AsyncExitStack() as stack:
+        folders = stack.enter_context(own_folders(world.folder, world.node))
+        started = launcher(sandbox)
+        stack.callback(started.close)
+        bus = await stack.enter_async_context(connect(world.url, name="agent"))
+        world.agent = made = Agent(
+            Parts(
+                identity=Identity(
+                    node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox
+                ),
+                bus=bus,
+                blobs=world.blobs,
+                verifier=TrustedKey(world.folder / "keys"),
+                launcher=started,
+                devices=CpuDevices(cpu_slots),
+                base=own_environment(preimport=""),
+                folders=folders,
+                blanks=blanks,
+            )
+        )
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(made.run(stop))
+            await made.up.wait()
+            try:
+                yield made
+            finally:
+                stop.set()
+                await asyncio.wait([running])
+
+
+def since(began: float) -> float:
+    """Milliseconds."""
+    return (time.monotonic() - began) * 1000

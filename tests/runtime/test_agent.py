@@ -1,0 +1,167 @@
+"""The agent as a whole: bind, run, end."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pilotlight_core.host.signing import Signer
+from pilotlight_core.model.messages import ContainerState, Outcome, Refusal, Stop
+from tests.runtime.harness import TENANT, Harness
+
+GREET = """
+def f(name="world"):
+    print("greeting", name)
+    return f"Hello, {name}!"
+"""
+
+
+async def test_a_bound_container_answers_calls(world: Harness) -> None:
+    """Bind, ready, run, ended: with what it cost and where the time went."""
+    container = await world.bind(await world.deploy(GREET))
+
+    call = world.run(container, name="Ada")
+
+    assert await call.output() == "Hello, Ada!"
+    ended = await call.ended()
+    assert ended.spent is not None
+    assert ended.spent.ns > 0
+    assert ended.spent.price == "cpu"
+    assert 0 < ended.stages.execute <= ended.stages.total
+    assert call.started
+    timeline = world.credits[container][-1].timeline
+    assert {"manifest", "stage", "import", "enter"} <= timeline.keys()
+    assert world.credits[container][-1].state is ContainerState.READY
+
+
+async def test_a_blank_becomes_the_container(world: Harness) -> None:
+    """A blank that is ready is bound without starting a sandbox, and another one is made in its place."""
+    await world.report(lambda report: report.blanks.get("default") == 1)
+
+    container = await world.bind(await world.deploy(GREET))
+
+    timeline = world.credits[container][-1].timeline
+    assert "blank" in timeline
+    assert "sandbox" not in timeline
+    assert sum(timeline.values()) < 1_000
+    await world.report(lambda report: report.blanks.get("default") == 0)
+    await world.report(lambda report: report.blanks.get("default") == 1)
+
+
+async def test_the_tenants_exception_comes_back_as_text(world: Harness) -> None:
+    """A function that raises ends the call, not the container."""
+    container = await world.bind(await world.deploy("def f(n):\n    return 1 / n\n"))
+
+    ended = await world.run(container, n=0).ended()
+
+    assert ended.outcome is Outcome.RAISED
+    assert ended.started
+    assert ended.error is not None
+    assert ended.error.type == "ZeroDivisionError"
+    assert "return 1 / n" in ended.error.traceback
+    assert await world.run(container, n=4).output() == 0.25
+
+
+async def test_calls_beyond_the_slots_are_refused(world: Harness) -> None:
+    """The agent's slot count is the hard truth, and a refusal is followed by a credit that shows it."""
+    container = await world.bind(await world.deploy("import time\ndef f():\n    time.sleep(0.2)\n"))
+
+    first, second = world.run(container), world.run(container)
+
+    assert (await second.refused()).reason is Refusal.NO_SLOT
+    assert (await first.ended()).outcome is Outcome.OK
+
+
+async def test_what_an_agent_cannot_take_is_refused_with_its_reason(world: Harness) -> None:
+    """Unknown containers, an older home's grants, and copies of a grant never reach a guest."""
+    container = await world.bind(await world.deploy(GREET))
+    world.remember("c-unknown", container)
+
+    assert (await world.run("c-unknown").refused()).reason is Refusal.GONE
+    done = world.run(container)
+    await done.ended()
+    assert (await world.run(container, {"epoch": world.epoch - 1}).refused()).reason is Refusal.STALE_EPOCH
+    grant = next(frame.grant for frame in done.frames)
+    assert (await world.run(container, {"call": done.id, "grant": grant}).refused()).reason is Refusal.DUPLICATE
+    assert (await world.run(container, {"start_within_ms": 0.0}).refused()).reason is Refusal.EXPIRED
+
+
+async def test_commands_are_fenced_and_idempotent(world: Harness) -> None:
+    """A repeated bind changes nothing; an old controller, a taken slice and a dead container are refused."""
+    version = await world.deploy(GREET)
+    bind = world.bind_of(version)
+    assert (await world.command(bind)).ok
+    await world.credit(bind.container, ContainerState.READY)
+
+    assert (await world.command(bind)).ok
+    assert (await world.command(world.bind_of(version))).reason == "slice_taken"
+    assert (await world.command(world.bind_of(version, "cpu-9"))).reason == "no_such_slice"
+    old = await world.command(world.bind_of(version, "cpu-1", epoch=world.epoch - 1))
+    assert (old.reason, old.epoch) == ("stale_epoch", world.epoch)
+    assert (await world.command(Stop(epoch=world.epoch, container=bind.container))).ok
+    await world.report(lambda report: not any(part.container for part in report.slices))
+    assert (await world.command(bind)).reason == "gone"
+    assert (await world.command(Stop(epoch=world.epoch, container=bind.container))).reason == "gone"
+
+
+async def test_plain_processes_serve_one_tenant_only(world: Harness) -> None:
+    """A sandbox without walls refuses a second tenant."""
+    await world.bind(await world.deploy(GREET))
+
+    other = await world.deploy(GREET, tenant="rival")
+
+    assert (await world.command(world.bind_of(other, "cpu-1"))).reason == "other_tenant"
+
+
+async def test_a_module_that_does_not_import_is_told_with_its_traceback(world: Harness) -> None:
+    """The container is gone, with the tenant's error in its last credit and in the log."""
+    version = await world.deploy("import nothing_of_that_name\n")
+
+    container = await world.bind(version, state=ContainerState.GONE)
+
+    gone = world.credits[container][-1]
+    assert gone.reason == "import failed"
+    assert gone.error is not None
+    assert gone.error.type == "ModuleNotFoundError"
+    lines = await world.logs(lambda lines: any("import failed" in line.text for line in lines))
+    assert lines[0].stream == "platform"
+
+
+async def test_a_start_that_takes_too_long_is_ended(world: Harness) -> None:
+    """startup_timeout bounds the whole start, and the tenant is told."""
+    version = await world.deploy("import time\ntime.sleep(60)\n", startup_timeout=0.5)
+
+    container = await world.bind(version, state=ContainerState.GONE)
+
+    gone = world.credits[container][-1]
+    assert gone.reason == "not ready within 0.5 s"
+    assert gone.error is not None
+
+
+async def test_a_damaged_file_is_refused(world: Harness) -> None:
+    """What the blob store holds must be what was signed, byte for byte."""
+    version = await world.deploy(GREET)
+    path = world.blobs.path(TENANT, version.manifest.files[0].sha256)
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes().replace(b"Hello", b"HELLO"))
+
+    container = await world.bind(version, state=ContainerState.GONE)
+
+    error = world.credits[container][-1].error
+    assert error is not None
+    assert error.type == "CannotVerify"
+
+
+async def test_a_manifest_of_somebody_else_is_refused(world: Harness) -> None:
+    """Only the platform's signature counts, and only for the version that was commanded."""
+    version = await world.deploy(GREET)
+    forged = await world.store(version.manifest, signer=Signer.load_or_create(world.folder / "other"))
+    other = await world.deploy(GREET.replace("Hello", "Bye"))
+    swapped = msgspec.structs.replace(world.bind_of(other), manifest_sha256=version.blob)
+
+    container = await world.bind(forged, state=ContainerState.GONE)
+    assert (await world.command(swapped)).ok
+    gone = await world.credit(swapped.container, ContainerState.GONE)
+
+    assert world.credits[container][-1].error is not None
+    assert gone.error is not None
+    assert gone.error.type == "CannotVerify"
