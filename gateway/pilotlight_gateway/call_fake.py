@@ -32,7 +32,7 @@ class FakeCalls:
     """Ids of calls whose task or iterator was cancelled, or that `cancel` was asked for."""
     statuses: dict[tuple[str, str], CallStatus] = field(default_factory=dict)
     """(tenant, id) -> what `status` and `cancel` know."""
-    nodes: list[dict[str, Any]] = field(default_factory=list)
+    listed: list[dict[str, Any]] = field(default_factory=list)
     cold_start: dict[str, float] | None = None
     number: int = 0
 
@@ -83,7 +83,10 @@ class FakeCalls:
         return found
 
     def containers(self, tenant: str | None) -> list[dict[str, Any]]:
-        return [node for node in self.nodes if tenant in (None, node["tenant"])]
+        return [node for node in self.listed if tenant in (None, node["tenant"])]
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"node": "fake", "blanks": {}, "slices": [], "containers": len(self.listed)}]
 
     def ready(self) -> str:
         return self.not_ready

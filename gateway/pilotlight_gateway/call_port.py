@@ -114,6 +114,10 @@ class CallPort(Protocol):
         """The containers of a tenant (None: of all) as the nodes last reported them."""
         ...
 
+    def nodes(self) -> list[dict[str, Any]]:
+        """The nodes as they last reported: slices, blanks, and how many containers."""
+        ...
+
     def ready(self) -> str:
         """Why no calls can be taken now ("no home lease"); "" when they can."""
         ...

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from pilotlight_core.host.bus import NO_RESPONDERS, Bus, BusDown
+from pilotlight_core.host.bus import NO_RESPONDERS, Bus, BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api import CallStatus
 from pilotlight_core.model.errors import PilotlightError, Unavailable
@@ -27,6 +27,7 @@ from pilotlight_core.model.messages import (
     Ended,
     Grant,
     NodeReport,
+    Reconcile,
     Refused,
     Shortage,
     Started,
@@ -57,7 +58,9 @@ from pilotlight_gateway.nodes import GoneNode, Nodes
 from pilotlight_gateway.origin import Origin, State
 
 WATCH_S = 0.5
-"""How often silent nodes are looked for."""
+"""How often silent nodes are looked for, and agents are told which calls are wanted."""
+SILENT_S = 2.0
+"""A call that was sent and not heard of for so long is asked for."""
 LOST_ANSWER = "The answer was lost between the node and the gateway."
 
 log = structlog.get_logger()
@@ -83,6 +86,8 @@ class Calls:
         self._book = CallBook()
         self._fleet = FleetView()
         self._nodes = Nodes()
+        self._told: set[str] = set()
+        """Nodes that were last told of wanted calls: they are told once more when there are none."""
         self._driver = HomeDriver(
             bus,
             self._lease,
@@ -131,6 +136,25 @@ class Calls:
             await asyncio.sleep(WATCH_S)
             for gone in self._nodes.lost(time.monotonic()):
                 self._node_gone(gone)
+            self._reconcile()
+
+    def _reconcile(self) -> None:
+        """Tell each agent which of its calls are wanted, and ask for the silent ones: frames can be lost."""
+        at = time.monotonic()
+        wanted: dict[str, dict[str, int]] = {node: {} for node in self._told}
+        silent: dict[str, dict[str, int]] = {}
+        for live in self._book:
+            if (grant := live.origin.grant) is not None:
+                wanted.setdefault(grant.node, {})[grant.call] = grant.number
+                if at - live.heard > SILENT_S:
+                    silent.setdefault(grant.node, {})[grant.call] = grant.number
+        self._told = {node for node, calls in wanted.items() if calls}
+        for node, calls in wanted.items():
+            message = Reconcile(gateway=self._gateway, calls=tuple(calls), grants=silent.get(node, {}))
+            try:
+                self._bus.publish_nowait(subjects.control(self._region, node), message)
+            except (BusDown, MessageTooLarge) as error:
+                log.warning("not reconciled", node=node, calls=len(calls), error=str(error))
 
     async def _reconnected(self) -> None:
         self._driver.pump()
@@ -301,6 +325,7 @@ class Calls:
     def _send(self, live: Live, action: Send) -> None:
         run, data = action.run, live.call.input
         self._close_bodies(live)
+        live.heard = time.monotonic()
         live.place = self._bodies.expect()
         if len(data) > INLINE_BYTES:
             live.body = self._bodies.offer(data)
@@ -381,7 +406,8 @@ class Calls:
             return
         live = self._book.get(message.call)
         if live is not None:
-            self._act(live, live.origin.frame(message, time.monotonic()))
+            live.heard = at = time.monotonic()
+            self._act(live, live.origin.frame(message, at))
         elif isinstance(message, Ended):
             self._settle(settle(message))
             self._driver.pump()

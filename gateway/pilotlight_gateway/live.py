@@ -31,6 +31,8 @@ class Live:
     answer: asyncio.Future[CallResult]
     budget: Budget
     timer: asyncio.TimerHandle | None = None
+    heard: float = 0.0
+    """When it was sent, or its agent last said something of it."""
     body: BodyRef | None = None
     place: BodyRef | None = None
     """Where an answer too large for the bus is left."""

@@ -40,7 +40,7 @@ TEMPLATE = "#/$defs/{name}"
 def schema_of(hint: Any, definitions: dict[str, Schema]) -> Schema:
     """The schema of values of type `hint`; named types go into `definitions` and are referred to."""
     if isinstance(hint, str):  # it could not be evaluated where it stands, so go by its name
-        return dict(ARRAY) if hint.rpartition(".")[2].split("[")[0] in {"ndarray", "NDArray", "Tensor"} else {}
+        return dict(ARRAY) if hint.partition("[")[0].rpartition(".")[2] in {"ndarray", "NDArray", "Tensor"} else {}
     try:
         (schema,), found = msgspec.json.schema_components([hint], schema_hook=_custom, ref_template=TEMPLATE)
     except Exception:  # noqa: BLE001 - a tenant's own type may fail in any way; it then accepts anything

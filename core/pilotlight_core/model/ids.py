@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 
 import msgspec
 
@@ -33,6 +32,8 @@ os.register_at_fork(after_in_child=_pool.clear)  # a parent and its child must n
 def token(length: int = LENGTH) -> str:
     """A random base-36 string; 20 characters hold 103 bits."""
     if length != LENGTH:
+        import secrets  # here, since it brings OpenSSL along, which `import pilotlight` need not pay for
+
         return "".join(secrets.choice(ALPHABET) for _ in range(length))
     try:
         return _pool.pop()

@@ -477,8 +477,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MESSAGE = (
-    Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Shortage | Bind | Drain
-    | Stop | CommandReply | UsageBatch | LogBatch
+    Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Shortage
+    | Bind | Drain | Stop | CommandReply | UsageBatch | LogBatch
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

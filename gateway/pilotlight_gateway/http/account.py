@@ -55,6 +55,11 @@ async def show_usage(request: Request, services: Services) -> Response:
     return Response(as_csv(report), media_type=CSV) if wants_csv else json_answer(report)
 
 
+async def show_nodes(_: Request, services: Services) -> Response:
+    """`GET /v1/nodes`."""
+    return json_answer({"nodes": services.calls.nodes()})
+
+
 async def show_containers(request: Request, services: Services) -> Response:
     """`GET /v1/containers`."""
     return json_answer({"containers": services.calls.containers(principal_of(request).tenant)})

@@ -104,6 +104,10 @@ OPERATIONS = (
         endpoint=account.show_containers, scopes=("read",), answer=OBJECT,
     ),
     Operation(
+        method="GET", path="/v1/nodes", name="listNodes", about="The nodes, their slices and blanks.",
+        endpoint=account.show_nodes, scopes=("admin",), answer=OBJECT,
+    ),
+    Operation(
         method="GET", path="/v1/usage", name="getUsage", about="What was used and what it costs, by UTC day.",
         endpoint=account.show_usage, scopes=("read",), answer=UsageReport,
         answer_media=("application/json", "text/csv"), errors=("bad_input",),

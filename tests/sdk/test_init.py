@@ -1,0 +1,46 @@
+"""What `import pilotlight` brings, and what it does not cost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import pilotlight
+
+HEAVY = ("httpx", "asyncio", "typer", "rich", "pathspec", "numpy", "torch", "ssl", "hashlib")
+
+
+def modules_after(statement: str) -> set[str]:
+    """The modules that a fresh interpreter holds after `statement`."""
+    code = f"{statement}; import sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import pilotlight",
+        "from pilotlight import App, gpu_function, SLO, Function, enter, exit, method, batched, concurrent",
+        "import pilotlight; pilotlight.gpu_function(name='f')(lambda x: x)",
+    ],
+)
+def test_importing_brings_nothing_heavy(statement: str) -> None:
+    """No HTTP client, event loop, terminal library or OpenSSL before the first call."""
+    assert not modules_after(statement) & set(HEAVY)
+
+
+def test_the_bare_import_brings_hardly_anything() -> None:
+    """Not even msgspec: names are loaded when they are first used."""
+    assert "msgspec" not in modules_after("import pilotlight")
+
+
+def test_every_public_name_exists() -> None:
+    """`__all__` and what can be had agree; other names do not exist."""
+    for name in pilotlight.__all__:
+        assert getattr(pilotlight, name) is not None
+    assert set(pilotlight.__all__) <= set(dir(pilotlight))
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = pilotlight.nonsense

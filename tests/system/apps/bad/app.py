@@ -1,0 +1,91 @@
+"""Functions that do what functions should not do: what the table of bad input is checked with."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from pilotlight import App
+
+app = App("bad")
+SHORT = 1.0
+"""Seconds without calls after which a container goes: the next case wants the slot."""
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def typed(count: int, label: str = "none") -> str:
+    """Takes an integer, and says how many."""
+    return f"{count} x {label}"
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def naps(seconds: float) -> float:
+    """Sleep, and say for how long."""
+    time.sleep(seconds)
+    return seconds
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def raises(message: str) -> None:
+    """Raise what the caller asks for."""
+    print("about to raise", file=sys.stderr)
+    raise ValueError(message)
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def untravelable() -> object:
+    """Return what no wire can carry."""
+    return object()
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def promises_a_number() -> int:
+    """Return something else than the type hint says."""
+    return "not a number"  # type: ignore[return-value]
+
+
+@app.gpu_function(timeout=0.5, scaledown_window=SHORT)
+def oversleeps() -> None:
+    """Sleep far past the timeout, deaf to everything."""
+    time.sleep(600)
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def exits() -> None:
+    """End the whole process."""
+    print("leaving", flush=True)
+    os._exit(3)
+
+
+@app.gpu_function(memory="256MiB", scaledown_window=SHORT)
+def allocates() -> int:
+    """Take memory until there is none."""
+    taken = []
+    while True:
+        taken.append(bytearray(os.urandom(1)) * 2**24)
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def forks() -> int:
+    """Fork until the system refuses; the children stay."""
+    count = 0
+    while True:
+        if not os.fork():
+            time.sleep(600)
+        count += 1
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def prints() -> str:
+    """Print 100 MB."""
+    line = "x" * 999
+    for _ in range(100_000):
+        print(line)
+    return "done"
+
+
+@app.gpu_function(gpu="H100:8")
+def needs_a_gpu() -> str:
+    """Ask for what this fleet does not have."""
+    return "never"
