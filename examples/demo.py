@@ -67,7 +67,7 @@ def started(folder: Path) -> Iterator[httpx.Client]:
     title("Start: nats-server, gateway, controller and one node agent, as processes on this machine")
     ready, client, log = folder / "ready.json", folder / "client.json", folder / "up.log"
     command = [sys.executable, "-m", "pilotlight_core.host.up", "--state-dir", str(folder / "state"), "--port", "0"]
-    command += ["--json-ready", str(ready), "--client-file", str(client)]
+    command += ["--json-ready", str(ready), "--client-file", str(client), "--cpu-slots", "4"]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT)
     try:
@@ -101,7 +101,7 @@ def deploy() -> None:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"deploy of {name} failed:\n{done.stdout}{done.stderr}")
-        functions = ", ".join(function["version"] for function in json.loads(done.stdout)["functions"])
+        functions = ", ".join(f["version"] for app in json.loads(done.stdout) for f in app["functions"])
         console.print(f"  [green]✓[/green] examples/{name}/app.py → {functions}  [dim]{_ms(began):.0f} ms[/dim]")
 
 

@@ -322,6 +322,7 @@ class Home:
             instance=room.instance,
             epoch=self.epoch,
             number=entry.call.number + 1,
+            gateway=entry.call.gateway,
             home=self.gateway,
             start_ms=waited,
             timeline=timeline,

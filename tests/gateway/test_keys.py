@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.api import KeyRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
-from pilotlight_gateway import keys
 from pilotlight_gateway.auth import Principal
-from pilotlight_gateway.keys import ALPHABET, create_key, list_keys, new_key, parse_key, revoke_key
+from pilotlight_gateway.keys import ALPHABET, KEYS_PER_TENANT, create_key, list_keys, new_key, parse_key, revoke_key
 from pilotlight_gateway.registry_port import MemoryRegistry
 
 ADMIN = Principal(tenant="acme", key_id="k", scopes=frozenset({"admin"}))
@@ -75,12 +75,13 @@ async def test_a_key_that_may_not_be_made_is_refused_by_field(request_: KeyReque
     assert caught.value.more["field"] == field
 
 
-async def test_a_tenant_has_a_bounded_number_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tenant_has_a_bounded_number_of_keys() -> None:
     """Beyond the limit a key must be revoked first."""
-    monkeypatch.setattr(keys, "KEYS_PER_TENANT", 2)
     registry = MemoryRegistry()
     first = await create_key(registry, "acme", KeyRequest(), at=0.0)
-    await create_key(registry, "acme", KeyRequest(), at=0.0)
+    record = registry.key_records[first.id]
+    for number in range(KEYS_PER_TENANT - 1):
+        registry.key_records[str(number)] = msgspec.structs.replace(record, id=str(number))
     with pytest.raises(Conflict):
         await create_key(registry, "acme", KeyRequest(), at=0.0)
 

@@ -40,7 +40,8 @@ HELLO = MethodSpec(
 
 def function(name: str = "hello", *methods: MethodSpec, **options: Any) -> FunctionSpec:
     """A spec."""
-    return FunctionSpec(name=name, module="main", qualname=name, methods=methods or (HELLO,), **options)
+    options = {"module": "main", "qualname": name} | options
+    return FunctionSpec(name=name, methods=methods or (HELLO,), **options)
 
 
 def generator(**options: Any) -> MethodSpec:

@@ -468,6 +468,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
     epoch: int
     number: int
+    gateway: str = ""
+    """The origin, which alone may use it."""
     home: str = ""
     """The gateway that counts the container's room."""
     start_ms: float = 0.0

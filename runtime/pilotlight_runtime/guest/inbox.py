@@ -12,7 +12,7 @@ SMALL = 64 * 1024
 """Bytes kept between frames; larger frames borrow memory and give it back."""
 LEAST_TAIL = 8 * 1024
 """With less space than this behind the last byte, what is left is moved to the front."""
-GROWTH = 4
+GROWTH = 16
 """A frame gets at most this many times the memory that has been filled, so that a lying header costs nothing."""
 
 

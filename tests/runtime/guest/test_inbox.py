@@ -62,7 +62,7 @@ def test_a_lying_header_costs_no_memory() -> None:
     inbox = Inbox(FromAgent)
     feed(inbox, header(MAX_FRAME), 4)
 
-    assert len(inbox.space()) < 10 * SMALL
+    assert len(inbox.space()) <= 17 * SMALL
 
 
 @pytest.mark.parametrize(

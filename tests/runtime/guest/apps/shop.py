@@ -9,6 +9,7 @@ from typing import Any
 from pilotlight import App, batched, concurrent, enter, exit, method  # noqa: A004 - the SDK's name
 
 app = App("shop")
+BULK = bytes(20 * 2**20)
 
 
 @app.gpu_function
@@ -61,7 +62,7 @@ class Shop:
         return [self._price(*pair) for pair in zip(item, count, strict=True)]
 
     def _price(self, item: str, count: int) -> Any:
-        special = {"broken": ValueError("it is broken"), "thing": object(), "bulk": bytes(20 * 2**20)}
+        special = {"broken": ValueError("it is broken"), "thing": object(), "bulk": BULK}
         return special.get(item, f"{item} x {count}")
 
 

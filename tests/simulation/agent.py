@@ -1,0 +1,232 @@
+"""A node's agent in the simulation: the real slot table, and containers that take their time."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pilotlight_core.model.messages import (
+    Cancel,
+    Chunk,
+    ContainerState,
+    Credit,
+    Ended,
+    NodeReport,
+    Outcome,
+    Reconcile,
+    Refusal,
+    Refused,
+    RemoteError,
+    Run,
+    Spent,
+    Stages,
+    Started,
+)
+from pilotlight_runtime.slots import Held, SlotTable
+from tests.simulation.world import Process, World
+
+_bills = itertools.count(1)
+
+
+@dataclass
+class SimContainer:
+    """A container: its version, room and state."""
+
+    version: str
+    slots: int
+    state: ContainerState = ContainerState.LOADING
+
+
+class SimAgent(Process):
+    """One node. Killed, its containers die with it; the next life has a new instance and none of them."""
+
+    def __init__(self, world: World, name: str, slots: type[SlotTable], gateways: list[str]) -> None:
+        super().__init__(world, name)
+        self._make_table = slots
+        self._gateways = gateways
+        self.muted = False
+
+    def boot(self) -> None:
+        self.instance = f"{self.name}.{self.life}"
+        self.table = self._make_table()
+        self.containers: dict[str, SimContainer] = {}
+        self._runs: dict[tuple[str, int], Run] = {}
+        self._seq = 0
+        self.every(1.0, self._beat)
+
+    def died(self) -> None:
+        for (call, _), run in self._runs.items():
+            self.world.promises.excused.add(call)
+            if self._is_running(run):
+                self.world.promises.stopped(run.container)
+
+    # -- containers ----------------------------------------------------------------------------------------------
+
+    def bind(self, container: str, version: str, slots: int) -> None:
+        """The controller wants a container."""
+        self.containers[container] = SimContainer(version, slots)
+        self._credit(container)
+        self.later(0.1 + self.world.rng.random() * 0.4, partial(self._ready, container))
+
+    def _ready(self, container: str) -> None:
+        known = self.containers.get(container)
+        if known is not None and known.state is ContainerState.LOADING:
+            known.state = ContainerState.READY
+            self.table.open(container, known.version, known.slots)
+            self._credit(container)
+
+    def drain(self, container: str) -> None:
+        """The controller wants it gone once it is empty."""
+        known = self.containers.get(container)
+        if known is not None and known.state is ContainerState.READY:
+            known.state = ContainerState.DRAINING
+            self.table.drain(container)
+            self._credit(container)
+            self._leave_if_drained(container)
+
+    def crash(self, container: str) -> None:
+        """The guest dies; the agent tells everybody whose call it held."""
+        known = self.containers.get(container)
+        if known is None:
+            return
+        for item in self.table.close(container):
+            run = self._runs[item.call, item.grant]
+            self._over(run, Outcome.DIED, started=item.started, reason="exit code 139")
+        known.state = ContainerState.GONE
+        self._credit(container)
+        del self.containers[container]
+
+    def _leave_if_drained(self, container: str) -> None:
+        known = self.containers.get(container)
+        if known is not None and known.state is ContainerState.DRAINING and not self.table.held(container):
+            self.crash(container)
+
+    def _beat(self) -> None:
+        report = NodeReport(
+            node=self.name, instance=self.instance, seq=0, region="local", zone="a", sandbox="process"
+        )
+        for gateway in self._gateways:
+            self.send(gateway, report)
+        for item in self.table.overdue(self.clock):
+            self._refuse(self._runs.pop((item.call, item.grant)), Refusal.EXPIRED)
+        for container in self.containers:
+            self._credit(container)
+
+    def _credit(self, container: str) -> None:
+        known = self.containers[container]
+        self._seq += 1
+        credit = Credit(
+            container=container,
+            version=known.version,
+            tenant="acme",
+            node=self.name,
+            instance=self.instance,
+            epoch=self.table.epoch(known.version),
+            seq=self._seq,
+            state=known.state,
+            slots=known.slots,
+            held=self.table.held(container),
+        )
+        if not self.muted:
+            for gateway in self._gateways:
+                self.send(gateway, credit)
+
+    # -- calls ---------------------------------------------------------------------------------------------------
+
+    def receive(self, message: Any) -> None:
+        match message:
+            case Run():
+                self._run(message)
+            case Cancel():
+                self.world.promises.cancel_came(message.call, self.instance)
+                self._cancel(self.table.cancel(message.call))
+            case Reconcile():
+                found = self.table.reconcile(message, self.clock)
+                for item in found.orphans:
+                    self._orphan(item)
+                for past in found.over:
+                    lost = Ended(
+                        call=past.call, grant=past.grant, container="", outcome=Outcome.DIED, started=past.started,
+                        reason="its answer was lost",
+                    )  # fmt: skip
+                    self.send(message.gateway, lost)
+
+    def _run(self, run: Run) -> None:
+        refusal = self.table.accept(run, self.clock)
+        if refusal is not None:
+            self._refuse(run, refusal)
+            return
+        self._runs[run.call, run.grant] = run
+        wait = self.world.rng.random() * 0.2 if self.world.rng.random() < 0.3 else 0.0
+        self.later(wait, partial(self._start, run))
+
+    def _start(self, run: Run) -> None:
+        refusal = self.table.start(run.call, run.grant, self.clock)
+        if refusal is Refusal.EXPIRED:
+            self._refuse(self._runs.pop((run.call, run.grant)), refusal)
+        if refusal is not None:
+            return
+        self.world.note("RUNS", run.call, run.grant, "in", run.container)
+        self.world.promises.started(run, self.instance, self.containers[run.container].slots)
+        fate = self.world.promises.fates[run.call]
+        self.send(run.gateway, Started(call=run.call, grant=run.grant))
+        for seq in range(1, fate.chunks + 1):
+            self.later(fate.seconds * seq / (fate.chunks + 1), partial(self._chunk, run, seq))
+        self.later(fate.seconds, partial(self._finish, run))
+
+    def _is_running(self, run: Run) -> bool:
+        held = self.table._held.get(run.call, {}).get(run.grant)
+        return held is not None and held.started
+
+    def _chunk(self, run: Run, seq: int) -> None:
+        if (run.call, run.grant) in self._runs:
+            self.send(run.gateway, Chunk(call=run.call, grant=run.grant, seq=seq, data=b""))
+
+    def _finish(self, run: Run) -> None:
+        if (run.call, run.grant) not in self._runs:
+            return
+        promises = self.world.promises
+        cancelled = self.table._held[run.call][run.grant].cancelled
+        self.table.release(run.call, run.grant)
+        if cancelled:
+            del self._runs[run.call, run.grant]
+            promises.stopped(run.container)
+            self._credit(run.container)
+        elif promises.raised[run.call] < promises.fates[run.call].raises:
+            promises.raised[run.call] += 1
+            self._over(run, Outcome.RAISED, error=RemoteError("ValueError", "no"))
+        else:
+            bill = next(_bills)
+            promises.billed(run.call, bill)
+            chunks = promises.fates[run.call].chunks
+            self._over(run, Outcome.OK, spent=Spent(ns=bill, ppm=1, price="cpu"), last_seq=chunks)
+        self._leave_if_drained(run.container)
+
+    def _over(self, run: Run, outcome: Outcome, *, started: bool = True, **more: Any) -> None:
+        del self._runs[run.call, run.grant]
+        if started:
+            self.world.promises.stopped(run.container)
+        ended = Ended(
+            call=run.call, grant=run.grant, container=run.container, outcome=outcome, started=started,
+            stages=Stages(execute=self.world.rng.random() * 3000.0), **more,
+        )  # fmt: skip
+        self.send(run.gateway, ended)
+
+    def _refuse(self, run: Run, reason: Refusal) -> None:
+        self.send(run.gateway, Refused(call=run.call, grant=run.grant, container=run.container, reason=reason))
+
+    def _cancel(self, items: tuple[Held, ...]) -> None:
+        for item in items:
+            run = self._runs.get((item.call, item.grant))
+            if run is not None and not item.started:
+                self._over(run, Outcome.CANCELLED, started=False)
+
+    def _orphan(self, item: Held) -> None:
+        """Cancelled, but not for ever: the call may come again with a newer grant."""
+        item.cancelled = True
+        run = self._runs[item.call, item.grant]
+        if not item.started:
+            self.table.release(item.call, item.grant)
+            self._over(run, Outcome.CANCELLED, started=False)

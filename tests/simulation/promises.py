@@ -1,0 +1,145 @@
+"""What is promised of every history, as facts that the world writes down and checks on them.
+
+P1  A grant starts at most once, and a call at most once more than its code raised; idempotent ones at most thrice.
+P2  In particular no call that is not idempotent starts twice, whatever homes come and go.
+P3  Every call of a living gateway ends exactly once, with an answer or an error, by its deadline and a margin.
+P4  A call that never started does not fail with container_died, unless a message of it was lost or its agent died.
+    It runs elsewhere: no call fails for want of a place, and after the storm every call is answered.
+P5  No container runs more calls than it has slots.
+P6  When all is quiet, no slot is taken, nothing is queued, and the books of all parts are in order.
+P7  What was not granted survives its home: it fails by its own deadline or by its caller's will, or not at all.
+P8  Every answered call is billed once.
+P9  What an agent was told to cancel before it started never starts there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from pilotlight_core.model.messages import Run
+from pilotlight_gateway.actions import Fail, Finish
+
+MARGIN = 1.0
+"""Seconds beyond its deadline, or beyond its gateway's awakening, by which a call must have ended."""
+MAX_STARTS = 3
+
+
+class Broken(AssertionError):  # noqa: N818 - it is a promise that was broken
+    """A promise was broken."""
+
+    def __init__(self, promise: str, what: str) -> None:
+        super().__init__(f"{promise}: {what}")
+        self.promise = promise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fate:
+    """What a call is and will do, as the world has drawn it. Instants are the world's."""
+
+    gateway: str
+    deadline: float
+    seconds: float
+    raises: int = 0
+    retries: int = 0
+    chunks: int = 0
+    idempotent: bool = False
+    must_succeed: bool = False
+
+
+class Promises:
+    """The facts of one history."""
+
+    def __init__(self) -> None:
+        self.fates: dict[str, Fate] = {}
+        self.open: dict[str, Fate] = {}
+        """Calls that have not ended."""
+        self.outcomes: Counter[str] = Counter()
+        self.starts: Counter[str] = Counter()
+        self.raised: Counter[str] = Counter()
+        self.excused: set[str] = set()
+        """Calls of which a message was lost, or whose agent died: nobody can know whether they started."""
+        self._grants: set[tuple[str, int, str]] = set()
+        self._granted: set[str] = set()
+        self._cancelled: set[tuple[str, str]] = set()
+        self._running: Counter[str] = Counter()
+        self._bills: dict[int, str] = {}
+        self._chunks: Counter[str] = Counter()
+
+    # -- facts ---------------------------------------------------------------------------------------------------
+
+    def submitted(self, call: str, fate: Fate) -> None:
+        self.fates[call] = self.open[call] = fate
+
+    def gateway_died(self, gateway: str) -> None:
+        """Its callers have lost their connections: nothing is owed to them."""
+        self.open = {call: fate for call, fate in self.open.items() if fate.gateway != gateway}
+
+    def lost(self, message: Any) -> None:
+        """The bus dropped a message."""
+        if (call := getattr(message, "call", None)) is not None:
+            self.excused.add(call)
+
+    def started(self, run: Run, agent: str, slots: int) -> None:
+        call, fate = run.call, self.fates[run.call]
+        self.starts[call] += 1
+        attempts = self.starts[call] - self.raised[call]
+        _keep("P1", (call, run.grant, agent) not in self._grants, f"grant {run.grant} of {call} started twice")
+        _keep("P2", fate.idempotent or attempts <= 1, f"{call} is not idempotent and started twice")
+        _keep("P1", attempts <= MAX_STARTS, f"{call} started {self.starts[call]} times")
+        _keep("P1", self.raised[call] <= fate.retries, f"{call} was retried more than {fate.retries} times")
+        _keep("P9", (call, agent) not in self._cancelled, f"{call} started after it was cancelled")
+        self._grants.add((call, run.grant, agent))
+        self._granted.add(call)
+        self._running[run.container] += 1
+        _keep("P5", self._running[run.container] <= slots, f"{run.container} runs more than {slots} calls")
+
+    def stopped(self, container: str) -> None:
+        self._running[container] -= 1
+
+    def cancel_came(self, call: str, agent: str) -> None:
+        self._cancelled.add((call, agent))
+
+    def billed(self, call: str, bill: int) -> None:
+        _keep("P8", bill not in self._bills, f"bill {bill} was written twice")
+        self._bills[bill] = call
+
+    def relayed(self, call: str, seq: int) -> None:
+        _keep("P1", seq == self._chunks[call] + 1, f"{call}: chunk {seq} came after {self._chunks[call]}")
+        self._chunks[call] = seq
+
+    def ended(self, call: str, end: Finish | Fail, at: float, woke_at: float) -> None:
+        fate = self.open.pop(call, None)
+        _keep("P3", fate is not None, f"{call} ended twice")
+        assert fate is not None
+        _keep("P3", at <= max(fate.deadline, woke_at) + MARGIN, f"{call} ended {at - fate.deadline:.1f} s too late")
+        if isinstance(end, Finish):
+            self.outcomes["ok"] += 1
+            bill = end.spent.ns if end.spent is not None else 0
+            _keep("P8", self._bills.pop(bill, None) == call, f"{call} was answered with bill {bill}, which is not its own")
+            _keep("P3", self._chunks[call] == fate.chunks, f"{call} was answered without all of its chunks")
+            return
+        code = end.error.wire_code
+        self.outcomes[code] += 1
+        never = not self.starts[call]
+        _keep("P4", code != "container_died" or not never or call in self.excused, f"{call} never started, and died")
+        _keep("P4", code != "no_capacity", f"{call} found no place: {end.error.detail}")
+        _keep("P7", not never or code in ALLOWED or call in self.excused, f"{call} never started and failed: {code}")
+        expected = not fate.must_succeed or (code == "function_raised" and fate.raises > fate.retries)
+        _keep("P4", expected, f"{call} was sent after the storm and failed: {code}: {end.error.detail}")
+
+    def check_open(self, now: float, woke_at: dict[str, float]) -> None:
+        """No call is overdue."""
+        for call, fate in self.open.items():
+            late = now - max(fate.deadline, woke_at.get(fate.gateway, 0.0))
+            _keep("P3", late <= 2 * MARGIN, f"{call} hangs {late:.1f} s after its deadline")
+
+
+ALLOWED = ("deadline_exceeded", "cancelled")
+"""How a call that was never started may fail."""
+
+
+def _keep(promise: str, held: bool, what: str) -> None:
+    if not held:
+        raise Broken(promise, what)

@@ -1,0 +1,178 @@
+"""A small discrete-event world: virtual time, processes that can be killed, paused and cut off, and a bus between them.
+
+Everything random comes from one seeded generator, so a seed is a history. The bus behaves as core NATS does, or worse:
+it delays, it drops what goes to or comes from a process that is cut off or dead, it hands a paused process its
+messages when that wakes up, it tells a sender "nobody listens" only when that is true (and not always then), and in
+some worlds it duplicates, or reorders even between one sender and one receiver.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from typing import Any
+
+from pilotlight_core.model.messages import Run
+from tests.simulation.promises import Promises
+
+LAST_BREATH = 0.05
+"""What a process sent this shortly before it was killed may still have been in its own buffers."""
+
+
+class NoResponders:
+    """The server's notice that nobody listened where a run was sent."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+
+class World:
+    """Time, bus and processes of one seed."""
+
+    def __init__(self, seed: int, *, traced: bool = False) -> None:
+        self.rng = random.Random(seed)
+        self.now = 0.0
+        self.promises = Promises()
+        self.processes: dict[str, Process] = {}
+        self.cut_off: set[str] = set()
+        self.in_order = self.rng.random() < 0.7
+        self.duplicates = 0.05 if self.rng.random() < 0.3 else 0.0
+        self.traced = traced
+        self.trace: list[str] = []
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+        self._latest: dict[tuple[str, str], float] = {}
+
+    def note(self, *words: Any) -> None:
+        """A line of the history, for a person who reads a failure."""
+        if self.traced:
+            self.trace.append(f"{self.now:9.4f}  " + " ".join(str(word) for word in words))
+
+    def at(self, when: float, do: Callable[[], None]) -> None:
+        """Let something happen at an instant."""
+        self._count += 1
+        heapq.heappush(self._heap, (when, self._count, do))
+
+    def run(self, until: float, quiet: Callable[[], bool]) -> None:
+        """Let time pass; stop early once all is quiet."""
+        while self._heap and self.now < until and not quiet():
+            self.now, _, do = heapq.heappop(self._heap)
+            do()
+
+    def send(self, sender: Process, receiver: str, message: Any) -> None:
+        """Put a message on the bus."""
+        copies = 2 if self.duplicates and self.rng.random() < self.duplicates else 1
+        for _ in range(copies):
+            delay = 0.0005 + (self.rng.random() * 0.4 if self.rng.random() < 0.03 else self.rng.random() * 0.003)
+            arrives = self.now + delay
+            if self.in_order:
+                pair = (sender.name, receiver)
+                arrives = self._latest[pair] = max(arrives, self._latest.get(pair, 0.0))
+            sent, life = self.now, sender.life
+            self.at(arrives, lambda: self._deliver(sender, life, sent, receiver, message))
+
+    def _deliver(self, sender: Process, life: int, sent: float, receiver: str, message: Any) -> None:
+        target = self.processes[receiver]
+        buffered = sender.life != life and sender.killed_at - sent < LAST_BREATH and self.rng.random() < 0.5
+        if buffered or {sender.name, receiver} & self.cut_off or not target.alive:
+            self.note("LOST", sender.name, "->", receiver, message)
+            self.promises.lost(message)
+            if isinstance(message, Run) and not buffered and sender.name not in self.cut_off and self.rng.random() < 0.7:
+                self.at(self.now + 0.001, lambda: sender.take(NoResponders(message)))
+            return
+        self.note(sender.name, "->", receiver, message)
+        target.take(message)
+
+
+class Process:
+    """Something that runs, with a clock of its own. A paused one sees its messages and timers late."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.life = 0
+        self.alive = False
+        self.paused = False
+        self.killed_at = 0.0
+        self.woke_at = 0.0
+        self._skew = world.rng.uniform(0.0, 10_000.0)
+        self._missed: list[Callable[[], None]] = []
+        world.processes[name] = self
+
+    @property
+    def clock(self) -> float:
+        """Its monotonic clock, which no other process shares, and which goes on while it is paused."""
+        return self.world.now + self._skew
+
+    def boot(self) -> None:
+        """Begin, with nothing remembered."""
+        raise NotImplementedError
+
+    def receive(self, message: Any) -> None:
+        """A message has come."""
+        raise NotImplementedError
+
+    def died(self) -> None:
+        """It was killed."""
+
+    def take(self, message: Any) -> None:
+        """Receive a message as soon as it runs."""
+        self._do(lambda: self.receive(message))
+
+    def later(self, seconds: float, do: Callable[[], None]) -> None:
+        """A timer: dies with this life, and is late if the process is paused."""
+        life = self.life
+        self.world.at(self.world.now + seconds, lambda: self._do(do) if life == self.life else None)
+
+    def every(self, seconds: float, do: Callable[[], None]) -> None:
+        """A timer that comes again and again."""
+
+        def again() -> None:
+            do()
+            self.later(seconds, again)
+
+        self.later(self.world.rng.random() * seconds, again)
+
+    def send(self, receiver: str, message: Any) -> None:
+        """Put a message on the bus."""
+        self.world.send(self, receiver, message)
+
+    def start(self) -> None:
+        """Run, if it does not."""
+        if not self.alive:
+            self.alive = True
+            self.world.note("START", self.name)
+            self.boot()
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self.alive:
+            self.world.note("KILL", self.name)
+            self.died()
+            self.alive = self.paused = False
+            self.life += 1
+            self.killed_at = self.world.now
+            self._missed = []
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        if self.alive:
+            self.world.note("PAUSE", self.name)
+            self.paused = True
+
+    def resume(self) -> None:
+        """SIGCONT: what was missed comes at once, timers first or messages first."""
+        if self.paused:
+            self.world.note("RESUME", self.name)
+            self.paused = False
+            self.woke_at = self.world.now
+            missed, self._missed = self._missed, []
+            for do in missed:
+                self._do(do)
+
+    def _do(self, do: Callable[[], None]) -> None:
+        if self.paused:
+            self._missed.append(do)
+        elif self.alive:
+            do()
