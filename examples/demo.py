@@ -208,7 +208,7 @@ def bill(http: httpx.Client) -> None:
     title("The bill")
     time.sleep(2.0)  # the ledger folds once a second
     report = http.get("/v1/usage").json()
-    shown = Table("function", "device", "state", "calls", "seconds", "cost (USD)", box=None, pad_edge=True)
+    shown = Table("function", "part of a device", "state", "calls", "device-seconds", "cost (USD)", box=None, pad_edge=True)
     for line in report["lines"]:
         shown.add_row(
             f"{line['app']}.{line['function']}", f"{line['ppm'] / 1e6:.2f} {line['price']}", line["state"],

@@ -52,10 +52,11 @@ def wanted_by_demand(view: VersionView) -> int:
     running = sum(container.running for container in view.containers)
     if view.demand is not None:
         running = max(running, view.demand.running)
-    holding = math.ceil(running / (view.spec.slots * TARGET_UTILISATION))
+    # One call never asks for a second container: headroom is bought with buffer_containers, not by rounding.
+    holding = math.floor((running - 1) / (view.spec.slots * TARGET_UTILISATION)) + 1 if running else 0
     queued = view.demand.queued if view.demand else 0
     if not queued:
-        return min(holding, math.ceil(running / view.spec.slots) + 1)
+        return holding
     most = math.ceil(queued / view.spec.slots)
     service_s = view.demand.service_ms / 1000.0 if view.demand else 0.0
     # Before anything has run, nobody knows how long a call takes: one container finds out.

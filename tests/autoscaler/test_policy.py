@@ -38,7 +38,14 @@ def test_long_calls_get_one_slot_each_but_no_more() -> None:
 def test_the_floor_and_the_buffer_are_kept() -> None:
     """min_containers always, buffer_containers while there is traffic."""
     assert wanted(view(min_containers=2)) == 2
-    assert wanted(view(container(running=1), running=1, buffer_containers=2)) == 4
+    assert wanted(view(container(running=1), running=1, buffer_containers=2)) == 3
+
+
+def test_one_caller_after_another_needs_one_container() -> None:
+    """A running call asks for nothing more; a container nearly full of them does."""
+    assert wanted(view(container(running=1), running=1)) == 1
+    assert wanted(view(container(running=51), running=51, max_inputs=64)) == 1
+    assert wanted(view(container(running=53), running=53, max_inputs=64)) == 2
 
 
 def test_only_what_was_idle_for_the_whole_window_goes() -> None:

@@ -165,3 +165,120 @@ async def test_a_manifest_of_somebody_else_is_refused(world: Harness) -> None:
     assert world.credits[container][-1].error is not None
     assert gone.error is not None
     assert gone.error.type == "CannotVerify"
+
+
+async def test_large_inputs_and_answers_take_the_side_door(world: Harness) -> None:
+    """What is too large for a frame is fetched from the origin's listener, and left there."""
+    container = await world.bind(await world.deploy("def f(data):\n    return data + data\n"))
+    async with listener() as bodies:
+        data = b"x" * 300_000
+        fields = {"input": b"", "body": bodies.offer(values.encode({"data": data})), "answer": bodies.expect()}
+
+        call = world.run(container, fields)
+        ended = await call.ended()
+
+        assert ended.outcome is Outcome.OK
+        assert ended.output == b""
+        assert ended.stages.fetch > 0
+        answer = bodies.collect(fields["answer"])
+        assert answer is not None
+        assert len(answer) == ended.answer_size
+        assert values.decode(answer) == data + data
+
+
+async def test_a_body_that_is_gone_is_refused_and_an_answer_that_nobody_takes_is_an_error(world: Harness) -> None:
+    """A call whose input cannot be had never starts; one whose answer cannot be left has failed."""
+    container = await world.bind(await world.deploy("def f(size):\n    return b'x' * size\n"))
+    async with listener() as bodies:
+        taken = bodies.offer(b"read before")
+        bodies.withdraw(taken)
+        assert (await world.run(container, {"input": b"", "body": taken}).refused()).reason is Refusal.UNREADABLE
+        assert (await world.run(container, {"answer": bodies.expect()}, size=10).ended()).outcome is Outcome.OK
+
+        too_large = await world.run(container, {"answer": bodies.expect()}, size=12 * 10**6).ended()
+
+        assert too_large.outcome is Outcome.BAD_OUTPUT
+        assert (await world.run(container, size=300_000).ended()).outcome is Outcome.BAD_OUTPUT
+
+
+async def test_the_calls_of_a_gateway_that_is_gone_are_cancelled(world: Harness) -> None:
+    """When nobody listens where frames go, a stream is not computed to its end."""
+    source = "import time\ndef f():\n    for i in range(10_000):\n        yield i\n        time.sleep(0.01)\n"
+    container = await world.bind(await world.deploy(source, methods=generator()))
+
+    world.run(container, {"gateway": "gw-gone", "window": 100_000})
+
+    report = await world.report(lambda report: report.containers and report.containers[0].running)
+    assert report.containers[0].running == 1
+    await world.report(lambda report: report.containers and not report.containers[0].running)
+    ended = await world.run(container, {"window": 1, "timeout_ms": 1.0}).wait(2)
+    assert ended is None
+
+
+async def test_a_last_frame_that_nobody_heard_is_sent_again(world: Harness) -> None:
+    """A gateway that listens a moment too late still gets the answer."""
+    container = await world.bind(await world.deploy(GREET))
+    late = f"gw-{token(6)}"
+
+    call = world.run(container, {"gateway": late}, name="late")
+    await world.report(lambda report: report.containers and report.containers[0].calls)
+    await world.listen_as(late)
+
+    assert await call.output() == "Hello, late!"
+
+
+async def test_an_origin_may_ask_what_became_of_its_calls(world: Harness) -> None:
+    """A grant that never came is answered as not started, and cannot start later."""
+    container = await world.bind(await world.deploy(GREET))
+    lost = world.expect("call_lost")
+
+    world.control(Reconcile(gateway=world.gateway, calls=("call_lost",), grants={"call_lost": 10_000}))
+
+    ended = await lost.ended()
+    assert (ended.outcome, ended.started) == (Outcome.DIED, False)
+    assert (await world.run(container, {"call": "call_lost", "grant": 10_000}).refused()).reason is Refusal.DUPLICATE
+
+
+async def test_usage_is_complete_and_sums_to_the_receipts(world: Harness) -> None:
+    """Every nanosecond of every slice is metered once; a call's shares are what its receipt says."""
+    container = await world.bind(await world.deploy("import time\ndef f():\n    time.sleep(0.05)\n"))
+    ended = [await world.run(container).ended() for _ in range(3)]
+
+    events = await world.usage(lambda events: sum(bool(share.ended) for e in events for share in e.shares) == 3)
+
+    for slice_id in ("cpu-0", "cpu-1"):
+        line = [event for event in events if event.slice == slice_id]
+        assert all(after.t0 == before.t1 for before, after in itertools.pairwise(line))
+    shares = [share for event in events for share in event.shares]
+    for frame in ended:
+        assert frame.spent is not None
+        assert sum(share.ns for share in shares if share.call == frame.call) == frame.spent.ns
+    assert {event.tenant for event in events} == {"", TENANT}
+
+
+async def test_a_new_agent_hands_in_what_the_old_one_left(server_url: str, tmp_path: Path) -> None:
+    """Usage that was written and not stored is stored at the next start, and the gap is the operator's."""
+    folder = tmp_path / "state"
+    async with connect(server_url, name="harness") as bus:
+        world = Harness(bus, server_url, folder)
+        await world.listen()
+        left = await leave_usage(folder / "node" / world.node / "usage", world.node)
+
+        async with agent(world):
+            events = await world.usage(lambda events: len({event.id.partition(".")[0] for event in events}) == 2)
+
+        assert left in events
+        line = [event for event in events if event.slice == left.slice]
+        assert line[1].t0 == left.t1
+        assert line[1].tenant == ""
+
+
+async def test_the_agent_says_when_it_ends(server_url: str, tmp_path: Path) -> None:
+    """On stopping, containers are drained, their calls finish, and the last report says that it was the last."""
+    async with harness(server_url, tmp_path) as world:
+        container = await world.bind(await world.deploy("import time\ndef f():\n    time.sleep(0.3)\n    return 1\n"))
+        call = world.run(container)
+        await call.wait(1)
+
+    assert await call.output() == 1
+    await world.bus_closed_after(lambda: world.reports[-1].stopped)
