@@ -10,6 +10,7 @@ Only the leader acts: the lease's epoch is in every command, and agents refuse a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,7 +32,7 @@ COMMAND_TIMEOUT_S = 2.0
 SETTLE_S = 1.5
 """A new leader first hears every node's report (one a second) before it removes anything."""
 MAX_COMMANDS = 256
-"""In one pass; the rest is decided again at the next."""
+"""On their way at a time; the rest is decided again at the next pass."""
 
 log = structlog.get_logger()
 
@@ -48,6 +49,8 @@ class Controller:
         self._edges: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
         self._started = 0
         self._leader_since = 0.0
+        self._tasks: asyncio.TaskGroup
+        self._sending = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -56,6 +59,7 @@ class Controller:
         await self._bus.subscribe(subjects.demand(self._region), self._on_demand)
         await self._bus.subscribe(subjects.credit(self._region), self._on_credit)
         async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
             loops = [tasks.create_task(self._lead()), tasks.create_task(self._tick()), tasks.create_task(self._edge())]
             yield
             for loop in loops:
@@ -113,7 +117,7 @@ class Controller:
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
         for lost in self.world.lost_binds(at):
             decision.commands.append(Sent(node=lost.node, command=lost.bind))
-        await self._act(decision, at)
+        self._act(decision, at)
 
     def _deployed(self) -> set[str]:
         return {version for app in self._registry.iter_apps() if not app.stopped for version in app.functions.values()}
@@ -133,21 +137,20 @@ class Controller:
         self._started += 1
         return f"ctr_{record.function[:24]}_{base36(self._lease.epoch)}_{base36(self._started)}"
 
-    async def _act(self, decision: Decision, at: float) -> None:
+    def _act(self, decision: Decision, at: float) -> None:
         for note in decision.notes:
             log.info("decided", what=note)
         for shortage in decision.shortages:
-            try:
-                await self._bus.publish(subjects.shortage(self._region, shortage.version), shortage)
-            except BusDown:
-                return
-        commands = decision.commands[:MAX_COMMANDS]
-        for sent in commands:  # before the first await: the next pass must know what is on its way
+            with contextlib.suppress(BusDown):  # it is said again at the next tick
+                self._bus.publish_nowait(subjects.shortage(self._region, shortage.version), shortage)
+        for sent in decision.commands[: MAX_COMMANDS - self._sending]:
+            # Noted at once: the next pass must know what is on its way. Sent apart: a silent node holds up nobody else.
             if isinstance(sent.command, Bind) and sent.command.container not in self.world.pending:
                 self.world.pending[sent.command.container] = Pending(bind=sent.command, node=sent.node, at=at)
             elif isinstance(sent.command, Drain):
                 self.world.draining[sent.command.container] = at
-        await asyncio.gather(*(self._send(sent) for sent in commands))
+            self._sending += 1
+            self._tasks.create_task(self._send(sent))
 
     async def _send(self, sent: Sent) -> None:
         try:
@@ -155,6 +158,8 @@ class Controller:
         except (BusDown, BusTimeout, NoResponders) as error:
             log.warning("command not answered", node=sent.node, container=sent.command.container, error=repr(error))
             return
+        finally:
+            self._sending -= 1
         if isinstance(answer, CommandReply) and not answer.ok:
             log.warning("command refused", node=sent.node, container=sent.command.container, reason=answer.reason)
             self.world.pending.pop(sent.command.container, None)

@@ -454,7 +454,7 @@ class Calls:
         self._tell_waiting(message.version, "waiting", at, reason=message.reason)
         self._driver.pump()
 
-    def _tell_waiting(self, version: str, stage: str, at: float, **detail: Any) -> None:
+    def _tell_waiting(self, version: str, stage: str, at: float, /, **detail: Any) -> None:
         for live in self._book:
             if live.call.stream and live.call.version.id == version and live.origin.state is State.QUEUED:
                 live.stage(stage, (at - live.call.arrived) * 1000.0, **detail)

@@ -40,7 +40,7 @@ class Live:
     """Only of a stream. Bounded by the window that the guest keeps, and in bytes by the budget."""
     _held: int = 0
 
-    def stage(self, name: str, ms: float, **detail: object) -> None:
+    def stage(self, name: str, ms: float, /, **detail: object) -> None:
         """Tell the caller of a stage, if it listens."""
         if self.call.stream and not self.answer.done():
             self._events.put_nowait(StageEvent(name=name, ms=ms, detail=detail))

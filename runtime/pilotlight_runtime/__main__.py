@@ -51,7 +51,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                     verifier=TrustedKey(settings.keys_dir),
                     launcher=started,
                     devices=CpuDevices(settings.cpu_slots or usable_cores()),
-                    base=own_environment(),
+                    base=own_environment(settings.preimport),
                     folders=folders,
                     blanks=settings.blanks,
                 )

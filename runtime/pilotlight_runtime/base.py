@@ -12,8 +12,6 @@ from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
 from pilotlight_runtime.sandbox.profile import Mount
 
 DEFAULT = "default"
-PREIMPORT = "numpy,torch,safetensors.torch,tokenizers"
-"""What a blank imports before it belongs to anybody: seconds of a first call, and the same for every tenant."""
 GUEST_ARGV = ("-I", "-m", "pilotlight_runtime.guest")
 OWN_PACKAGES = ("pilotlight", "pilotlight_core", "pilotlight_runtime")
 """What of the platform a guest imports."""
@@ -29,8 +27,11 @@ class BaseEnvironment:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-def own_environment(preimport: str = PREIMPORT) -> BaseEnvironment:
+def own_environment(preimport: str) -> BaseEnvironment:
     """The environment "default": the virtual environment in which the agent itself runs.
+
+    Args:
+        preimport: modules, comma-separated, that a blank imports before it belongs to anybody: seconds of a first call.
 
     Raises:
         SandboxUnavailable: if its interpreter cannot be shown without showing too much.

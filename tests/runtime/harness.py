@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import socket
 import textwrap
 import time
 from collections import defaultdict
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import uvicorn
 
 from pilotlight_core.host.blobs import FolderBlobs
 from pilotlight_core.host.bus import Bus, connect
@@ -23,23 +25,27 @@ from pilotlight_core.model import subjects, values
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages import (
     Bind,
-    BodyRef,
+    Cancel,
     Chunk,
     Command,
     CommandReply,
     ContainerState,
-    Control,
     Credit,
     Drain,
     Ended,
     LogBatch,
     LogLine,
     NodeReport,
+    Reconcile,
     Refused,
     Run,
     Started,
+    UsageBatch,
+    UsageEvent,
+    Window,
 )
 from pilotlight_core.model.spec import Batching, FileEntry, FunctionSpec, Manifest, MethodSpec, Mode
+from pilotlight_gateway.internal import Bodies
 from pilotlight_runtime.agent import Agent, Parts
 from pilotlight_runtime.base import own_environment
 from pilotlight_runtime.devices.cpu import CpuDevices
@@ -175,7 +181,9 @@ class Harness:
 
     # -- the controller -----------------------------------------------------------------------------------------
 
-    async def deploy(self, source: str, *, tenant: str = TENANT, files: dict[str, str] | None = None, **spec: Any) -> Version:
+    async def deploy(
+        self, source: str, *, tenant: str = TENANT, files: dict[str, str] | None = None, **spec: Any
+    ) -> Version:
         """Sign and store a version whose module `app` is `source`; its function is `f`."""
         entries = []
         for path, text in {"app.py": textwrap.dedent(source), **(files or {})}.items():
@@ -184,9 +192,7 @@ class Harness:
             await self.blobs.put(tenant, digest, data)
             entries.append(FileEntry(path, digest, len(data)))
         fields = {"name": "f", "module": "app", "qualname": "f", "methods": (method(),), **spec}
-        manifest = Manifest(
-            tenant=tenant, app="demo", function="f", spec=FunctionSpec(**fields), files=tuple(entries)
-        )
+        manifest = Manifest(tenant=tenant, app="demo", function="f", spec=FunctionSpec(**fields), files=tuple(entries))
         return await self.store(manifest)
 
     async def store(self, manifest: Manifest, *, signer: Signer | None = None) -> Version:
@@ -213,7 +219,9 @@ class Harness:
             **fields,
         )
 
-    async def bind(self, version: Version, slice_id: str = "cpu-0", state: ContainerState = ContainerState.READY) -> str:
+    async def bind(
+        self, version: Version, slice_id: str = "cpu-0", state: ContainerState = ContainerState.READY
+    ) -> str:
         """Bind a version and wait until the container is in a state; returns its id."""
         bind = self.bind_of(version, slice_id)
         self._versions[bind.container] = version.id
@@ -278,7 +286,27 @@ class Harness:
         self.bus.publish_nowait(subjects.run(REGION, self.node), Run(**fields))
         return call
 
-    def control(self, message: Control) -> None:
+    def expect(self, call_id: str) -> Call:
+        """Hear what is said of a call that was not sent."""
+        call = self.calls[call_id] = Call(id=call_id)
+        return call
+
+    async def listen_as(self, gateway: str) -> None:
+        """Hear what is said to another gateway."""
+        await self.bus.subscribe(subjects.reply(REGION, gateway), self._on_frame)
+
+    async def usage(self, condition: Any) -> list[UsageEvent]:
+        """This node's stored usage, as soon as it fulfils a condition; events of one slice in order."""
+        events: list[UsageEvent] = []
+        async with asyncio.timeout(WITHIN):
+            async for stored in self.bus.read_stream(subjects.USAGE_STREAM, "usage.>", follow=True):
+                assert isinstance(stored.message, UsageBatch)
+                events += [event for event in stored.message.events if event.node == self.node]
+                if condition(events):
+                    break
+        return sorted(events, key=lambda event: (event.slice, event.t0))
+
+    def control(self, message: Cancel | Reconcile | Window) -> None:
         """Say something of a call."""
         self.bus.publish_nowait(subjects.control(REGION, self.node), message)
 
@@ -296,19 +324,46 @@ class Harness:
 
 
 @asynccontextmanager
+async def everybody(url: str, folder: Path) -> AsyncIterator[Harness]:
+    """Everybody that an agent talks to, without an agent yet."""
+    async with connect(url, name="harness") as bus:
+        world = Harness(bus, url, folder)
+        await world.listen()
+        yield world
+
+
+@asynccontextmanager
 async def harness(
     url: str, folder: Path, *, sandbox: str = "process", cpu_slots: int = 2, blanks: int = 1
 ) -> AsyncIterator[Harness]:
     """An agent that runs, and everybody it talks to."""
-    async with connect(url, name="harness") as bus:
-        world = Harness(bus, url, folder)
-        await world.listen()
-        async with agent(world, sandbox=sandbox, cpu_slots=cpu_slots, blanks=blanks):
-            yield world
+    async with (
+        everybody(url, folder) as world,
+        agent(world, sandbox=sandbox, cpu_slots=cpu_slots, blanks=blanks),
+    ):
+        yield world
 
 
 @asynccontextmanager
-async def agent(world: Harness, *, sandbox: str = "process", cpu_slots: int = 2, blanks: int = 1) -> AsyncIterator[Agent]:
+async def listener() -> AsyncIterator[Bodies]:
+    """An origin's internal listener."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        bodies = Bodies(url=f"http://127.0.0.1:{sock.getsockname()[1]}")
+        server = uvicorn.Server(uvicorn.Config(bodies, lifespan="off", log_config=None))
+        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server.serve(sockets=[sock]))
+            try:
+                yield bodies
+            finally:
+                server.should_exit = True
+
+
+@asynccontextmanager
+async def agent(
+    world: Harness, *, sandbox: str = "process", cpu_slots: int = 2, blanks: int = 1
+) -> AsyncIterator[Agent]:
     """Run an agent for the harness's node until the block ends."""
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
@@ -318,9 +373,7 @@ async def agent(world: Harness, *, sandbox: str = "process", cpu_slots: int = 2,
         bus = await stack.enter_async_context(connect(world.url, name="agent"))
         world.agent = made = Agent(
             Parts(
-                identity=Identity(
-                    node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox
-                ),
+                identity=Identity(node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox),
                 bus=bus,
                 blobs=world.blobs,
                 verifier=TrustedKey(world.folder / "keys"),

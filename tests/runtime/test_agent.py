@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
+
 import msgspec
 
 from pilotlight_core.host.signing import Signer
-from pilotlight_core.model.messages import ContainerState, Outcome, Refusal, Stop
-from tests.runtime.harness import TENANT, Harness
+from pilotlight_core.model import values
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages import (
+    ContainerState,
+    LeaseState,
+    Outcome,
+    Reconcile,
+    Refusal,
+    Stop,
+    UsageEvent,
+)
+from pilotlight_runtime.metering import boot_id, boot_ns
+from pilotlight_runtime.usage_log import Record, UsageLog
+from tests.runtime.harness import TENANT, Harness, agent, everybody, listener
 
 GREET = """
 def f(name="world"):
@@ -201,20 +216,6 @@ async def test_a_body_that_is_gone_is_refused_and_an_answer_that_nobody_takes_is
         assert (await world.run(container, size=300_000).ended()).outcome is Outcome.BAD_OUTPUT
 
 
-async def test_the_calls_of_a_gateway_that_is_gone_are_cancelled(world: Harness) -> None:
-    """When nobody listens where frames go, a stream is not computed to its end."""
-    source = "import time\ndef f():\n    for i in range(10_000):\n        yield i\n        time.sleep(0.01)\n"
-    container = await world.bind(await world.deploy(source, methods=generator()))
-
-    world.run(container, {"gateway": "gw-gone", "window": 100_000})
-
-    report = await world.report(lambda report: report.containers and report.containers[0].running)
-    assert report.containers[0].running == 1
-    await world.report(lambda report: report.containers and not report.containers[0].running)
-    ended = await world.run(container, {"window": 1, "timeout_ms": 1.0}).wait(2)
-    assert ended is None
-
-
 async def test_a_last_frame_that_nobody_heard_is_sent_again(world: Harness) -> None:
     """A gateway that listens a moment too late still gets the answer."""
     container = await world.bind(await world.deploy(GREET))
@@ -258,27 +259,50 @@ async def test_usage_is_complete_and_sums_to_the_receipts(world: Harness) -> Non
 
 async def test_a_new_agent_hands_in_what_the_old_one_left(server_url: str, tmp_path: Path) -> None:
     """Usage that was written and not stored is stored at the next start, and the gap is the operator's."""
-    folder = tmp_path / "state"
-    async with connect(server_url, name="harness") as bus:
-        world = Harness(bus, server_url, folder)
-        await world.listen()
-        left = await leave_usage(folder / "node" / world.node / "usage", world.node)
+    async with everybody(server_url, tmp_path) as world:
+        left = leave_usage(tmp_path / "node" / world.node / "usage", world.node)
 
         async with agent(world):
             events = await world.usage(lambda events: len({event.id.partition(".")[0] for event in events}) == 2)
 
-        assert left in events
-        line = [event for event in events if event.slice == left.slice]
-        assert line[1].t0 == left.t1
-        assert line[1].tenant == ""
+    assert left in events
+    line = [event for event in events if event.slice == left.slice]
+    assert line[1].t0 == left.t1
+    assert line[1].tenant == ""
 
 
 async def test_the_agent_says_when_it_ends(server_url: str, tmp_path: Path) -> None:
-    """On stopping, containers are drained, their calls finish, and the last report says that it was the last."""
-    async with harness(server_url, tmp_path) as world:
-        container = await world.bind(await world.deploy("import time\ndef f():\n    time.sleep(0.3)\n    return 1\n"))
-        call = world.run(container)
-        await call.wait(1)
+    """On stopping, calls finish, containers go, and the last report says that it was the last."""
+    async with everybody(server_url, tmp_path) as world:
+        async with agent(world):
+            version = await world.deploy("import time\ndef f():\n    time.sleep(0.3)\n    return 1\n")
+            container = await world.bind(version)
+            call = world.run(container)
+            await call.wait(1)
 
-    assert await call.output() == 1
-    await world.bus_closed_after(lambda: world.reports[-1].stopped)
+        assert await call.output() == 1
+        last = await world.report(lambda report: report.stopped)
+        assert last.containers == ()
+        assert not list((tmp_path / "node" / world.node / "sandboxes").iterdir())
+
+
+def leave_usage(folder: Path, node: str) -> UsageEvent:
+    """What an agent that was killed a second ago has written and not stored."""
+    now = boot_ns()
+    event = UsageEvent(
+        id="dead.cpu-0.1",
+        node=node,
+        device="cpu",
+        slice="cpu-0",
+        ppm=500_000,
+        price="cpu",
+        state=LeaseState.IDLE,
+        t0=now - 2 * 10**9,
+        t1=now - 10**9,
+        wall=0.0,
+        tenant=TENANT,
+    )
+    log = UsageLog(folder, boot_id())
+    log.append([Record(id="dead.1", tenant=TENANT, events=(event,))])
+    log.close()
+    return event

@@ -183,7 +183,9 @@ async def test_draining_has_a_bound(world: Harness) -> None:
 
 async def test_a_call_that_cannot_start_in_time_is_refused(world: Harness) -> None:
     """It waits in its batch no longer than its origin allows."""
-    container = await world.bind(await world.deploy(SLOW.replace("sleep(seconds", "sleep(seconds[0]"), methods=batched(1)))
+    container = await world.bind(
+        await world.deploy(SLOW.replace("sleep(seconds", "sleep(seconds[0]"), methods=batched(1))
+    )
     busy = world.run(container, seconds=0.5)
     await busy.wait(1)
 

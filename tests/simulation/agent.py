@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -63,6 +64,10 @@ class SimAgent(Process):
                 self.world.promises.stopped(run.container)
 
     # -- containers ----------------------------------------------------------------------------------------------
+
+    def take_command(self, command: Callable[[], None]) -> None:
+        """Do what the controller says as soon as it gets here."""
+        self.later(0.01, command)
 
     def bind(self, container: str, version: str, slots: int) -> None:
         """The controller wants a container."""

@@ -89,6 +89,9 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
         "bubblewrap"
     )
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
+    preimport: Annotated[str, msgspec.Meta(description="modules that blanks import ahead, comma-separated")] = (
+        "numpy,torch,safetensors.torch,tokenizers"
+    )
 
     def __post_init__(self) -> None:
         if self.sandbox not in SANDBOXES:

@@ -70,9 +70,9 @@ class Ledger:
 
     def prune(self, before: float) -> int:
         """Forget intervals and receipts that ended before the unix second `before`; the sums per day stay."""
-        day = sa.func.coalesce(sa.select(sa.func.max(lease_line.c.day)).where(lease_line.c.wall < before), "")
+        newest = sa.select(sa.func.max(lease_line.c.day)).where(lease_line.c.wall < before)
         with self._engine.begin() as connection:
-            last = connection.scalar(sa.select(day)) or ""
+            last = connection.scalar(newest) or ""
             gone = connection.execute(sa.delete(lease_line).where(lease_line.c.wall < before)).rowcount
             connection.execute(sa.delete(call_line).where(call_line.c.day < last))
         return gone

@@ -32,7 +32,7 @@ class Face:
     def __init__(self) -> None:
         self.process = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="pilotlight", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="pilotlight", daemon=True)
         self._thread.start()
 
     @property
@@ -92,6 +92,12 @@ class Face:
         if self.is_alive:
             asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop)
             self._thread.join(GOODBYE_S)
+
+    def _serve(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
 
     def _check_not_inside(self, work: Coroutine[Any, Any, Any]) -> None:
         if threading.current_thread() is self._thread:

@@ -361,7 +361,7 @@ async def test_kill_ends_what_is_in_the_cgroup_but_not_in_the_pid_namespace(star
 
 
 def _sleeper() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(["sleep", "1000"])
+    return subprocess.Popen(["sleep", "10"])
 
 
 async def test_when_the_first_process_ends_the_rest_ends(start: Start) -> None:

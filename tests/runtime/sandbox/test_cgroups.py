@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pilotlight_runtime.sandbox.cgroup import Cgroup, Events, Place, settings
+from pilotlight_runtime.sandbox.cgroup import Cgroup, Controller, Events, Place, remove_folder, settings
 from pilotlight_runtime.sandbox.cgroups import LEAF, Cgroups, Own, _delegated, own_folders
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
 
@@ -142,24 +144,38 @@ def test_an_agent_that_shares_its_group_uses_the_nearest_above_that_is_open(tmp_
     assert _delegated(["memory", "pids", "cpu"], Own(version=2, folder=scope, top=scope)) == {}
 
 
-def test_a_living_agent_is_left_alone_and_a_dead_one_swept_away() -> None:
-    """With a process in the dead one's group that ignores its fate."""
-    mine = Cgroups.detect()
-    group = mine.create("alive", LIMITS)
-    dead = Cgroups(mine._own, f"{os.getpid()}-1")  # a pid that has come round again: it started at another time
-    left = dead.create("left", LIMITS)
+@pytest.fixture
+def private() -> Iterator[dict[Controller, Own]]:
+    """Groups of this test's own to work below, since other agents sweep the usual place as well."""
+    usual = Cgroups.detect()
+    own = {
+        name: dataclasses.replace(own, folder=own.folder / f"test-{os.getpid()}") for name, own in usual._own.items()
+    }
+    for place in own.values():
+        place.folder.mkdir(exist_ok=True)
+    yield own
+    for place in own.values():
+        remove_folder(place.folder)
+
+
+def test_a_living_agent_is_left_alone_and_a_dead_one_swept_away(private: dict[Controller, Own]) -> None:
+    """With a process in the dead one's group; its pid has come round again, but started at another time."""
+    mine = Cgroups(private, Cgroups.detect()._agent)
+    dead = Cgroups(private, f"{os.getpid()}-1")
+    group, left = mine.create("alive", LIMITS), dead.create("left", LIMITS)
     assert group
     assert left
-    with subprocess.Popen(["sleep", "1000"]) as process:
+    with subprocess.Popen(["sleep", "10"]) as process:
         for folder in left.folders:
             (folder / "cgroup.procs").write_text(str(process.pid))
         assert left.pids() == (process.pid,)
 
-        assert mine.sweep() >= 1
+        assert mine.sweep() == 1
 
         assert process.wait(2) == -9
     assert not any(folder.exists() for folder in left.folders)
     assert all(folder.is_dir() for folder in group.folders)
+    assert mine.sweep() == 0
     assert group.remove()
     assert group.remove()
     mine.close()

@@ -1,0 +1,147 @@
+"""The controller on a real bus, with a node that answers as a test says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from pilotlight_autoscaler.controller import Controller
+from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.host.registry import Registry
+from pilotlight_core.model import subjects
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
+from pilotlight_core.model.spec import AppRecord, VersionRecord
+from tests.autoscaler.builders import container, demand, record, report
+from tests.core.host.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
+
+
+class ScriptedNode:
+    """Answers commands; what it was told is in `commands`."""
+
+    def __init__(self, bus: Bus, region: str) -> None:
+        self.commands: list[Bind | Drain | Stop] = []
+        self.reply = CommandReply(ok=True)
+        self.answers = True
+        self._bus, self._region, self._seq = bus, region, 0
+        self._told = asyncio.Event()
+
+    async def listen(self) -> None:
+        await self._bus.subscribe(subjects.command(self._region, "n1"), self._on_command)
+
+    def _on_command(self, _: str, message: Bind | Drain | Stop, reply: str) -> None:
+        self.commands.append(message)
+        self._told.set()
+        if self.answers:
+            self._bus.publish_nowait(reply, self.reply)
+
+    def report(self, reported: NodeReport) -> None:
+        self._seq += 1
+        reported = msgspec.structs.replace(reported, seq=self._seq, region=self._region)
+        self._bus.publish_nowait(subjects.beat(self._region, "n1"), reported)
+
+    async def told(self, number: int) -> Bind | Drain | Stop:
+        """The command with that number, when it has come."""
+        async with asyncio.timeout(8):
+            while len(self.commands) < number:
+                self._told.clear()
+                await self._told.wait()
+        return self.commands[number - 1]
+
+
+@pytest.fixture
+async def bus(server_url: str) -> AsyncIterator[Bus]:  # noqa: F811
+    async with connect(server_url, name="controller-test") as bus:
+        yield bus
+
+
+@pytest.fixture
+async def version(bus: Bus) -> VersionRecord:
+    """A version that is deployed."""
+    made = msgspec.structs.replace(record(f"ver_{token()}", scaledown_window=0.5), app=f"app{token(6)}")
+    async with Registry(bus) as registry:
+        await registry.put_version(made)
+        app = AppRecord(tenant="acme", app=made.app, revision=1, functions={"greet": made.id})
+        await registry.deploy(app, 0)
+    return made
+
+
+@pytest.fixture
+async def region(bus: Bus, version: VersionRecord) -> AsyncIterator[str]:
+    """A region of its own with a controller in it: tests do not hear each other."""
+    name = f"r{token(6)}"
+    async with Registry(bus) as registry, Controller(bus, registry, region=name, name=name).running():
+        yield name
+
+
+@pytest.fixture
+async def node(bus: Bus, region: str) -> ScriptedNode:
+    node = ScriptedNode(bus, region)
+    await node.listen()
+    return node
+
+
+async def test_an_edge_binds_at_once_and_a_tick_does_not_bind_again(
+    bus: Bus, node: ScriptedNode, region: str, version: VersionRecord
+) -> None:
+    """One bind for one waiting call, under the lease's epoch, whatever is repeated."""
+    node.report(report())
+    for _ in range(3):
+        asked = msgspec.structs.replace(demand(version.id, queued=1), edge=True)
+        bus.publish_nowait(subjects.demand(region, version.id), asked)
+
+    first = await node.told(1)
+    assert isinstance(first, Bind)
+    assert first.epoch > 0
+    node.report(report(container(first.container, version.id, running=1, slice_=first.slice)))
+    bus.publish_nowait(subjects.demand(region, version.id), demand(version.id, running=1))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.8):
+            await node.told(2)
+
+
+async def test_idle_containers_are_drained_after_the_window(node: ScriptedNode, version: VersionRecord) -> None:
+    """Scale to zero, by the agent's own word on idleness."""
+    for _ in range(12):  # a report each quarter of a second, as a node's clock would make them
+        node.report(report(container("c1", version.id, idle_s=9.0)))
+        await asyncio.sleep(0.2)
+        if node.commands:
+            break
+
+    drain = await node.told(1)
+    assert isinstance(drain, Drain)
+    assert drain.container == "c1"
+    assert "idle" in drain.reason
+
+
+async def test_a_shortage_is_said_in_words(bus: Bus, node: ScriptedNode, region: str, version: VersionRecord) -> None:
+    """Without a free slice, the calls' home hears why."""
+    heard: asyncio.Queue[Shortage] = asyncio.Queue()
+    await bus.subscribe(subjects.shortage(region), lambda _, message, __: heard.put_nowait(message))
+    await bus.flush()
+    node.report(report(container("busy", "ver_other", running=1), slots=1))
+    asked = msgspec.structs.replace(demand(version.id, queued=1), edge=True)
+    bus.publish_nowait(subjects.demand(region, version.id), asked)
+
+    async with asyncio.timeout(5):
+        shortage = await heard.get()
+    assert shortage.version == version.id
+    assert "in use" in shortage.reason
+    assert not shortage.never
+
+
+async def test_a_refused_bind_is_decided_again(
+    bus: Bus, node: ScriptedNode, region: str, version: VersionRecord
+) -> None:
+    """The agent's word counts: the next tick chooses anew, with another id."""
+    node.reply = CommandReply(ok=False, reason="slice_taken")
+    node.report(report())
+    asked = msgspec.structs.replace(demand(version.id, queued=1), edge=True)
+    bus.publish_nowait(subjects.demand(region, version.id), asked)
+
+    first, second = await node.told(1), await node.told(2)
+    assert isinstance(second, Bind)
+    assert first.container != second.container

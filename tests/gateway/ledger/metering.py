@@ -1,0 +1,54 @@
+"""Usage events as agents make them, for tests of the ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from pilotlight_core.model.messages import CallShare, LeaseState, UsageEvent
+
+MIDNIGHT = 1_790_035_200.0
+"""2026-09-22T00:00:00Z"""
+SECOND = 10**9
+
+
+def event(number: int, t0: int, t1: int, state: LeaseState = LeaseState.IDLE, **more: Any) -> UsageEvent:
+    """An interval of one slice, in ns; by default it is `acme`'s and ends at `wall` = noon plus t1."""
+    known: dict[str, Any] = {
+        "id": f"node-1.s0.{number}", "node": "n1", "device": "d0", "slice": "s0", "ppm": 1_000_000, "price": "cpu",
+        "wall": MIDNIGHT + 43_200 + t1 / SECOND, "tenant": "acme", "app": "shop", "function": "hello",
+        "version": "ver_1", "container": "c1",
+    }  # fmt: skip
+    return UsageEvent(state=state, t0=t0, t1=t1, **(known | more))
+
+
+def busy(number: int, t0: int, *shares: tuple[str, int, str], **more: Any) -> UsageEvent:
+    """A busy interval: (call, ns, outcome or "") for each call in it."""
+    t1 = t0 + sum(ns for _, ns, _ in shares)
+    made = tuple(CallShare(call, "acme", ns, ended, len(shares)) for call, ns, ended in shares)
+    return event(number, t0, t1, LeaseState.BUSY, shares=made, **more)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[UsageEvent]:
+    """The gapless life of one slice, over midnight: states of several tenants, shares and all."""
+    events, at = [], 0
+    wall = MIDNIGHT - draw(st.integers(0, 20))
+    for number in range(draw(st.integers(1, 12))):
+        length = draw(st.integers(0, 5 * SECOND))
+        tenant = draw(st.sampled_from(["acme", "rival", ""]))
+        shares: tuple[CallShare, ...] = ()
+        state = draw(st.sampled_from(list(LeaseState))) if tenant else LeaseState.FREE
+        if state is LeaseState.BUSY:
+            cuts = sorted(draw(st.lists(st.integers(0, length), max_size=3)))
+            parts = [b - a for a, b in zip([0, *cuts], [*cuts, length], strict=True)]
+            shares = tuple(
+                CallShare(f"call{draw(st.integers(0, 4))}", tenant, ns, draw(st.sampled_from(["", "ok"])), len(parts))
+                for ns in parts
+            )
+        events.append(
+            event(number, at, at + length, state, tenant=tenant, shares=shares, wall=wall + (at + length) / SECOND)
+        )
+        at += length
+    return events

@@ -1,0 +1,128 @@
+"""The blocking face: threads, interrupts, forks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from pilotlight.client.face import AHEAD, Face, face
+from pilotlight.errors import Cancelled
+
+
+class Endless:
+    """Numbers without end; knows how many were taken, and whether it was closed."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.closed = threading.Event()
+
+    async def numbers(self) -> AsyncGenerator[int, None]:
+        try:
+            while True:
+                self.taken += 1
+                yield self.taken
+                await asyncio.sleep(0)
+        finally:
+            self.closed.set()
+
+
+async def forever(began: threading.Event, ended: threading.Event) -> None:
+    began.set()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        ended.set()
+
+
+def test_an_interrupt_cancels_what_it_waits_for() -> None:
+    """Ctrl-C ends the call and not only the wait."""
+    began, ended = threading.Event(), threading.Event()
+
+    def interrupt() -> None:
+        began.wait(5)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        face().run(forever(began, ended))
+    assert ended.wait(5)
+
+
+def test_a_stream_runs_ahead_by_a_bound_and_is_closed_when_left() -> None:
+    """An abandoned iterator leaves nothing behind."""
+    source = Endless()
+    numbers = face().iterate(source.numbers())
+    assert [next(numbers) for _ in range(3)] == [1, 2, 3]
+    del numbers
+    assert source.closed.wait(5)
+    assert source.taken <= AHEAD + 5
+
+
+async def test_an_async_stream_is_bounded_and_closed_too() -> None:
+    """In a loop of the caller's own."""
+    source = Endless()
+    async for number in face().aiterate(source.numbers()):
+        if number == 3:
+            break
+    assert await asyncio.to_thread(source.closed.wait, 5)
+    assert source.taken <= AHEAD + 5
+
+
+async def test_cancelling_an_async_wait_cancels_the_work() -> None:
+    """Wherever it runs."""
+    began, ended = threading.Event(), threading.Event()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(face().arun(forever(began, ended)))
+        await asyncio.to_thread(began.wait, 5)
+        task.cancel()
+    assert await asyncio.to_thread(ended.wait, 5)
+
+
+def test_errors_come_through() -> None:
+    """As they were raised."""
+
+    async def fail() -> None:
+        raise ValueError("no")
+
+    async def fail_after_one() -> AsyncGenerator[int, None]:
+        yield 1
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        face().run(fail())
+    numbers = face().iterate(fail_after_one())
+    assert next(numbers) == 1
+    with pytest.raises(ValueError, match="no"):
+        next(numbers)
+
+
+def test_closing_ends_what_runs() -> None:
+    """Whoever waits is told."""
+    own = Face()
+    began, ended = threading.Event(), threading.Event()
+    task = own.start(forever(began, ended))
+    assert began.wait(5)
+    own.close()
+    with pytest.raises(Cancelled):
+        task.result.result(5)
+    assert not own.is_alive
+    own.close()
+
+
+def test_a_forked_child_gets_a_face_of_its_own() -> None:
+    """The parent's thread does not exist there."""
+    parent = face()
+    assert face() is parent
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover - in the child
+        answer = 1
+        try:
+            answer = face().run(asyncio.sleep(0, 0)) if face() is not parent else 1
+        finally:
+            os._exit(answer)
+    assert os.waitpid(pid, 0)[1] == 0

@@ -1,0 +1,73 @@
+"""When a request is sent again."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight.client.retry import MAX_ATTEMPTS, Patience, delay_before_retry
+from pilotlight.errors import PilotlightError, TooMuch, Unreachable
+from pilotlight_core.model.errors import CODES, error_from_code
+
+FOREVER = float("inf")
+
+
+def delay(
+    error: PilotlightError, *, attempt: int = 1, spent: float = 0.0, left: float = FOREVER, repeatable: bool = False
+) -> float | None:
+    return delay_before_retry(error, attempt=attempt, spent=spent, left=left, repeatable=repeatable)
+
+
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_only_what_was_not_taken_is_sent_again(code: str) -> None:
+    """429 and 503 say so; a call that was taken might run twice."""
+    assert (delay(error_from_code(code, "")) is not None) == (CODES[code].status in (429, 503))
+
+
+def test_the_servers_word_counts() -> None:
+    """How long to wait, and whether at all."""
+    assert delay(error_from_code("queue_full", "", retry_after=7.5)) == 7.5
+    assert delay(error_from_code("queue_full", "", should_retry=False)) is None
+    assert delay(error_from_code("queue_full", "")) == 0.1
+
+
+def test_backoff_doubles_up_to_a_bound() -> None:
+    """And attempts are counted."""
+    error = TooMuch()
+    assert [delay(error, attempt=number) for number in (1, 2, 3, 9)] == [0.1, 0.2, 0.4, 5.0]
+    assert delay(error, attempt=MAX_ATTEMPTS) is None
+
+
+def test_patience_ends() -> None:
+    """With the caller's deadline, after a minute without one, sooner when nobody opens the door."""
+    assert delay(error_from_code("queue_full", "", retry_after=5), left=4) is None
+    assert delay(error_from_code("queue_full", "", retry_after=5), left=6) == 5
+    assert delay(TooMuch(), spent=59.9) is not None
+    assert delay(TooMuch(), spent=60) is None
+    assert delay(Unreachable(), spent=9) is not None
+    assert delay(Unreachable(), spent=10) is None
+
+
+def test_a_lost_request_is_repeated_where_that_is_safe() -> None:
+    """It may have been carried out."""
+    assert delay(error_from_code("call_lost", ""), repeatable=True) is not None
+    assert delay(error_from_code("call_lost", ""), repeatable=False) is None
+
+
+async def test_patience_counts_attempts_and_raises_the_last_error() -> None:
+    """Nothing is wrapped."""
+    tries = 0
+
+    async def attempt() -> int:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise TooMuch("slow down", retry_after=0.0)
+        raise error_from_code("internal", "oh")
+
+    with pytest.raises(PilotlightError, match="oh"):
+        await Patience(5).retrying(attempt)
+    assert tries == 3
+    left = Patience(5).left
+    assert left is not None
+    assert 4 < left <= 5
+    assert Patience().left is None

@@ -1,0 +1,95 @@
+"""Importing what is deployed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pilotlight.errors import BadInput, OptionError
+from pilotlight.packing import find_target, load_apps
+from pilotlight.packing.load import Apps
+
+
+def load(folder: Path, text: str = "app.py", inside: str = ".", **files: str) -> Apps:
+    """The apps of `text` in a folder with these modules."""
+    for name, content in files.items():
+        path = folder / inside / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return load_apps(find_target(text, within=folder))
+
+
+APP = "from pilotlight import App, gpu_function\napp = App('hello')\n"
+GREET = "@app.gpu_function\ndef greet(name: str) -> str: return name\n"
+
+
+def test_apps_are_found_with_their_functions(tmp_path: Path) -> None:
+    """Explicit ones, ones by name, and the module's own."""
+    code = f"{APP}{GREET}@gpu_function(app='other')\ndef b(): ...\n@gpu_function\ndef c(): ...\n"
+    apps = load(tmp_path, app=code)
+    assert {name: list(functions) for name, functions in apps.items()} == {
+        "hello": ["greet"], "other": ["b"], "app": ["c"],
+    }  # fmt: skip
+    assert (apps["hello"]["greet"].module, apps["hello"]["greet"].qualname) == ("app", "greet")
+
+
+def test_modules_beside_it_belong_to_it(tmp_path: Path) -> None:
+    """What they register too, and an app may be spread over them."""
+    helper = "from pilotlight import gpu_function\n@gpu_function(app='hello')\ndef helped(): ...\n"
+    apps = load(tmp_path, app=f"import helper\n{APP}{GREET}", helper=helper)
+    assert {name: spec.module for name, spec in apps["hello"].items()} == {"helped": "helper", "greet": "app"}
+
+
+def test_a_package_is_imported_as_one(tmp_path: Path) -> None:
+    """With relative imports."""
+    code = f"from .data import X\n{APP}{GREET}"
+    apps = load(tmp_path, "pkg/app.py", "pkg", __init__="", data="X = 1", app=code)
+    assert apps["hello"]["greet"].module == "pkg.app"
+
+
+def test_importing_leaves_no_trace(tmp_path: Path) -> None:
+    """Two apps of the same module name can be deployed one after the other; no byte code is left beside the code."""
+    path = list(sys.path)
+    first, second = tmp_path / "a", tmp_path / "b"
+    assert list(load(first, app=f"import helper\n{APP}{GREET}", helper="X = 1")) == ["hello"]
+    assert list(load(second, app=f"import helper\n{APP}{GREET}{'app2 = App(helper.X)'}", helper="X = 'y'")) == ["hello"]
+    assert sys.path == path
+    assert "app" not in sys.modules
+    assert "helper" not in sys.modules
+    assert not list(tmp_path.rglob("__pycache__"))
+
+
+def test_a_broken_module_is_told_with_its_line(tmp_path: Path) -> None:
+    """Of the tenant's own code."""
+    with pytest.raises(BadInput, match=r"ZeroDivisionError: division by zero \(helper\.py:2\)"):
+        load(tmp_path, app="import helper", helper="\n1/0")
+    with pytest.raises(BadInput, match="SyntaxError"):
+        load(tmp_path / "s", app="def")
+    with pytest.raises(OptionError, match=r"greet \(app\.py:3\): keep_warm="):
+        load(tmp_path / "o", app=f"{APP}@app.gpu_function(keep_warm=1)\ndef greet(): ...")
+
+
+def test_what_cannot_be_deployed_is_refused(tmp_path: Path) -> None:
+    """Nothing to deploy, an unknown function, one that no container finds, two of one name."""
+    with pytest.raises(BadInput, match="nothing to deploy"):
+        load(tmp_path / "a", app=APP)
+    with pytest.raises(BadInput, match="no function 'other'; it has greet"):
+        load(tmp_path / "b", "app.py::other", app=f"{APP}{GREET}")
+    with pytest.raises(BadInput, match="defined inside a function"):
+        load(tmp_path / "c", app=f"{APP}def f():\n  @app.gpu_function\n  def g(): ...\nf()")
+    with pytest.raises(BadInput, match="two functions called 'greet'"):
+        load(tmp_path / "d", app=f"import helper\n{APP}{GREET}", helper=f"{APP}{GREET}")
+
+
+def test_functions_of_installed_libraries_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their code is not packed."""
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "lib_with_app.py").write_text(
+        "from pilotlight import App\nx = App('lib')\n@x.gpu_function\ndef f(): ...\n"
+    )
+    monkeypatch.syspath_prepend(str(library))
+    assert list(load(tmp_path / "own", app=f"import lib_with_app\n{APP}{GREET}")) == ["hello"]
+    del sys.modules["lib_with_app"]

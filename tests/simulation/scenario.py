@@ -1,0 +1,217 @@
+"""One seeded history: gateways, agents, a controller, callers, and a storm that passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pilotlight_core.model.messages import ContainerState, Demand
+from pilotlight_gateway.home import Home
+from pilotlight_gateway.origin import Origin
+from pilotlight_runtime.slots import SlotTable
+from tests.simulation.agent import SimAgent
+from tests.simulation.gateway import Lease, SimGateway
+from tests.simulation.promises import Broken, Fate, Promises
+from tests.simulation.world import Process, World
+
+STORM_ENDS = 8.0
+AFTERWARDS = 15.0
+"""By then the survivors have found each other again: calls that come now are promised an answer."""
+LONGEST = 60.0
+SLOTS = 2
+MOST_CONTAINERS = 4
+"""Of one version, on all nodes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The real parts under test, or a mutant of one of them."""
+
+    home: type[Home] = Home
+    origin: type[Origin] = Origin
+    slots: type[SlotTable] = SlotTable
+
+
+class Controller(Process):
+    """A stub: makes containers where there is demand, on whatever agent lives."""
+
+    def __init__(self, world: World, agents: list[SimAgent]) -> None:
+        super().__init__(world, "controller")
+        self._agents = agents
+        self._made = 0
+        self._wanted: dict[str, int] = {}
+
+    def boot(self) -> None:
+        self.every(0.5, self._tick)
+
+    def receive(self, message: Any) -> None:
+        assert isinstance(message, Demand)
+        self._wanted[message.version] = message.queued
+        if message.edge:
+            self._tick()
+
+    def _tick(self) -> None:
+        for version, queued in self._wanted.items():
+            there = [c for agent in self._agents if agent.alive for c in agent.containers.values() if c.version == version]
+            usable = [c for c in there if c.state is not ContainerState.DRAINING]
+            if queued > len(usable) and len(usable) < MOST_CONTAINERS:
+                agent = self.world.rng.choice([agent for agent in self._agents if agent.alive] or self._agents)
+                self._made += 1
+                agent.take_command(partial(agent.bind, f"{version}-{self._made}", version, SLOTS))
+
+
+class History:
+    """The world of one seed, set up and ready to run."""
+
+    def __init__(self, seed: int, parts: Parts, *, traced: bool = False) -> None:
+        world = self.world = World(seed, traced=traced)
+        self._rng = world.rng
+        names = [f"gateway{n}" for n in range(self._rng.choice((1, 2, 2, 3)))]
+        lease = Lease()
+        self.gateways = [SimGateway(world, name, names, lease, parts.home, parts.origin) for name in names]
+        self.agents = [SimAgent(world, f"agent{n}", parts.slots, names) for n in range(self._rng.choice((1, 2, 2)))]
+        self.lease = lease
+        for process in (*self.gateways, *self.agents, Controller(world, self.agents)):
+            process.start()
+        self._versions = ["ver_1", "ver_2"][: self._rng.choice((1, 2))]
+        self._calls = 0
+        for _ in range(self._rng.randint(5, 25)):
+            self._callers(self._rng.uniform(0.2, STORM_ENDS), must_succeed=False)
+        for _ in range(4):
+            self._callers(AFTERWARDS + self._rng.random(), must_succeed=True)
+        for _ in range(self._rng.choice((0, 1, 2, 3, 4, 6))):
+            self._trouble(self._rng.uniform(0.5, STORM_ENDS - 0.5))
+        world.at(STORM_ENDS, self._calm)
+
+    def run(self) -> Promises:
+        """Let it happen.
+
+        Raises:
+            Broken: a promise was.
+        """
+        self.world.run(LONGEST, self._is_quiet)
+        self._check_quiet()
+        return self.world.promises
+
+    # -- callers -------------------------------------------------------------------------------------------------
+
+    def _callers(self, when: float, *, must_succeed: bool) -> None:
+        rng = self._rng
+        seconds = rng.choice((0.01, 0.05, 0.3, 1.0, 3.0))
+        patience = rng.uniform(12.0, 20.0) if must_succeed else rng.choice((0.5, 2.0, 5.0, 12.0, 25.0))
+        raises = rng.choice((0, 0, 0, 0, 1, 2))
+        chunks = rng.choice((0, 0, 0, 3))
+        fate = Fate(
+            gateway=rng.choice(self.gateways).name,
+            deadline=when + patience,
+            seconds=min(seconds, 1.0) if must_succeed else seconds,
+            raises=raises,
+            retries=rng.choice((0, raises)) if not chunks else 0,
+            chunks=chunks,
+            idempotent=rng.random() < 0.4,
+            must_succeed=must_succeed,
+        )
+        self._calls += 1
+        call, tenant, version = f"call{self._calls}", rng.choice(("acme", "beta")), rng.choice(self._versions)
+        self.world.at(when, lambda: self._submit(call, tenant, version, fate))
+        if rng.random() < 0.1 and not must_succeed:
+            self.world.at(when + rng.expovariate(1.0), lambda: self._cancel(fate.gateway, call))
+
+    def _submit(self, call: str, tenant: str, version: str, fate: Fate) -> None:
+        gateway = self.world.processes[fate.gateway]
+        if isinstance(gateway, SimGateway) and gateway.alive and not gateway.paused:
+            gateway.submit(call, tenant, version, fate)
+
+    def _cancel(self, name: str, call: str) -> None:
+        gateway = self.world.processes[name]
+        if isinstance(gateway, SimGateway) and gateway.alive and not gateway.paused:
+            gateway.cancel(call)
+
+    # -- the storm -----------------------------------------------------------------------------------------------
+
+    def _trouble(self, when: float) -> None:
+        rng = self._rng
+        process = rng.choice([*self.gateways, *self.agents])
+        lasts = rng.choice((0.1, 0.5, 2.0, 4.0, 12.0))
+        agent = rng.choice(self.agents)
+        kinds: list[tuple[Callable[[], None], Callable[[], None] | None]] = [
+            (process.kill, process.start),
+            (process.pause, process.resume),
+            (process.pause, process.resume),
+            (partial(self.world.cut_off.add, process.name), partial(self.world.cut_off.discard, process.name)),
+            (partial(self._container, agent, "crash"), None),
+            (partial(self._container, agent, "drain"), None),
+            (partial(setattr, agent, "muted", True), partial(setattr, agent, "muted", False)),
+        ]
+        begin, end = rng.choice(kinds)
+        self.world.at(when, partial(self._noted, begin))
+        if end is not None:
+            self.world.at(min(when + lasts, STORM_ENDS), partial(self._noted, end))
+
+    def _noted(self, do: Callable[[], None]) -> None:
+        self.world.note("TROUBLE", do)
+        do()
+
+    def _container(self, agent: SimAgent, verb: str) -> None:
+        if agent.alive and not agent.paused and agent.containers:
+            getattr(agent, verb)(self._rng.choice(sorted(agent.containers)))
+
+    def _calm(self) -> None:
+        self.world.cut_off.clear()
+        for agent in self.agents:
+            agent.muted = False
+        for process in (*self.gateways, *self.agents):
+            process.resume()
+            process.start()
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def _is_quiet(self) -> bool:
+        return self.world.now > AFTERWARDS + 2.0 and not self.world.promises.open and self._quiet_for_long()
+
+    def _quiet_for_long(self) -> bool:
+        busy = any(gateway.origins for gateway in self.gateways) or any(a.table.statistics().held for a in self.agents)
+        if busy:
+            self._quiet_since = self.world.now
+        return self.world.now - getattr(self, "_quiet_since", self.world.now - 0.0) > 12.0
+
+    def _check_quiet(self) -> None:
+        promises, now = self.world.promises, self.world.now
+        promises.check_open(now, {gateway.name: gateway.woke_at for gateway in self.gateways})
+        try:
+            for agent in self.agents:
+                agent.table.check_integrity()
+                assert not agent.table.statistics().held, f"{agent.name} still holds calls"
+            for gateway in self.gateways:
+                assert not gateway.origins, f"{gateway.name} still has calls"
+                self._check_home(gateway)
+        except AssertionError as error:
+            raise Broken("P6", str(error)) from error
+
+    def _check_home(self, gateway: SimGateway) -> None:
+        home = gateway.home
+        if home is None or home.epoch != self.lease.epoch:
+            return
+        home.check_integrity()
+        known = home.statistics(gateway.clock)
+        assert (known.queued, known.granted) == (0, 0), f"{gateway.name} still counts {known}"
+        running = {desk.version: desk.rooms.running() for desk in home._desks.values()}
+        assert not any(running.values()), f"{gateway.name} believes that {running} run"
+
+
+def simulate(seed: int, parts: Parts | None = None, *, traced: bool = False) -> Promises:
+    """The history of one seed.
+
+    Raises:
+        Broken: naming the promise, and the trace if `traced`.
+    """
+    history = History(seed, parts or Parts(), traced=traced)
+    try:
+        return history.run()
+    except Broken as broken:
+        if traced:
+            broken.add_note("\n".join(history.world.trace))
+        broken.add_note(f"seed {seed}")
+        raise
