@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 from benchmarks import report
-from tests.system.platform import descendants, platform, wait_until
+from tests.system.platform import platform, wait_until
+from tests.system.processes import descendants
 
 BLANKS = 2
 

@@ -35,7 +35,7 @@ SENTENCES = [
     "one bad item never fails its neighbours", "the first call does not wait",
 ]  # fmt: skip
 
-console = Console(highlight=False)
+console = Console(highlight=False, record="--svg" in sys.argv)
 
 
 def main() -> int:
@@ -54,6 +54,8 @@ def main() -> int:
         bill(http)
     console.print(f"\n[green]Done[/green] in {time.monotonic() - began:.0f} s; nothing is left running.\n")
     next_commands()
+    if "--svg" in sys.argv:  # how the picture in the README is made
+        console.save_svg(sys.argv[sys.argv.index("--svg") + 1], title="make demo")
     return 0
 
 

@@ -52,7 +52,7 @@ DEMAND_EVERY = 0.25
 """Seconds between two demands of a version while it has any."""
 DONE_WITHIN = 5.0
 """Seconds that a grant whose slot is free is kept for the word on what it cost."""
-SWEEP_EVERY = 10.0
+SWEEP_EVERY = 5.0
 """Seconds between two looks for what can be forgotten."""
 NEVER_FOR = 10.0
 """Seconds for which a version must fit nowhere in the fleet before its calls are refused: a node may be restarting."""
@@ -372,7 +372,7 @@ class Home:
     def _sweep(self, at: float) -> None:
         self._swept_at = at
         for desk in list(self._desks.values()):
-            desk.rooms.bury(at)
+            self._loosen(desk.rooms.bury(at), None, at)
             if desk.is_forgettable(at):
                 desk.queue.close()
                 del self._desks[desk.version]

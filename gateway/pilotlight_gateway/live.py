@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pilotlight_core.model.api import CallStatus
 from pilotlight_core.model.errors import PilotlightError
@@ -36,13 +36,17 @@ class Live:
     body: BodyRef | None = None
     place: BodyRef | None = None
     """Where an answer too large for the bus is left."""
-    _events: asyncio.Queue[CallEvent | None] = field(default_factory=asyncio.Queue)
-    """Only of a stream. Bounded by the window that the guest keeps, and in bytes by the budget."""
+    _events: asyncio.Queue[CallEvent | None] | None = None
+    """Of a stream. Bounded by the window that the guest keeps, and in bytes by the budget."""
     _held: int = 0
+
+    def __post_init__(self) -> None:
+        if self.call.stream:
+            self._events = asyncio.Queue()
 
     def stage(self, name: str, ms: float, /, **detail: object) -> None:
         """Tell the caller of a stage, if it listens."""
-        if self.call.stream and not self.answer.done():
+        if self._events is not None and not self.answer.done():
             self._events.put_nowait(StageEvent(name=name, ms=ms, detail=detail))
 
     def chunk(self, seq: int, data: bytes) -> None:
@@ -51,26 +55,31 @@ class Live:
         Raises:
             Unavailable: if the gateway holds too many bytes already.
         """
-        self.budget.take(len(data))
-        self._held += len(data)
-        self._events.put_nowait(ChunkEvent(seq=seq, data=data))
+        if self._events is not None:
+            self.budget.take(len(data))
+            self._held += len(data)
+            self._events.put_nowait(ChunkEvent(seq=seq, data=data))
 
     def finish(self, result: CallResult) -> None:
         """The call has succeeded."""
         if not self.answer.done():
             self.answer.set_result(result)
-            self._events.put_nowait(None)
+            self._over()
 
     def fail(self, error: PilotlightError) -> None:
         """The call has failed."""
         if not self.answer.done():
             self.answer.set_exception(error)
             self.answer.exception()  # somebody may have stopped waiting: that is no warning
+            self._over()
+
+    def _over(self) -> None:
+        if self._events is not None:
             self._events.put_nowait(None)
 
     async def events(self) -> AsyncIterator[CallEvent]:
-        """What happens, in order; raises what the call failed with."""
-        while (event := await self._events.get()) is not None:
+        """What happens in a stream, in order; raises what the call failed with."""
+        while self._events is not None and (event := await self._events.get()) is not None:
             yield event
             if isinstance(event, ChunkEvent):
                 self.budget.give_back(len(event.data))

@@ -72,7 +72,7 @@ MAX_BACKOFF_S = 10.0
 REPEAT_EVERY_S = 2.0
 """A call that waits is enqueued again this often: the home may have missed it, or its grant was lost."""
 LAST_WORDS_S = 1.0
-"""A container's death is told by several ways at once; the one that says what became of the call is waited for."""
+"""A death is told by several ways at once; the one that says what became of the call is waited for."""
 
 
 class State(StrEnum):
@@ -114,7 +114,7 @@ class Origin:
         self._repeat_at = at
         self._resume_at = plan.deadline
         self._doubt: float | None = None
-        """When a container of which only the death is known is given up with the call."""
+        """When the call is given up, if nothing is heard of it but that its container or node is gone."""
         self._reason = ""
 
     # -- how it is -----------------------------------------------------------------------------------------------
@@ -208,13 +208,13 @@ class Origin:
         grant = self._grant
         if grant is None or (grant.node, grant.instance) != (node, instance):
             return []
-        return self._lost(reason, at)
+        # A run that was just sent may reach the node's next agent, which knows that it never started.
+        return self._lost(reason, at) if self.state is State.RUNNING else self._give_up_soon(reason, at)
 
     def container_gone(self, container: str, reason: str, at: float) -> list[Action]:
         """A container is gone; its agent, which lives, will say what became of the call, if that is not lost."""
-        if self._grant is not None and self._grant.container == container and self._doubt is None:
-            self._doubt, self._reason = at + LAST_WORDS_S, reason
-        return []
+        ours = self._grant is not None and self._grant.container == container
+        return self._give_up_soon(reason, at) if ours else []
 
     # -- the caller's side, and time -----------------------------------------------------------------------------
 
@@ -304,6 +304,11 @@ class Origin:
         self._watch.lost(at)
         self._starts += 1
         return self._again_or_died(reason, at)
+
+    def _give_up_soon(self, reason: str, at: float) -> list[Action]:
+        if self._doubt is None:
+            self._doubt, self._reason = at + LAST_WORDS_S, reason
+        return []
 
     def _again_or_died(self, reason: str, at: float) -> list[Action]:
         self._release()

@@ -41,8 +41,10 @@ class BlankPool:
         starting: Callable[[], bool],
         changed: Callable[[], None],
         group: asyncio.TaskGroup,
+        pauses: tuple[float, ...] = PAUSES_S,
     ) -> None:
         self.base = base
+        self._pauses = pauses
         self._launcher = launcher
         # Where only rlimits count memory, they can be set before the start alone.
         self._can_limit_later = launcher.guarantees().memory != "rlimit"
@@ -70,6 +72,7 @@ class BlankPool:
         self._blanks.sort(key=lambda blank: not blank.is_ready)
         for blank in list(self._blanks) if self._can_limit_later else []:
             self._blanks.remove(blank)
+            blank.on_exit = nobody
             if blank.exit is None and self._limit(blank, limits):
                 return blank
         return await self.start(limits)
@@ -135,7 +138,7 @@ class BlankPool:
             if blank is not None and blank in self._blanks:
                 self._blanks.remove(blank)
                 await blank.bury()
-            await asyncio.sleep(PAUSES_S[min(self._failures, len(PAUSES_S) - 1)])
+            await asyncio.sleep(self._pauses[min(self._failures, len(self._pauses) - 1)])
             self._failures += 1
             return
         self._failures = 0

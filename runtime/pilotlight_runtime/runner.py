@@ -173,7 +173,7 @@ class Runner:
             held.upto, held.read_at = upto, at
             self._rim.command(guest.WindowUpdate(call=call, upto=upto))
 
-    def left(self, held: HeldCall, taken: bool, at: float) -> None:
+    def left(self, held: HeldCall, at: float, *, taken: bool) -> None:
         """Its large answer is with the origin, or could not be taken there."""
         size = len(held.verdict.output) if held.verdict else 0
         if taken:

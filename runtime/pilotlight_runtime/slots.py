@@ -88,7 +88,9 @@ class _Container:
 class SlotTable:
     """The containers of a node that take calls, and the calls that they hold."""
 
-    def __init__(self, *, memory: int = MEMORY) -> None:
+    def __init__(self, *, instance: str = "", memory: int = MEMORY) -> None:
+        self._instance = instance
+        """The agent's incarnation: what an earlier one held is unknown here."""
         self._memory = memory
         self._containers: dict[str, _Container] = {}
         self._held: dict[str, dict[int, Held]] = {}
@@ -208,7 +210,9 @@ class SlotTable:
             and item.accepted < at - ORPHANED_AFTER
             and (call not in calls or item.grant < grants.get(call, 0))
         )
-        over = tuple(self._past_of(c, g) for c, g in grants.items() if g not in self._held.get(c, {}))
+        asked = grants if message.instance in ("", self._instance) else {}
+        sure = bool(self._instance) and message.instance == self._instance and not self._forgot
+        over = tuple(self._past_of(c, g, sure) for c, g in asked.items() if g not in self._held.get(c, {}))
         return Reconciled(orphans=orphans, over=over)
 
     # -- how it is -----------------------------------------------------------------------------------------------
@@ -261,12 +265,13 @@ class SlotTable:
         if len(self._epochs) > EPOCHS:
             self._epochs.popitem(last=False)
 
-    def _past_of(self, call: str, grant: int) -> Past:
+    def _past_of(self, call: str, grant: int, sure: bool) -> Past:
         past = self._past.get(call)
         if past is None or past.grant < grant:
-            # Never seen, as far as is known: from now on it is, and cannot start any more.
-            self._remember(Past(call, grant, started=self._forgot))
-            return Past(call, grant, started=self._forgot)
+            # Never seen: from now on it is, and cannot start any more. Unless it is sure that nothing was forgotten and
+            # that it was sent to this incarnation, it may have started before.
+            self._remember(Past(call, grant, started=not sure))
+            return Past(call, grant, started=not sure)
         return Past(call, grant, started=past.started)
 
     def _drop(self, item: Held) -> None:

@@ -37,6 +37,8 @@ __all__ = [
     "Forbidden",
     "FunctionRaised",
     "LoadFailed",
+    "Misuse",
+    "NotConfigured",
     "NotFound",
     "OptionError",
     "PilotlightError",
@@ -49,14 +51,18 @@ __all__ = [
 ]
 
 
-class OptionError(BadInput, TypeError):
+class Misuse(BadInput):
+    """Something is wrong on this side of the wire: nothing was sent, and the message says what to do."""
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+class OptionError(Misuse, TypeError):
     """A decorator was given something that it does not take; says what to write instead."""
 
     def __init__(self, detail: str, *, field: str = "") -> None:
         super().__init__(detail, field=field)
-
-    def __str__(self) -> str:
-        return self.detail
 
 
 class Unreachable(Unavailable):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 
 import msgspec
 
-from pilotlight.errors import BadInput, OptionError
+from pilotlight.errors import Misuse, OptionError
 from pilotlight.local import Receiver
 from pilotlight.marks import Wrapper
 from pilotlight.signature import Callee
@@ -79,7 +79,7 @@ class Function(Wrapper, Generic[P, R]):
             method: of a class, which one.
 
         Raises:
-            BadInput: naming the part that is not a name.
+            Misuse: naming the part that is not a name.
         """
         tenant, _, app = app.rpartition(":")
         pin = f"v{version}" if isinstance(version, int) else version
@@ -98,10 +98,10 @@ class Function(Wrapper, Generic[P, R]):
         """What is deployed.
 
         Raises:
-            BadInput: for a function that was found by name.
+            Misuse: for a function that was found by name.
         """
         if self._spec is None:
-            raise BadInput(f"{self.ref} was found by name: its spec is at the platform ('pilotlight app list --json').")
+            raise Misuse(f"{self.ref} was found by name: its spec is at the platform ('pilotlight app list --json').")
         return self._spec
 
     @property
@@ -142,12 +142,12 @@ class Function(Wrapper, Generic[P, R]):
             client: another platform or key than the configured one.
 
         Raises:
-            BadInput: if the id or the deadline is not one.
+            Misuse: if the id or the deadline is not one.
         """
         if id is not None and not CLIENT_CALL_ID.fullmatch(id):
-            raise BadInput(f"id={id!r}: expected cid_ and 8 to 60 letters, digits, '_' or '-'.", field="id")
+            raise Misuse(f"id={id!r}: expected cid_ and 8 to 60 letters, digits, '_' or '-'.", field="id")
         if deadline is not None and not deadline > 0:
-            raise BadInput(f"deadline={deadline!r}: expected seconds, more than 0.", field="deadline")
+            raise Misuse(f"deadline={deadline!r}: expected seconds, more than 0.", field="deadline")
         given = {"id": id, "deadline": deadline, "on_stage": on_stage, "client": client}
         settings = msgspec.structs.replace(
             self.settings, **{key: value for key, value in given.items() if value is not None}

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
-from pilotlight.errors import BadInput, OptionError
+from pilotlight.errors import Misuse, OptionError
 from pilotlight.local import call_here
 from pilotlight.signature import Callee
 
@@ -181,7 +181,7 @@ class StarMap:
         if function.is_generator:
             raise OptionError(f"{function.label} is a generator: .{self.verb}() is for functions that return.")
         if function.settings.id is not None:
-            raise BadInput(f"options(id=…) names one call: it cannot be used with .{self.verb}().", field="id")
+            raise Misuse(f"options(id=…) names one call: it cannot be used with .{self.verb}().", field="id")
         client = _client(function)
         return map_calls(
             lambda args: client.calls.call(function, args, kwargs or {}),
@@ -214,7 +214,7 @@ def _zipped(iterables: tuple[Iterable[Any], ...]) -> Iterable[tuple[Any, ...]]:
 
 def _callee(function: Function[..., Any]) -> Callee:
     if function.callee is None:
-        raise BadInput(f"{function.ref} was found by name: its code is not here to run. Call .remote(…).")
+        raise Misuse(f"{function.ref} was found by name: its code is not here to run. Call .remote(…).")
     return function.callee
 
 

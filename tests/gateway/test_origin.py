@@ -220,7 +220,8 @@ def lose(origin: Origin, at: float, how: str) -> list[Action]:
     if how == "node":
         held = origin.grant
         assert held is not None
-        return origin.node_gone(held.node, held.instance, "its node was silent", at)
+        said = origin.node_gone(held.node, held.instance, "its node was silent", at)
+        return said or origin.tick(at + LAST_WORDS_S)
     number = origin.grant.number if origin.grant else 0
     return origin.frame(ended(Outcome.DIED, number, reason="exit code 139"), at)
 
@@ -256,6 +257,16 @@ def test_attempts_count_every_start() -> None:
     assert isinstance(finish, Finish)
     assert finish.attempts == 2
     assert sum(finish.stages.values()) == pytest.approx(5_000.0)
+
+
+def test_a_run_may_have_reached_the_nodes_next_agent() -> None:
+    """Sent while the node was being restarted: its new agent knows that it never started."""
+    origin = sent()
+    assert origin.node_gone("n1", "i1", "started anew", 2.0) == []
+    assert origin.tick(2.5) == []
+    refused = Refused(call="a", grant=1, container="c1", reason=Refusal.GONE)
+    assert kinds(origin.frame(refused, 2.6)) == ["HandBack"]
+    assert running().node_gone("n1", "i1", "started anew", 3.0) != []
 
 
 def test_a_node_that_is_not_ours_takes_nothing_along() -> None:

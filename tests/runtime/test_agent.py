@@ -187,15 +187,16 @@ async def test_large_inputs_and_answers_take_the_side_door(world: Harness) -> No
     container = await world.bind(await world.deploy("def f(data):\n    return data + data\n"))
     async with listener() as bodies:
         data = b"x" * 300_000
-        fields = {"input": b"", "body": bodies.offer(values.encode({"data": data})), "answer": bodies.expect()}
+        place = bodies.expect()
 
-        call = world.run(container, fields)
+        body = bodies.offer(values.encode({"data": data}))
+        call = world.run(container, {"input": b"", "body": body, "answer": place})
         ended = await call.ended()
 
         assert ended.outcome is Outcome.OK
         assert ended.output == b""
         assert ended.stages.fetch > 0
-        answer = bodies.collect(fields["answer"])
+        answer = bodies.collect(place)
         assert answer is not None
         assert len(answer) == ended.answer_size
         assert values.decode(answer) == data + data

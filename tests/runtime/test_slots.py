@@ -22,7 +22,7 @@ def run(call: str = "a", grant: int = 1, **more: Any) -> Run:
 
 @pytest.fixture
 def table() -> SlotTable:
-    made = SlotTable()
+    made = SlotTable(instance="i1")
     made.open("c1", "ver_1", 2)
     return made
 
@@ -141,7 +141,7 @@ def test_a_closed_container_tells_what_it_held_and_what_had_started(table: SlotT
 
 
 def ask(*calls: str, **grants: int) -> Reconcile:
-    return Reconcile(gateway="gw1", calls=calls, grants=grants)
+    return Reconcile(gateway="gw1", calls=calls, grants=grants, instance="i1")
 
 
 def test_what_an_origin_does_not_want_any_more_is_an_orphan(table: SlotTable) -> None:
@@ -174,12 +174,25 @@ def test_an_origin_learns_what_became_of_a_silent_call(table: SlotTable) -> None
 
 def test_once_something_was_forgotten_the_unknown_counts_as_started() -> None:
     """It may be what was forgotten: claiming that it never ran could run it twice."""
-    table = SlotTable(memory=1)
+    table = SlotTable(instance="i1", memory=1)
     table.open("c1", "ver_1", 1)
     for name in "ab":
         table.accept(run(name), 0.0)
         table.release(name, 1)
     (past,) = table.reconcile(ask(unknown=1), 5.0).over
+    assert past.started
+
+
+def test_a_new_incarnation_says_nothing_of_what_the_old_one_was_sent(table: SlotTable) -> None:
+    """It has never seen the call, and that proves nothing."""
+    message = Reconcile(gateway="gw1", calls=("a",), grants={"a": 1}, instance="i0")
+    assert table.reconcile(message, 5.0).over == ()
+    assert table.accept(run("a", 1), 5.1) is None
+
+
+def test_who_does_not_say_which_incarnation_is_meant_gets_the_careful_answer(table: SlotTable) -> None:
+    """It may have been another one: the call counts as started."""
+    (past,) = table.reconcile(Reconcile(gateway="gw1", calls=("a",), grants={"a": 1}), 5.0).over
     assert past.started
 
 

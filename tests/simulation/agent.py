@@ -51,7 +51,7 @@ class SimAgent(Process):
 
     def boot(self) -> None:
         self.instance = f"{self.name}.{self.life}"
-        self.table = self._make_table()
+        self.table = self._make_table(instance=self.instance)
         self.containers: dict[str, SimContainer] = {}
         self._runs: dict[tuple[str, int], Run] = {}
         self._seq = 0

@@ -82,10 +82,19 @@ class SimGateway(Process):
     """One gateway; killed, it begins anew with nothing."""
 
     def __init__(
-        self, world: World, name: str, gateways: list[str], lease: Lease, home: type[Home], origin: type[Origin]
+        self,
+        world: World,
+        name: str,
+        *,
+        gateways: list[str],
+        agents: list[str],
+        lease: Lease,
+        home: type[Home],
+        origin: type[Origin],
     ) -> None:
         super().__init__(world, name)
         self._others = [other for other in gateways if other != name]
+        self._agents = agents
         self._lease = lease
         self._make_home = home
         self._make_origin = origin
@@ -95,6 +104,8 @@ class SimGateway(Process):
         self.origins: dict[str, Origin] = {}
         self._heard: dict[str, float] = {}
         self._nodes = Nodes()
+        self._told = {(agent, "") for agent in self._agents}
+        """Where a former life may have left calls: told once that none is wanted."""
         self._home_is = HomeIs("", 0)
         self._valid_until = 0.0
         self._tell_all(GatewayIs(self.name))
@@ -244,16 +255,19 @@ class SimGateway(Process):
 
     def _reconcile(self) -> None:
         at = self.clock
-        wanted: dict[str, list[str]] = {}
-        silent: dict[str, dict[str, int]] = {}
+        wanted: dict[tuple[str, str], list[str]] = {}
+        silent: dict[tuple[str, str], dict[str, int]] = {}
         for call, origin in self.origins.items():
             if (grant := origin.grant) is not None:
-                wanted.setdefault(grant.node, []).append(call)
+                place = grant.node, grant.instance
+                wanted.setdefault(place, []).append(call)
                 if at - self._heard[call] > SILENT_AFTER:
-                    silent.setdefault(grant.node, {})[call] = grant.number
-        for node in [name for name in self.world.processes if name.startswith("agent")]:
-            calls = tuple(wanted.get(node, ()))
-            self.send(node, Reconcile(gateway=self.name, calls=calls, grants=silent.get(node, {})))
+                    silent.setdefault(place, {})[call] = grant.number
+        for place in self._told | wanted.keys():
+            calls = tuple(wanted.get(place, ()))
+            message = Reconcile(gateway=self.name, calls=calls, grants=silent.get(place, {}), instance=place[1])
+            self.send(place[0], message)
+        self._told = set(wanted)
 
     def receive(self, message: Any) -> None:
         at = self.clock

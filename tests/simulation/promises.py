@@ -18,7 +18,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from pilotlight_core.model.messages import Run
+from pilotlight_core.model.messages import Chunk, Ended, Refused, Run, Started
 from pilotlight_gateway.actions import Fail, Finish
 
 MARGIN = 1.0
@@ -59,7 +59,7 @@ class Promises:
         self.starts: Counter[str] = Counter()
         self.raised: Counter[str] = Counter()
         self.excused: set[str] = set()
-        """Calls of which a message was lost, or whose agent died: nobody can know whether they started."""
+        """Calls that lost a message between origin and agent, or their agent: nobody can know whether they started."""
         self._grants: set[tuple[str, int, str]] = set()
         self._granted: set[str] = set()
         self._cancelled: set[tuple[str, str]] = set()
@@ -78,8 +78,8 @@ class Promises:
 
     def lost(self, message: Any) -> None:
         """The bus dropped a message."""
-        if (call := getattr(message, "call", None)) is not None:
-            self.excused.add(call)
+        if isinstance(message, Run | Refused | Started | Chunk | Ended):
+            self.excused.add(message.call)
 
     def started(self, run: Run, agent: str, slots: int) -> None:
         call, fate = run.call, self.fates[run.call]

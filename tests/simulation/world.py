@@ -56,9 +56,13 @@ class World:
 
     def run(self, until: float, quiet: Callable[[], bool]) -> None:
         """Let time pass; stop early once all is quiet."""
-        while self._heap and self.now < until and not quiet():
-            self.now, _, do = heapq.heappop(self._heap)
+        heap, events = self._heap, 0
+        while heap and self.now < until:
+            self.now, _, do = heapq.heappop(heap)
             do()
+            events += 1
+            if events % 32 == 0 and quiet():
+                break
 
     def send(self, sender: Process, receiver: str, message: Any) -> None:
         """Put a message on the bus."""
@@ -98,6 +102,7 @@ class Process:
         self.woke_at = 0.0
         self._skew = world.rng.uniform(0.0, 10_000.0)
         self._missed: list[Callable[[], None]] = []
+        self._unread: list[Any] = []
         world.processes[name] = self
 
     @property
@@ -118,6 +123,8 @@ class Process:
 
     def take(self, message: Any) -> None:
         """Receive a message as soon as it runs."""
+        if self.paused:
+            self._unread.append(message)
         self._do(lambda: self.receive(message))
 
     def later(self, seconds: float, do: Callable[[], None]) -> None:
@@ -153,7 +160,9 @@ class Process:
             self.alive = self.paused = False
             self.life += 1
             self.killed_at = self.world.now
-            self._missed = []
+            for message in self._unread:
+                self.world.promises.lost(message)
+            self._missed, self._unread = [], []
 
     def pause(self) -> None:
         """SIGSTOP."""
@@ -167,7 +176,7 @@ class Process:
             self.world.note("RESUME", self.name)
             self.paused = False
             self.woke_at = self.world.now
-            missed, self._missed = self._missed, []
+            missed, self._missed, self._unread = self._missed, [], []
             for do in missed:
                 self._do(do)
 

@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+
+from tests.system.processes import descendants, is_alive
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,12 +47,22 @@ class Platform:
     def __post_init__(self) -> None:
         client = json.loads(self.client_file.read_text())
         self.url, self.key = client["url"], client["api_key"]
-        self.http = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.key}"}, timeout=60.0)
+        self.http = self.as_holder_of(self.key)
+
+    def as_holder_of(self, key: str) -> httpx.Client:
+        """A client with another key."""
+        limits = httpx.Limits(max_connections=200)
+        headers = {"Authorization": f"Bearer {key}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60.0, limits=limits)
 
     @property
     def pids(self) -> dict[str, int]:
         pids: dict[str, int] = json.loads(self.ready_file.read_text())["pids"]
         return pids
+
+    @property
+    def nats_url(self) -> str:
+        return str(json.loads(self.ready_file.read_text())["nats_url"])
 
     @property
     def env(self) -> dict[str, str]:
@@ -66,26 +78,40 @@ class Platform:
         assert not check or done.returncode == 0, f"{args} -> {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 
-    def deploy(self, path: str | Path) -> None:
-        self.cli("deploy", str(path))
+    def deploy(self, path: str | Path) -> str:
+        """Deploy an app; what was printed."""
+        return self.cli("deploy", str(path)).stdout
 
-    def call(self, ref: str, timeout: float = 60.0, **arguments: Any) -> httpx.Response:
+    def call(self, ref: str, timeout: float = 60.0, method: str | None = None, **arguments: Any) -> httpx.Response:
         """A unary call with JSON arguments."""
-        return self.http.post(f"/v1/functions/{ref}/calls", json={"input": arguments}, timeout=timeout)
+        body = {"input": arguments, "method": method}
+        return self.http.post(f"/v1/functions/{ref}/calls", json=body, timeout=timeout)
 
-    def output(self, ref: str, **arguments: Any) -> Any:
-        """The answer of a call that must succeed."""
-        answer = self.call(ref, **arguments)
+    def answer(self, ref: str, method: str | None = None, **arguments: Any) -> dict[str, Any]:
+        """The whole answer of a call that must succeed."""
+        answer = self.call(ref, method=method, **arguments)
         assert answer.status_code == 200, answer.text
-        return answer.json()["output"]
+        whole: dict[str, Any] = answer.json()
+        return whole
 
-    def containers(self) -> list[dict[str, Any]]:
+    def output(self, ref: str, method: str | None = None, **arguments: Any) -> Any:
+        """What a call that must succeed returns."""
+        return self.answer(ref, method, **arguments)["output"]
+
+    def containers(self, app: str | None = None) -> list[dict[str, Any]]:
+        """What `container list` shows, of one app or of all."""
         found: list[dict[str, Any]] = self.http.get("/v1/containers").json()["containers"]
-        return found
+        return [container for container in found if app in (None, container["app"])]
 
     def blanks(self) -> int:
         """Blanks ready on all nodes."""
         return sum(sum(node["blanks"].values()) for node in self.http.get("/v1/nodes").json()["nodes"])
+
+    def logs(self, app: str, function: str | None = None) -> list[dict[str, Any]]:
+        """The lines that an app has logged."""
+        lines = self.http.get(f"/v1/apps/{app}/logs", params={"function": function} if function else {})
+        assert lines.status_code == 200, lines.text
+        return [json.loads(line) for line in lines.text.splitlines() if line]
 
     def signal(self, name: str, number: signal.Signals) -> int:
         """Signal one process by its part; returns the pid it went to."""
@@ -106,36 +132,8 @@ class Platform:
         return self.process.wait(STOP_S)
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process exists and is not a zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def descendants(pid: int) -> set[int]:
-    """All processes below `pid`."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            children.setdefault(parent, []).append(int(entry.name))
-    found: set[int] = set()
-    todo = [pid]
-    while todo:
-        for child in children.get(todo.pop(), []):
-            if child not in found:
-                found.add(child)
-                todo.append(child)
-    return found
-
-
 @contextmanager
-def platform(folder: Path, *options: str) -> Iterator[Platform]:
+def platform(folder: Path, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Platform]:
     """A platform of its own in `folder`, stopped (and if need be killed) at the end of the block."""
     ready, client, output = folder / "ready.json", folder / "client.json", folder / "up.log"
     command = [
@@ -143,14 +141,15 @@ def platform(folder: Path, *options: str) -> Iterator[Platform]:
         "--json-ready", str(ready), "--client-file", str(client), *options,
     ]  # fmt: skip
     with output.open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env={**os.environ, **(env or {})})
     try:
         wait_until(
             lambda: (ready.exists() and client.exists()) or process.poll() is not None, "the platform is up", START_S
         )
         assert process.poll() is None, output.read_text()
         running = Platform(state=folder / "state", process=process, ready_file=ready, client_file=client)
-        yield running
+        with running.http:
+            yield running
     finally:
         family = descendants(process.pid)
         if process.poll() is None:

@@ -78,6 +78,8 @@ class Reconcile(Message, frozen=True, kw_only=True):
     calls: tuple[str, ...] = ()
     grants: dict[str, int] = {}
     """call -> grant, of those not heard of for a while: the agent says what became of what it does not hold."""
+    instance: str = ""
+    """The agent's incarnation that they were sent to: another one knows nothing of them, and says nothing."""
 
 
 Control = Cancel | Window

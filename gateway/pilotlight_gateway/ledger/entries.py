@@ -21,8 +21,10 @@ NS_PER_DAY = 86_400 * NS_PER_S
 
 UsageKey = tuple[str, str, str, str, str, str, str, int, int]
 """day, tenant, app, function, version, state, price, ppm, rate"""
-CallKey = tuple[str, str, str, str, int, int]
-"""call, day, version, price, ppm, rate"""
+CallKey = tuple[str, str, str, str, str, int, int]
+"""tenant, call, day, version, price, ppm, rate"""
+LONGEST_NS = 31 * NS_PER_DAY
+"""Agents write an interval each second; what claims to be longer than a month is a mistake."""
 
 
 @dataclass(slots=True)
@@ -37,7 +39,6 @@ class UsageSum:
 class CallSum:
     """What one line of a receipt grows by."""
 
-    tenant: str
     app: str
     function: str
     ns: int = 0
@@ -55,7 +56,7 @@ class Entries:
     unpriced: int = 0
     """Events whose price id is not in the book; they are kept at the rate 0."""
     misfits: int = 0
-    """Busy events whose shares do not sum to them; they are the operator's."""
+    """Busy events whose shares do not sum to them: they are the operator's. And impossible ones: they are left out."""
 
 
 def day_of(wall_ns: int) -> str:
@@ -95,6 +96,9 @@ def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> Entries:
     """The rows for `events`, each of which is new."""
     entries = Entries()
     for event in events:
+        if not 0 <= event.t1 - event.t0 <= LONGEST_NS:
+            entries.misfits += 1
+            continue
         if event.state is LeaseState.BUSY and sum(share.ns for share in event.shares) != event.t1 - event.t0:
             entries.misfits += 1
             event = structs.replace(event, tenant="", shares=())  # booked to the operator, whole
@@ -136,8 +140,8 @@ def _add_shares(entries: Entries, event: UsageEvent, rate: int, days: list[tuple
         for day, ns in parts:
             _usage(entries, event, rate, day, share.tenant).ns += ns
             line = entries.calls.setdefault(
-                (share.call, day, event.version, event.price, event.ppm, rate),
-                CallSum(tenant=share.tenant, app=event.app, function=event.function),
+                (share.tenant, share.call, day, event.version, event.price, event.ppm, rate),
+                CallSum(app=event.app, function=event.function),
             )
             line.ns += ns
             line.batch_size = max(line.batch_size, share.batch_size)

@@ -10,13 +10,14 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotlight_core.model.messages import UsageEvent
-from pilotlight_gateway.ledger.entries import CallSum, Entries, UsageSum, entries_of
+from pilotlight_core.model.units import NS_PER_S
+from pilotlight_gateway.ledger.entries import CallSum, Entries, UsageSum, day_of, entries_of
 from pilotlight_gateway.ledger.prices import PriceBook
 from pilotlight_gateway.ledger.tables import USAGE_KEY, call_line, folded, lease_line, metadata, usage_day
 
 KNOWN_IDS_AT_A_TIME = 500
 """SQLite binds at most 32,766 parameters in a statement; older builds 999."""
-CALL_KEY = ("call", "day", "version", "price", "ppm", "rate")
+CALL_KEY = ("tenant", "call", "day", "version", "price", "ppm", "rate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +71,9 @@ class Ledger:
 
     def prune(self, before: float) -> int:
         """Forget intervals and receipts that ended before the unix second `before`; the sums per day stay."""
-        newest = sa.select(sa.func.max(lease_line.c.day)).where(lease_line.c.wall < before)
         with self._engine.begin() as connection:
-            last = connection.scalar(newest) or ""
             gone = connection.execute(sa.delete(lease_line).where(lease_line.c.wall < before)).rowcount
-            connection.execute(sa.delete(call_line).where(call_line.c.day < last))
+            connection.execute(sa.delete(call_line).where(call_line.c.day < day_of(int(before) * NS_PER_S)))
         return gone
 
     def read(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
@@ -121,7 +120,7 @@ def _usage_row(key: tuple[Any, ...], line: UsageSum) -> dict[str, Any]:
 
 def _call_row(key: tuple[Any, ...], line: CallSum) -> dict[str, Any]:
     return dict(zip(CALL_KEY, key, strict=True)) | {
-        "tenant": line.tenant, "app": line.app, "function": line.function, "ns": line.ns, "outcome": line.outcome,
+        "app": line.app, "function": line.function, "ns": line.ns, "outcome": line.outcome,
         "batch_size": line.batch_size,
     }  # fmt: skip
 

@@ -47,19 +47,19 @@ lease_line = sa.Table(
 call_line = sa.Table(
     "call_line",
     metadata,
+    sa.Column("tenant", sa.String(63), primary_key=True),
     sa.Column("call", sa.String(64), primary_key=True),
     sa.Column("day", sa.String(10), primary_key=True),
     sa.Column("version", sa.String(63), primary_key=True),
     sa.Column("price", sa.String(63), primary_key=True),
     sa.Column("ppm", sa.Integer, primary_key=True),
     sa.Column("rate", sa.BigInteger, primary_key=True),
-    sa.Column("tenant", sa.String(63), nullable=False),
     sa.Column("app", sa.String(63), nullable=False),
     sa.Column("function", sa.String(63), nullable=False),
     sa.Column("ns", sa.BigInteger, nullable=False),
     sa.Column("outcome", sa.String(16), nullable=False),
     sa.Column("batch_size", sa.Integer, nullable=False),
-    sa.Index("call_line_tenant", "tenant", "day"),
+    sa.Index("call_line_day", "day"),
 )
 """The receipt: a call has one line, or several where it crossed midnight or ran again elsewhere."""
 

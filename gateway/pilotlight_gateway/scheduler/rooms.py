@@ -33,8 +33,9 @@ PENDING_FOR = 3.0
 """Seconds after which a grant that no credit has listed is counted as lost."""
 TARGET_UTILISATION = 0.7
 """Part of the usable slots in use up to which load is packed rather than spread."""
-BURIED_FOR = 30.0
-"""Seconds that a container that is gone is remembered, lest a late credit raise it from the dead."""
+BURIED_AFTER = 10.0
+"""Seconds of silence after which a container is forgotten: long enough that no late credit raises one that is gone
+from the dead, and that what is silent because its last word was lost does not count as running for ever."""
 CLOSING = (Refusal.DRAINING, Refusal.GONE, Refusal.NO_SLOT, Refusal.STALE_EPOCH)
 """Refusals that say something about the container rather than about the call."""
 STARTING = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
@@ -231,13 +232,14 @@ class Rooms:
             calls += self._drop(room)
         return calls
 
-    def bury(self, at: float) -> None:
-        """Forget what has been gone, or silent and unused, for long."""
+    def bury(self, at: float) -> tuple[str, ...]:
+        """Forget what has been silent for long, gone or not; returns the calls that it had."""
+        calls: tuple[str, ...] = ()
         for room in list(self._rooms.values()):
-            if room.heard >= at - BURIED_FOR:
+            if room.heard >= at - BURIED_AFTER:
                 break
-            if not room.used:
-                self._drop(room)
+            calls += self._drop(room)
+        return calls
 
     def _drop(self, room: Room) -> tuple[str, ...]:
         calls = (*room.held, *room.pending)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotlight.errors import FunctionRaised, OptionError, PilotlightError
+from pilotlight.errors import FunctionRaised, Misuse, PilotlightError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,7 +76,7 @@ def show_error(error: PilotlightError) -> None:
         note(error.remote_traceback.rstrip())
     mark = "\x1b[31merror:\x1b[0m" if on_terminal(stderr=True) else "error:"
     note(f"{mark} {error.detail}")
-    if not isinstance(error, OptionError):
+    if not isinstance(error, Misuse):
         note(error.meaning.advice)
     if error.meaning.status >= 500 and "request_id" in error.more:
         note(f"request {error.more['request_id']}")

@@ -19,7 +19,7 @@ from pilotlight.cli.output import note
 from pilotlight.cli.session import client
 from pilotlight.client import face
 from pilotlight.client.wire import Outgoing
-from pilotlight.errors import BadInput, PilotlightError
+from pilotlight.errors import Misuse, PilotlightError
 from pilotlight.packing import find_target
 from pilotlight.packing.target import SEPARATOR
 
@@ -44,7 +44,7 @@ def run(
     """
     place, separator, name = target.partition(SEPARATOR)
     if not separator:
-        raise BadInput(f"{target!r} names no function: expected PATH::function.", field="target")
+        raise Misuse(f"{target!r} names no function: expected PATH::function.", field="target")
     name, _, method = name.partition(".")
     given = read_arguments(arguments or [], whole)
     deployed = deploy_target(find_target(f"{place}{SEPARATOR}{name}", within=Path.cwd()))

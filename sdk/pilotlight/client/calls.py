@@ -12,7 +12,7 @@ from pilotlight.client.problems import error_from
 from pilotlight.client.retry import Patience
 from pilotlight.client.sse import events
 from pilotlight.client.wire import EVENTS, MSGPACK, Outgoing, read_json, value_in
-from pilotlight.errors import BadInput, DeadlineExceeded, PilotlightError
+from pilotlight.errors import DeadlineExceeded, Misuse, PilotlightError
 from pilotlight.signature import METHOD, ORDER
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Calls:
         async with aclosing(self._stream_of(function, args, kwargs)) as stream:
             async for name, data in stream:
                 if name == "chunk":
-                    raise BadInput(f"{function.label} is a generator: iterate over .remote_gen(…) instead.")
+                    raise Misuse(f"{function.label} is a generator: iterate over .remote_gen(…) instead.")
                 if name == "result":
                     return value_in(data, "output")
         raise AssertionError("a stream ends with a result or raises")
@@ -53,7 +53,7 @@ class Calls:
                     chunks += 1
                     yield value_in(data, "value")
                 elif name == "result" and not chunks and value_in(data, "output") is not None:
-                    raise BadInput(f"{function.label} is no generator: call .remote(…) instead.")
+                    raise Misuse(f"{function.label} is no generator: call .remote(…) instead.")
 
     async def events(self, outgoing: Outgoing, patience: Patience) -> AsyncGenerator[Event, None]:
         """Everything that happens to a call; the last event is its result. Closing the iterator cancels the call.

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pilotlight.errors import BadInput, NotConfigured
+from pilotlight.errors import Misuse, NotConfigured
 
 URL = "PILOTLIGHT_URL"
 API_KEY = "PILOTLIGHT_API_KEY"
@@ -40,7 +40,7 @@ def load_config(environ: Mapping[str, str] = os.environ) -> ClientConfig:
 
     Raises:
         NotConfigured: if there is none, or if this is a container.
-        BadInput: if the file or the address cannot be read.
+        Misuse: if the file or the address cannot be read.
     """
     if IN_CONTAINER in environ:
         raise NotConfigured("A function cannot call another through the platform yet: containers have no network.")
@@ -57,11 +57,11 @@ def make_config(url: str, api_key: str) -> ClientConfig:
     """A checked configuration.
 
     Raises:
-        BadInput: if the address is not one.
+        Misuse: if the address is not one.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput(f"{URL}={url!r} is not an address: expected http(s)://host:port.", field="url")
+        raise Misuse(f"{URL}={url!r} is not an address: expected http(s)://host:port.", field="url")
     return ClientConfig(url=url.rstrip("/"), api_key=api_key.strip())
 
 
@@ -71,4 +71,4 @@ def _read(file: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.DecodeError) as error:
-        raise BadInput(f"{file} cannot be read: {error}. Remove it, or write it anew with 'pilotlight up'.") from error
+        raise Misuse(f"{file} cannot be read: {error}. Remove it, or write it anew with 'pilotlight up'.") from error

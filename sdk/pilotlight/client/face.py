@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 GOODBYE_S = 2.0
 """How long a caller that leaves waits for the platform to be told."""
+LEFT = "The call was left before it was answered."
 AHEAD = 64
 """Items that a stream may be ahead of its reader before it is no longer read from the network."""
 
@@ -45,6 +46,7 @@ class Face:
         self._check_not_inside(work)
         task: Task[T] = Task(self._loop, work)
         try:
+            task.begin()
             return task.result.result()
         except BaseException:
             task.abandon()
@@ -52,12 +54,15 @@ class Face:
 
     def start(self, work: Coroutine[Any, Any, T]) -> Task[T]:
         """Begin `work`; whoever starts it ends it, with `abandon()`."""
-        return Task(self._loop, work)
+        task: Task[T] = Task(self._loop, work)
+        task.begin()
+        return task
 
     async def arun(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, for a caller in an event loop of its own."""
         task: Task[T] = Task(self._loop, work)
         try:
+            task.begin()
             return await asyncio.wrap_future(task.result)
         finally:
             task.cancel()
@@ -68,6 +73,7 @@ class Face:
         room = asyncio.Semaphore(AHEAD)
         task = Task(self._loop, _pump(source, room, arrived.put))
         try:
+            task.begin()
             while (item := arrived.get()).value is not _END:
                 self._loop.call_soon_threadsafe(room.release)
                 yield item.take()
@@ -81,6 +87,7 @@ class Face:
         room = asyncio.Semaphore(AHEAD)
         task = Task(self._loop, _pump(source, room, lambda item: here.call_soon_threadsafe(arrived.put_nowait, item)))
         try:
+            task.begin()
             while (item := await arrived.get()).value is not _END:
                 self._loop.call_soon_threadsafe(room.release)
                 yield item.take()
@@ -124,35 +131,51 @@ _END: Any = object()
 
 
 class Task(Generic[T]):
-    """A coroutine that runs in the background loop. `result` is done only when it has really ended."""
+    """A coroutine in the background loop. `result` is done only when it has really ended.
+
+    It is made first and begun inside a `try`, so that an interrupt finds either nothing begun or something to end.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
         self._loop = loop
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
         self.result: Future[T] = Future()
         self.result.set_running_or_notify_cancel()  # from here on only the task's own end settles it
-        loop.call_soon_threadsafe(self._start, work)
 
-    def _start(self, work: Coroutine[Any, Any, Any]) -> None:
-        self._task = self._loop.create_task(work)
-        self._task.add_done_callback(self._finish)
-
-    def _finish(self, task: asyncio.Task[Any]) -> None:
-        if task.cancelled():
-            self.result.set_exception(Cancelled("The call was left before it was answered."))
-        elif error := task.exception():
-            self.result.set_exception(error)
-        else:
-            self.result.set_result(task.result())
+    def begin(self) -> None:
+        """Let it run."""
+        self._loop.call_soon_threadsafe(self._start)
 
     def cancel(self) -> None:
         """Cancel it, unless it has ended."""
         if not self.result.done():
-            self._loop.call_soon_threadsafe(lambda: self._task.cancel())
+            self._loop.call_soon_threadsafe(self._stop)
 
     def abandon(self) -> None:
         """Cancel it and wait a bounded time for its end."""
         self.cancel()
         wait([self.result], GOODBYE_S)
+
+    def _start(self) -> None:
+        if not self.result.done():
+            self._task = self._loop.create_task(self._work)
+            self._task.add_done_callback(self._finish)
+
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        elif not self.result.done():
+            self._work.close()
+            self.result.set_exception(Cancelled(LEFT))
+
+    def _finish(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self.result.set_exception(Cancelled(LEFT))
+        elif error := task.exception():
+            self.result.set_exception(error)
+        else:
+            self.result.set_result(task.result())
 
 
 async def _pump(source: AsyncIterator[Any], room: asyncio.Semaphore, put: Callable[[_Item], object]) -> None:
@@ -161,7 +184,7 @@ async def _pump(source: AsyncIterator[Any], room: asyncio.Semaphore, put: Callab
             await room.acquire()
             put(_Item(value))
     except asyncio.CancelledError:
-        put(_Item(error=Cancelled("The call was left before it was answered.")))
+        put(_Item(error=Cancelled(LEFT)))
         raise
     except Exception as error:  # noqa: BLE001 - it is raised again where the items are read
         put(_Item(error=error))

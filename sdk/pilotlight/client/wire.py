@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.errors import BadInput, BadOutput
+from pilotlight.errors import BadInput, BadOutput, Misuse
 from pilotlight_core.model import values
 
 MSGPACK = "application/msgpack"
@@ -36,7 +36,7 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
         """The request's body, with `left` seconds of the caller's time.
 
         Raises:
-            BadInput: if an argument cannot travel.
+            Misuse: if an argument cannot travel.
         """
         request: dict[str, Any] = {"input": self.input}
         named = {"method": self.method, "id": self.id, "deadline_ms": None if left is None else left * 1000}
@@ -44,7 +44,7 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return values.encode(request)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise BadInput(f"The arguments cannot be sent: {error}.", field="input") from error
+            raise Misuse(f"The arguments cannot be sent: {error}.", field="input") from error
 
 
 def read_json(data: bytes) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pilotlight.app import Registered, collecting
-from pilotlight.errors import BadInput, PilotlightError
+from pilotlight.errors import Misuse, PilotlightError
 from pilotlight.packing.target import Target
 from pilotlight_core.model.spec import FunctionSpec
 
@@ -21,16 +21,16 @@ def load_apps(target: Target) -> Apps:
     """The apps that importing the target defines, in order. Only functions whose code is packed belong to them.
 
     Raises:
-        BadInput: if it cannot be imported, or defines nothing that can be deployed.
+        Misuse: if it cannot be imported, or defines nothing that can be deployed.
     """
     with _importable(target.root, target.module), collecting() as registered:
         _import(target)
         apps = _apps_of(registered, target.root)
     if not apps:
-        raise BadInput(f"{target.module} has no @gpu_function: there is nothing to deploy.", field="target")
+        raise Misuse(f"{target.module} has no @gpu_function: there is nothing to deploy.", field="target")
     if target.function is not None and not any(target.function in functions for functions in apps.values()):
         known = ", ".join(name for functions in apps.values() for name in functions)
-        raise BadInput(f"{target.module} has no function {target.function!r}; it has {known}.", field="target")
+        raise Misuse(f"{target.module} has no function {target.function!r}; it has {known}.", field="target")
     return apps
 
 
@@ -41,7 +41,7 @@ def _import(target: Target) -> None:
         raise
     except Exception as error:
         error_at = _where(error, target.root)
-        raise BadInput(f"{target.module} cannot be imported: {type(error).__name__}: {error}{error_at}") from error
+        raise Misuse(f"{target.module} cannot be imported: {type(error).__name__}: {error}{error_at}") from error
 
 
 def _where(error: Exception, root: Path) -> str:
@@ -63,11 +63,11 @@ def _apps_of(registered: Registered, root: Path) -> Apps:
         if file is None or not Path(file).resolve().is_relative_to(root):
             continue
         if "<locals>" in spec.qualname:
-            raise BadInput(f"{spec.qualname} is defined inside a function, where no container finds it: move it out.")
+            raise Misuse(f"{spec.qualname} is defined inside a function, where no container finds it: move it out.")
         functions = apps.setdefault(app.name, {})
         known = functions.get(spec.name)
         if known is not None and (known.module, known.qualname) != (spec.module, spec.qualname):
-            raise BadInput(
+            raise Misuse(
                 f"the app {app.name!r} has two functions called {spec.name!r}, in {known.module} and {spec.module}."
             )
         functions[spec.name] = spec

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from pilotlight.errors import BadInput
+from pilotlight.errors import Misuse
 
 SEPARATOR = "::"
 
@@ -31,11 +31,11 @@ def find_target(text: str, *, within: Path) -> Target:
     """Read what the user wrote; relative paths and modules are looked for in `within`.
 
     Raises:
-        BadInput: saying what was looked for where.
+        Misuse: saying what was looked for where.
     """
     place, separator, function = text.partition(SEPARATOR)
     if separator and not function:
-        raise BadInput(f"{text!r} ends in {SEPARATOR}: expected the name of a function behind it.", field="target")
+        raise Misuse(f"{text!r} ends in {SEPARATOR}: expected the name of a function behind it.", field="target")
     file = _file(place, within)
     return _of_file(file.resolve(), function or None)
 
@@ -46,13 +46,13 @@ def _file(place: str, within: Path) -> Path:
         for name in ("app.py", "__init__.py"):
             if (path / name).is_file():
                 return path / name
-        raise BadInput(f"{place} is a folder without an app.py: name the file.", field="target")
+        raise Misuse(f"{place} is a folder without an app.py: name the file.", field="target")
     if path.is_file():
         if path.suffix != ".py":
-            raise BadInput(f"{place} is no Python file.", field="target")
+            raise Misuse(f"{place} is no Python file.", field="target")
         return path
     if place.endswith(".py") or "/" in place:
-        raise BadInput(f"There is no file {path}.", field="target")
+        raise Misuse(f"There is no file {path}.", field="target")
     return _file_of_module(place, within)
 
 
@@ -65,7 +65,7 @@ def _file_of_module(module: str, within: Path) -> Path:
                 return path
         if (found := _installed(module)) is not None:
             return found
-    raise BadInput(f"There is no file or module {module!r} in {within}.", field="target")
+    raise Misuse(f"There is no file or module {module!r} in {within}.", field="target")
 
 
 def _installed(module: str) -> Path | None:
@@ -84,7 +84,7 @@ def _of_file(file: Path, function: str | None) -> Target:
         folder = folder.parent
     for part in parts:
         if not part.isidentifier():
-            raise BadInput(f"{file} cannot be imported: {part!r} is no Python name.", field="target")
+            raise Misuse(f"{file} cannot be imported: {part!r} is no Python name.", field="target")
     in_package = folder != file.parent
     return Target(
         module=".".join(parts), root=folder, folder=folder / parts[0] if in_package else folder, function=function

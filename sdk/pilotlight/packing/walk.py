@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from pilotlight.errors import BadInput
+from pilotlight.errors import Misuse
 
 IGNORE_FILE = ".pilotlightignore"
 IGNORED = (
@@ -21,7 +21,7 @@ PICKLES = (".pkl", ".pickle", ".joblib")
 MAX_PATH = 512
 
 
-class PackError(BadInput):
+class PackError(Misuse):
     """A folder cannot be packed as it is; the message names the files."""
 
 

@@ -55,7 +55,7 @@ def test_a_batch_is_split_among_its_calls_and_ends_are_counted() -> None:
 
     (line,) = entries.usage.values()
     assert (line.ns, line.calls) == (12, 2)
-    receipts = {key[0]: (sum_.ns, sum_.outcome, sum_.batch_size) for key, sum_ in entries.calls.items()}
+    receipts = {key[1]: (sum_.ns, sum_.outcome, sum_.batch_size) for key, sum_ in entries.calls.items()}
     assert receipts == {"a": (3, "ok", 2), "b": (9, "raised", 2)}
 
 
@@ -75,6 +75,14 @@ def test_busy_time_that_does_not_fit_its_shares_is_the_operators(shares: tuple[C
     assert [(key[1], line.ns) for key, line in entries.usage.items()] == [("", 5)]
     assert entries.leases[0]["tenant"] == ""
     assert not entries.calls
+
+
+@pytest.mark.parametrize("t1", [-1, 2**70])
+def test_an_impossible_interval_is_left_out(t1: int) -> None:
+    """Neither time that runs backwards nor an age of the world stops the fold."""
+    entries = entries_of([event(1, 0, t1, wall=MIDNIGHT), event(2, 0, 5)], BOOK)
+
+    assert (entries.misfits, len(entries.leases)) == (1, 1)
 
 
 def test_a_price_that_nobody_knows_is_counted_and_free() -> None:

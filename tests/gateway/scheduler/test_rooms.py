@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.messages import ContainerState, Credit, Refusal
-from pilotlight_gateway.scheduler.rooms import BURIED_FOR, PENDING_FOR, QUARANTINE, Rooms
+from pilotlight_gateway.scheduler.rooms import BURIED_AFTER, PENDING_FOR, QUARANTINE, Rooms
 from tests.gateway.builders import credit
 
 
@@ -134,8 +134,19 @@ def test_a_container_that_is_gone_is_not_raised_by_a_late_credit() -> None:
     assert rooms.hear(credit("c1", 6, state=ContainerState.GONE), 1.0) == ("a",)
     assert rooms.hear(credit("c1", 4), 1.1) is None
     assert rooms.all() == []
-    rooms.bury(BURIED_FOR + 2.0)
+    assert rooms.bury(BURIED_AFTER) == ()
+    assert len(rooms) == 1
+    assert rooms.bury(BURIED_AFTER + 2.0) == ()
     assert len(rooms) == 0
+
+
+def test_a_container_whose_last_word_was_lost_is_forgotten_with_its_calls() -> None:
+    """Silent for long on a node that lives: it is not there any more."""
+    rooms = rooms_of(credit("c1", 1, "a", slots=2))
+    chosen(rooms, "b")
+    assert rooms.bury(BURIED_AFTER + 1.0) == ("a", "b")
+    assert rooms.running() == 0
+    rooms.check_integrity()
 
 
 def test_a_new_incarnation_takes_the_place_of_the_old_one() -> None:

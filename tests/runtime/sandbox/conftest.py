@@ -7,8 +7,10 @@ import dataclasses
 import json
 import os
 import select
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +151,13 @@ def all_end(pids: Iterable[int], seconds: float = 2.0) -> Callable[[], bool]:
                 os.close(fd)
 
     return ended
+
+
+@contextmanager
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that would stay, and does not outlive the block."""
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -7,7 +7,6 @@ import platform
 import resource
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -24,7 +23,7 @@ from pilotlight_runtime.sandbox.profile import BASE_ENV, Mount
 from pilotlight_runtime.sandbox.stage import ENV, find_program
 from pilotlight_runtime.sandbox.uids import UidPool
 
-from .conftest import MIB, all_end, limits, read_output, read_value
+from .conftest import MIB, all_end, limits, read_output, read_value, sleeper
 
 Ask = Callable[..., Awaitable[Any]]
 Start = Callable[..., Awaitable[Sandbox]]
@@ -350,7 +349,7 @@ async def test_kill_ends_what_is_in_the_cgroup_but_not_in_the_pid_namespace(star
     """As bubblewrap's own child is for a moment of each start, before it asks to die with its parent."""
     sandbox = await start("tell(1); agent.recv(1)")
     await read_value(sandbox)
-    with _sleeper() as stray:
+    with sleeper() as stray:
         for entrance in sandbox._group.folders:  # type: ignore[attr-defined]
             (entrance / "cgroup.procs").write_text(str(stray.pid))
         assert stray.pid in sandbox.pids()
@@ -358,10 +357,6 @@ async def test_kill_ends_what_is_in_the_cgroup_but_not_in_the_pid_namespace(star
         sandbox.kill()
 
         assert stray.wait(2) == -signal.SIGKILL
-
-
-def _sleeper() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(["sleep", "10"])
 
 
 async def test_when_the_first_process_ends_the_rest_ends(start: Start) -> None:

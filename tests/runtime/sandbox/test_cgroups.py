@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from pilotlight_runtime.sandbox.cgroup import Cgroup, Controller, Events, Place,
 from pilotlight_runtime.sandbox.cgroups import LEAF, Cgroups, Own, _delegated, own_folders
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
 
-from .conftest import LIMITS, MIB, limits
+from .conftest import LIMITS, MIB, limits, sleeper
 
 V1 = """\
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
@@ -165,7 +164,7 @@ def test_a_living_agent_is_left_alone_and_a_dead_one_swept_away(private: dict[Co
     group, left = mine.create("alive", LIMITS), dead.create("left", LIMITS)
     assert group
     assert left
-    with subprocess.Popen(["sleep", "10"]) as process:
+    with sleeper() as process:
         for folder in left.folders:
             (folder / "cgroup.procs").write_text(str(process.pid))
         assert left.pids() == (process.pid,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,16 +16,12 @@ from pilotlight_runtime.sandbox.mounts import MountNamespace, closed_at
 
 
 @pytest.fixture
-def open_path(tmp_path: Path) -> Iterator[Path]:
-    """A folder that every uid can walk to, though pytest's own is closed."""
-    closed = [folder for folder in (tmp_path, *tmp_path.parents) if not folder.stat().st_mode & 1]
-    modes = [folder.stat().st_mode for folder in closed]
-    for folder in closed:
-        folder.chmod(0o711)
-    tmp_path.chmod(0o755)
-    yield tmp_path
-    for folder, mode in zip(closed, modes, strict=True):
-        folder.chmod(mode)
+def open_path() -> Iterator[Path]:
+    """A folder that every uid can walk to; pytest's own ones are closed."""
+    with tempfile.TemporaryDirectory(prefix="pilotlight-test-") as folder:
+        path = Path(folder).resolve()
+        path.chmod(0o755)
+        yield path
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     """A broken file, and an address that is none."""
     with pytest.raises(BadInput, match="cannot be read"):
-        load_config(write(tmp_path, "{"))
+        load_config(write(tmp_path / "broken", "{"))
     for url in ("localhost:8470", "ftp://x", "http://"):
         with pytest.raises(BadInput, match="expected http"):
             load_config({"PILOTLIGHT_HOME": str(tmp_path), "PILOTLIGHT_URL": url, "PILOTLIGHT_API_KEY": "k"})

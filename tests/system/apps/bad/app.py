@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import Any
 
 from pilotlight import App
 
@@ -14,12 +15,12 @@ SHORT = 1.0
 
 
 @app.gpu_function(scaledown_window=SHORT)
-def typed(count: int, label: str = "none") -> str:
-    """Takes an integer, and says how many."""
+def typed(count: int, label: str = "none", anything: Any = None) -> str:
+    """Take an integer, and say how many."""
     return f"{count} x {label}"
 
 
-@app.gpu_function(scaledown_window=SHORT)
+@app.gpu_function(scaledown_window=SHORT, max_containers=1)
 def naps(seconds: float) -> float:
     """Sleep, and say for how long."""
     time.sleep(seconds)
@@ -28,7 +29,7 @@ def naps(seconds: float) -> float:
 
 @app.gpu_function(scaledown_window=SHORT)
 def raises(message: str) -> None:
-    """Raise what the caller asks for."""
+    """Raise with the caller's words."""
     print("about to raise", file=sys.stderr)
     raise ValueError(message)
 
@@ -54,7 +55,6 @@ def oversleeps() -> None:
 @app.gpu_function(scaledown_window=SHORT)
 def exits() -> None:
     """End the whole process."""
-    print("leaving", flush=True)
     os._exit(3)
 
 

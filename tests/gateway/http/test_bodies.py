@@ -1,0 +1,113 @@
+"""Bodies are bounded before anything is parsed, whatever the client says about them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pilotlight_core.model.errors import BadInput, DeadlineExceeded, Unavailable
+from pilotlight_gateway.http.bodies import BodyLimits, ClientGone, read_body
+from pilotlight_gateway.http.calls import CALL_BODY
+from pilotlight_gateway.internal import Budget
+from tests.gateway.http.asgi import Wire, ask
+from tests.gateway.world import World, function
+
+ELEVEN_MB = 11 * 10**6
+LIMITS = BodyLimits(size=100)
+
+
+@pytest.mark.parametrize("announced", [str(ELEVEN_MB), "5", None])
+async def test_eleven_megabytes_are_refused_however_they_come(world: World, announced: str | None) -> None:
+    """413 for an honest length, a lying one, and none; an honest one is refused before a byte is read."""
+    world.deploy(function())
+    piece = b"x" * 65_536
+    wire = Wire(pieces=[piece] * (ELEVEN_MB // len(piece) + 1))
+    headers = {"content_length": announced} if announced else {}
+
+    await ask(world.app, wire, "POST", "/v1/functions/shop.hello/calls", authorization=f"Bearer {world.key}", **headers)
+
+    assert (wire.status, wire.json["code"]) == (413, "too_large")
+    assert world.services.budget.used == 0
+    unread = len(wire._left)
+    assert unread == len(list(wire.pieces)) if announced == str(ELEVEN_MB) else unread < 20
+
+
+async def test_ten_megabytes_are_taken(world: World) -> None:
+    """The published size works, in a thread and within the budget."""
+    world.deploy(function())
+    text = "x" * (10**7 - 100)
+    async with world.client() as client:
+        answer = await client.post("/v1/functions/shop.hello/calls", json={"input": {"name": text}})
+
+    assert answer.json()["output"] == {"name": text}
+    assert world.services.budget.used == 0
+
+
+async def test_a_body_comes_whole_from_its_pieces() -> None:
+    """In order, and counted until it is given back."""
+    wire, budget = Wire(pieces=[b"ab", b"", b"cd"]), Budget(limit=10)
+
+    assert await read_body({"headers": []}, wire.receive, LIMITS, budget) == b"abcd"
+    assert budget.used == 4
+
+
+@pytest.mark.parametrize("limits", [BodyLimits(size=100, seconds=0.02), BodyLimits(size=100, idle_seconds=0.02)])
+async def test_a_body_that_stalls_is_given_up(limits: BodyLimits) -> None:
+    """Whoever trickles holds the connection for so long and no longer."""
+    budget = Budget(limit=10)
+
+    with pytest.raises(DeadlineExceeded):
+        await read_body({"headers": []}, Wire(pieces=[b"ab"], stall=True).receive, limits, budget)
+
+    assert budget.used == 0
+
+
+async def test_a_client_that_hangs_up_is_noticed() -> None:
+    """While its body arrives."""
+    wire = Wire(pieces=[b"ab"], stall=True)
+    wire.gone.set()
+
+    with pytest.raises(ClientGone):
+        await read_body({"headers": []}, wire.receive, LIMITS, Budget(limit=10))
+
+
+async def test_memory_for_bodies_is_bounded_over_all_requests() -> None:
+    """The one that does not fit hears `overloaded`, and what it held is free again."""
+    budget = Budget(limit=10)
+    budget.take(7)
+
+    with pytest.raises(Unavailable) as caught:
+        await read_body({"headers": []}, Wire(pieces=[b"ab", b"cd"]).receive, LIMITS, budget)
+
+    assert caught.value.wire_code == "overloaded"
+    assert budget.used == 7
+
+
+@pytest.mark.parametrize("length", [b"many", b"-1", b"1e3", b"+5"])
+async def test_a_length_that_is_no_number_is_refused(length: bytes) -> None:
+    """A proxy and we must not read it differently."""
+    with pytest.raises(BadInput) as caught:
+        await read_body({"headers": [(b"content-length", length)]}, Wire().receive, LIMITS, Budget(limit=10))
+
+    assert caught.value.wire_code == "bad_request"
+
+
+def test_the_bound_has_room_for_ten_megabytes_and_a_frame() -> None:
+    """And for less than eleven."""
+    assert 10 * 10**6 < CALL_BODY.size < ELEVEN_MB
+
+
+async def test_cancelling_gives_back_what_was_held() -> None:
+    """As when the process shuts down."""
+    budget = Budget(limit=10)
+    wire = Wire(pieces=[b"ab"], stall=True)
+    task = asyncio.create_task(read_body({"headers": []}, wire.receive, LIMITS, budget))
+    while not budget.used:
+        await asyncio.sleep(0)
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert budget.used == 0

@@ -1,0 +1,88 @@
+"""The world of a runner, in memory: what it asks for is written down, and tests play the answers."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pilotlight_core.model.messages import Ended, Frame, Outcome, Refusal, Refused, Run, Spent
+from pilotlight_core.model.spec import Batching, FunctionSpec, MethodSpec, Mode
+from pilotlight_runtime.guest import frames as guest
+from pilotlight_runtime.held import HeldCall
+from pilotlight_runtime.runner import Runner
+
+T = TypeVar("T")
+
+
+class FakeRim:
+    """`refuse_start` is what `start` answers; `told`, `commands`, `killed` and the others are what was asked."""
+
+    def __init__(self) -> None:
+        self.told: list[Frame] = []
+        self.commands: list[guest.Frame] = []
+        self.fetches: list[HeldCall] = []
+        self.leaves: list[HeldCall] = []
+        self.killed: list[str] = []
+        self.freed_calls: list[str] = []
+        self.wake_at: float | None = None
+        self.refuse_start: Refusal | None = None
+
+    def tell(self, gateway: str, frame: Frame) -> None:
+        self.told.append(frame)
+
+    def command(self, frame: guest.Frame) -> None:
+        self.commands.append(frame)
+
+    def fetch(self, held: HeldCall) -> None:
+        self.fetches.append(held)
+
+    def leave(self, held: HeldCall) -> None:
+        self.leaves.append(held)
+
+    def start(self, held: HeldCall, at: float) -> Refusal | None:
+        return self.refuse_start
+
+    def spent(self, held: HeldCall, outcome: Outcome) -> Spent | None:
+        return Spent(ns=1_000, ppm=500_000, price="cpu", batch_size=held.batch_size)
+
+    def freed(self, held: HeldCall) -> None:
+        self.freed_calls.append(held.run.call)
+
+    def wake(self, at: float | None) -> None:
+        self.wake_at = at
+
+    def kill(self, reason: str) -> None:
+        self.killed.append(reason)
+
+    def of(self, kind: type[T]) -> list[T]:
+        """What was told or commanded of one kind."""
+        return [frame for frame in (*self.told, *self.commands) if isinstance(frame, kind)]
+
+    def last(self, call: str) -> Ended | Refused:
+        """The one last frame of a call."""
+        found = [f for f in self.told if isinstance(f, Ended | Refused) and f.call == call]
+        assert len(found) == 1, found
+        return found[0]
+
+
+def run_of(call: str, **more: Any) -> Run:
+    """A granted call."""
+    fields: dict[str, Any] = {
+        "tenant": "acme",
+        "version": "ver_1",
+        "container": "c1",
+        "method": "",
+        "epoch": 1,
+        "grant": 1,
+        "gateway": "gw",
+        "home": "gw",
+        "start_within_ms": 1_000.0,
+        "timeout_ms": 10_000.0,
+        "input": b"\x80",
+    }
+    return Run(call=call, **(fields | more))
+
+
+def runner_of(rim: FakeRim, *, batching: Batching | None = None, mode: Mode = Mode.UNARY, **spec: Any) -> Runner:
+    """A runner of a function with one method."""
+    methods = (MethodSpec(name="", attribute="f", batching=batching, mode=mode),)
+    return Runner(FunctionSpec(name="f", module="app", qualname="f", methods=methods, **spec), "c1", rim)

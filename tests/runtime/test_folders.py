@@ -1,0 +1,33 @@
+"""An agent's own folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pilotlight_runtime.folders import NodeTaken, own_folders
+
+
+def test_a_node_is_one_agents(tmp_path: Path) -> None:
+    """A second agent of the same name is refused, and says whose it is."""
+    with own_folders(tmp_path, "n1"):
+        with pytest.raises(NodeTaken, match="is node 'n1'"), own_folders(tmp_path, "n1"):
+            pass
+        with own_folders(tmp_path, "n2"):
+            pass
+    with own_folders(tmp_path, "n1"):
+        pass
+
+
+def test_remains_of_a_dead_agent_are_removed(tmp_path: Path) -> None:
+    """Code folders go; verified files and usage stay."""
+    with own_folders(tmp_path, "n1") as folders:
+        (folders.sandboxes / "b-old" / "app").mkdir(parents=True)
+        (folders.cache / "acme").mkdir()
+        (folders.usage / "00000001.log").touch()
+
+    with own_folders(tmp_path, "n1") as folders:
+        assert not list(folders.sandboxes.iterdir())
+        assert list(folders.cache.iterdir())
+        assert list(folders.usage.iterdir())

@@ -1,0 +1,67 @@
+"""One platform for all tests that do not kill its parts, and those who use it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+import pilotlight
+from pilotlight_core.host.bus import connect
+from pilotlight_core.host.registry import Registry, TenantRecord
+from pilotlight_core.model.api import KeyRequest
+from pilotlight_gateway.keys import create_key
+from tests.system.platform import Platform
+from tests.system.platform import platform as run_platform
+
+HERE = Path(__file__).parent
+APPS = HERE / "apps"
+EXAMPLES = HERE.parents[1] / "examples"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything in this folder needs the whole platform."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.system)
+
+
+@pytest.fixture(scope="session")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """A node of four slots with one blank, which imports little, since most of these functions need nothing."""
+    folder = tmp_path_factory.mktemp("platform")
+    with run_platform(
+        folder, "--cpu-slots", "4", "--blanks", "1", env={"PILOTLIGHT_PREIMPORT": "numpy"}
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def client(platform: Platform) -> Iterator[pilotlight.Client]:
+    """The SDK's client of the platform."""
+    with pilotlight.Client(url=platform.url, api_key=platform.key) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def stranger_key(platform: Platform) -> str:
+    """A key of another tenant, for everything in it."""
+    return asyncio.run(make_tenant(platform, "stranger"))
+
+
+@pytest.fixture(scope="session")
+def stranger(platform: Platform, stranger_key: str) -> Iterator[httpx.Client]:
+    """A client of that tenant."""
+    with platform.as_holder_of(stranger_key) as client:
+        yield client
+
+
+async def make_tenant(platform: Platform, name: str) -> str:
+    """Register a tenant as an operator would; returns a key of it."""
+    async with connect(platform.nats_url, name="test") as bus, Registry(bus) as registry:
+        await registry.put_tenant(TenantRecord(name=name, created_at=time.time()))
+        return (await create_key(registry, name, KeyRequest(scopes=("admin",)), time.time())).key
