@@ -127,7 +127,7 @@ class Calls:
             self.led.set()
             for live in self._book:
                 self._perform(live, live.origin.home_changed(self._driver.epoch, time.monotonic()))
-            self._driver.pump()
+            self._driver.stir()
             await self._lease.lost.wait()
             log.warning("home lease lost")
 
@@ -157,7 +157,7 @@ class Calls:
                 log.warning("not reconciled", node=node, calls=len(calls), error=str(error))
 
     async def _reconnected(self) -> None:
-        self._driver.pump()
+        self._driver.stir()
 
     async def drained(self) -> None:
         """Return when no call is live."""
@@ -273,7 +273,7 @@ class Calls:
     def _act(self, live: Live, actions: Iterable[Action]) -> None:
         """Perform what an origin wants, then let the home see what that made possible."""
         self._perform(live, actions)
-        self._driver.pump()
+        self._driver.stir()
 
     def _perform(self, live: Live, actions: Iterable[Action]) -> None:
         for action in actions:
@@ -410,7 +410,7 @@ class Calls:
             self._act(live, live.origin.frame(message, at))
         elif isinstance(message, Ended):
             self._settle(settle(message))
-            self._driver.pump()
+            self._driver.stir()
 
     def _on_unheard(self, subject: str, message: object, _: str) -> None:
         if message is not NO_RESPONDERS:
@@ -432,7 +432,7 @@ class Calls:
                 self._perform(live, live.origin.container_gone(message.container, reason, at))
         elif message.state is not ContainerState.READY:
             self._tell_waiting(message.version, message.state.value, at, **message.timeline)
-        self._driver.pump()
+        self._driver.stir()
 
     def _on_report(self, _: str, message: object, __: str) -> None:
         if not isinstance(message, NodeReport):
@@ -452,7 +452,7 @@ class Calls:
         if (home := self._driver.home) is not None:
             home.shortage(message, at)
         self._tell_waiting(message.version, "waiting", at, reason=message.reason)
-        self._driver.pump()
+        self._driver.stir()
 
     def _tell_waiting(self, version: str, stage: str, at: float, /, **detail: Any) -> None:
         for live in self._book:
@@ -470,4 +470,4 @@ class Calls:
             home.node_gone(gone.node, gone.instance, at)
         for live in self._book:
             self._perform(live, live.origin.node_gone(gone.node, gone.instance, gone.reason, at))
-        self._driver.pump()
+        self._driver.stir()

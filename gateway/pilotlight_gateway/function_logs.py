@@ -18,7 +18,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages import LogBatch, LogLine
 
 MOST_LINES = 100_000
-DURATION = re.compile(r"(\d{1,9}(?:\.\d+)?)(s|m|h|d)?")
+DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(s|m|h|d)?")
 SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_AGO = 10 * 365 * 86_400.0
 

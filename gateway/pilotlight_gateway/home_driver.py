@@ -41,6 +41,8 @@ class HomeDriver:
         self._timer: asyncio.TimerHandle | None = None
         self._pumping = False
         self._again = False
+        self._stirred = False
+        self._wakes = float("inf")
 
     @property
     def epoch(self) -> int:
@@ -56,8 +58,15 @@ class HomeDriver:
         """The lease was acquired: a new home begins, empty; origins and credits tell it what there is."""
         self._home = Home(gateway=self._gateway, epoch=self._lease.epoch, limits=self._limits)
 
+    def stir(self) -> None:
+        """Something happened: let the home decide when this turn of the loop is over, once for all that it brought."""
+        if not self._stirred:
+            self._stirred = True
+            asyncio.get_running_loop().call_soon(self.pump)
+
     def pump(self) -> None:
         """Let the home decide, as often as its decisions cause something new."""
+        self._stirred = False
         if self._pumping:
             self._again = True
             return
@@ -93,8 +102,6 @@ class HomeDriver:
             self._timer.cancel()
         self._wakes = wake
         self._timer = asyncio.get_running_loop().call_later(max(0.001, wake - at), self._woken)
-
-    _wakes = float("inf")
 
     def _woken(self) -> None:
         self._timer = None

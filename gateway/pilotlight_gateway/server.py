@@ -34,17 +34,21 @@ HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: c
 class BoundedProtocol(HttpToolsProtocol):
     """One connection, within the bounds above."""
 
+    head_seconds = HEAD_SECONDS
+    linger_seconds = LINGER_SECONDS
+    connections_at_most = CONNECTIONS
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._heading = True
         self._receiving = False
         self._head_size = 0
         self._timer: asyncio.TimerHandle | None = None
-        if len(self.connections) > CONNECTIONS:
+        if len(self.connections) > self.connections_at_most:
             transport.write(TOO_MANY)
             transport.close()
         else:
-            self._arm(HEAD_SECONDS)
+            self._arm(self.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
@@ -58,7 +62,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.transport.write(HEAD_TOO_LARGE)
                 self.transport.close()
             elif self._timer is None:
-                self._arm(HEAD_SECONDS)
+                self._arm(self.head_seconds)
 
     def on_message_begin(self) -> None:
         self._heading = self._receiving = True
@@ -78,7 +82,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self._receiving and not self._heading and self._timer is None:
-            self._arm(LINGER_SECONDS)
+            self._arm(self.linger_seconds)
 
     def _arm(self, seconds: float) -> None:
         self._timer = self.loop.call_later(seconds, self.transport.close)
@@ -101,10 +105,12 @@ class QuietServer(Server):
         self.should_exit = True
 
 
-def make_server(app: ASGIApp, *, graceful_seconds: int = 2) -> QuietServer:
+def make_server(
+    app: ASGIApp, *, graceful_seconds: int = 2, protocol: type[BoundedProtocol] = BoundedProtocol
+) -> QuietServer:
     """A server for `app`; run it with `serve(sockets=[...])`."""
     settings: dict[str, Any] = {
-        "http": BoundedProtocol,
+        "http": protocol,
         "loop": "none",
         "ws": "none",
         "lifespan": "off",

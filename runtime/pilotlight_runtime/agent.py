@@ -105,7 +105,7 @@ class Agent:
 
     def _make(self, group: asyncio.TaskGroup, usage_log: UsageLog) -> None:
         parts, me = self._parts, self._parts.identity
-        self._slots = SlotTable()
+        self._slots = SlotTable(instance=me.instance)
         self._origins = Origins(
             self._bus,
             me.region,

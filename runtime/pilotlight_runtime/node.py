@@ -49,6 +49,7 @@ class Reporter:
         self._later = later
         self._seq = 0
         self._scheduled = False
+        self._stopped = False
         self._sources: tuple[Containers, BlankPool] | None = None
 
     def watch(self, containers: Containers, pool: BlankPool) -> None:
@@ -64,7 +65,8 @@ class Reporter:
     def send(self, *, stopped: bool = False) -> None:
         """Say it now; what the bus does not take is said again with the next second."""
         self._scheduled = False
-        if self._sources is not None:
+        if self._sources is not None and not self._stopped:
+            self._stopped = stopped  # nothing comes after the last word
             with contextlib.suppress(BusError):
                 self._bus.publish_nowait(
                     subjects.beat(self._identity.region, self._identity.node), self.report(*self._sources, stopped)

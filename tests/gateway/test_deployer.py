@@ -61,7 +61,8 @@ async def test_unchanged_content_keeps_its_number_and_a_return_too(world: World)
         await upload(world, content)
     deploy = world.services.deployer.deploy
 
-    names = [(await deploy(ACME, "shop", request(content))).functions[0] for content in (b"one", b"two", b"two", b"one")]
+    contents = (b"one", b"two", b"two", b"one")
+    names = [(await deploy(ACME, "shop", request(content))).functions[0] for content in contents]
 
     assert [(line.version, line.changed) for line in names] == [
         ("shop.hello@v1", True),

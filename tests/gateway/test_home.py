@@ -29,9 +29,7 @@ def test_a_grant_names_everything_that_the_origin_needs(home: Home) -> None:
     home.credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     assert home.grants(0.0) == [
-        Grant(
-            call="a", container="c1", node="n1", instance="i1", epoch=7, number=1, gateway="gw1", home="gw1"
-        )
+        Grant(call="a", container="c1", node="n1", instance="i1", epoch=7, number=1, gateway="gw1", home="gw1")
     ]
 
 

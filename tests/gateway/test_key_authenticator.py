@@ -22,7 +22,8 @@ async def test_a_valid_key_gives_its_tenant_and_scopes(world: World) -> None:
 
     principal = await world.services.authenticator.authenticate(bearer(key))
 
-    assert (principal.tenant, principal.key_id, principal.scopes) == ("acme", key.id, {"invoke", "read"})
+    assert (principal.tenant, principal.key_id) == ("acme", key.id)
+    assert principal.scopes == frozenset({"invoke", "read"})
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,19 @@ from pilotlight_core.model.messages import (
     Stages,
     Started,
 )
-from pilotlight_gateway.actions import Action, Enqueue, Fail, Finish, HandBack, Relay, Send, Settle, Stage, Tell, Withdraw
+from pilotlight_gateway.actions import (
+    Action,
+    Enqueue,
+    Fail,
+    Finish,
+    HandBack,
+    Relay,
+    Send,
+    Settle,
+    Stage,
+    Tell,
+    Withdraw,
+)
 from pilotlight_gateway.call_plan import WINDOW
 from pilotlight_gateway.home import Dropped
 from pilotlight_gateway.origin import (

@@ -234,7 +234,9 @@ async def test_an_origin_may_ask_what_became_of_its_calls(world: Harness) -> Non
     container = await world.bind(await world.deploy(GREET))
     lost = world.expect("call_lost")
 
-    world.control(Reconcile(gateway=world.gateway, calls=("call_lost",), grants={"call_lost": 10_000}))
+    instance = world.reports[-1].instance
+    ask = Reconcile(gateway=world.gateway, calls=("call_lost",), grants={"call_lost": 10_000}, instance=instance)
+    world.control(ask)
 
     ended = await lost.ended()
     assert (ended.outcome, ended.started) == (Outcome.DIED, False)

@@ -26,6 +26,7 @@ from pilotlight_core.model.messages import (
     Started,
 )
 from pilotlight_runtime.slots import Held, SlotTable
+from tests.simulation.promises import Broken
 from tests.simulation.world import Process, World
 
 _bills = itertools.count(1)
@@ -97,8 +98,7 @@ class SimAgent(Process):
         if known is None:
             return
         for item in self.table.close(container):
-            run = self._runs[item.call, item.grant]
-            self._over(run, Outcome.DIED, started=item.started, reason="exit code 139")
+            self._over(self._run_of(item), Outcome.DIED, started=item.started, reason="exit code 139")
         known.state = ContainerState.GONE
         self._credit(container)
         del self.containers[container]
@@ -109,13 +109,13 @@ class SimAgent(Process):
             self.crash(container)
 
     def _beat(self) -> None:
-        report = NodeReport(
-            node=self.name, instance=self.instance, seq=0, region="local", zone="a", sandbox="process"
-        )
+        report = NodeReport(node=self.name, instance=self.instance, seq=0, region="local", zone="a", sandbox="process")
         for gateway in self._gateways:
             self.send(gateway, report)
         for item in self.table.overdue(self.clock):
-            self._refuse(self._runs.pop((item.call, item.grant)), Refusal.EXPIRED)
+            run = self._run_of(item)
+            del self._runs[item.call, item.grant]
+            self._refuse(run, Refusal.EXPIRED)
         for container in self.containers:
             self._credit(container)
 
@@ -181,6 +181,12 @@ class SimAgent(Process):
             self.later(fate.seconds * seq / (fate.chunks + 1), partial(self._chunk, run, seq))
         self.later(fate.seconds, partial(self._finish, run))
 
+    def _run_of(self, item: Held) -> Run:
+        run = self._runs.get((item.call, item.grant))
+        if run is None:
+            raise Broken("P6", f"{item.call} has ended and still holds a slot")
+        return run
+
     def _is_running(self, run: Run) -> bool:
         held = self.table._held.get(run.call, {}).get(run.grant)
         return held is not None and held.started
@@ -193,6 +199,9 @@ class SimAgent(Process):
         if (run.call, run.grant) not in self._runs:
             return
         promises = self.world.promises
+        if promises.fates[run.call].deadly:
+            self.crash(run.container)
+            return
         cancelled = self.table._held[run.call][run.grant].cancelled
         self.table.release(run.call, run.grant)
         if cancelled:
@@ -231,7 +240,7 @@ class SimAgent(Process):
     def _orphan(self, item: Held) -> None:
         """Cancelled, but not for ever: the call may come again with a newer grant."""
         item.cancelled = True
-        run = self._runs[item.call, item.grant]
+        run = self._run_of(item)
         if not item.started:
             self.table.release(item.call, item.grant)
             self._over(run, Outcome.CANCELLED, started=False)

@@ -98,6 +98,8 @@ class SimGateway(Process):
         self._lease = lease
         self._make_home = home
         self._make_origin = origin
+        # A lease alone does not fence: some homes act on after it has passed to another.
+        self._overstays = world.rng.choice((0.0, 0.0, 0.0, 2.0, 6.0))
 
     def boot(self) -> None:
         self.home: Home | None = None
@@ -152,9 +154,10 @@ class SimGateway(Process):
         asked = self.clock
         epoch = self._lease.ask(self.name, self.home.epoch if self.home is not None else 0, self.world.now)
         if not epoch:
-            self.home = None
+            if asked >= self._valid_until:
+                self.home = None
             return
-        self._valid_until = asked + TTL - LEASE_MARGIN
+        self._valid_until = asked + TTL - LEASE_MARGIN + self._overstays
         if self.home is None or self.home.epoch != epoch:
             self.world.note("HOME", self.name, "epoch", epoch)
             self.home = self._make_home(gateway=self.name, epoch=epoch)

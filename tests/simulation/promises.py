@@ -45,6 +45,8 @@ class Fate:
     retries: int = 0
     chunks: int = 0
     idempotent: bool = False
+    deadly: bool = False
+    """It takes its container along, every time."""
     must_succeed: bool = False
 
 
@@ -117,7 +119,9 @@ class Promises:
         if isinstance(end, Finish):
             self.outcomes["ok"] += 1
             bill = end.spent.ns if end.spent is not None else 0
-            _keep("P8", self._bills.pop(bill, None) == call, f"{call} was answered with bill {bill}, which is not its own")
+            _keep(
+                "P8", self._bills.pop(bill, None) == call, f"{call} was answered with bill {bill}, which is not its own"
+            )
             _keep("P3", self._chunks[call] == fate.chunks, f"{call} was answered without all of its chunks")
             return
         code = end.error.wire_code

@@ -55,7 +55,9 @@ class Controller(Process):
 
     def _tick(self) -> None:
         for version, queued in self._wanted.items():
-            there = [c for agent in self._agents if agent.alive for c in agent.containers.values() if c.version == version]
+            there = [
+                c for agent in self._agents if agent.alive for c in agent.containers.values() if c.version == version
+            ]
             usable = [c for c in there if c.state is not ContainerState.DRAINING]
             if queued > len(usable) and len(usable) < MOST_CONTAINERS:
                 agent = self.world.rng.choice([agent for agent in self._agents if agent.alive] or self._agents)
@@ -105,17 +107,19 @@ class History:
     def _callers(self, when: float, *, must_succeed: bool) -> None:
         rng = self._rng
         seconds = rng.choice((0.01, 0.05, 0.3, 1.0, 3.0))
+        deadly = rng.random() < 0.03 and not must_succeed
         patience = rng.uniform(12.0, 20.0) if must_succeed else rng.choice((0.5, 2.0, 5.0, 12.0, 25.0))
         raises = rng.choice((0, 0, 0, 0, 1, 2))
         chunks = rng.choice((0, 0, 0, 3)) if self.world.in_order or not must_succeed else 0
         fate = Fate(
             gateway=rng.choice(self.gateways).name,
-            deadline=when + patience,
-            seconds=min(seconds, 1.0) if must_succeed else seconds,
+            deadline=when + (5.0 if deadly else patience),
+            seconds=min(seconds, 1.0) if must_succeed or deadly else seconds,
             raises=raises,
             retries=rng.choice((0, raises)) if not chunks else 0,
             chunks=chunks,
             idempotent=rng.random() < 0.4,
+            deadly=deadly,
             must_succeed=must_succeed,
         )
         self._calls += 1

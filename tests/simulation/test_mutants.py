@@ -130,12 +130,12 @@ class Repeating(Origin):
 
 
 MUTANTS: list[tuple[dict[str, Any], str]] = [
-    ({"slots": Forgetful}, "P1 P2"),
+    ({"slots": Forgetful}, "P1 P2 P9"),
     ({"slots": Boundless, "home": Greedy}, "P5"),
     ({"home": Greedy}, "P4"),
     ({"slots": Leaky}, "P6 P4"),
     ({"slots": Deaf}, "P9"),
-    ({"slots": Amnesiac}, "P2"),
+    ({"slots": Amnesiac}, "P1 P2"),
     ({"home": Careless}, "P6 P4"),
     ({"origin": Optimist}, "P2"),
     ({"origin": Pessimist}, "P4"),
@@ -147,7 +147,11 @@ MUTANTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("mutant", "promises"), MUTANTS, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("mutant", "promises"),
+    MUTANTS,
+    ids=[" and ".join(part.__name__ for part in mutant.values()) for mutant, _ in MUTANTS],
+)
 def test_a_broken_part_breaks_its_promise(mutant: dict[str, Any], promises: str) -> None:
     """Within a few hundred seeds, and it is this promise that is reported."""
     for seed in range(ENOUGH):

@@ -82,7 +82,12 @@ class World:
         if buffered or {sender.name, receiver} & self.cut_off or not target.alive:
             self.note("LOST", sender.name, "->", receiver, message)
             self.promises.lost(message)
-            if isinstance(message, Run) and not buffered and sender.name not in self.cut_off and self.rng.random() < 0.7:
+            if (
+                isinstance(message, Run)
+                and not buffered
+                and sender.name not in self.cut_off
+                and self.rng.random() < 0.7
+            ):
                 self.at(self.now + 0.001, lambda: sender.take(NoResponders(message)))
             return
         self.note(sender.name, "->", receiver, message)

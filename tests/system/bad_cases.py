@@ -221,7 +221,11 @@ CASES: dict[str, Case] = {
     "a missing argument": calling("bad.typed", label="x", field="input.count"),
     "an argument nobody knows": calling("bad.typed", count=1, colour="red", field="input.colour"),
     "an argument given twice": posting({"input": {"count": 1}, "parameters": {"count": 2}}, field="parameters.count"),
-    "nested a thousand deep": calling("bad.typed", count=1, anything=deep(1000), field="input"),
+    "nested a thousand deep": Case(
+        http=lambda bench: bench.post(content=b'{"input": {"anything": %s%s}}' % (b"[" * 1000, b"]" * 1000)),
+        sdk=lambda bench: bench.function("bad.typed").remote(count=1, anything=deep(1000)),
+        field="input",
+    ),
     "an 11 MB body": calling("bad.typed", count=1, label="x" * MB_11),
     "an 11 MB body without a length": Case(http=lambda bench: bench.post(content=pieces(MB_11))),
     "an unknown function": calling("bad.nobody", count=1),

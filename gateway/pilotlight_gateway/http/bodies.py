@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
 
 from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded
 from pilotlight_gateway.http.exchange import header
 from pilotlight_gateway.internal import Budget
+
+LATE = "The request's body did not arrive in time."
 
 
 class ClientGone(Exception):
@@ -75,7 +75,7 @@ async def _next(receive: Receive, until: float) -> tuple[bytes, bool]:
         async with asyncio.timeout_at(until):
             message = await receive()
     except TimeoutError:
-        raise DeadlineExceeded("The request's body did not arrive in time.") from None
+        raise DeadlineExceeded(LATE) from None
     if message["type"] == "http.disconnect":
         raise ClientGone
     return message.get("body", b""), message.get("more_body", False)
@@ -87,16 +87,25 @@ async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: 
     Raises:
         As `pieces`, and Unavailable when the budget is used up: then nothing stays counted.
     """
+    check_announced(scope, limits)
     parts: list[bytes] = []
-    held = 0
-    arriving: Any = pieces(scope, receive, limits)
+    held, more = 0, True
     try:
-        async with aclosing(arriving):
-            async for piece in arriving:
+        # Most bodies are here already: no generator, one timer, and that only until the last piece.
+        async with asyncio.timeout(limits.seconds):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone
+                piece, more = message.get("body", b""), message.get("more_body", False)
+                if held + len(piece) > limits.size:
+                    raise too_large(limits)
                 budget.take(len(piece))
                 held += len(piece)
                 parts.append(piece)
-    except BaseException:
+    except BaseException as error:
         budget.give_back(held)
+        if isinstance(error, TimeoutError):
+            raise DeadlineExceeded(LATE) from None
         raise
     return parts[0] if len(parts) == 1 else b"".join(parts)

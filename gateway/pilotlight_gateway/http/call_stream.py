@@ -21,6 +21,7 @@ from pilotlight_gateway.call_answers import (
     typed_response,
 )
 from pilotlight_gateway.call_port import CallEvent, CallResult, ChunkEvent, PreparedCall, StageEvent
+from pilotlight_gateway.http.bodies import ClientGone
 from pilotlight_gateway.http.draining import closing
 from pilotlight_gateway.http.events import HEADERS, Stream, event, relay
 from pilotlight_gateway.http.exchange import Exchange, exchange_of
@@ -56,6 +57,13 @@ async def stream_call(services: Services, call: PreparedCall, scope: Scope, rece
         if not exchange.status or not services.gate.was_aborted():
             raise
         await _fail(services, stream, exchange, closing())
+    except ClientGone:
+        raise
+    except Exception:
+        if not exchange.status:
+            raise
+        log.exception("a streamed call failed unexpectedly", request_id=exchange.request_id)
+        await _fail(services, stream, exchange, PilotlightError(code="internal"))
     await stream.finish()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from starlette.types import Receive
 
@@ -16,11 +17,17 @@ HEADERS = [
     (b"x-accel-buffering", b"no"),
 ]
 KEEPALIVE = b": keepalive\n\n"
-KEEPALIVE_SECONDS = 10.0
-STUCK_SECONDS = 60.0
-"""A client that reads nothing for so long is taken for gone."""
-HEAD_WITHIN = 0.25
-"""Seconds for which the head is held back, so that what fails at once still fails with a status of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """When a stream shows life, in seconds."""
+
+    head_within: float = 0.25
+    """The head is held back for so long, so that what fails at once still fails with a status of its own."""
+    keepalive: float = 10.0
+    stuck: float = 60.0
+    """A client that reads nothing for so long is taken for gone."""
 
 
 def event(name: bytes, data: bytes) -> bytes:
@@ -31,10 +38,17 @@ def event(name: bytes, data: bytes) -> bytes:
 class Stream:
     """One such answer. Its head goes out with the first piece, or when that takes long."""
 
-    def __init__(self, exchange: Exchange, headers: list[tuple[bytes, bytes]], keepalive: bytes = KEEPALIVE) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        headers: list[tuple[bytes, bytes]],
+        keepalive: bytes = KEEPALIVE,
+        pace: Pace = Pace(),
+    ) -> None:
         self._exchange = exchange
         self._headers = headers
         self._keepalive = keepalive
+        self._pace = pace
         self._sent = 0
         self._sending = False
 
@@ -57,19 +71,19 @@ class Stream:
         Raises:
             ClientGone: if the client reads nothing any more.
         """
-        await asyncio.sleep(HEAD_WITHIN)
+        await asyncio.sleep(self._pace.head_within)
         await self._open()
         stuck = 0.0
         while True:
             before = self._sent
-            await asyncio.sleep(KEEPALIVE_SECONDS)
+            await asyncio.sleep(self._pace.keepalive)
             if self._sent != before:
                 stuck = 0.0
             elif not self._sending:
                 await self.send(self._keepalive)
             else:
-                stuck += KEEPALIVE_SECONDS
-                if stuck >= STUCK_SECONDS:
+                stuck += self._pace.keepalive
+                if stuck >= self._pace.stuck:
                     raise ClientGone
 
     async def _open(self) -> None:

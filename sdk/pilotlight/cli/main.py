@@ -58,6 +58,7 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(
+    name="pilotlight",
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import wait
 from contextlib import aclosing, contextmanager
@@ -58,7 +57,7 @@ def run(
 def _following(ref: str) -> Iterator[None]:
     """A block during which what the function prints is printed here."""
     name, _, function = ref.partition(".")
-    task = face().start(_follow(name, function, since=f"{time.time():.3f}"))
+    task = face().start(_follow(name, function))
     try:
         yield
         wait([task.result], LAST_LINES_S)
@@ -66,8 +65,8 @@ def _following(ref: str) -> Iterator[None]:
         task.abandon()
 
 
-async def _follow(name: str, function: str, *, since: str) -> None:
-    lines = client().platform.logs(name, function=function, since=since, follow=True)
+async def _follow(name: str, function: str) -> None:
+    lines = client().platform.logs(name, function=function, tail=0, follow=True)  # from now on
     try:
         async with aclosing(lines):
             async for line in lines:

@@ -11,6 +11,10 @@ SHOWN_FROM_MS = 0.05
 """Stages that took less are not worth a word."""
 
 
+ORDINARY = ("queued", "running")
+"""Stages that every call passes: not worth a line of a log."""
+
+
 class Timeline:
     """Shows stages on stderr: one line that changes on a terminal, a line for each stage elsewhere."""
 
@@ -43,9 +47,9 @@ class Timeline:
         text = f"{name} {milliseconds(float(data.get('ms', 0.0)))}{f' ({steps})' if steps else ''}"
         if self._status is not None:
             self._status.update(f"{self._label}: {text}")
-        elif f"{name}{steps}" != self._last and name != "running":
+        elif name not in (self._last, *ORDINARY):
             note(f"{self._label}: {text}")
-        self._last = f"{name}{steps}"
+        self._last = name
 
 
 def summary(response: dict[str, Any]) -> str:

@@ -57,10 +57,10 @@ def up(
         "--sandbox": sandbox,
     }
     flags = [word for flag, value in named.items() if value is not None for word in (flag, str(value))]
-    raise typer.Exit(_supervise([sys.executable, "-m", MODULE, *flags, *context.args]))
+    raise typer.Exit(supervise([sys.executable, "-m", MODULE, *flags, *context.args]))
 
 
-def _supervise(command: list[str]) -> int:
+def supervise(command: list[str]) -> int:
     """Run `up` as a child, say when it is ready, pass signals on; its exit code."""
     with tempfile.TemporaryDirectory(prefix="pilotlight-up-") as folder:
         ready = Path(folder) / "ready.json"

@@ -28,6 +28,7 @@ COLUMNS = (
     "currency",
 )
 SHOWN = ("day", "app", "function", "version", "state", "price", "calls", "gpu_seconds", "cost")
+VERSION_WIDTH = 12
 NUMBERS = ("calls", "gpu_seconds", "cost")
 
 
@@ -62,5 +63,5 @@ def usage(
 def _row(line: dict[str, Any]) -> list[str]:
     shown = {**line, "gpu_seconds": f"{float(line.get('gpu_seconds', 0.0)):.3f}"}
     shown["cost"] = f"{line.get('cost', '')} {line.get('currency', '')}".strip()
-    shown["version"] = str(line.get("version", "")).rpartition("@")[2]
+    shown["version"] = str(line.get("version", "")).rpartition("@")[2][:VERSION_WIDTH]
     return [str(shown.get(column, "")) for column in SHOWN]

@@ -28,8 +28,9 @@ Event = tuple[str, dict[str, Any]]
 class Calls:
     """Live calls over one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, grace_s: float = GRACE_S) -> None:
         self._connection = connection
+        self._grace_s = grace_s
         self._orders: dict[tuple[str, str], list[str]] = {}
 
     async def call(self, function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -99,7 +100,7 @@ class Calls:
             while True:
                 try:
                     # Around each wait and not around the loop: what the caller does between chunks is its own time.
-                    async with asyncio.timeout(None if patience.left is None else patience.left + GRACE_S):
+                    async with asyncio.timeout(None if patience.left is None else patience.left + self._grace_s):
                         name, data = await anext(stream)
                 except StopAsyncIteration:
                     return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from pilotlight.client.calls import Calls
 from pilotlight.client.config import load_config, make_config
@@ -75,19 +74,19 @@ def call_id() -> str:
 class _Cancel:
     """`pilotlight.cancel(id)` and `await pilotlight.cancel.aio(id)`."""
 
-    def __call__(self, id: str) -> None:  # noqa: A002 - what the wire calls it
-        """Cancel a call by its id, or by the one it was given with `options(id=…)`.
+    def __call__(self, id: str) -> bool:  # noqa: A002 - what the wire calls it
+        """Cancel a call by its id, or by the one it was given with `options(id=…)`; whether it was still alive.
 
         A call that waits is removed, one in a batch is dropped from it, and a generator is closed at its next yield.
 
         Raises:
             UnknownCall: if there is no such call.
         """
-        face().run(default_client().platform.cancel(id))
+        return face().run(default_client().platform.cancel(id))
 
-    async def aio(self, id: str) -> None:  # noqa: A002
+    async def aio(self, id: str) -> bool:  # noqa: A002
         """As the blocking call."""
-        await face().arun(default_client().platform.cancel(id))
+        return await face().arun(default_client().platform.cancel(id))
 
 
-cancel: Any = _Cancel()
+cancel = _Cancel()

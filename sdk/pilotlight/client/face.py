@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from typing import Any, Generic, TypeVar
 
-from pilotlight.errors import Cancelled
+from pilotlight.errors import Cancelled, PilotlightError
 
 T = TypeVar("T")
 
@@ -48,6 +48,8 @@ class Face:
         try:
             task.begin()
             return task.result.result()
+        except PilotlightError as error:
+            raise _shortened(error) from error.__cause__
         except BaseException:
             task.abandon()
             raise
@@ -64,6 +66,8 @@ class Face:
         try:
             task.begin()
             return await asyncio.wrap_future(task.result)
+        except PilotlightError as error:
+            raise _shortened(error) from error.__cause__
         finally:
             task.cancel()
 
@@ -123,11 +127,16 @@ class _Item:
 
     def take(self) -> Any:
         if self.error is not None:
-            raise self.error
+            raise _shortened(self.error) from self.error.__cause__
         return self.value
 
 
 _END: Any = object()
+
+
+def _shortened(error: BaseException) -> BaseException:
+    """Without the frames below the face: where in the client an error of the wire was read tells nobody anything."""
+    return error.with_traceback(None) if isinstance(error, PilotlightError) else error
 
 
 class Task(Generic[T]):

@@ -10,7 +10,7 @@ import msgspec
 from pilotlight.client.connection import Connection, Content
 from pilotlight.client.retry import QUICK_CONNECT_S, Patience
 from pilotlight.errors import BadOutput
-from pilotlight_core.model.api import AppInfo, CallStatus, DeployRequest, DeployResponse, KeyRequest
+from pilotlight_core.model.api import AppInfo, DeployRequest, DeployResponse, KeyRequest
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -74,17 +74,13 @@ class Platform:
         """End a key."""
         await self._connection.fetch("DELETE", f"/v1/keys/{id}")
 
-    async def call_status(self, id: str) -> CallStatus:  # noqa: A002
-        """How a call is, by its id or the caller's own."""
-        return await self._ask("GET", f"/v1/calls/{id}", answer_type=CallStatus)
-
-    async def cancel(self, id: str) -> None:  # noqa: A002
-        """Cancel a call by its id or the caller's own.
+    async def cancel(self, id: str) -> bool:  # noqa: A002
+        """Cancel a call by its id or the caller's own; whether it was still alive.
 
         Raises:
             UnknownCall: if there is none.
         """
-        await self._connection.fetch("DELETE", f"/v1/calls/{id}")
+        return bool((await self._ask("DELETE", f"/v1/calls/{id}", answer_type=Json)).get("cancelled", True))
 
     async def logs(
         self,
@@ -109,11 +105,6 @@ class Platform:
         async with self._connection.open("GET", path, params=params, headers=headers, timeout=3600.0) as answer:
             async for line in _lines(answer.aiter_bytes()):
                 yield msgspec.json.decode(line)
-
-    async def is_ready(self) -> bool:
-        """Whether the platform takes calls."""
-        await self._connection.fetch("GET", "/readyz", timeout=5.0)
-        return True
 
     async def _ask(
         self,

@@ -67,8 +67,10 @@ def raised(document: dict[str, Any], more: dict[str, Any]) -> FunctionRaised:
     return error
 
 
-class RaisedRemotely(FunctionRaised):
+class RemoteException(FunctionRaised):
     """The base of the classes that are both FunctionRaised and a builtin; prints as the builtin does."""
+
+    __module__ = "pilotlight"
 
     def __str__(self) -> str:
         return self.detail
@@ -78,12 +80,12 @@ def _make(kind: str, message: str, more: dict[str, Any]) -> FunctionRaised:
     builtin = getattr(builtins, kind, None)
     if isinstance(builtin, type) and issubclass(builtin, Exception):
         if builtin is Exception or issubclass(builtin, NOT_RAISED_AS_THEMSELVES):
-            return RaisedRemotely(f"{kind}: {message}" if message else kind, code="function_raised", **more)
+            return RemoteException(f"{kind}: {message}" if message else kind, code="function_raised", **more)
         try:
             return _class_of(builtin)(message or kind, code="function_raised", **more)
         except TypeError:  # its constructor wants more than a message, as UnicodeDecodeError's does
             pass
-    return RaisedRemotely(f"{kind}: {message}" if message else kind, code="function_raised", **more)
+    return RemoteException(f"{kind}: {message}" if message else kind, code="function_raised", **more)
 
 
 _classes: dict[type[Exception], type[FunctionRaised]] = {}
@@ -91,7 +93,7 @@ _classes: dict[type[Exception], type[FunctionRaised]] = {}
 
 def _class_of(builtin: type[Exception]) -> type[FunctionRaised]:
     if builtin not in _classes:
-        _classes[builtin] = type(f"Remote{builtin.__name__}", (RaisedRemotely, builtin), {"__module__": "pilotlight"})
+        _classes[builtin] = type(f"Remote{builtin.__name__}", (RemoteException, builtin), {"__module__": "pilotlight"})
     return _classes[builtin]
 
 

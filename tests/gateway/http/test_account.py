@@ -34,9 +34,7 @@ async def test_a_key_is_made_used_listed_and_revoked(world: World) -> None:
 
 async def test_usage_is_told_as_json_and_csv(world: World) -> None:
     """The tenant's own lines and their total, grouped as asked."""
-    world.ledger.fold(
-        "USAGE", 1, [busy(1, 0, ("a", SECOND, "ok")), event(2, SECOND, 2 * SECOND, tenant="rival")]
-    )
+    world.ledger.fold("USAGE", 1, [busy(1, 0, ("a", SECOND, "ok")), event(2, SECOND, 2 * SECOND, tenant="rival")])
     query = "/v1/usage?from=2026-09-01&to=2026-10-01"
     async with world.client() as client:
         report = (await client.get(query)).json()

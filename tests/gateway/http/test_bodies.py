@@ -10,6 +10,7 @@ from pilotlight_core.model.errors import BadInput, DeadlineExceeded, Unavailable
 from pilotlight_gateway.http.bodies import BodyLimits, ClientGone, read_body
 from pilotlight_gateway.http.calls import CALL_BODY
 from pilotlight_gateway.internal import Budget
+from tests.core.host.waiting import until
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, function
 
@@ -103,8 +104,7 @@ async def test_cancelling_gives_back_what_was_held() -> None:
     budget = Budget(limit=10)
     wire = Wire(pieces=[b"ab"], stall=True)
     task = asyncio.create_task(read_body({"headers": []}, wire.receive, LIMITS, budget))
-    while not budget.used:
-        await asyncio.sleep(0)
+    await until(lambda: budget.used)
 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

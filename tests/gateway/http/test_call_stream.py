@@ -11,6 +11,7 @@ import pytest
 from pilotlight_core.model.errors import FunctionRaised, TooMuch
 from pilotlight_core.model.spec import MethodSpec
 from pilotlight_gateway.call_port import ChunkEvent, StageEvent
+from tests.core.host.waiting import until
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, events_of, function, generator, packed
 
@@ -118,8 +119,7 @@ async def test_a_reader_that_leaves_cancels_the_call(world: World) -> None:
     asking = asyncio.create_task(
         ask(world.app, wire, "POST", PATH, authorization=f"Bearer {world.key}", accept="text/event-stream")
     )
-    while len(wire.sent) < 2:
-        await asyncio.sleep(0)
+    await until(lambda: len(wire.sent) >= 2)
 
     wire.gone.set()
     await asking
@@ -144,8 +144,7 @@ async def test_a_reader_that_does_not_read_holds_the_call_back(world: World) -> 
     asking = asyncio.create_task(
         ask(world.app, wire, "POST", PATH, authorization=f"Bearer {world.key}", accept="text/event-stream")
     )
-    while len(wire.sent) < 2:
-        await asyncio.sleep(0)
+    await until(lambda: len(wire.sent) >= 2)
 
     assert fetched == [1]
     wire.gone.set()
@@ -163,8 +162,7 @@ async def test_a_shutdown_ends_streams_with_a_reason(world: World, has_begun: bo
     asking = asyncio.create_task(
         ask(world.app, wire, "POST", PATH, authorization=f"Bearer {world.key}", accept="text/event-stream")
     )
-    while not world.calls.seen or (has_begun and len(wire.sent) < 2):
-        await asyncio.sleep(0)
+    await until(lambda: world.calls.seen and (not has_begun or len(wire.sent) >= 2))
 
     assert not await world.services.gate.drain(0.0)
     assert await world.services.gate.abort(1.0) == 1

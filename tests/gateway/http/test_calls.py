@@ -12,6 +12,7 @@ from pilotlight_core.model.api import CallResponse
 from pilotlight_core.model.errors import FunctionRaised
 from pilotlight_core.model.spec import MethodSpec, Priority
 from pilotlight_gateway.call_port import ChunkEvent
+from tests.core.host.waiting import until
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, function, generator, packed
 
@@ -215,11 +216,8 @@ async def test_a_caller_that_hangs_up_cancels_its_call(world: World) -> None:
     world.deploy(function())
     world.calls.hold = asyncio.Event()
     wire = Wire(pieces=[b'{"input": {"name": "x"}}'])
-    asking = asyncio.create_task(
-        ask(world.app, wire, "POST", HELLO_CALL, authorization=f"Bearer {world.key}")
-    )
-    while not world.calls.seen:
-        await asyncio.sleep(0)
+    asking = asyncio.create_task(ask(world.app, wire, "POST", HELLO_CALL, authorization=f"Bearer {world.key}"))
+    await until(lambda: world.calls.seen)
 
     wire.gone.set()
     await asking

@@ -8,6 +8,7 @@ import pytest
 
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_gateway.http.draining import Gate
+from tests.core.host.waiting import until
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, function
 
@@ -24,8 +25,7 @@ async def test_calls_inside_finish_and_new_ones_are_turned_away(world: World) ->
     world.calls.hold = asyncio.Event()
     wire = Wire(pieces=[b'{"input": {"name": "x"}}'])
     first = call(world, wire)
-    while not world.calls.seen:
-        await asyncio.sleep(0)
+    await until(lambda: world.calls.seen)
     draining = asyncio.create_task(world.services.gate.drain(5.0))
     await asyncio.sleep(0)
 
@@ -46,8 +46,7 @@ async def test_those_who_stay_too_long_hear_why(world: World) -> None:
     world.calls.hold = asyncio.Event()
     wire = Wire(pieces=[b'{"input": {"name": "x"}}'])
     inside = call(world, wire)
-    while not world.calls.seen:
-        await asyncio.sleep(0)
+    await until(lambda: world.calls.seen)
 
     assert not await world.services.gate.drain(0.0)
     assert await world.services.gate.abort(1.0) == 1

@@ -12,7 +12,7 @@ GUARDED = [(op.method, op.path) for op in OPERATIONS if op.scopes]
 
 
 def filled(path: str) -> str:
-    return path.replace("{ref}", "shop.hello").replace("{sha256}", "0" * 64).replace("{app}", "shop").replace("{id}", "x")
+    return path.format(ref="shop.hello", sha256="0" * 64, app="shop", id="x")
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED)

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from pilotlight_gateway.http import events
 from pilotlight_gateway.http.bodies import ClientGone
-from pilotlight_gateway.http.events import HEADERS, Stream, event, relay
+from pilotlight_gateway.http.events import HEADERS, Pace, Stream, event, relay
 from pilotlight_gateway.http.exchange import Exchange
+from tests.core.host.waiting import until
 from tests.gateway.http.asgi import Wire
 
-
-@pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seconds that pass quickly."""
-    monkeypatch.setattr(events, "HEAD_WITHIN", 0.001)
-    monkeypatch.setattr(events, "KEEPALIVE_SECONDS", 0.002)
-    monkeypatch.setattr(events, "STUCK_SECONDS", 0.006)
+HURRIED = Pace(head_within=0.001, keepalive=0.002, stuck=0.006)
 
 
 def test_an_event_is_written_as_clients_read_it() -> None:
@@ -26,16 +18,14 @@ def test_an_event_is_written_as_clients_read_it() -> None:
     assert event(b"chunk", b"{}") == b"event: chunk\ndata: {}\n\n"
 
 
-@pytest.mark.usefixtures("hurried")
 async def test_a_silent_stream_sends_its_head_and_then_signs_of_life() -> None:
     """The head soon, then comments."""
     wire = Wire(pieces=())
 
     async def wait_for_life() -> None:
-        while wire.body.count(b": keepalive\n\n") < 2:
-            await asyncio.sleep(0)
+        await until(lambda: wire.body.count(b": keepalive\n\n") >= 2)
 
-    stream = Stream(Exchange(wire.send, 0.0), HEADERS)
+    stream = Stream(Exchange(wire.send, 0.0), HEADERS, pace=HURRIED)
     await relay(stream, wire.receive, wait_for_life)
     await stream.finish()
 
@@ -43,11 +33,10 @@ async def test_a_silent_stream_sends_its_head_and_then_signs_of_life() -> None:
     assert wire.sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
 
 
-@pytest.mark.usefixtures("hurried")
 async def test_a_client_that_reads_nothing_is_taken_for_gone() -> None:
     """After a while, so that it cannot hold a container for ever."""
     wire = Wire(pieces=(), reads=False)
-    stream = Stream(Exchange(wire.send, 0.0), HEADERS)
+    stream = Stream(Exchange(wire.send, 0.0), HEADERS, pace=HURRIED)
 
     with pytest.raises(ClientGone):
         await relay(stream, wire.receive, lambda: stream.send(b"x"))

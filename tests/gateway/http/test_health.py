@@ -34,7 +34,8 @@ async def test_metrics_are_prometheus_text_with_bounded_labels(world: World) -> 
         text = (await client.get("/metrics")).text
 
     families = {family.name: family for family in text_string_to_metric_families(text)}
-    values = {(sample.name, *sorted(sample.labels.items())): sample.value for f in families.values() for sample in f.samples}
+    samples = [sample for family in families.values() for sample in family.samples]
+    values = {(sample.name, *sorted(sample.labels.items())): sample.value for sample in samples}
     assert values["pilotlight_calls_total", ("code", ""), ("outcome", "ok")] == 1
     assert values["pilotlight_calls_total", ("code", "bad_input"), ("outcome", "error")] == 1
     assert values["pilotlight_call_stage_seconds_count", ("stage", "execute")] == 1

@@ -13,6 +13,9 @@ import pytest
 import pilotlight
 from pilotlight import Function, gpu_function
 from pilotlight.client import Client
+from pilotlight.client.calls import Calls
+from pilotlight.client.config import ClientConfig
+from pilotlight.client.connection import Connection
 from tests.sdk.scripted import KEY, ScriptedPlatform, answer, chunk, event, problem, problem_document, result, stream
 
 GREET = "/v1/functions/hello.greet/calls"
@@ -177,9 +180,9 @@ def test_an_id_of_ones_own_travels_and_cancels(platform: ScriptedPlatform) -> No
     """`options(id=)` is what `cancel` takes."""
     platform.will("POST", GREET, stream(event("error", problem_document("cancelled"))))
     own = pilotlight.call_id()
-    platform.will("DELETE", f"/v1/calls/{own}", answer({"id": own}, 202))
+    platform.will("DELETE", f"/v1/calls/{own}", answer({"id": own, "cancelled": True}, 202))
 
-    pilotlight.cancel(own)
+    assert pilotlight.cancel(own) is True
     with pytest.raises(pilotlight.Cancelled):
         greet.options(id=own).remote("Ada")
     assert platform.asked(GREET)[0].call["id"] == own
@@ -278,6 +281,25 @@ def test_a_function_by_name_takes_positions_from_its_schema(platform: ScriptedPl
     assert len(platform.asked("/v1/functions/hello.add/openapi.json")) == 1
     with pytest.raises(TypeError, match=r"\(a, b\)"):
         add.remote(1, 2, 3)
+
+
+async def test_a_platform_that_stays_silent_is_not_waited_for_beyond_the_deadline(platform: ScriptedPlatform) -> None:
+    """It should say so itself; if it does not, the caller is not left hanging."""
+    held = stream(event("stage", {"name": "queued"}), hold=True)
+    platform.will("POST", GREET, held)
+    connection = Connection(ClientConfig(url=platform.url, api_key=KEY))
+    calls = Calls(connection, grace_s=0.0)
+    with pytest.raises(pilotlight.DeadlineExceeded, match=r"hello\.greet was not answered within 0\.05 s"):
+        await calls.call(greet.options(deadline=0.05), ("Ada",), {})
+    assert await asyncio.to_thread(held.hung_up.wait, 5)
+    await connection.aclose()
+
+
+def test_a_function_by_name_without_a_known_order_takes_names(platform: ScriptedPlatform) -> None:
+    """What is deployed otherwise has none."""
+    platform.will("GET", "/v1/functions/hello.raw/openapi.json", answer({"paths": {}}))
+    with pytest.raises(TypeError, match="pass arguments by name"):
+        Function.from_name("hello", "raw").remote(1)
 
 
 def test_another_client_goes_elsewhere(platform: ScriptedPlatform) -> None:

@@ -1,0 +1,123 @@
+"""Connections are bounded: real sockets, hostile and friendly clients."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from pilotlight_gateway import server
+from pilotlight_gateway.server import HEAD_BYTES, BoundedProtocol, listen, make_server, url_of
+from tests.core.host.waiting import until
+from tests.gateway.world import World, function
+
+CALL = b"POST /v1/functions/shop.hello/calls HTTP/1.1\r\nhost: x\r\n"
+
+
+class Hurried(BoundedProtocol):
+    """With bounds that a test can wait for."""
+
+    head_seconds = 0.05
+    linger_seconds = 0.05
+    connections_at_most = 3
+
+
+@asynccontextmanager
+async def serving(world: World, protocol: type[BoundedProtocol] = BoundedProtocol) -> AsyncIterator[tuple[str, int]]:
+    listening = listen("127.0.0.1", 0)
+    running = make_server(world.app, graceful_seconds=1, protocol=protocol)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(running.serve(sockets=[listening]))
+        await until(lambda: running.started)
+        yield listening.getsockname()[:2]
+        running.stop()
+
+
+async def test_calls_are_answered_over_real_connections(world: World) -> None:
+    """Several on one connection, and one with ten megabytes."""
+    world.deploy(function())
+    async with serving(world) as (host, port):
+        headers = {"authorization": f"Bearer {world.key}"}
+        async with httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=headers) as client:
+            for name in ("x", "y", "x" * 10**7):
+                answer = await client.post("/v1/functions/shop.hello/calls", json={"input": {"name": name}})
+                assert answer.json()["output"] == {"name": name}
+            assert "server" not in answer.headers
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_client_that_sends_eleven_megabytes_reads_413(world: World, chunked: bool) -> None:
+    """It gets its answer instead of a broken connection, with a length and without."""
+    world.deploy(function())
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(11):
+            yield b"x" * 10**6
+
+    async with serving(world) as (host, port):
+        headers = {"authorization": f"Bearer {world.key}"}
+        async with httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=headers) as client:
+            body = pieces() if chunked else b"x" * (11 * 10**6)
+            answer = await client.post("/v1/functions/shop.hello/calls", content=body)
+            assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+            assert (await client.get("/healthz")).status_code == 200
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HT", CALL, CALL + b"x-slow: "])
+async def test_a_head_must_arrive_in_time(world: World, sent: bytes) -> None:
+    """Silence, half a line or half a head: the connection is closed."""
+    async with serving(world, Hurried) as (host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(sent)
+        async with asyncio.timeout(5.0):
+            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_head_must_not_grow_without_end(world: World) -> None:
+    """431, and the connection is closed."""
+    async with serving(world) as (host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(CALL + b"x-more: " + b"y" * (HEAD_BYTES + 1))
+        answer = await reader.read()
+        writer.close()
+
+    assert answer.startswith(b"HTTP/1.1 431")
+
+
+async def test_a_body_that_goes_on_after_its_answer_is_cut_off(world: World) -> None:
+    """It is thrown away for a while, then the connection is closed."""
+    async with serving(world, Hurried) as (host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(CALL + b"content-length: 99999999\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 401")
+        async with asyncio.timeout(5.0):
+            await reader.read()
+        writer.close()
+
+
+async def test_connections_are_counted(world: World) -> None:
+    """The one too many hears 503 at once."""
+    async with serving(world, Hurried) as (host, port):
+        held = [await asyncio.open_connection(host, port) for _ in range(3)]
+        reader, writer = await asyncio.open_connection(host, port)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 503")
+        for _, other in [*held, (reader, writer)]:
+            other.close()
+            await other.wait_closed()
+
+
+async def test_a_taken_address_is_refused() -> None:
+    """By the operating system's own error."""
+    with listen("127.0.0.1", 0) as first, pytest.raises(OSError):
+        listen("127.0.0.1", first.getsockname()[1])
+
+
+def test_a_url_is_one_that_clients_here_can_use() -> None:
+    """A socket on all addresses is reached on loopback."""
+    with listen("0.0.0.0", 0) as everywhere:
+        assert url_of(everywhere) == f"http://127.0.0.1:{everywhere.getsockname()[1]}"
+    assert server.KEEP_ALIVE_SECONDS > 60

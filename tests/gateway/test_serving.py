@@ -1,0 +1,103 @@
+"""A gateway as a process, on a real bus: it starts, serves, keeps what it was told, and ends in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import msgspec
+
+from pilotlight_core.host.signing import Verifier
+from pilotlight_core.model.api import DeployFunction, DeployRequest, DeployResponse
+from pilotlight_gateway.bootstrap import read_client_file
+from tests.gateway.world import entry, function
+
+CONTENT = b"def hello(name): ..."
+
+
+@asynccontextmanager
+async def gateway(server_url: str, folder: Path, *flags: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A running gateway, and a client with its first key. It must end with 0 when it is told to."""
+    client_file = folder / "client.json"
+    command = (
+        sys.executable, "-m", "pilotlight_gateway", "--nats-url", server_url, "--state-dir", str(folder / "state"),
+        "--port", "0", "--bootstrap-client-file", str(client_file), *flags,
+    )  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    written = client_file.stat().st_mtime_ns if client_file.exists() else 0
+    process = await asyncio.create_subprocess_exec(*command, env=environment)
+    try:
+        async with asyncio.timeout(20):
+            while process.returncode is None and (
+                not client_file.exists() or client_file.stat().st_mtime_ns == written
+            ):
+                await asyncio.sleep(0.02)
+            found = read_client_file(client_file)
+            assert found is not None
+            headers = {"authorization": f"Bearer {found.api_key}"}
+            async with httpx.AsyncClient(base_url=found.url, headers=headers, timeout=10) as client:
+                while (await client.get("/readyz")).status_code != 200:
+                    await asyncio.sleep(0.02)
+                yield client
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def test_a_gateway_serves_and_remembers(server_url: str, tmp_path: Path) -> None:
+    """Deploy, list, restart: the key still opens it and the app is still there, signed and on disk."""
+    request = msgspec.json.encode(
+        DeployRequest(functions=(DeployFunction(spec=function()),), files=(entry(CONTENT, "main.py"),))
+    )
+    async with gateway(server_url, tmp_path) as client:
+        assert (await client.get("/v1/apps")).json() == {"apps": []}
+        sha256 = entry(CONTENT).sha256
+        assert (await client.put(f"/v1/blobs/{sha256}", content=CONTENT)).status_code == 201
+        answer = await client.post("/v1/apps/shop/deploys", content=request)
+        deployed = msgspec.json.decode(answer.content, type=DeployResponse)
+        assert deployed.functions[0].version == "shop.hello@v1"
+        key = client.headers["authorization"]
+        refused = await client.post(
+            deployed.functions[0].endpoint, json={"input": {"name": "x"}, "deadline_ms": 100}
+        )
+        assert (refused.status_code, refused.json()["code"]) == (408, "deadline_exceeded")  # there is no node
+        assert "pilotlight_bus_connected 1.0" in (await client.get("/metrics")).text
+
+    Verifier.load(tmp_path / "state" / "keys")
+    blob = tmp_path / "state" / "blobs" / "default" / sha256[:2] / sha256
+    assert blob.read_bytes() == CONTENT
+    assert (tmp_path / "state" / "ledger.sqlite").is_file()
+
+    async with gateway(server_url, tmp_path) as client:
+        assert client.headers["authorization"] == key
+        (app,) = (await client.get("/v1/apps")).json()["apps"]
+        assert (app["app"], app["revision"]) == ("shop", 1)
+        assert (await client.get("/v1/usage")).json()["lines"] == []
+        answer = await client.post("/v1/apps/shop/deploys", content=request)
+        again = msgspec.json.decode(answer.content, type=DeployResponse)
+        assert [(line.version, line.changed) for line in again.functions] == [("shop.hello@v1", False)]
+
+
+async def test_without_a_bus_it_ends_and_says_so(tmp_path: Path) -> None:
+    """With 1, so that it is started anew; a bad flag is 2 and named."""
+    for flags, code, said in (
+        (("--nats-url", "nats://127.0.0.1:1"), 1, b"bus"),
+        (("--drain-seconds", "-3"), 2, b"--drain-seconds"),
+        (("--price-file", "/nowhere.toml", "--nats-url", "nats://127.0.0.1:1"), 1, b""),
+    ):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "pilotlight_gateway", "--state-dir", str(tmp_path), "--port", "0", *flags,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        _, errors = await asyncio.wait_for(process.communicate(), 30)
+        assert process.returncode == code
+        assert said in errors

@@ -1,0 +1,129 @@
+"""The agent as a process of its own: started, paused, killed, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pilotlight_core.model.messages import NodeReport, Refusal
+from tests.runtime.harness import Harness, everybody
+
+
+@asynccontextmanager
+async def process(world: Harness, *, sandbox: str = "process") -> AsyncIterator[asyncio.subprocess.Process]:
+    """`python -m pilotlight_runtime` for the harness's node."""
+    flags = {
+        "--node": world.node,
+        "--nats-url": world.url,
+        "--state-dir": str(world.folder),
+        "--sandbox": sandbox,
+        "--cpu-slots": "2",
+        "--blanks": "1",
+        "--preimport": "",
+    }
+    arguments = [part for flag in flags.items() for part in flag]
+    with (world.folder / "agent.log").open("ab") as log:
+        started = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "pilotlight_runtime", *arguments, stdout=log, stderr=log
+        )
+    try:
+        await world.report(lambda report: report.blanks.get("default") == 1)
+        yield started
+    finally:
+        if started.returncode is None:
+            started.kill()
+        await started.wait()
+
+
+def descendants(pid: int) -> set[int]:
+    """Every process that a process has started, directly or not."""
+    found: set[int] = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == pid:
+            child = int(path.parent.name)
+            found |= {child} | descendants(child)
+    return found
+
+
+async def until_gone(pids: set[int]) -> None:
+    async with asyncio.timeout(10):
+        while any(Path(f"/proc/{pid}").exists() for pid in pids):  # noqa: ASYNC110, ASYNC240 - it rings no bell
+            await asyncio.sleep(0.01)
+
+
+async def test_it_ends_in_order_when_it_is_told_to(server_url: str, tmp_path: Path) -> None:
+    """SIGTERM: the last report, no process left, and exit code 0."""
+    async with everybody(server_url, tmp_path) as world, process(world) as agent:
+        await world.bind(await world.deploy("def f():\n    return 1\n"))
+        children = descendants(agent.pid)
+        assert children
+
+        agent.terminate()
+
+        assert await asyncio.wait_for(agent.wait(), 10) == 0
+        assert await world.report(lambda report: report.stopped)
+        await until_gone(children)
+
+
+async def test_after_a_kill_nothing_is_left_and_the_next_one_takes_over(server_url: str, tmp_path: Path) -> None:
+    """SIGKILL: the sandboxes die with their agent; the next agent is another incarnation with free slices."""
+    async with everybody(server_url, tmp_path) as world:
+        async with process(world, sandbox="bubblewrap") as agent:
+            container = await world.bind(await world.deploy("def f():\n    return 1\n"))
+            assert await world.run(container).output() == 1
+            children, before = descendants(agent.pid), world.reports[-1]
+            agent.kill()
+            await agent.wait()
+            await until_gone(children)
+
+        def is_new(report: NodeReport) -> bool:
+            return report.instance != before.instance and report.blanks.get("default") == 1
+
+        async with process(world, sandbox="bubblewrap"):
+            after = await world.report(is_new)
+            assert not after.containers
+            assert not any(part.container for part in after.slices)
+            assert (await world.run(container).refused()).reason is Refusal.GONE
+            again = await world.bind(await world.deploy("def f():\n    return 1\n"))
+            assert await world.run(again).output() == 1
+
+
+async def test_what_came_while_it_stood_still_is_not_taken_for_fresh(server_url: str, tmp_path: Path) -> None:
+    """A call whose time to start passed while the agent was paused never starts; one with more time does."""
+    async with everybody(server_url, tmp_path) as world, process(world) as agent:
+        container = await world.bind(await world.deploy("def f(n):\n    return n\n"))
+        os.kill(agent.pid, signal.SIGSTOP)
+        old = world.run(container, {"start_within_ms": 300.0}, n=1)
+        await asyncio.sleep(0.6)
+        young = world.run(container, {"start_within_ms": 30_000.0}, n=2)
+        await world.bus.flush()
+        os.kill(agent.pid, signal.SIGCONT)
+
+        assert (await old.refused()).reason is Refusal.EXPIRED
+        assert await young.output() == 2
+        seq = world.reports[-1].seq
+        await world.report(lambda report: report.seq > seq + 1)
+        assert await world.run(container, {"start_within_ms": 300.0}, n=3).output() == 3
+
+
+async def test_a_node_has_one_agent(server_url: str, tmp_path: Path) -> None:
+    """A second one says so and ends."""
+    async with everybody(server_url, tmp_path) as world, process(world):
+        second = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "pilotlight_runtime", "--node", world.node, "--state-dir", str(tmp_path)),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, said = await asyncio.wait_for(second.communicate(), 20)
+
+        assert second.returncode == 1
+        assert b"choose another --node" in said

@@ -1,0 +1,115 @@
+"""`pilotlight call`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from typer.testing import CliRunner, Result
+
+from pilotlight.cli.arguments import read_ref
+from pilotlight.cli.main import app
+from tests.sdk.scripted import ScriptedPlatform, chunk, event, problem_document, result, stream
+
+GREET = "/v1/functions/hello.greet/calls"
+
+
+def call(*words: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(app, ["call", *words], input=stdin)
+
+
+def test_the_answer_is_json_on_stdout(platform: ScriptedPlatform) -> None:
+    """Where the time went is beside it."""
+    platform.will("POST", GREET, stream(event("stage", {"name": "queued", "ms": 1}), result({"a": "ü"})))
+    done = call("hello.greet", "name=Ada")
+    assert (done.exit_code, msgspec.json.decode(done.stdout)) == (0, {"a": "ü"})
+    assert done.stderr == "hello.greet@v1  12 ms (queue 1.0 ms, execute 8.0 ms)  0.000000000001 USD\n"
+    assert platform.requests[0].query == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["name=Ada"], {"name": "Ada"}),
+        (["n=3", "f=1.5", "b=true", "x=null", "l=[1, 2]"], {"n": 3, "f": 1.5, "b": True, "x": None, "l": [1, 2]}),
+        (['s="3"', "t=a=b", "e="], {"s": "3", "t": "a=b", "e": ""}),
+        (["--input", '{"a": 1, "b": 2}', "b=3"], {"a": 1, "b": 3}),
+        (["--input", "-"], {"from": "stdin"}),
+    ],
+)
+def test_arguments_are_json_if_they_can_be(platform: ScriptedPlatform, words: list[str], expected: Any) -> None:
+    """And strings if not; single ones win over --input."""
+    platform.will("POST", GREET, stream(result(None)))
+    assert call("hello.greet", *words, stdin='{"from": "stdin"}').exit_code == 0
+    assert platform.requests[0].call["input"] == expected
+
+
+def test_input_may_be_a_file(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """Named with an @."""
+    platform.will("POST", GREET, stream(result(None)))
+    (tmp_path / "in.json").write_text('{"a": [1]}')
+    assert call("hello.greet", "--input", f"@{tmp_path / 'in.json'}").exit_code == 0
+    assert platform.requests[0].call["input"] == {"a": [1]}
+    assert call("hello.greet", "--input", "@missing.json").exit_code == 2
+
+
+def test_a_method_may_stand_in_the_ref(platform: ScriptedPlatform) -> None:
+    """Or be an option."""
+    platform.will("POST", "/v1/functions/hello.Model@v2/calls", stream(result(1)))
+    for words in (["hello.Model.embed@v2"], ["hello.Model@v2", "--method", "embed"]):
+        assert call(*words, "--deadline", "5").stdout == "1\n"
+    assert [request.call["method"] for request in platform.requests] == ["embed", "embed"]
+    assert 0 < platform.requests[0].call["deadline_ms"] <= 5000
+    assert read_ref("a.b", None)[1] is None
+
+
+def test_chunks_are_lines(platform: ScriptedPlatform) -> None:
+    """As they come; with --json each with its number."""
+    events = stream(chunk(1, {"w": 1}), chunk(2, "two"), result(None))
+    platform.will("POST", GREET, events)
+    assert call("hello.greet").stdout == '{"w":1}\n"two"\n'
+    lines = call("hello.greet", "--json").stdout.splitlines()
+    assert msgspec.json.decode(lines[0])["seq"] == 1
+
+
+def test_json_prints_the_whole_response(platform: ScriptedPlatform) -> None:
+    """For scripts."""
+    platform.will("POST", GREET, stream(result("x")))
+    done = call("hello.greet", "--json")
+    response = msgspec.json.decode(done.stdout)
+    assert (response["output"], response["version"], done.stderr) == ("x", "hello.greet@v1", "")
+
+
+def test_stream_prints_every_event(platform: ScriptedPlatform) -> None:
+    """Stages too, one a line."""
+    platform.will("POST", GREET, stream(event("stage", {"name": "queued", "ms": 1}), chunk(1, 1), result(None)))
+    names = [msgspec.json.decode(line)["event"] for line in call("hello.greet", "--stream").stdout.splitlines()]
+    assert names == ["stage", "chunk", "result"]
+
+
+def test_a_cold_start_is_told_as_it_happens(platform: ScriptedPlatform) -> None:
+    """A line for each stage where no terminal is; what every call passes is not told."""
+    stages = [
+        {"name": "queued", "ms": 1, "detail": {}},
+        {"name": "binding", "ms": 20, "detail": {"blank": 0.3}},
+        {"name": "loading", "ms": 30.4, "detail": {"blank": 0.3, "stage": 9}},
+        {"name": "loading", "ms": 1500, "detail": {"blank": 0.3, "stage": 9, "import": 1470}},
+        {"name": "running", "ms": 1501, "detail": {}},
+    ]
+    answer = result("x", cold_start={"blank": 0.3, "import": 1470}, usage={"batch_size": 3, "cost": "0.1"})
+    platform.will("POST", GREET, stream(*(event("stage", stage) for stage in stages), answer))
+    binding, loading, summary = call("hello.greet").stderr.splitlines()
+    assert binding == "hello.greet: binding 20 ms (blank 0.3 ms)"
+    assert loading == "hello.greet: loading 30 ms (blank 0.3 ms, stage 9.0 ms)"
+    assert summary.endswith("  cold start blank 0.3 ms, import 1.47 s  in a batch of 3  0.1 USD")
+
+
+def test_a_function_that_raised_shows_its_traceback(platform: ScriptedPlatform) -> None:
+    """Its own, not ours."""
+    document = problem_document("function_raised", "ValueError: no", traceback="Traceback\n  app.py\nValueError: no\n")
+    platform.will("POST", GREET, stream(event("error", document)))
+    done = call("hello.greet")
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[:4] == ["Traceback", "  app.py", "ValueError: no", "error: no"]

@@ -1,0 +1,171 @@
+"""Commands that list: tables for people, JSON for scripts."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from pilotlight import App
+from pilotlight.cli.main import app
+from pilotlight.cli.output import milliseconds, size, span
+from tests.sdk.scripted import Answer, ScriptedPlatform, answer
+
+
+def run(*words: str) -> str:
+    done = CliRunner().invoke(app, list(words))
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def embed(text: str) -> str:
+    return text
+
+
+SPEC = msgspec.json.decode(msgspec.json.encode(App("search").gpu_function(gpu=["H100", "cpu"])(embed).spec))
+FUNCTION = {"name": "embed", "version": "search.embed@v7", "version_id": "ver_1", "containers": 2, "spec": SPEC}
+NOW = time.time()
+SCRIPT: dict[str, Any] = {
+    "/v1/apps": {"apps": [
+        {"app": "search", "revision": 3, "deployed_at": NOW - 7200, "stopped": False, "functions": [FUNCTION]},
+        {"app": "old", "revision": 1, "deployed_at": 0.0, "stopped": True, "functions": []},
+    ]},
+    "/v1/apps/search/history": {"app": "search", "history": [
+        {"revision": 1, "at": NOW - 90_000, "by": "k1", "functions": {"embed": "ver_0"}, "message": ""},
+        {"revision": 2, "at": NOW - 60, "by": "k1", "functions": {"embed": "ver_1"}, "message": "larger"},
+    ]},
+    "/v1/containers": {"containers": [{
+        "id": "ctr_1", "app": "search", "function": "embed", "state": "ready", "calls": 5, "running": 1, "slots": 4,
+        "age_s": 65.0, "idle_s": 0.0, "memory_bytes": 2_500_000, "node": "n1", "slice": "cpu-0",
+        "sandbox": "bubblewrap",
+    }]},
+    "/v1/keys": {"keys": [
+        {"id": "k1", "label": "ci", "scopes": ["invoke", "deploy"], "created_at": NOW - 60, "expires_at": NOW + 86_500,
+         "revoked": False},
+        {"id": "k2", "label": "", "scopes": ["invoke"], "created_at": NOW - 60, "expires_at": None, "revoked": True},
+    ]},
+    "/v1/usage": {
+        "lines": [{
+            "day": "2026-11-20", "app": "search", "function": "embed", "version": "search.embed@v7", "state": "busy",
+            "price": "cpu", "ppm": 500_000, "calls": 2, "ns": 5, "gpu_seconds": 1.23456, "cost": "0.01",
+            "currency": "USD",
+        }],
+        "total": {"calls": 2, "ns": 5, "gpu_seconds": 1.23456, "cost": "0.01", "currency": "USD"},
+    },
+}  # fmt: skip
+LISTS = {
+    ("app", "list"): "/v1/apps",
+    ("app", "history", "search"): "/v1/apps/search/history",
+    ("container", "list"): "/v1/containers",
+    ("token", "list"): "/v1/keys",
+    ("usage",): "/v1/usage",
+}
+
+
+@pytest.fixture
+def scripted(platform: ScriptedPlatform) -> ScriptedPlatform:
+    for path, body in SCRIPT.items():
+        platform.will("GET", path, answer(body))
+    return platform
+
+
+@pytest.mark.parametrize("words", LISTS, ids=" ".join)
+def test_every_list_has_json(scripted: ScriptedPlatform, words: tuple[str, ...]) -> None:
+    """What the platform answered."""
+    body = SCRIPT[LISTS[words]]
+    expected = body if words == ("usage",) else next(value for value in body.values() if isinstance(value, list))
+    assert msgspec.json.decode(run(*words, "--json")) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "rows"),
+    [
+        (("app", "list"), [["app", "function", "version", "needs", "containers", "deployed"],
+                           ["search", "embed", "v7", "H100 or CPU", "2", "2h ago"],
+                           ["old", "-", "-", "-", "0", "stopped"]]),
+        (("app", "history", "search"), [["revision", "deployed", "by", "functions", "message"],
+                                        ["2", "1m ago", "k1", "embed", "larger"], ["1", "1d ago", "k1", "embed"]]),
+        (("container", "list"), [["container", "function", "state", "calls", "running", "age", "idle", "memory", "node",
+                                  "slice", "sandbox"],
+                                 ["ctr_1", "search.embed", "ready", "5", "1/4", "1m", "0s", "2.5 MB", "n1", "cpu-0",
+                                  "bubblewrap"]]),
+        (("token", "list"), [["id", "label", "scopes", "created", "expires"],
+                             ["k1", "ci", "invoke, deploy", "1m ago", "in 1d"], ["k2", "invoke", "1m ago", "revoked"]]),
+        (("usage",), [["day", "app", "function", "version", "state", "price", "calls", "gpu_seconds", "cost"],
+                      ["2026-11-20", "search", "embed", "v7", "busy", "cpu", "2", "1.235", "0.01 USD"],
+                      ["total", "2", "1.235", "0.01 USD"]]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_every_list_is_a_table(scripted: ScriptedPlatform, words: tuple[str, ...], rows: list[list[str]]) -> None:
+    """Columns are aligned; nothing is cut off where no terminal is."""
+    lines = run(*words).splitlines()
+    assert [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines] == rows
+
+
+def test_an_empty_list_says_so(platform: ScriptedPlatform) -> None:
+    """On stderr: stdout stays empty."""
+    platform.will("GET", "/v1/containers", answer({"containers": []}))
+    done = CliRunner().invoke(app, ["container", "list"])
+    assert (done.stdout, done.stderr) == ("", "No containers: nothing burns while nobody calls.\n")
+    assert msgspec.json.decode(run("container", "list", "--json")) == []
+
+
+def test_usage_as_csv_and_of_a_period(scripted: ScriptedPlatform) -> None:
+    """With every column."""
+    lines = run("usage", "--from", "2026-11-01", "--to", "2026-12-01", "--csv").splitlines()
+    assert lines[0].startswith("day,app,function,version,state,price,ppm,calls,ns,")
+    assert lines[1] == "2026-11-20,search,embed,search.embed@v7,busy,cpu,500000,2,5,1.23456,0.01,USD"
+    assert scripted.requests[0].query == "from=2026-11-01&to=2026-12-01"
+
+
+def test_tokens_are_made_shown_and_revoked(platform: ScriptedPlatform) -> None:
+    """The secret is all of stdout, for `$(…)`."""
+    made = {"id": "k9", "key": "pl_live_k9_x", "scopes": ["invoke"], "expires_at": None}
+    platform.will("POST", "/v1/keys", answer(made, 201))
+    platform.will("DELETE", "/v1/keys/k9", Answer(status=204))
+    assert run("token", "create", "--scopes", "invoke, read", "--expires", "30d", "--label", "ci") == "pl_live_k9_x\n"
+    assert platform.requests[0].json == {"scopes": ["invoke", "read"], "expires_in_s": 30 * 86_400.0, "label": "ci"}
+    assert msgspec.json.decode(run("token", "create", "--json")) == made
+    assert run("token", "revoke", "k9") == "Revoked k9.\n"
+    assert run("token", "show") == "pl_live_test_secret\n"
+    assert CliRunner().invoke(app, ["token", "create", "--expires", "soon"]).exit_code == 2
+
+
+def test_an_app_is_stopped(platform: ScriptedPlatform) -> None:
+    """By its name."""
+    platform.will("POST", "/v1/apps/search/stop", answer({"app": "search", "stopped": True}))
+    assert run("app", "stop", "search") == "Stopped search.\n"
+    assert msgspec.json.decode(run("app", "stop", "search", "--json"))["stopped"] is True
+
+
+def test_logs_are_lines(platform: ScriptedPlatform) -> None:
+    """The last hundred unless a time is given; as JSON on request."""
+    lines = [{"at": 1_000.0, "stream": "stderr", "text": f"line {number}", "function": "embed"} for number in range(2)]
+    body = [
+        b"\n".join(msgspec.json.encode(line) for line in lines)[:30],
+        b"\n".join(map(msgspec.json.encode, lines))[30:],
+    ]
+    platform.will("GET", "/v1/apps/search/logs", Answer(pieces=body))
+    shown = run("logs", "search.embed").splitlines()
+    assert [line.split("  ")[1:] for line in shown] == [["embed", "line 0"], ["embed", "line 1"]]
+    assert [
+        msgspec.json.decode(line) for line in run("logs", "search", "-f", "--since", "10m", "--json").splitlines()
+    ] == lines
+    assert [request.query for request in platform.requests] == ["function=embed&tail=100", "since=10m&follow=true"]
+
+
+def test_quantities_are_short() -> None:
+    """As people say them."""
+    assert [size(count) for count in (12, 1_400, 2_500_000, 3e9)] == ["12 B", "1.4 kB", "2.5 MB", "3.0 GB"]
+    assert [span(seconds) for seconds in (-1, 42, 200, 7_300, 500_000)] == ["0s", "42s", "3m", "2h", "6d"]
+    assert [milliseconds(ms) for ms in (0.84, 12.3, 2_310)] == ["0.8 ms", "12 ms", "2.31 s"]
+
+
+def test_version() -> None:
+    """Of the SDK and of Python."""
+    assert run("version").startswith("pilotlight 0.")
+    assert msgspec.json.decode(run("version", "--json")).keys() == {"pilotlight", "python"}

@@ -1,0 +1,79 @@
+"""The command line as a whole: help, errors, exit codes, and how little it loads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pilotlight.cli.main import COMMANDS, app
+from tests.sdk.scripted import ScriptedPlatform, problem
+
+PAGES = [[], *([name] for name in COMMANDS), ["app", "list"], ["app", "history"], ["app", "stop"], ["token", "create"]]
+WITH_EXAMPLES = ("up", "deploy", "run", "call", "logs", "usage")
+
+
+@pytest.mark.parametrize("words", PAGES)
+def test_every_command_explains_itself(words: list[str]) -> None:
+    """In plain text, with an example where it takes arguments."""
+    done = CliRunner().invoke(app, [*words, "--help"])
+    assert done.exit_code == 0
+    assert done.stdout.startswith("Usage: ")
+    if words and (words[0] in WITH_EXAMPLES or len(words) > 1):
+        assert f"pilotlight {' '.join(words)}" in done.stdout.partition("\n")[2]  # below the usage line
+
+
+def test_all_commands_are_listed() -> None:
+    """In the order in which one needs them."""
+    shown = CliRunner().invoke(app, ["--help"]).stdout
+    lines = [line.split()[0] for line in shown.partition("Commands:")[2].splitlines() if line.startswith("  ")]
+    assert lines == list(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["nonsense"], ["call"], ["call", "hello.greet", "Ada"], ["call", "hello.greet", "--input", "[1]"], ["app", "x"]],
+)
+def test_wrong_usage_exits_with_2(words: list[str]) -> None:
+    """And says what is expected."""
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "Usage: pilotlight" in done.stderr
+    assert "Error: " in done.stderr
+
+
+def test_an_error_is_two_lines_and_exit_code_1(platform: ScriptedPlatform) -> None:
+    """What happened, and what to do; no traceback."""
+    platform.will("GET", "/v1/apps", problem("forbidden", "The key has no scope 'read'."))
+    done = CliRunner().invoke(app, ["app", "list"])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == "error: The key has no scope 'read'.\nUse a key with the scope that the detail names.\n"
+
+
+def test_an_error_of_the_platform_names_its_request(platform: ScriptedPlatform) -> None:
+    """For whoever looks into its logs."""
+    platform.will("GET", "/v1/apps", problem("internal", "oh"))
+    assert "request req_1" in CliRunner().invoke(app, ["app", "list"]).stderr
+
+
+def test_nothing_configured_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With what to do about it."""
+    monkeypatch.delenv("PILOTLIGHT_URL", raising=False)
+    monkeypatch.delenv("PILOTLIGHT_API_KEY", raising=False)
+    monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
+    done = CliRunner().invoke(app, ["app", "list"])
+    assert done.exit_code == 1
+    assert "pilotlight up" in done.stderr
+
+
+def test_a_command_loads_what_it_needs() -> None:
+    """`version` needs neither an HTTP client nor rich."""
+    code = (
+        "import sys; from pilotlight.cli.main import app; app(['version'], standalone_mode=False); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("pilotlight 0.")
+    assert not {"httpx", "rich", "pathspec"} & set(done.stdout.split())

@@ -1,0 +1,75 @@
+"""Functions that come from nothing and go back to it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+from pilotlight import App, batched, enter, exit, method
+
+app = App("zero")
+SHORT = 1.0
+LOAD_S = 3.0
+"""Longer than the window after which an idle container goes."""
+
+
+@app.gpu_function(scaledown_window=SHORT, max_containers=3)
+def quick(number: int = 0) -> int:
+    """Answer at once."""
+    return number
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def fails() -> None:
+    """Raise."""
+    raise RuntimeError("on purpose")
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def dies() -> None:
+    """Leave a child behind and end without a word."""
+    if not os.fork():
+        time.sleep(600)
+    os._exit(9)
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def trickles(count: int, pause: float) -> Iterator[int]:
+    """Yield numbers, and say in the log when it was closed."""
+    try:
+        for number in range(count):
+            yield number
+            time.sleep(pause)
+    finally:
+        print("closed")
+
+
+@app.gpu_function(scaledown_window=0.5)
+class Heavy:
+    """Takes longer to load than anything may be idle."""
+
+    @enter()
+    def load(self) -> None:
+        time.sleep(LOAD_S)
+        print("loaded")
+
+    @method()
+    def ask(self) -> str:
+        return "there"
+
+    @exit()
+    def leave(self) -> None:
+        print("left")
+
+
+@app.gpu_function(scaledown_window=SHORT, max_containers=1)
+class Together:
+    """Works on four items at once."""
+
+    @batched(max_batch_size=4, wait_ms=2000)
+    def work(self, item: list[str]) -> list[str]:
+        print("batch", *sorted(item))
+        if any(text.startswith("slow") for text in item):
+            time.sleep(0.7)
+        return [text.upper() for text in item]

@@ -1,0 +1,161 @@
+"""The known failures of scaling from zero and back, each under its name."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import pilotlight
+from tests.system.conftest import APPS
+from tests.system.events import events_of
+from tests.system.platform import Platform, wait_until
+from tests.system.processes import Sandboxes, descendants, is_alive, sandboxes_of
+
+LOAD_MS = 3000.0
+"""What `Heavy` sleeps while it loads."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _zero(platform: Platform) -> None:
+    platform.deploy(APPS / "zero" / "app.py")
+
+
+def to_zero(platform: Platform, app: str = "zero") -> None:
+    """Wait until no container of the app is left."""
+    wait_until(lambda: not platform.containers(app), f"the containers of {app} go", 20.0)
+
+
+def nothing_is_left(platform: Platform) -> bool:
+    """Whether the host shows the blank and nothing else: no process, uid, control group or folder of a container."""
+    found: Sandboxes = sandboxes_of(platform.pids["agent"], platform.state / "node" / "local")
+    return found.count == platform.blanks() == 1 and not platform.containers()
+
+
+def logged(platform: Platform, function: str, text: str) -> int:
+    """How often a function has logged a line."""
+    return sum(line["text"] == text for line in platform.logs("zero", function))
+
+
+def test_first_calls_are_held_while_a_container_starts(platform: Platform) -> None:
+    """However many come before there is a container, each is answered, none is turned away."""
+    to_zero(platform)
+    with ThreadPoolExecutor(32) as callers:
+        answers = list(callers.map(lambda number: platform.call("zero.quick", number=number), range(32)))
+
+    assert [answer.status_code for answer in answers] == [200] * 32
+    assert [answer.json()["output"] for answer in answers] == list(range(32))
+    assert any(answer.json()["cold_start"] for answer in answers)
+    assert platform.call("zero.quick").json()["cold_start"] is None
+
+
+def test_a_load_longer_than_any_idle_timer_is_not_reaped(platform: Platform) -> None:
+    """It loads once, answers those who waited all the while, and leaves in order when it was idle for its window."""
+    to_zero(platform)
+    with ThreadPoolExecutor(8) as callers:
+        answers = list(callers.map(lambda _: platform.answer("zero.Heavy", method="ask"), range(8)))
+
+    assert {answer["output"] for answer in answers} == {"there"}
+    assert all(answer["latency"]["stages"]["start"] >= LOAD_MS for answer in answers[:1])
+    to_zero(platform)
+    wait_until(lambda: logged(platform, "Heavy", "left"), "the exit hook has run")
+    assert logged(platform, "Heavy", "loaded") == logged(platform, "Heavy", "left") == 1
+
+
+def test_a_cold_start_is_told_as_it_happens(platform: Platform) -> None:
+    """Each stage of it is an event with the milliseconds since the request, and they are there before the answer."""
+    to_zero(platform)
+    told = list(events_of(platform, "zero.Heavy", method="ask"))
+
+    stages = [event.data["name"] for event in told if event.name == "stage"]
+    assert list(dict.fromkeys(stages)) == ["queued", "binding", "loading", "running"]
+    instants = [event.data["ms"] for event in told if event.name == "stage"]
+    assert instants == sorted(instants)
+    assert told[-1].name == "result"
+    assert told[-1].data["cold_start"]["enter"] >= LOAD_MS
+    assert set(told[-1].data["cold_start"]) >= {"manifest", "stage", "import", "enter"}
+
+
+def test_zero_is_reached_after_a_stream_that_was_left(platform: Platform) -> None:
+    """The caller hangs up in the middle: the generator is closed, its container goes."""
+    for event in events_of(platform, "zero.trickles", count=1000, pause=0.05):
+        if event.name == "chunk" and event.data["value"] == 3:
+            break
+
+    wait_until(lambda: logged(platform, "trickles", "closed"), "the generator is closed")
+    wait_until(lambda: nothing_is_left(platform), "zero is reached")
+
+
+def test_zero_is_reached_after_errors(platform: Platform) -> None:
+    """A function that raised is idle like any other."""
+    assert [platform.call("zero.fails").json()["code"] for _ in range(3)] == ["function_raised"] * 3
+
+    wait_until(lambda: nothing_is_left(platform), "zero is reached")
+
+
+def test_zero_is_reached_after_a_crash(platform: Platform) -> None:
+    """The container is gone with everything in it, children too."""
+    platform.output("zero.quick")
+    before = descendants(platform.pids["agent"])
+    assert platform.call("zero.dies").json()["code"] == "container_died"
+
+    wait_until(lambda: nothing_is_left(platform), "zero is reached")
+    assert sum(is_alive(pid) for pid in before & descendants(platform.pids["agent"])) <= len(before)
+
+
+def test_a_caller_who_leaves_takes_one_item_out_of_the_batch_that_forms(platform: Platform) -> None:
+    """The others are answered, and the function never sees the item."""
+    platform.output("zero.Together", "work", item="ready")
+    with ThreadPoolExecutor(2) as callers:
+        others = [callers.submit(platform.answer, "zero.Together", "work", item=name) for name in ("a", "b")]
+        hang_up(platform, "gone", when="queued")
+        answers = [other.result() for other in others]
+
+    assert [answer["output"] for answer in answers] == ["A", "B"]
+    assert {answer["usage"]["batch_size"] for answer in answers} == {2}
+    wait_until(lambda: logged(platform, "Together", "batch a b"), "the batch is logged")
+
+
+def test_a_caller_who_leaves_a_batch_that_runs_harms_nobody(platform: Platform) -> None:
+    """Its answer is dropped; the others get theirs."""
+    platform.output("zero.Together", "work", item="ready")
+    with ThreadPoolExecutor(3) as callers:
+        others = [callers.submit(platform.answer, "zero.Together", "work", item=f"slow {n}") for n in range(3)]
+        hang_up(platform, "slow gone", when="running")
+        answers = [other.result() for other in others]
+
+    assert [answer["output"] for answer in answers] == ["SLOW 0", "SLOW 1", "SLOW 2"]
+    assert {answer["usage"]["batch_size"] for answer in answers} == {4}
+
+
+def hang_up(platform: Platform, item: str, *, when: str) -> None:
+    """Send an item to `Together`, and close the connection as soon as it has gone to its container.
+
+    Args:
+        when: "queued" hangs up while its batch forms, "running" when the function has begun to work on it.
+    """
+    name = pilotlight.call_id()
+
+    def state() -> str:
+        status: str = platform.http.get(f"/v1/calls/{name}").json().get("state", "")
+        return status
+
+    for event in events_of(platform, "zero.Together", id=name, method="work", item=item):
+        if event.name == "stage" and event.data["name"] == when:
+            wait_until(lambda: state() == "running", "the item has gone to its container")
+            break
+    wait_until(lambda: state() == "cancelled", "the platform has seen the caller go")
+
+
+def test_containers_that_shall_stay_stay(platform: Platform) -> None:
+    """`min_containers` are there before the first call, beyond the window, and until the app is stopped."""
+    platform.deploy(APPS / "kept" / "app.py")
+    wait_until(lambda: [c["state"] for c in platform.containers("kept")] == ["ready"], "one container is ready")
+
+    assert platform.answer("kept.warm")["cold_start"] is None
+    [kept] = wait_until(lambda: [c for c in platform.containers("kept") if c["idle_s"] > 2.0], "it has been idle")
+    assert platform.containers("kept")[0]["id"] == kept["id"]
+
+    platform.cli("app", "stop", "kept")
+    to_zero(platform, "kept")
+    assert platform.call("kept.warm").status_code == 404
