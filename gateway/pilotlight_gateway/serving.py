@@ -13,6 +13,7 @@ import structlog
 
 from pilotlight_core.host.blobs import open_blobs
 from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.host.collector import settle
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.ids import token
@@ -26,7 +27,7 @@ from pilotlight_gateway.http.services import BODY_BYTES_HELD, Services
 from pilotlight_gateway.internal import Bodies, Budget
 from pilotlight_gateway.key_authenticator import KeyAuthenticator
 from pilotlight_gateway.ledger.duty import FoldDuty
-from pilotlight_gateway.ledger.prices import load_prices
+from pilotlight_gateway.ledger.prices import PriceBook, load_prices
 from pilotlight_gateway.ledger.store import Ledger
 from pilotlight_gateway.server import QuietServer, listen, make_server, url_of
 from pilotlight_gateway.settings import ServeSettings
@@ -67,8 +68,9 @@ async def serve(settings: ServeSettings) -> None:
     """Run a gateway until SIGTERM or SIGINT.
 
     Raises:
-        BusDown: if there is no bus at the start. BusLost: if it went away for good.
+        BadInput: if the price file is wrong. BusDown: if there is no bus at the start. BusLost: if it is gone for good.
     """
+    book = load_prices(settings.prices)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,7 +80,7 @@ async def serve(settings: ServeSettings) -> None:
         async with (
             connect(settings.nats_url, name=name) as bus,
             Registry(bus) as registry,
-            _gateway(settings, name, bus, registry, url_of(internal)) as gateway,
+            _gateway(settings, book, name, bus, registry, url_of(internal)) as gateway,
         ):
             if settings.client_file is not None:
                 await bootstrap(registry, settings.client_file, url_of(public))
@@ -97,6 +99,7 @@ async def _run(
         helpers = (group.create_task(fold.run()), group.create_task(_stop_when_lost(bus, stop)))
         group.create_task(gateway.public.serve(sockets=[sockets[0]]))
         group.create_task(gateway.internal.serve(sockets=[sockets[1]]))
+        settle()
         log.info("gateway serves", url=url_of(sockets[0]))
         await stop.wait()
         log.info("gateway shuts down", inside=len(services.gate))
@@ -113,7 +116,7 @@ async def _stop_when_lost(bus: Bus, stop: asyncio.Event) -> None:
 
 @asynccontextmanager
 async def _gateway(
-    settings: ServeSettings, name: str, bus: Bus, registry: Registry, internal_url: str
+    settings: ServeSettings, book: PriceBook, name: str, bus: Bus, registry: Registry, internal_url: str
 ) -> AsyncIterator[Gateway]:
     budget = Budget(limit=BODY_BYTES_HELD)
     bodies = Bodies(url=internal_url)
@@ -128,7 +131,7 @@ async def _gateway(
     )
     blobs = open_blobs(settings.blobs)
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
-    ledger = await asyncio.to_thread(Ledger, settings.database_url, load_prices(settings.prices))
+    ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
     services = Services(
         calls=calls,
         registry=registry,

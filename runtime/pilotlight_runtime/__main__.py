@@ -12,6 +12,7 @@ import uvloop
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs import open_blobs
 from pilotlight_core.host.bus import BusError, connect
+from pilotlight_core.host.collector import settle
 from pilotlight_core.model.ids import token
 from pilotlight_runtime.agent import Agent, Parts
 from pilotlight_runtime.base import own_environment
@@ -56,6 +57,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                     blanks=settings.blanks,
                 )
             )
+            settle()
             log.info("the agent is up", node=identity.node, instance=identity.instance, sandbox=identity.sandbox)
             await agent.run(stop)
     finally:

@@ -101,6 +101,12 @@ class Agent:
         finally:
             await asyncio.to_thread(usage_log.close)
 
+    def check_integrity(self) -> None:
+        """Raises AssertionError if a slot, a slice or a nanosecond is counted twice or not at all."""
+        self._slots.check_integrity()
+        self._containers.check_integrity()
+        self._metering.check_integrity()
+
     # -- making -------------------------------------------------------------------------------------------------
 
     def _make(self, group: asyncio.TaskGroup, usage_log: UsageLog) -> None:

@@ -188,9 +188,9 @@ class Container:
 
     def stop(self, reason: str) -> None:
         """Be gone now."""
-        self._going.set()
-        if self.is_starting and self._start is not None:
+        if self.is_starting and self._start is not None and not self._going.is_set() and not self._start.expired():
             self._start.reschedule(asyncio.get_running_loop().time())
+        self._going.set()
         self._kill(reason or "stopped")
 
     def second(self, at: float) -> None:
@@ -320,11 +320,12 @@ class Container:
 
     async def _bury(self) -> None:
         self._going.set()
+        self.reason = self.reason or self._why or "a mistake of the platform"
         self._services.slots.close(self.id)
         if self._blank is not None:
             await self._blank.bury()
         if self.runner is not None:  # if even the kernel could not end it, its callers must not wait
-            self.runner.died(self.reason or "its processes could not be ended", self._clock())
+            self.runner.died(self.reason, self._clock())
         self._over()
         self._gone.set()
 

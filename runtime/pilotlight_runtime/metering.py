@@ -74,6 +74,11 @@ class Metering:
         """The meter of one slice."""
         return self._of_slice[slice_id].slice(slice_id)
 
+    def check_integrity(self) -> None:
+        """Raises AssertionError if a slice's time is metered twice or not at all."""
+        for name in self._of_slice:
+            self.slice(name).check_integrity()
+
     async def run(self) -> None:
         """Write and store until cancelled."""
         async with asyncio.TaskGroup() as group:

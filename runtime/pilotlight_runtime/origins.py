@@ -41,8 +41,8 @@ class _Last:
     gateway: str
     frame: Ended | Refused
     size: int
-    at: float
-    lost: bool = False
+    born: float
+    sent: float
 
 
 @dataclass(kw_only=True, slots=True)
@@ -71,7 +71,8 @@ class Origins:
         self._vanished = vanished
         self._region = region
         self._routes: dict[str, tuple[str, str]] = {}
-        self._last: OrderedDict[str, _Last] = OrderedDict()
+        self._last: OrderedDict[str, _Last] = OrderedDict()  # in the order in which they were sent
+        self._lost: OrderedDict[str, _Last] = OrderedDict()  # of which it is known that nobody heard them
         self._bytes = 0
         self._silent: dict[str, _Silence] = {}
 
@@ -92,9 +93,11 @@ class Origins:
 
     def repeat(self, call: str, grant: int) -> bool:
         """Send a call's last frame once more; False if it is not kept any more."""
-        last = self._last.get(call)
+        last = self._last.get(call) or self._lost.get(call)
         if last is None or last.frame.grant != grant:
             return False
+        self._last.pop(call, None)
+        self._lost.pop(call, None)
         self._send(call, last)
         return True
 
@@ -106,15 +109,18 @@ class Origins:
         at = self._clock()
         silence = self._silent.setdefault(gateway, _Silence(since=at, heard=at))
         silence.heard = at
-        if (last := self._last.get(call)) is not None:
-            last.lost = True
+        if (last := self._last.pop(call, None)) is not None:
+            self._lost[call] = last
 
     def sweep(self, at: float) -> None:
         """Every half second: forget what has arrived, offer again what has not, and ask who is still away."""
-        for call, last in list(self._last.items()):
-            if at - last.at > (KEEP_S if last.lost else DELIVERED_S):
-                self._forget(call)
-            elif last.lost:
+        while self._last and at - next(iter(self._last.values())).sent > DELIVERED_S:
+            self._forget(next(iter(self._last)))
+        lost, self._lost = self._lost, OrderedDict()
+        for call, last in lost.items():
+            if at - last.born > KEEP_S:
+                self._bytes -= last.size
+            else:
                 self._send(call, last)
         for gateway, silence in list(self._silent.items()):
             if silence.probed and silence.heard < silence.probed:
@@ -128,19 +134,20 @@ class Origins:
     def _keep(self, gateway: str, frame: Ended | Refused) -> None:
         self._forget(frame.call)
         size = FRAME_BYTES + (len(frame.output) if isinstance(frame, Ended) else 0)
-        last = self._last[frame.call] = _Last(gateway=gateway, frame=frame, size=size, at=self._clock())
+        at = self._clock()
         self._bytes += size
-        while self._bytes > KEEP_BYTES:
-            self._forget(next(iter(self._last)))
-        self._send(frame.call, last)
+        while self._bytes > KEEP_BYTES and (oldest := next(iter(self._last or self._lost), "")):
+            self._forget(oldest)
+        self._send(frame.call, _Last(gateway=gateway, frame=frame, size=size, born=at, sent=at))
 
     def _send(self, call: str, last: _Last) -> None:
         subject, complain = self._route(last.gateway)
+        last.sent = self._clock()
         try:
             self._bus.publish_nowait(subject, last.frame, reply=complain + call)
-            last.lost = False
+            self._last[call] = last
         except BusError:
-            last.lost = True
+            self._lost[call] = last
 
     def _probe(self, gateway: str, silence: _Silence, at: float) -> None:
         subject, complain = self._route(gateway)
@@ -151,7 +158,7 @@ class Origins:
             silence.since = at  # we are away ourselves: that says nothing of the gateway
 
     def _forget(self, call: str) -> None:
-        if (last := self._last.pop(call, None)) is not None:
+        if (last := self._last.pop(call, None) or self._lost.pop(call, None)) is not None:
             self._bytes -= last.size
 
     def _route(self, gateway: str) -> tuple[str, str]:

@@ -57,7 +57,9 @@ class ContainerRim:
 
     def leave(self, held: HeldCall) -> None:
         output = held.verdict.output if held.verdict else b""
-        self._services.bodies.leave(held.run.answer, output, lambda taken: self.runner.left(held, self._clock(), taken=taken))
+        self._services.bodies.leave(
+            held.run.answer, output, lambda taken: self.runner.left(held, self._clock(), taken=taken)
+        )
 
     def start(self, held: HeldCall, at: float) -> Refusal | None:
         refusal = self._slots.start(held.run.call, held.run.grant, at)

@@ -86,6 +86,7 @@ class Runner:
         self._rim = rim
         self._streams = frozenset(m.name for m in spec.methods if m.mode is Mode.GENERATOR)
         self._batches = Batches(spec)
+        self._gathers = bool(self._batches)
         self._held: dict[str, HeldCall] = {}
         self._queue: deque[HeldCall] = deque()
         self._running: dict[str, HeldCall] = {}  # in the order of their start
@@ -111,7 +112,7 @@ class Runner:
     @property
     def batch_room(self) -> int:
         """Items that the batch now forming could still take."""
-        return self._batches.room()
+        return self._batches.room() if self._gathers else 0
 
     def only_call(self) -> str:
         """The one call that the guest works on; "" when it is none or several."""
@@ -258,16 +259,14 @@ class Runner:
     def pump(self, at: float) -> None:
         """Give the guest what it has room for, the oldest first."""
         while self._working < self._spec.max_inputs:
-            batch = (
-                self._batches.take(at, before=self._queue[0].ready if self._queue else at) if self._batches else None
-            )
+            batch = self._due_batch(at) if self._gathers else None
             if batch is not None:
                 self._start_batch(batch, at)
             elif self._queue:
                 self._start(self._queue.popleft(), at)
             else:
                 break
-        if self._batches:
+        if self._gathers:
             self._rim.wake(self._batches.wake(at) if self._working < self._spec.max_inputs else None)
 
     def sweep(self, at: float) -> None:
@@ -297,7 +296,7 @@ class Runner:
     # -- steps --------------------------------------------------------------------------------------------------
 
     def _wait(self, held: HeldCall, at: float) -> None:
-        if not self._batches.add(held, at):
+        if not self._gathers or not self._batches.add(held, at):
             self._queue.append(held)
         self.pump(at)
 
@@ -317,6 +316,9 @@ class Runner:
         for held in batch.items:
             held.batch_size = len(batch.items)
         self._send_batch(batch)
+
+    def _due_batch(self, at: float) -> Batch | None:
+        return self._batches.take(at, before=self._queue[0].ready if self._queue else at)
 
     def _may_start(self, held: HeldCall, at: float) -> bool:
         """Whether it is started now; if so its origin hears of it before the guest does."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from threading import Lock
 from typing import Any
 
 from pilotlight.signature import Callee
@@ -17,6 +16,8 @@ class Receiver:
         self._cls = cls
         self._enter = enter
         self._object: Any = None
+        from threading import Lock
+
         self._lock = Lock()
 
     def get(self) -> Any:

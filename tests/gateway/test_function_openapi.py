@@ -50,7 +50,9 @@ async def test_the_curl_line_calls_the_function(world: World) -> None:
     assert document["info"] == {"title": "shop.hello", "version": "v1"}
 
 
-@pytest.mark.parametrize("method", [DEEP, MethodSpec(name="", attribute="f"), generator(output_schema={"type": "string"})])
+@pytest.mark.parametrize(
+    "method", [DEEP, MethodSpec(name="", attribute="f"), generator(output_schema={"type": "string"})]
+)
 async def test_examples_fit_the_schema_that_stands_beside_them(world: World, method: MethodSpec) -> None:
     """Also with recursive definitions, several levels down in the document."""
     world.deploy(function("f", method))

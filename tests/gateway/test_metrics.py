@@ -25,9 +25,7 @@ def test_what_is_counted_is_scraped() -> None:
     metrics.folded["new"] += 3
 
     families = {family.name: family for family in text_string_to_metric_families(metrics.exposition().decode())}
-    samples = {
-        (sample.name, *sample.labels.values()): sample.value for f in families.values() for sample in f.samples
-    }
+    samples = {(sample.name, *sample.labels.values()): sample.value for f in families.values() for sample in f.samples}
     assert samples["pilotlight_call_stage_seconds_sum", "queue"] == 0.25
     assert samples["pilotlight_call_stage_seconds_count", "batch_wait"] == 0
     assert samples["pilotlight_call_duration_seconds_sum",] == 1.0

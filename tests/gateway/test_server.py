@@ -118,6 +118,6 @@ async def test_a_taken_address_is_refused() -> None:
 
 def test_a_url_is_one_that_clients_here_can_use() -> None:
     """A socket on all addresses is reached on loopback."""
-    with listen("0.0.0.0", 0) as everywhere:
+    with listen("0.0.0.0", 0) as everywhere:  # noqa: S104
         assert url_of(everywhere) == f"http://127.0.0.1:{everywhere.getsockname()[1]}"
     assert server.KEEP_ALIVE_SECONDS > 60

@@ -389,6 +389,7 @@ async def agent(
             await made.up.wait()
             try:
                 yield made
+                made.check_integrity()
             finally:
                 stop.set()
                 await asyncio.wait([running])

@@ -224,3 +224,56 @@ async def test_memory_has_a_limit(server_url: str, tmp_path: Path) -> None:
 
         assert ended.outcome is Outcome.DIED
         assert ended.reason == "memory limit of 256 MiB reached"
+
+
+async def test_processes_have_a_limit(server_url: str, tmp_path: Path) -> None:
+    """A function that forks without end gets an error; the node and the next call do not notice."""
+    source = """
+    import os, time
+    def f(forks):
+        started = 0
+        try:
+            for _ in range(forks):
+                if os.fork() == 0:
+                    time.sleep(60)
+                    os._exit(0)
+                started += 1
+        except OSError as error:
+            return [started, type(error).__name__]
+        return [started, ""]
+    """
+    async with harness(server_url, tmp_path, sandbox="bubblewrap", blanks=1) as world:
+        container = await world.bind(await world.deploy(source))
+
+        started, error = await world.run(container, forks=10_000).output()
+
+        assert error == "BlockingIOError"
+        assert started < 520
+        assert (await world.run(container, forks=0).ended()).outcome is Outcome.OK
+
+
+async def test_a_function_sees_its_own_files_only(server_url: str, tmp_path: Path) -> None:
+    """Bound from a blank: its bundle, read-only, and nothing of the platform's state."""
+    source = """
+    import os
+    def f(state):
+        try:
+            open("/app/new", "w")
+            writable = True
+        except OSError:
+            writable = False
+        files = sorted(os.path.join(root, name) for root, _, names in os.walk("/app") for name in names)
+        return [files, writable, os.path.exists(state), sorted(os.environ)]
+    """
+    async with harness(server_url, tmp_path, sandbox="bubblewrap", blanks=1) as world:
+        await world.report(lambda report: report.blanks.get("default") == 1)
+        version = await world.deploy(source, files={"data/words.txt": "hello\n"}, env={"MINE": "1"})
+        container = await world.bind(version)
+
+        files, writable, sees_state, env = await world.run(container, state=str(tmp_path)).output()
+
+        assert files == ["/app/app.py", "/app/data/words.txt"]
+        assert not writable
+        assert not sees_state
+        assert "MINE" in env
+        assert not [name for name in env if name.startswith(("PILOTLIGHT", "PL_FD"))]

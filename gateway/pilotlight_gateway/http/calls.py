@@ -77,15 +77,17 @@ class CallEndpoint:
         with services.gate:
             version = await services.resolver.resolve(principal.tenant, scope["path"][len(PREFIX) : -len(SUFFIX)])
             body = await read_body(scope, receive, CALL_BODY, services.budget)
+            size = len(body)
             try:
                 exchange.call_id = services.calls.new_id()
                 call = await self._prepared(scope, headers, version, body, kind, answer)
+                del body  # from here on `call.input` is what is held
                 await self._run(call, answer, scope, receive)
             except PilotlightError as error:
                 services.metrics.call_failed(error.wire_code)
                 raise
             finally:
-                services.budget.give_back(len(body))
+                services.budget.give_back(size)
 
     async def _prepared(
         self,

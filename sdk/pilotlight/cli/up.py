@@ -22,6 +22,8 @@ from pilotlight.cli.server import need_server
 
 app = command_app()
 MODULE = "pilotlight_core.host.up"
+ANNOUNCEMENT = "Pilotlight is up"
+"""How its line begins when it is ready; said in our own words instead."""
 PR_SET_PDEATHSIG = 1
 NEXT = """
 Next, in another terminal:
@@ -74,14 +76,12 @@ def supervise(command: list[str]) -> int:
         )
         with child, _status() as say, _passing_signals_to(child, say):
             say("starting nats, gateway, controller, agent …")
-            is_up = False
             for line in child.stdout or ():
-                if is_up or not ready.exists():
-                    note(line.rstrip())
-                else:
-                    is_up = True
+                if line.startswith(ANNOUNCEMENT) and ready.exists():
                     say("")
                     _welcome(ready)
+                else:
+                    note(line.rstrip())
     return child.returncode
 
 

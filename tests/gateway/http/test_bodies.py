@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded, Unavailable
-from pilotlight_gateway.http.bodies import BodyLimits, ClientGone, read_body
+from pilotlight_gateway.http.bodies import BodyLimits, ClientGone, pieces, read_body
 from pilotlight_gateway.http.calls import CALL_BODY
 from pilotlight_gateway.internal import Budget
 from tests.core.host.waiting import until
@@ -53,15 +53,25 @@ async def test_a_body_comes_whole_from_its_pieces() -> None:
     assert budget.used == 4
 
 
-@pytest.mark.parametrize("limits", [BodyLimits(size=100, seconds=0.02), BodyLimits(size=100, idle_seconds=0.02)])
-async def test_a_body_that_stalls_is_given_up(limits: BodyLimits) -> None:
-    """Whoever trickles holds the connection for so long and no longer."""
+async def test_a_body_that_stalls_is_given_up() -> None:
+    """Whoever trickles holds the connection for so long and no longer, and nothing stays counted."""
     budget = Budget(limit=10)
 
     with pytest.raises(DeadlineExceeded):
-        await read_body({"headers": []}, Wire(pieces=[b"ab"], stall=True).receive, limits, budget)
+        await read_body(
+            {"headers": []}, Wire(pieces=[b"ab"], stall=True).receive, BodyLimits(size=100, seconds=0.02), budget
+        )
 
     assert budget.used == 0
+
+
+async def test_an_upload_that_pauses_too_long_is_given_up() -> None:
+    """Large bodies have much time in all, but not between two pieces."""
+    arriving = pieces({"headers": []}, Wire(pieces=[b"ab"], stall=True).receive, BodyLimits(size=9, idle_seconds=0.02))
+
+    assert await anext(arriving) == b"ab"
+    with pytest.raises(DeadlineExceeded):
+        await anext(arriving)
 
 
 async def test_a_client_that_hangs_up_is_noticed() -> None:

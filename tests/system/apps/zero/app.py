@@ -67,7 +67,7 @@ class Heavy:
 class Together:
     """Works on four items at once."""
 
-    @batched(max_batch_size=4, wait_ms=2000)
+    @batched(max_batch_size=4, wait_ms=1000)
     def work(self, item: list[str]) -> list[str]:
         print("batch", *sorted(item))
         if any(text.startswith("slow") for text in item):

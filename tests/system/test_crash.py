@@ -1,0 +1,189 @@
+"""Each part is killed in the middle of load, and stopped and continued at random instants. SEED=n repeats a run."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.system.apps.crash.app import MARK
+from tests.system.conftest import APPS, EXAMPLES
+from tests.system.load import BROKEN, Load, starts
+from tests.system.platform import Platform, wait_until
+from tests.system.platform import platform as run_platform
+from tests.system.processes import descendants, is_alive, sandboxes_of
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
+SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
+SLOTS = 8
+PARTS = ("guest", "agent", "controller", "gateway", "nats")
+ALLOWED = {
+    "guest": {"container_died"},
+    "agent": {"container_died"},
+    "controller": set[str](),
+    "gateway": {BROKEN},
+    "nats": {"container_died"},
+}
+"""What callers may be told besides an answer, when this part dies."""
+HELLO_WITHIN_S = 5.0
+MODEL_WITHIN_S = 15.0
+LEASE_S = 3.0
+RERUNS = 2
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """A platform of its own, since its parts are killed."""
+    folder, env = tmp_path_factory.mktemp("crash"), {"PILOTLIGHT_PREIMPORT": "numpy"}
+    with run_platform(folder, "--cpu-slots", str(SLOTS), "--blanks", "1", env=env) as running:
+        running.deploy(APPS / "crash" / "app.py")
+        running.deploy(EXAMPLES / "hello" / "app.py")
+        running.deploy(EXAMPLES / "embeddings" / "app.py")
+        yield running
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Everything random of a test, from the seed and its name."""
+    print(f"SEED={SEED}")
+    return random.Random(f"{SEED} {request.node.name}")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_killed_part_is_survived(platform: Platform, chance: random.Random, part: str) -> None:
+    """Five seconds later all is well again; nothing is run twice that must not be, billed twice, or left over."""
+    load = Load(platform=platform, seed=chance.randrange(10**9))
+    with load.running():
+        wait_until(lambda: load.codes()["ok"] > 40, "the load runs", 30.0)
+        time.sleep(chance.uniform(0.0, 1.0))
+        below = descendants(platform.pids["agent"]) | {platform.pids["agent"]}
+        killed = kill(platform, part)
+        wait_until(lambda: time.monotonic() > killed + HELLO_WITHIN_S, "five seconds have passed")
+        hello = platform.call("hello.greet", name="again", timeout=20.0)
+
+    assert hello.status_code == 200, hello.text
+    assert set(load.codes()) - {"ok"} <= ALLOWED[part], load.codes()
+    assert set(load.codes("crash.again")) - {"ok", BROKEN} == set()
+    check_starts(platform, load, part)
+    check_nothing_is_left(platform, below, part)
+    check_receipts(platform, load)
+
+
+@pytest.mark.parametrize("part", ["agent", pytest.param("nats", marks=pytest.mark.long)])
+def test_a_model_is_back_in_fifteen_seconds(platform: Platform, part: str) -> None:
+    """MiniLM, whose container was running, answers 15 s after its platform lost a part."""
+    before = platform.output("embeddings.MiniLM", "embed", text="a small flame")
+    killed = kill(platform, part)
+    wait_until(lambda: time.monotonic() > killed + MODEL_WITHIN_S, "fifteen seconds have passed")
+
+    started = time.monotonic()
+    after = platform.output("embeddings.MiniLM", "embed", text="a small flame")
+
+    assert max(abs(a - b) for a, b in zip(before, after, strict=True)) < 1e-5
+    assert time.monotonic() - started < MODEL_WITHIN_S
+
+
+@pytest.mark.parametrize("part", ["gateway", "agent"])
+def test_nothing_starts_twice_when_a_part_stands_still(platform: Platform, chance: random.Random, part: str) -> None:
+    """Fifty times the part is stopped and goes on, a few times for longer than its lease lives."""
+    load = Load(platform=platform, seed=chance.randrange(10**9))
+    with load.running():
+        wait_until(lambda: load.codes()["ok"] > 20, "the load runs", 30.0)
+        for seconds in pauses(chance, 50):
+            time.sleep(chance.uniform(0.0, 0.3))
+            platform.signal(part, signal.SIGSTOP)
+            time.sleep(seconds)
+            platform.signal(part, signal.SIGCONT)
+
+    assert set(load.codes()) == {"ok"}, load.codes()
+    counted = wait_until(lambda: complete(starts(platform), load), "all lines are logged")
+    assert {name: count for name, count in counted.items() if count > 1} == {}
+    check_receipts(platform, load)
+
+
+def pauses(chance: random.Random, count: int) -> list[float]:
+    """Mostly short ones; some of up to two seconds, and a few beyond a lease's life."""
+    found = [chance.uniform(0.05, 0.4) for _ in range(count - 8)]
+    found += [chance.uniform(0.4, 2.0) for _ in range(5)] + [LEASE_S + chance.uniform(0.2, 1.2) for _ in range(3)]
+    return chance.sample(found, count)
+
+
+def complete(counted: dict[str, int], load: Load) -> dict[str, int] | None:
+    """The counts, once every call that was answered is among them."""
+    return counted if all(outcome.name in counted for outcome in load.outcomes if outcome.code == "ok") else None
+
+
+def kill(platform: Platform, part: str) -> float:
+    """kill -9; the instant at which it was dead."""
+    if part != "guest":
+        platform.kill(part)
+        return time.monotonic()
+    guests = [pid for pid in descendants(platform.pids["agent"]) if is_working_guest(pid)]
+    os.kill(guests[0], signal.SIGKILL)
+    wait_until(lambda: not is_alive(guests[0]), "the guest dies")
+    return time.monotonic()
+
+
+def is_working_guest(pid: int) -> bool:
+    """Whether it is the guest of a function that has been called, seen from the host."""
+    process = Path(f"/proc/{pid}")
+    try:
+        return b"bwrap" not in (process / "cmdline").read_bytes() and (process / f"root{MARK}").exists()
+    except OSError:
+        return False
+
+
+def check_starts(platform: Platform, load: Load, part: str) -> None:
+    """A call runs once; where the container died under it, and only where it may, at most twice more."""
+    # An agent that is killed takes the lines with it that it has not handed in yet.
+    if part != "agent":
+        wait_until(lambda: complete(starts(platform), load), "all lines are logged")
+    for name, count in starts(platform).items():
+        assert count <= (1 + RERUNS if name.startswith("crash.again") else 1), f"{name} ran {count} times"
+
+
+def check_nothing_is_left(platform: Platform, before: set[int], part: str) -> None:
+    """Neither `container list` nor the process table nor the control groups show more than the blank, and hello."""
+    node = platform.state / "node" / "local"
+
+    def clean() -> bool:
+        agent = platform.pids["agent"]
+        stayed = before - descendants(agent) - {agent}
+        apps = {container["app"] for container in platform.containers()}
+        return (
+            not any(is_alive(pid) for pid in stayed)
+            and apps <= {"hello", "embeddings"}
+            and sandboxes_of(agent, node).count == len(platform.containers()) + platform.blanks()
+        )
+
+    wait_until(clean, f"nothing is left after the death of the {part}", 20.0)
+
+
+def check_receipts(platform: Platform, load: Load) -> None:
+    """What callers were told they used is what the ledger has for the call, once; no instant is sold twice."""
+    told = {o.answer["id"]: o.answer["usage"] for o in load.outcomes if o.code == "ok"}
+
+    def ledger() -> dict[str, int]:
+        with sqlite3.connect(f"file:{platform.state / 'ledger.sqlite'}?mode=ro", uri=True) as database:
+            sums: dict[str, int] = defaultdict(int)
+            for call, ns in database.execute("SELECT call, ns FROM call_line"):
+                sums[call] += ns
+        database.close()
+        return sums
+
+    def settled() -> bool:
+        found = ledger()
+        return all(found[call] >= usage["ns"] for call, usage in told.items())
+
+    wait_until(settled, "every answered call is in the ledger", 15.0)
+    found = ledger()
+    assert {call: found[call] for call, usage in told.items() if usage["attempts"] == 1} == {
+        call: usage["ns"] for call, usage in told.items() if usage["attempts"] == 1
+    }
