@@ -35,6 +35,9 @@ SENTENCES = [
     "one bad item never fails its neighbours", "the first call does not wait",
 ]  # fmt: skip
 
+RECEIPTS: dict[str, int] = {}
+"""function -> nanoseconds of the receipts that this demo got, to hold against the bill."""
+
 console = Console(highlight=False, record="--svg" in sys.argv)
 
 
@@ -66,7 +69,7 @@ def title(text: str) -> None:
 @contextmanager
 def started(folder: Path) -> Iterator[httpx.Client]:
     """The platform, from `pilotlight up` to Ctrl-C."""
-    title("Start: nats-server, gateway, controller and one node agent, as processes on this machine")
+    title("Start: nats-server, gateway, controller and a node agent, on this machine")
     ready, client, log = folder / "ready.json", folder / "client.json", folder / "up.log"
     command = [sys.executable, "-m", "pilotlight_core.host.up", "--state-dir", str(folder / "state"), "--port", "0"]
     command += ["--json-ready", str(ready), "--client-file", str(client), "--cpu-slots", "4"]
@@ -131,7 +134,7 @@ def warm(http: httpx.Client) -> None:
     console.print(f"  50 calls, one after the other: p50 {took[25]:.1f} ms, p95 {took[47]:.1f} ms")
     console.print(bar(answer["latency"]))
     usage = answer["usage"]
-    console.print(f"  receipt: {usage['gpu_ms']:.3f} ms of a {usage['ppm'] / 1e6:.2f} {usage['price']} device,", end="")
+    console.print(f"  receipt: {usage['ns']:,} ns of {usage['ppm'] / 1e4:.0f} % of a {usage['price']} device,", end="")
     console.print(f" ${usage['cost']}")
 
 
@@ -171,7 +174,7 @@ def batch(http: httpx.Client) -> None:
     sizes = sorted({answer["usage"]["batch_size"] for answer in answers}, reverse=True)
     console.print(f"  64 vectors of {len(answers[0]['output'])} numbers in {took:.0f} ms, in batches of {sizes}")
     total = sum(answer["usage"]["ns"] for answer in answers) / 1e6
-    console.print(f"  [dim]their shares of the device's time sum exactly: {total:.3f} ms[/dim]")
+    console.print(f"  [dim]each receipt is an exact share of its batch; together {total:.1f} ms[/dim]")
 
 
 def cancel(http: httpx.Client) -> None:
@@ -192,17 +195,16 @@ def cancel(http: httpx.Client) -> None:
 
 def to_zero(http: httpx.Client) -> None:
     """Nothing runs while nobody calls."""
-    title("Back to zero: nobody calls any more")
-    for name in ("hello", "stream", "embeddings"):
-        http.post(f"/v1/apps/{name}/stop")
+    title("Back to zero: nobody calls, and each function's window of 10 s passes")
     began = time.monotonic()
     with Live(console=console, refresh_per_second=10, transient=True) as live:
         while containers := http.get("/v1/containers").json()["containers"]:
             if time.monotonic() - began > IDLE_S:
                 sys.exit("containers are left over")
-            live.update(Text("  " + ", ".join(f"{c['app']}.{c['function']} {c['state']}" for c in containers)))
+            idle = (f"{c['app']}.{c['function']} {c['state']}, idle for {c['idle_s']:.0f} s" for c in containers)
+            live.update(Text("  " + "; ".join(idle)))
             time.sleep(0.1)
-    console.print(f"  no containers are left, {time.monotonic() - began:.1f} s after the apps were stopped")
+    console.print(f"  no container is left after {time.monotonic() - began:.1f} s")
 
 
 def bill(http: httpx.Client) -> None:
@@ -210,28 +212,32 @@ def bill(http: httpx.Client) -> None:
     title("The bill")
     time.sleep(2.0)  # the ledger folds once a second
     report = http.get("/v1/usage").json()
-    shown = Table("function", "part of a device", "state", "calls", "device-seconds", "cost (USD)", box=None, pad_edge=True)
+    shown = Table("function", "was", "calls", "device-seconds", "USD", box=None, pad_edge=True)
+    for column in shown.columns[2:]:
+        column.justify, column.no_wrap = "right", True
     for line in report["lines"]:
-        shown.add_row(
-            f"{line['app']}.{line['function']}", f"{line['ppm'] / 1e6:.2f} {line['price']}", line["state"],
-            str(line["calls"] or ""), f"{line['gpu_seconds']:.3f}", line["cost"],
-        )  # fmt: skip
+        name, calls = f"{line['app']}.{line['function']}", str(line["calls"] or "")
+        shown.add_row(name, line["state"], calls, f"{line['gpu_seconds']:.3f}", line["cost"])
     console.print(shown)
     console.print(f"  total: [bold]${report['total']['cost']}[/bold]")
+    for name, receipts in RECEIPTS.items():
+        billed = sum(n["ns"] for n in report["lines"] if n["state"] == "busy" and name == f"{n['app']}.{n['function']}")
+        agree = "[green]=[/green]" if billed == receipts else "[red]≠[/red]"
+        console.print(f"  {name}: receipts {receipts:,} ns {agree} bill {billed:,} ns")
 
 
 def next_commands() -> None:
     """What a person would type next."""
     console.print("[bold]Next[/bold]")
     for command, meaning in (
-        ("make up", "keep it running; then, in another shell:"),
+        ("make up", "keep it running; then, elsewhere:"),
         (". .venv/bin/activate", ""),
-        ("pilotlight deploy examples/hello/app.py", "prints the endpoint and a curl line that works"),
-        ("pilotlight call hello.greet name=Ada", "with the stages of the cold start as they happen"),
+        ("pilotlight deploy examples/hello/app.py", "prints a curl line that works"),
+        ("pilotlight call hello.greet name=Ada", "shows the start as it happens"),
         ("pilotlight logs -f hello", "what the function prints"),
         ("pilotlight usage", "what it costs"),
     ):
-        console.print(f"  {command:<42} [dim]{meaning}[/dim]")
+        console.print(f"  {command:<41} [dim]{meaning}[/dim]")
 
 
 def call(http: httpx.Client, ref: str, *, method: str | None = None, **arguments: Any) -> dict[str, Any]:
@@ -239,7 +245,9 @@ def call(http: httpx.Client, ref: str, *, method: str | None = None, **arguments
     answer = http.post(f"/v1/functions/{ref}/calls", json={"input": arguments, "method": method})
     if answer.status_code != 200:
         sys.exit(f"{ref}: {answer.status_code} {answer.text}")
-    return dict(answer.json())
+    found = dict(answer.json())
+    RECEIPTS[ref] = RECEIPTS.get(ref, 0) + found["usage"]["ns"]
+    return found
 
 
 def bar(latency: dict[str, Any]) -> Text:
@@ -247,9 +255,9 @@ def bar(latency: dict[str, Any]) -> Text:
     colours = {"start": "red", "queue": "yellow", "execute": "green", "batch_wait": "magenta", "transport": "blue"}
     line = Text("  ")
     for name, ms in latency["stages"].items():
-        line.append("█" * max(1, round(40 * ms / latency["total_ms"])) if ms else "", style=colours.get(name, "white"))
+        line.append("█" * max(1, round(20 * ms / latency["total_ms"])) if ms else "", style=colours.get(name, "white"))
     line.append(f"  {latency['total_ms']:.1f} ms: ")
-    parts = [f"{name} {ms:.1f}" for name, ms in latency["stages"].items() if ms >= 0.05]
+    parts = [f"{name} {ms:.1f}" for name, ms in latency["stages"].items() if ms >= latency["total_ms"] / 50]
     line.append(", ".join(parts), style="dim")
     return line
 

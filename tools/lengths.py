@@ -26,7 +26,10 @@ MAX_LONG_SHARE = 0.05
 TARGETS = {"median": 150, "p90": 300}
 """Of file lengths; missing one is shown, not refused."""
 
-ALLOWED: dict[str, str] = {}
+ALLOWED: dict[str, str] = {
+    "core/pilotlight_core/model/messages.py": "the closed family of all messages is read as one",
+    "tests/runtime/sandbox/test_bubblewrap.py": "everything that one sandbox must hold, on the one that holds it",
+}
 """`path` or `path::function` -> why it reads better whole."""
 
 

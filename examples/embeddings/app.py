@@ -27,7 +27,7 @@ class Match(TypedDict):
     score: float
 
 
-@app.gpu_function(gpu=["any", "cpu"], vram="1GiB", cpu=2, memory="2GiB", idempotent=True)
+@app.gpu_function(gpu=["any", "cpu"], vram="1GiB", cpu=2, memory="2GiB", scaledown_window=10, idempotent=True)
 class MiniLM:
     """The model, loaded once per container."""
 

@@ -7,7 +7,7 @@ from pilotlight import App
 app = App("hello")
 
 
-@app.gpu_function
+@app.gpu_function(scaledown_window=10)
 def greet(name: str = "world") -> str:
     """Say hello. The line it prints becomes a line of the function's log."""
     print(f"greeting {name}")

@@ -18,7 +18,7 @@ class Word(TypedDict):
     word: str
 
 
-@app.gpu_function
+@app.gpu_function(scaledown_window=10)
 def words(text: str = "nothing burns while nobody calls", repeat: int = 1, pause_ms: float = 50.0) -> Iterator[Word]:
     """Speak `text`, `repeat` times, a numbered word at a time.
 

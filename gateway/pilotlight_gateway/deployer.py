@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,11 +13,11 @@ from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest
 from pilotlight_gateway.auth import Principal
 from pilotlight_gateway.deploys import (
+    Build,
     check_deploy,
     deployed,
     manifests_of,
     next_record,
-    number_of,
     own_app,
     signed_blob,
     stopped_record,
@@ -49,17 +50,16 @@ class Deployer:
             BadInput: naming the field that is wrong.
             Conflict: if others keep changing the app.
         """
-        check_deploy(app, request)
+        await asyncio.to_thread(check_deploy, app, request)  # thousands of schemas take their time
         digests = {entry.sha256 for entry in request.files}
         missing = digests - await self.blobs.has(principal.tenant, digests)
         if missing:
             present = await self.registry.app(principal.tenant, app)
             return DeployResponse(app=app, revision=present.revision if present else 0, missing=tuple(sorted(missing)))
-        manifests = manifests_of(principal.tenant, app, request)
-        stored = {name: await self._store_signed(manifest) for name, manifest in manifests.items()}
+        builds = [await self._build(manifest) for manifest in manifests_of(principal.tenant, app, request)]
         for attempt in range(ATTEMPTS):
             try:
-                return await self._try_deploy(principal, app, request, manifests, stored)
+                return await self._try_deploy(principal, app, request, builds)
             except Conflict:
                 if attempt == ATTEMPTS - 1:
                     raise
@@ -86,35 +86,33 @@ class Deployer:
                 return stopped
         raise AssertionError
 
-    async def _store_signed(self, manifest: Manifest) -> str:
-        digest, data = signed_blob(self.signer.sign(manifest))
+    async def _build(self, manifest: Manifest) -> Build:
+        """Sign a manifest and keep it. One at a time: each may be a megabyte."""
+
+        def sign() -> tuple[str, str, bytes]:
+            return manifest.version_id, *signed_blob(self.signer.sign(manifest))
+
+        version_id, digest, data = await asyncio.to_thread(sign)
         await self.blobs.put(manifest.tenant, digest, data)
-        return digest
+        return Build(manifest=manifest, version_id=version_id, signed_sha256=digest)
 
     async def _try_deploy(
-        self,
-        principal: Principal,
-        app: str,
-        request: DeployRequest,
-        manifests: dict[str, Manifest],
-        stored: dict[str, str],
+        self, principal: Principal, app: str, request: DeployRequest, builds: list[Build]
     ) -> DeployResponse:
         at = time.time()
         before = await self.registry.app(principal.tenant, app)
-        ids = {name: manifest.version_id for name, manifest in manifests.items()}
         after = next_record(
             before,
             tenant=principal.tenant,
             app=app,
-            functions=ids,
+            functions={build.manifest.function: build.version_id for build in builds},
             by=principal.key_id,
             at=at,
             message=request.message,
         )
         if after is not None:
-            for name, manifest in manifests.items():
-                number = number_of(before, name, ids[name])
-                await self.registry.put_version(version_record(manifest, stored[name], number, at))
+            for build in builds:
+                await self.registry.put_version(version_record(build, before, at))
             await self.registry.deploy(after, before.revision if before else 0)
         record = after or own_app(before, app)
         return DeployResponse(app=app, revision=record.revision, functions=deployed(record, before))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import msgspec
 
@@ -57,15 +58,25 @@ def check_deploy(app: str, request: DeployRequest) -> None:
     check_files(request.files)
 
 
-def manifests_of(tenant: str, app: str, request: DeployRequest) -> dict[str, Manifest]:
+def manifests_of(tenant: str, app: str, request: DeployRequest) -> list[Manifest]:
     """The manifest of each function. The order of the files does not matter."""
     files = tuple(sorted(request.files, key=lambda entry: entry.path))
-    return {
-        function.spec.name: Manifest(
+    return [
+        Manifest(
             tenant=tenant, app=app, function=function.spec.name, spec=function.spec, files=files, base=request.base
         )
         for function in request.functions
-    }
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Build:
+    """A manifest that is signed and kept. Its id is held, since it takes all of the manifest to compute."""
+
+    manifest: Manifest
+    version_id: str
+    signed_sha256: str
+    """The blob of the signed manifest."""
 
 
 def number_of(record: AppRecord | None, function: str, version_id: str) -> int:
@@ -74,15 +85,16 @@ def number_of(record: AppRecord | None, function: str, version_id: str) -> int:
     return known.index(version_id) + 1 if version_id in known else len(known) + 1
 
 
-def version_record(manifest: Manifest, signed_sha256: str, number: int, at: float) -> VersionRecord:
-    """The registry's record of the version that `manifest` is, at the unix second `at`."""
+def version_record(build: Build, app: AppRecord | None, at: float) -> VersionRecord:
+    """The registry's record of a build, deployed at the unix second `at` when the app was `app`."""
+    manifest = build.manifest
     return VersionRecord(
-        id=manifest.version_id,
+        id=build.version_id,
         tenant=manifest.tenant,
         app=manifest.app,
         function=manifest.function,
-        number=number,
-        manifest_sha256=signed_sha256,
+        number=number_of(app, manifest.function, build.version_id),
+        manifest_sha256=build.signed_sha256,
         spec=manifest.spec,
         bundle_bytes=sum(entry.size for entry in manifest.files),
         created_at=at,

@@ -66,13 +66,13 @@ def test_a_deploy_that_must_not_become_versions_is_refused(wrong: DeployRequest,
 
 def test_the_same_content_is_the_same_version() -> None:
     """Neither the order of files nor another message makes a new version; another base does."""
-    one = manifests_of("acme", "shop", request())["hello"]
-    same = manifests_of("acme", "shop", request(files=tuple(reversed(request().files)), message="again"))["hello"]
-    other = manifests_of("acme", "shop", request(base="torch"))["hello"]
+    (one,) = manifests_of("acme", "shop", request())
+    (same,) = manifests_of("acme", "shop", request(files=tuple(reversed(request().files)), message="again"))
+    (other,) = manifests_of("acme", "shop", request(base="torch"))
 
     assert one.version_id == same.version_id
     assert one.version_id != other.version_id
-    assert manifests_of("rival", "shop", request())["hello"].version_id != one.version_id
+    assert manifests_of("rival", "shop", request())[0].version_id != one.version_id
 
 
 def test_a_repeated_deploy_changes_nothing() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from datetime import UTC, date, datetime, timedelta
 
+from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,7 +16,8 @@ from pilotlight_core.model.ids import CALL_ID, CLIENT_CALL_ID
 from pilotlight_gateway.http.operations import json_answer, principal_of, read_struct
 from pilotlight_gateway.http.services import Services
 from pilotlight_gateway.keys import create_key, list_keys, revoke_key
-from pilotlight_gateway.ledger.report import as_csv, read_groups, usage_report
+from pilotlight_gateway.ledger.report import UsageReport, as_csv, read_groups, usage_report
+from pilotlight_gateway.registry_port import RegistryPort
 
 DAYS_BY_DEFAULT = 30
 CSV = "text/csv"
@@ -52,6 +54,7 @@ async def show_usage(request: Request, services: Services) -> Response:
     report = await asyncio.to_thread(
         usage_report, services.ledger, principal_of(request).tenant, first.isoformat(), until.isoformat(), groups
     )
+    report = with_refs(report, services.registry)
     return Response(as_csv(report), media_type=CSV) if wants_csv else json_answer(report)
 
 
@@ -87,6 +90,14 @@ def read_day(text: str, field: str) -> date:
         return datetime.fromisoformat(text).date()
     except ValueError:
         raise BadInput(f"{field}: expected a day such as 2026-11-20.", field=field) from None
+
+
+def with_refs(report: UsageReport, registry: RegistryPort) -> UsageReport:
+    """The report with versions as people know them, `app.function@v7`, where the registry still has them."""
+    refs = {line.version: line.version for line in report.lines}
+    refs |= {known.id: known.ref for name in refs if (known := registry.version(name)) is not None}
+    lines = tuple(structs.replace(line, version=refs[line.version]) for line in report.lines)
+    return structs.replace(report, lines=lines)
 
 
 def _wants_csv(request: Request) -> bool:

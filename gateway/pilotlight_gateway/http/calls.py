@@ -61,6 +61,7 @@ class CallEndpoint:
         path: str = scope["path"]
         return (
             scope["method"] == "POST"
+            and len(path) > len(PREFIX) + len(SUFFIX)
             and path.startswith(PREFIX)
             and path.endswith(SUFFIX)
             and "/" not in path[len(PREFIX) : -len(SUFFIX)]

@@ -8,7 +8,7 @@ import pytest
 
 from pilotlight_core.model.api import CallStatus
 from tests.gateway.ledger.metering import SECOND, busy, event
-from tests.gateway.world import World
+from tests.gateway.world import World, function
 
 CALL = "call_local_1_00000000000000000001"
 
@@ -46,6 +46,17 @@ async def test_usage_is_told_as_json_and_csv(world: World) -> None:
         assert by_format.text == by_header.text
         assert by_format.headers["content-type"].startswith("text/csv")
         assert (await client.get("/v1/usage")).status_code == 200
+
+
+async def test_usage_names_versions_as_people_do(world: World) -> None:
+    """By number where the registry has the version, else by its id."""
+    (version,) = world.deploy(function())
+    lines = [event(1, 0, 5, version=version.id), event(2, 5, 9, version="ver_gone")]
+    world.ledger.fold("USAGE", 1, lines)
+    async with world.client() as client:
+        report = (await client.get("/v1/usage?from=2026-09-01&to=2026-10-01")).json()
+
+    assert {line["version"] for line in report["lines"]} == {"shop.hello@v1", "ver_gone"}
 
 
 @pytest.mark.parametrize(

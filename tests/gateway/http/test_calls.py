@@ -118,7 +118,8 @@ async def test_headers_that_make_no_sense_are_refused(
         ("/v1/functions/shop.hello@v9/calls", 404, "unknown_version"),
         ("/v1/functions/rival:shop.hello/calls", 404, "unknown_function"),
         ("/v1/functions/nonsense/calls", 422, "bad_input"),
-        ("/v1/functions//calls", 422, "bad_input"),
+        ("/v1/functions//calls", 404, "not_found"),
+        ("/v1/functions/calls", 404, "not_found"),
         ("/v1/functions/a/b/calls", 404, "not_found"),
     ],
 )

@@ -157,7 +157,7 @@ class Bus:
         """Call `handler` for each message on `subject`, in order, from now on and over reconnects.
 
         It is a plain function and must be fast: it runs in the read loop. What cannot be decoded is counted and
-        dropped; what it raises is logged.
+        dropped; what it raises is logged. Who must not miss what others send next calls `flush` afterwards.
         """
 
         def receive(subject: str, reply: str, data: bytes, headers: dict[str, str] | None) -> None:
