@@ -18,7 +18,7 @@ import structlog
 from pilotlight_core.host.bus import NO_RESPONDERS, Bus, BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api import CallStatus
-from pilotlight_core.model.errors import PilotlightError, Unavailable
+from pilotlight_core.model.errors import ContainerDied, PilotlightError, Unavailable
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages import (
     Chunk,
@@ -359,7 +359,7 @@ class Calls:
         if action.answer_size:
             output = self._bodies.collect(live.place)
         if output is None:
-            live.fail(PilotlightError(LOST_ANSWER))
+            live.fail(ContainerDied(LOST_ANSWER))
             return
         result = CallResult(
             output=output,

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pilotlight_core.model.errors import Cancelled, DeadlineExceeded, PilotlightError, Unavailable
+from pilotlight_core.model.errors import Cancelled, ContainerDied, DeadlineExceeded, PilotlightError, Unavailable
 from pilotlight_core.model.messages import (
     Cancel,
     Chunk,
@@ -71,6 +71,7 @@ MAX_BACKOFF_S = 10.0
 """Before retry n of code that raised: 0.1 s x 2^n, at most this."""
 REPEAT_EVERY_S = 2.0
 """A call that waits is enqueued again this often: the home may have missed it, or its grant was lost."""
+LOST_PART = "A part of the stream was lost on its way."
 LAST_WORDS_S = 1.0
 """A death is told by several ways at once; the one that says what became of the call is waited for."""
 
@@ -156,9 +157,10 @@ class Origin:
         """The home lets the call go to a container."""
         if grant == self._grant:
             return []
-        if self.state is not State.QUEUED:
+        if self.state is not State.QUEUED or grant.epoch < self._epoch:
             return [_decline(grant)]
-        if grant.number <= self._number or grant.epoch < self._epoch:
+        if grant.number <= self._number:
+            # Its home did not know; now it does, and the next grant is higher.
             return [_decline(grant), self._enqueue(at, admitted=True)]
         if at >= self.plan.deadline:
             return [_decline(grant), *self.tick(at)]
@@ -259,7 +261,7 @@ class Origin:
 
     def _broken(self, grant: Grant) -> list[Action]:
         tell = Tell(grant.node, Cancel(call=self.plan.id, reason="a part of its stream was lost"))
-        return [tell, *self._fail(PilotlightError("A part of the stream was lost on its way."))]
+        return [tell, *self._fail(ContainerDied(LOST_PART))]
 
     def _refused(self, grant: Grant, refused: Refused, at: float) -> list[Action]:
         if self.state is not State.SENT or refused.reason is Refusal.DUPLICATE:
@@ -327,7 +329,7 @@ class Origin:
 
     def _finish(self, grant: Grant, ended: Ended) -> list[Action]:
         if ended.last_seq != self._seq:
-            return self._fail(PilotlightError("A part of the stream was lost on its way."))
+            return self._fail(ContainerDied(LOST_PART))
         self._release()
         self.state = State.DONE
         finish = Finish(

@@ -203,7 +203,7 @@ def test_a_grant_of_a_home_that_was_replaced_is_declined() -> None:
     (enqueue,) = origin.home_changed(5, 1.0)
     assert isinstance(enqueue, Enqueue)
     assert enqueue.call.admitted
-    assert kinds(origin.granted(grant(1, epoch=4), 1.1)) == ["Settle", "Enqueue"]
+    assert kinds(origin.granted(grant(1, epoch=4), 1.1)) == ["Settle"]
     assert kinds(origin.granted(grant(1, epoch=5), 1.2)) == ["Send"]
 
 

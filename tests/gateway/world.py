@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import MemoryBlobs
@@ -49,6 +52,15 @@ def generator(**options: Any) -> MethodSpec:
     return MethodSpec(name="", attribute="tokens", mode=Mode.GENERATOR, **options)
 
 
+@cache
+def empty_ledger() -> bytes:
+    """A ledger's file: making one waits for the disk, copying it does not."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.sqlite"
+        Ledger(f"sqlite:///{path}", load_prices()).close()
+        return path.read_bytes()
+
+
 class Clock:
     """Seconds that a test moves by hand; it also counts how often it was read."""
 
@@ -69,8 +81,9 @@ class World:
         self.logs = MemoryLogs()
         self.clock = Clock(100.0)
         self.wall = Clock(WALL)
+        (folder / "ledger.sqlite").write_bytes(empty_ledger())
         self.ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", load_prices())
-        self.signer = Signer.load_or_create(folder / "keys")
+        self.signer = Signer(Ed25519PrivateKey.generate())
         self.services = Services(
             calls=self.calls,
             registry=self.registry,

@@ -111,7 +111,9 @@ def busy(bench: Bench, seconds: float = 1.5) -> Iterator[str]:
     bench.platform.output("bad.naps", seconds=0.3)
     name = pilotlight.call_id()
     with ThreadPoolExecutor(1) as others:
-        nap = others.submit(bench.post, {"input": {"seconds": seconds}, "id": name}, path="/v1/functions/bad.naps/calls")
+        nap = others.submit(
+            bench.post, {"input": {"seconds": seconds}, "id": name}, path="/v1/functions/bad.naps/calls"
+        )
         wait_until(lambda: state(bench, name) == "running", "the nap begins")
         yield name
         bench.platform.http.delete(f"/v1/calls/{name}")
@@ -233,9 +235,9 @@ CASES: dict[str, Case] = {
     "an unknown version": calling("bad.typed@v99", count=1),
     "an unknown method": Case(
         http=lambda bench: bench.platform.call("bad.typed", method="shout", count=1),
-        sdk=lambda bench: pilotlight.Function.from_name("bad", "typed", method="shout")
-        .options(client=bench.client)
-        .remote(count=1),
+        sdk=lambda bench: (
+            pilotlight.Function.from_name("bad", "typed", method="shout").options(client=bench.client).remote(count=1)
+        ),
         field="method",
     ),
     "an unknown call": Case(

@@ -34,9 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A node of four slots with one blank, which imports little, since most of these functions need nothing."""
     folder = tmp_path_factory.mktemp("platform")
-    with run_platform(
-        folder, "--cpu-slots", "4", "--blanks", "1", env={"PILOTLIGHT_PREIMPORT": "numpy"}
-    ) as running:
+    with run_platform(folder, "--cpu-slots", "4", "--blanks", "1", env={"PILOTLIGHT_PREIMPORT": "numpy"}) as running:
         yield running
 
 

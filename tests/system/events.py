@@ -21,7 +21,12 @@ class Told:
 
 
 def events_of(
-    platform: Platform, ref: str, *, id: str | None = None, method: str | None = None, **arguments: Any  # noqa: A002
+    platform: Platform,
+    ref: str,
+    *,
+    id: str | None = None,
+    method: str | None = None,
+    **arguments: Any,  # noqa: A002
 ) -> Iterator[Told]:
     """The events of a call, to its end; whoever leaves the loop hangs up."""
     body = {"input": arguments, "id": id, "method": method}

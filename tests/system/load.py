@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,7 +20,12 @@ from tests.system.platform import Platform
 BROKEN = "connection broken"
 """The outcome of a call whose connection did not live to its answer."""
 PATIENCE_S = 45.0
-TARGETS: dict[str, str | None] = {"crash.once": None, "crash.again": None, "crash.counts": None, "crash.Together": "work"}
+TARGETS: dict[str, str | None] = {
+    "crash.once": None,
+    "crash.again": None,
+    "crash.counts": None,
+    "crash.Together": "work",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +35,8 @@ class Outcome:
     ref: str
     name: str
     code: str
+    at: float
+    """Monotonic seconds."""
     answer: dict[str, Any] = field(default_factory=dict)
 
 
@@ -68,16 +76,22 @@ class Load:
             answer = http.post(f"/v1/functions/{ref}/calls", json=body)
         except httpx.TransportError as error:
             self._over.wait(0.1)  # a gateway that is being started again is not hammered
-            return Outcome(ref=ref, name=name, code=BROKEN, answer={"error": repr(error)})
+            return Outcome(ref=ref, name=name, code=BROKEN, at=time.monotonic(), answer={"error": repr(error)})
         told = answer.json()
-        return Outcome(ref=ref, name=name, code="ok" if answer.status_code == 200 else told["code"], answer=told)
+        code = "ok" if answer.status_code == 200 else told["code"]
+        return Outcome(ref=ref, name=name, code=code, at=time.monotonic(), answer=told)
 
     def codes(self, ref: str | None = None) -> Counter[str]:
         """How often each outcome came."""
         return Counter(outcome.code for outcome in self.outcomes if ref in (None, outcome.ref))
 
+    def starts(self) -> Counter[str]:
+        """How often each call ran, as the log tells."""
+        lines = (line["text"] for line in self.platform.logs("crash"))
+        ran = Counter(text.removeprefix("ran ") for text in lines if text.startswith("ran "))
+        return Counter({outcome.name: ran[outcome.name] for outcome in self.outcomes})
 
-def starts(platform: Platform, app: str = "crash") -> Counter[str]:
-    """How often each call ran, as the log tells."""
-    lines = (line["text"] for line in platform.logs(app))
-    return Counter(text.removeprefix("ran ") for text in lines if text.startswith("ran "))
+    def are_logged(self) -> bool:
+        """Whether every call that was answered is in the log."""
+        ran = self.starts()
+        return all(ran[outcome.name] for outcome in self.outcomes if outcome.code == "ok")

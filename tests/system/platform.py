@@ -21,7 +21,7 @@ from tests.system.processes import descendants, is_alive
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 60.0
-STOP_S = 40.0
+STOP_S = 60.0
 
 
 def wait_until(condition: Callable[[], T], what: str, within_s: float = 20.0) -> T:

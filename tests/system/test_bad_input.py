@@ -69,7 +69,8 @@ def test_what_is_wrong_is_told(bench: Bench, row: Row) -> None:
     if row.log:
         app, function = case.function.split(".")
         wait_until(
-            lambda: any(row.log in line["text"] for line in bench.platform.logs(app, function)), f"{row.log!r} is logged"
+            lambda: any(row.log in line["text"] for line in bench.platform.logs(app, function)),
+            f"{row.log!r} is logged",
         )
 
 

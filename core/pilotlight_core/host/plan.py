@@ -72,7 +72,7 @@ def plan(settings: UpSettings, *, port: int, nats_port: int, internal_port: int)
             name="nats", rank=0, stop_within=5.0, ready=nats_ready,
             command=(str(find_nats_server()), "-c", str(write_config(state / "nats", nats_port))),
         ),
-        Part(name="gateway", rank=3, stop_within=15.0, command=_python("pilotlight_gateway", *common, *gateway)),
+        Part(name="gateway", rank=3, stop_within=30.0, command=_python("pilotlight_gateway", *common, *gateway)),
         Part(
             name="controller", rank=1, stop_within=5.0,
             command=_python("pilotlight_autoscaler", *common, "--name", "controller"),

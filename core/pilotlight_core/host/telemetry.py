@@ -44,7 +44,7 @@ def setup(process: str, *, level: int = logging.INFO, console: bool | None = Non
         cache_logger_on_first_use=False,
     )
     last: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer() if pretty else structlog.processors.JSONRenderer()
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback) if pretty else structlog.processors.JSONRenderer()
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(

@@ -12,11 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-from pilotlight_core.host.config import parse
 from pilotlight_core.host.embedded import free_port
-from pilotlight_core.host.plan import UpSettings, plan
 from pilotlight_core.host.readiness import http_status
 from tests.core.host.test_embedded import alive
 from tests.core.host.waiting import until
@@ -142,26 +138,3 @@ def test_a_bad_flag_is_refused(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert done.stderr == "error: --blanks: expected int, got 'many'.\n"
-
-
-@pytest.mark.parametrize(
-    ("flags", "names"),
-    [
-        ([], ["nats", "gateway", "controller", "agent"]),
-        (["--no-agent"], ["nats", "gateway", "controller"]),
-        (["--extra-agents", "2"], ["nats", "gateway", "controller", "agent", "agent-2", "agent-3"]),
-    ],
-)
-def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[str], names: list[str]) -> None:
-    """With addresses and folders passed on, nats first to start and last to end, the gateway last to start."""
-    settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), "--blanks", "3", *flags], {})
-
-    parts = {part.name: part for part in plan(settings, port=1, nats_port=2, internal_port=3)}
-
-    assert list(parts) == names
-    assert sorted(parts.values(), key=lambda part: part.rank)[0].name == "nats"
-    assert sorted(parts.values(), key=lambda part: part.rank)[-1].name == "gateway"
-    assert "nats://127.0.0.1:2" in parts["gateway"].command
-    if "agent" in parts:
-        assert "--blanks 3" in " ".join(parts["agent"].command)
-        assert f"file://{tmp_path}/blobs" in parts["agent"].command

@@ -145,3 +145,25 @@ async def test_a_follower_reads_on_without_gap_or_repetition(server: EmbeddedNat
         await asyncio.wait([following])
 
     assert read == [str(number) for number in range(300)]
+
+
+async def test_closing_while_the_server_is_away_is_quick(server: EmbeddedNats) -> None:
+    """A process that ends then does not wait for the server; a lease it held is simply left to expire."""
+    async with connect(server.url, name="one") as bus:
+        async with bus.lease("controller", "one", ttl=30.0) as lease:
+            await crash(server, bus)
+            began = time.monotonic()
+        assert not lease.valid(time.monotonic())
+    assert time.monotonic() - began < 2.0
+
+
+async def test_an_orderly_restart_of_the_server_is_survived_too(server: EmbeddedNats) -> None:
+    """SIGTERM closes the connections with an error, which is not the end."""
+    async with connect(server.url, name="one") as bus:
+        await server.stop()
+        await until(lambda: not bus.connected)
+
+        await restart(server, bus)
+
+        assert await bus.kv(REGISTRY_BUCKET).put("a.b", b"1") > 0
+        assert not bus.closed.is_set()

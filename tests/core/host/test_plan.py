@@ -1,0 +1,49 @@
+"""The processes of a platform, as `up` is asked for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pilotlight_core.host.config import BadSetting, parse
+from pilotlight_core.host.plan import UpSettings, client_file, plan
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        ([], ["nats", "gateway", "controller", "agent"]),
+        (["--no-agent"], ["nats", "gateway", "controller"]),
+        (["--extra-agents", "2"], ["nats", "gateway", "controller", "agent", "agent-2", "agent-3"]),
+    ],
+)
+def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[str], names: list[str]) -> None:
+    """With addresses and folders passed on, nats first to start and last to end, the gateway last to start."""
+    settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), "--blanks", "3", *flags], {})
+
+    parts = {part.name: part for part in plan(settings, port=1, nats_port=2, internal_port=3)}
+
+    assert list(parts) == names
+    assert sorted(parts.values(), key=lambda part: part.rank)[0].name == "nats"
+    assert sorted(parts.values(), key=lambda part: part.rank)[-1].name == "gateway"
+    assert "nats://127.0.0.1:2" in parts["gateway"].command
+    if "agent" in parts:
+        assert "--blanks 3" in " ".join(parts["agent"].command)
+        assert f"file://{tmp_path}/blobs" in parts["agent"].command
+
+
+def test_a_sandbox_must_be_known() -> None:
+    """The weaker one must be asked for by name."""
+    with pytest.raises(BadSetting, match="expected one of bubblewrap, process, got 'none'"):
+        parse(UpSettings, "", ["--sandbox", "none"], {})
+
+
+def test_the_client_file_is_where_the_sdk_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flag, else $PILOTLIGHT_HOME, else the home folder."""
+    monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
+    assert client_file(UpSettings()) == tmp_path / "client.json"
+    assert client_file(UpSettings(client_file=f"{tmp_path}/x.json")) == tmp_path / "x.json"
+
+    monkeypatch.delenv("PILOTLIGHT_HOME")
+    assert client_file(UpSettings()) == Path.home() / ".pilotlight" / "client.json"
