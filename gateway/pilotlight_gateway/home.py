@@ -157,7 +157,7 @@ class Home:
 
     def gateway_gone(self, gateway: str) -> list[str]:
         """An origin is gone with its sockets: its queued calls are removed. Returns them."""
-        gone = [e.call.call for desk in self._desks.values() for e in desk.queue if e.call.gateway == gateway]
+        gone = [e.id for desk in self._desks.values() for e in desk.queue if e.call.gateway == gateway]
         for call in gone:
             self._remove(call)
         return gone
@@ -265,7 +265,7 @@ class Home:
 
     def check_integrity(self) -> None:
         """Raise AssertionError if parts of the state contradict each other."""
-        waiting = {entry.call.call: version for version, desk in self._desks.items() for entry in desk.queue}
+        waiting = {entry.id: version for version, desk in self._desks.items() for entry in desk.queue}
         require(waiting == self._versions, "the calls that wait are not the calls in the queues")
         require(set(self._loose) <= set(self._granted), "a loose grant is not known")
         require(not self._granted.keys() & self._versions.keys(), "a call waits and is granted")
@@ -310,7 +310,7 @@ class Home:
         self._stirred[desk.version] = desk
 
     def _grant(self, desk: VersionDesk, room: Room, entry: Entry, at: float) -> Grant:
-        call = entry.call.call
+        call = entry.id
         del self._versions[call]
         self._deadlines.clear(call)
         desk.rooms.reserve(room, call, at)
@@ -348,7 +348,7 @@ class Home:
         self._dropped.append(Dropped(call=call.call, gateway=call.gateway, code=code, detail=detail, error=error))
 
     def _drop_all(self, desk: VersionDesk, code: str, detail: str, error: RemoteError | None) -> None:
-        for call in [entry.call.call for entry in desk.queue]:
+        for call in [entry.id for entry in desk.queue]:
             if (entry := self._remove(call)) is not None:
                 self._drop(entry, code, detail, error)
 

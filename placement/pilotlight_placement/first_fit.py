@@ -15,10 +15,11 @@ from pilotlight_placement.fleet import ANY_GPU, CPU, Ask, Fleet, NoFit, Placemen
 
 
 def is_of_type(part: SliceReport, choice: GpuAsk, _: Ask) -> bool:
-    """The slice is of the device type that is asked for."""
+    """The slice is of the device type that is asked for; "A100" takes an A100-40GB and an A100-80GB alike."""
     if choice.type == CPU:
         return part.kind is SliceKind.CPU
-    return part.kind is not SliceKind.CPU and choice.type in (ANY_GPU, part.gpu_type.upper())
+    kind = part.gpu_type.upper()
+    return part.kind is not SliceKind.CPU and (choice.type in (ANY_GPU, kind) or kind.startswith(f"{choice.type}-"))
 
 
 def has_count(_: SliceReport, choice: GpuAsk, __: Ask) -> bool:

@@ -17,6 +17,8 @@ from pilotlight_core.model.ids import token
 from pilotlight_runtime.agent import Agent, Parts
 from pilotlight_runtime.base import own_environment
 from pilotlight_runtime.devices.cpu import CpuDevices, usable_cores
+from pilotlight_runtime.devices.nvml import NvmlDevices
+from pilotlight_runtime.devices.several import SeveralDevices
 from pilotlight_runtime.folders import NodeFolders, NodeTaken, own_folders
 from pilotlight_runtime.node import Identity
 from pilotlight_runtime.sandbox.errors import SandboxError
@@ -43,7 +45,10 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
     started = launcher(settings.sandbox)
     blobs = open_blobs(settings.blob_url or settings.default_blob_url)
     try:
-        async with connect(settings.nats_url, name=f"agent {settings.node}", timeout=CONNECT_S) as bus:
+        async with (
+            NvmlDevices() as gpus,
+            connect(settings.nats_url, name=f"agent {settings.node}", timeout=CONNECT_S) as bus,
+        ):
             agent = Agent(
                 Parts(
                     identity=identity,
@@ -51,7 +56,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                     blobs=blobs,
                     verifier=TrustedKey(settings.keys_dir),
                     launcher=started,
-                    devices=CpuDevices(settings.cpu_slots or usable_cores()),
+                    devices=SeveralDevices(CpuDevices(settings.cpu_slots or usable_cores()), gpus),
                     base=own_environment(settings.preimport),
                     folders=folders,
                     blanks=settings.blanks,

@@ -74,7 +74,6 @@ class Agent:
         self._reporter = Reporter(
             parts.bus,
             parts.identity,
-            slices=self._slices,
             clock=time.monotonic,
             later=asyncio.get_running_loop().call_later,
         )
@@ -185,6 +184,7 @@ class Agent:
         jobs = (self._sweep, self._beat, self._offer, self._mind_bus)
         runs = (self._pool.run, self._shipper.run, self._metering.run)
         standing = [group.create_task(job()) for job in (*jobs, *runs)]
+        standing.append(group.create_task(self._parts.devices.watch(self._reporter.changed)))
         self._reporter.send()
         self.up.set()
         await stop.wait()

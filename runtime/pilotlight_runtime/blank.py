@@ -58,7 +58,11 @@ class Blank:
 
     async def watch(self) -> None:
         """Take over the socket and see the sandbox to its end; for as long as it lives."""
-        self.guest = await GuestConnection.open(self.sandbox.socket, on_frame=self._frame, on_closed=self._closed)
+        try:
+            self.guest = await GuestConnection.open(self.sandbox.socket, on_frame=self._frame, on_closed=self._closed)
+        except OSError as error:
+            log.warning("a guest's socket could not be used", sandbox=self.name, error=str(error))
+            self.sandbox.kill()
         self.exit = await self.sandbox.wait()
         self.tap.close()
         if not self._ready.done():

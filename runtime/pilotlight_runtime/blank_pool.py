@@ -93,7 +93,7 @@ class BlankPool:
                 python=self.base.python,
                 argv=GUEST_ARGV,
                 code_dir=folder / "app",
-                read_only=self.base.read_only,
+                read_only=(*self.base.read_only, *access.read_only),
                 device_nodes=access.nodes,
                 env={**self.base.env, **access.env},
                 limits=limits,

@@ -303,6 +303,8 @@ class Container:
 
     async def _let_go(self) -> None:
         """End what is held, run the exit hooks, each within its bound."""
+        if self._why:
+            return
         try:
             async with asyncio.timeout(max(0.0, self._drain_by - self._clock())):
                 await self._quiet.wait()
@@ -391,6 +393,7 @@ class Container:
 
     def _kill(self, reason: str) -> None:
         self._why = self._why or reason
+        self._going.set()
         self._services.slots.drain(self.id)
         if self._blank is not None:
             self._blank.sandbox.kill()

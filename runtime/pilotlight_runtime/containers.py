@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 
+import msgspec
 import structlog
 
 from pilotlight_core.model.errors import BadInput
@@ -78,9 +79,14 @@ class Containers:
         """Whether a container needs the processors to become ready."""
         return any(container.is_starting for container in self._containers.values())
 
-    def on_slice(self, slice_id: str) -> str:
-        """The container on a slice; "" if it is free."""
-        return self._on_slice.get(slice_id, "")
+    def slices(self) -> tuple[SliceReport, ...]:
+        """What is offered, with who is on it. A withdrawn slice is not, unless somebody is still there."""
+        withdrawn = self._services.devices.withdrawn()
+        return tuple(
+            msgspec.structs.replace(part, container=self._on_slice.get(part.id, ""))
+            for part in self._slices.values()
+            if part.id not in withdrawn or part.id in self._on_slice
+        )
 
     # -- the controller's commands ------------------------------------------------------------------------------
 
@@ -122,6 +128,8 @@ class Containers:
             return "no_such_slice"
         if bind.slice in self._on_slice:
             return "slice_taken"
+        if bind.slice in self._services.devices.withdrawn():
+            return "slice_withdrawn"
         return "other_tenant" if self._tenant not in ("", bind.tenant) and not self._many_tenants else ""
 
     def _end(self, command: Command) -> str:

@@ -6,11 +6,9 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import msgspec
-
 from pilotlight_core.host.bus import BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages import ContainerState, NodeReport, SliceReport
+from pilotlight_core.model.messages import ContainerState, NodeReport
 from pilotlight_runtime.blank_pool import BlankPool
 from pilotlight_runtime.containers import Containers
 from pilotlight_runtime.origins import Publisher
@@ -38,13 +36,11 @@ class Reporter:
         bus: Publisher,
         identity: Identity,
         *,
-        slices: tuple[SliceReport, ...],
         clock: Callable[[], float],
         later: Callable[[float, Callable[[], None]], object],
     ) -> None:
         self._bus = bus
         self._identity = identity
-        self._slices = slices
         self._clock = clock
         self._later = later
         self._seq = 0
@@ -83,9 +79,7 @@ class Reporter:
             region=identity.region,
             zone=identity.zone,
             sandbox=identity.sandbox,
-            slices=tuple(
-                msgspec.structs.replace(part, container=containers.on_slice(part.id)) for part in self._slices
-            ),
+            slices=containers.slices(),
             containers=tuple(c.report(at) for c in containers if c.state is not ContainerState.GONE),
             blanks={pool.base.name: pool.ready},
             controller_epoch=containers.controller_epoch,

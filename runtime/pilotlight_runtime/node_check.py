@@ -21,6 +21,8 @@ from typing import Any
 
 import msgspec
 
+from pilotlight_runtime.devices.gpu_check import gpu_rows
+from pilotlight_runtime.devices.nvml import NvmlDevices
 from pilotlight_runtime.sandbox.errors import SandboxError
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
 from pilotlight_runtime.sandbox.launcher import Launcher, Sandbox, launcher
@@ -262,6 +264,12 @@ def table(checks: Sequence[Check]) -> str:
     return "\n".join(lines) + "\n"
 
 
+async def _check_all(chosen: Launcher) -> list[Check]:
+    async with NvmlDevices() as gpus:
+        extra = [Check(name=name, ok=ok, detail=seen, consequence=then) for name, ok, seen, then in gpu_rows(gpus)]
+        return await check(chosen, extra=extra)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="pilotlight_runtime.node_check", description="What this node guarantees.")
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
@@ -273,7 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         checks = [_failed("sandbox starts", str(error), "no container can start on this node")]
     else:
         try:
-            checks = asyncio.run(check(chosen))
+            checks = asyncio.run(_check_all(chosen))
         finally:
             chosen.close()
     sys.stdout.write(msgspec.json.encode(checks).decode() + "\n" if options.json else table(checks))

@@ -9,7 +9,7 @@ import socket
 import textwrap
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,6 +139,24 @@ class Call:
         return frame
 
 
+class Slots(CpuDevices):
+    """CPU slots that fail when they are told to: `failed` says why."""
+
+    def __init__(self, slots: int) -> None:
+        super().__init__(slots)
+        self.failed: dict[str, str] = {}
+        self.changed = asyncio.Event()
+
+    def withdrawn(self) -> Mapping[str, str]:
+        return self.failed
+
+    async def watch(self, changed: Callable[[], None]) -> None:
+        while True:
+            await self.changed.wait()
+            self.changed.clear()
+            changed()
+
+
 class Harness:
     """Everybody that an agent talks to."""
 
@@ -152,6 +170,7 @@ class Harness:
         self.blobs = FolderBlobs(folder / "blobs")
         self.signer = Signer.load_or_create(folder / "keys")
         self.agent: Agent
+        self.devices: Slots
         self.credits: dict[str, list[Credit]] = defaultdict(list)
         self.reports: list[NodeReport] = []
         self.calls: dict[str, Call] = {}
@@ -371,6 +390,7 @@ async def agent(
         started = launcher(sandbox)
         stack.callback(started.close)
         bus = await stack.enter_async_context(connect(world.url, name="agent"))
+        world.devices = Slots(cpu_slots)
         world.agent = made = Agent(
             Parts(
                 identity=Identity(node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox),
@@ -378,7 +398,7 @@ async def agent(
                 blobs=world.blobs,
                 verifier=TrustedKey(world.folder / "keys"),
                 launcher=started,
-                devices=CpuDevices(cpu_slots),
+                devices=world.devices,
                 base=own_environment(preimport=""),
                 folders=folders,
                 blanks=blanks,

@@ -47,3 +47,18 @@ async def test_it_repeats_itself_each_second(world: Harness) -> None:
 
     assert world.credits[container][-1].state is ContainerState.READY
     assert world.credits[container][-1].slots == 1
+
+
+async def test_a_slice_that_fails_takes_nobody(world: Harness) -> None:
+    """It is not offered while it is withdrawn, and a command that comes too late is refused."""
+    version = await world.deploy("def f():\n    return 1\n")
+    world.devices.failed["cpu-1"] = "it fell off the bus"
+    world.devices.changed.set()
+    await world.report(lambda report: [part.id for part in report.slices] == ["cpu-0"])
+
+    assert (await world.command(world.bind_of(version, "cpu-1"))).reason == "slice_withdrawn"
+
+    world.devices.failed.clear()
+    world.devices.changed.set()
+    await world.report(lambda report: len(report.slices) == 2)
+    assert (await world.command(world.bind_of(version, "cpu-1"))).ok

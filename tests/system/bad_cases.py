@@ -17,6 +17,7 @@ from tests.system.platform import Platform, wait_until
 
 MB_11 = 11 * 10**6
 TYPED = "/v1/functions/bad.typed/calls"
+NAPS = "/v1/functions/bad.naps/calls"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +112,7 @@ def busy(bench: Bench, seconds: float = 1.5) -> Iterator[str]:
     bench.platform.output("bad.naps", seconds=0.3)
     name = pilotlight.call_id()
     with ThreadPoolExecutor(1) as others:
-        nap = others.submit(
-            bench.post, {"input": {"seconds": seconds}, "id": name}, path="/v1/functions/bad.naps/calls"
-        )
+        nap = others.submit(bench.post, {"input": {"seconds": seconds}, "id": name}, path=NAPS)
         wait_until(lambda: state(bench, name) == "running", "the nap begins")
         yield name
         bench.platform.http.delete(f"/v1/calls/{name}")
@@ -128,7 +127,7 @@ def state(bench: Bench, call: str) -> str:
 
 def too_late_http(bench: Bench) -> httpx.Response:
     with busy(bench):
-        return bench.post({"input": {"seconds": 0.1}, "deadline_ms": 100}, path="/v1/functions/bad.naps/calls")
+        return bench.post({"input": {"seconds": 0.1}, "deadline_ms": 100}, path=NAPS)
 
 
 def too_late_sdk(bench: Bench) -> object:
@@ -139,8 +138,7 @@ def too_late_sdk(bench: Bench) -> object:
 def cancelled_http(bench: Bench) -> httpx.Response:
     name = pilotlight.call_id()
     with ThreadPoolExecutor(1) as others:
-        path = "/v1/functions/bad.naps/calls"
-        nap = others.submit(bench.post, {"input": {"seconds": 1.0}, "id": name}, path=path)
+        nap = others.submit(bench.post, {"input": {"seconds": 1.0}, "id": name}, path=NAPS)
         wait_until(lambda: state(bench, name), "the call is known")
         assert bench.platform.http.delete(f"/v1/calls/{name}").status_code == 202
         return nap.result()
@@ -251,9 +249,7 @@ CASES: dict[str, Case] = {
         field="id",
     ),
     "a deadline that passes": Case(
-        http=lambda bench: bench.post(
-            {"input": {"seconds": 2.0}, "deadline_ms": 700}, path="/v1/functions/bad.naps/calls"
-        ),
+        http=lambda bench: bench.post({"input": {"seconds": 2.0}, "deadline_ms": 700}, path=NAPS),
         sdk=lambda bench: bench.function("bad.naps", deadline=0.7).remote(seconds=2.0),
     ),
     "a deadline that the queue cannot meet": Case(http=too_late_http, sdk=too_late_sdk),

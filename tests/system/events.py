@@ -24,9 +24,9 @@ def events_of(
     platform: Platform,
     ref: str,
     *,
-    id: str | None = None,
+    id: str | None = None,  # noqa: A002 - what the wire calls it
     method: str | None = None,
-    **arguments: Any,  # noqa: A002
+    **arguments: Any,
 ) -> Iterator[Told]:
     """The events of a call, to its end; whoever leaves the loop hangs up."""
     body = {"input": arguments, "id": id, "method": method}

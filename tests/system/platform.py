@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import httpx
 
@@ -24,7 +24,7 @@ START_S = 60.0
 STOP_S = 60.0
 
 
-def wait_until(condition: Callable[[], T], what: str, within_s: float = 20.0) -> T:
+def wait_until(condition: Callable[[], T | Literal[False] | None], what: str, within_s: float = 20.0) -> T:
     """Ask until the answer is true; AssertionError says what never came."""
     end = time.monotonic() + within_s
     while time.monotonic() < end:
@@ -69,11 +69,12 @@ class Platform:
         """What the SDK and the command line need to find it."""
         return {**os.environ, "PILOTLIGHT_URL": self.url, "PILOTLIGHT_API_KEY": self.key, "NO_COLOR": "1"}
 
-    def cli(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run the command line as a person would."""
+    def cli(self, *args: str, check: bool = True, key: str = "") -> subprocess.CompletedProcess[str]:
+        """Run the command line as a person would; with another `key`, as another person."""
         done = subprocess.run(
             [sys.executable, "-m", "pilotlight.cli.main", *args],
-            env=self.env, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+            env={**self.env, **({"PILOTLIGHT_API_KEY": key} if key else {})},
+            cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert not check or done.returncode == 0, f"{args} -> {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done

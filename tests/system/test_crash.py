@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sqlite3
 import time
-from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.system.apps.crash.app import MARK
 from tests.system.conftest import APPS, EXAMPLES
+from tests.system.ledger import check_no_instant_is_sold_twice, receipts
 from tests.system.load import BROKEN, Load
 from tests.system.platform import Platform, wait_until
 from tests.system.platform import platform as run_platform
@@ -26,6 +23,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
 SLOTS = 8
 PARTS = ("guest", "agent", "controller", "gateway", "nats")
+OTHERS = ("controller", "gateway", "nats")
 ALLOWED = {
     "guest": {"container_died"},
     "agent": {"container_died"},
@@ -80,18 +78,17 @@ def test_a_killed_part_is_survived(platform: Platform, chance: random.Random, pa
     check_receipts(platform, load, unwritten=(killed - UNWRITTEN_S, killed) if part == "agent" else (0.0, 0.0))
 
 
-@pytest.mark.parametrize("part", ["agent", pytest.param("nats", marks=pytest.mark.long)])
+@pytest.mark.parametrize("part", ["agent", *(pytest.param(part, marks=pytest.mark.long) for part in OTHERS)])
 def test_a_model_is_back_in_fifteen_seconds(platform: Platform, part: str) -> None:
-    """MiniLM, whose container was running, answers 15 s after its platform lost a part."""
+    """MiniLM, whose container was running, answers within 15 s of the death of a part."""
     before = platform.output("embeddings.MiniLM", "embed", text="a small flame")
     killed = kill(platform, part)
-    wait_until(lambda: time.monotonic() > killed + MODEL_WITHIN_S, "fifteen seconds have passed")
+    wait_until(lambda: time.monotonic() > killed + HELLO_WITHIN_S, "five seconds have passed")
 
-    started = time.monotonic()
     after = platform.output("embeddings.MiniLM", "embed", text="a small flame")
 
+    assert time.monotonic() - killed < MODEL_WITHIN_S
     assert max(abs(a - b) for a, b in zip(before, after, strict=True)) < 1e-5
-    assert time.monotonic() - started < MODEL_WITHIN_S
 
 
 @pytest.mark.parametrize("part", ["gateway", "agent"])
@@ -182,25 +179,3 @@ def check_receipts(platform: Platform, load: Load, unwritten: tuple[float, float
     once = {call: ns for call, ns in told.items() if call not in rerun | unsure}
     assert {call: found[call] for call in once} == once
     check_no_instant_is_sold_twice(platform)
-
-
-def receipts(platform: Platform) -> dict[str, int]:
-    """Nanoseconds per call, as the ledger has them."""
-    sums: dict[str, int] = defaultdict(int)
-    for call, ns in rows(platform, "SELECT call, ns FROM call_line"):
-        sums[call] += ns
-    return sums
-
-
-def check_no_instant_is_sold_twice(platform: Platform) -> None:
-    """The metered intervals of a slice follow each other, whatever incarnation of the agent has written them."""
-    ends: dict[str, int] = defaultdict(int)
-    for part, t0, t1 in rows(platform, "SELECT slice, t0, t1 FROM lease_line ORDER BY slice, t0, t1"):
-        assert t0 >= ends[part], f"{part}: {ends[part] - t0} ns are metered twice"
-        ends[part] = t1
-
-
-def rows(platform: Platform, query: str) -> list[tuple[Any, ...]]:
-    """Rows of the ledger, read beside those who write it."""
-    with closing(sqlite3.connect(f"file:{platform.state / 'ledger.sqlite'}?mode=ro", uri=True)) as database:
-        return database.execute(query).fetchall()

@@ -117,8 +117,8 @@ def test_search_finds_the_meaning(platform: Platform, embeddings: str) -> None:
         "embeddings.MiniLM", "search", query="How do I get my money back?", documents=documents, top_k=2
     )
 
-    assert [match["text"] for match in found][0] == documents[0]
     assert len(found) == 2
+    assert found[0]["text"] == documents[0]
     assert found[0]["score"] > 0.3 > found[1]["score"]
 
 

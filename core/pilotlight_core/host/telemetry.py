@@ -1,4 +1,4 @@
-"""Logs and metrics, alike in every process.
+"""Logs, alike in every process.
 
 Logs are events with fields, to stderr: JSON lines, or coloured text on a terminal. They never hold payloads, and what
 looks like a credential is struck out wherever it stands. Other libraries' logging takes the same way out.
@@ -13,7 +13,6 @@ from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
-from prometheus_client import CollectorRegistry, generate_latest
 
 SECRET = re.compile(r"\bpl_live_[A-Za-z0-9]+_[A-Za-z0-9]+|(?i:\b(bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}")
 SECRET_NAMES = frozenset({"authorization", "api_key", "apikey", "secret", "password", "cookie", "x-api-key"})
@@ -21,7 +20,6 @@ STRUCK = "[struck out]"
 LONGEST = 4000
 """Characters of one field; the rest of a longer one is cut."""
 MAX_DEPTH = 6
-OTHER = "other"
 
 Event = MutableMapping[str, Any]
 
@@ -34,7 +32,7 @@ def setup(process: str, *, level: int = logging.INFO, console: bool | None = Non
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
-        *([] if pretty else [structlog.processors.format_exc_info]),
+        structlog.processors.format_exc_info,  # as plain text, before it is redacted: pretty ones show local variables
         redact,
     ]
     structlog.configure(
@@ -44,7 +42,9 @@ def setup(process: str, *, level: int = logging.INFO, console: bool | None = Non
         cache_logger_on_first_use=False,
     )
     last: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback) if pretty else structlog.processors.JSONRenderer()
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        if pretty
+        else structlog.processors.JSONRenderer()
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
@@ -79,43 +79,3 @@ def _clean(value: Any, depth: int) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_clean(item, depth + 1) for item in value]
     return value
-
-
-class Bounded:
-    """Label values, kept to the first `limit` that appear; later ones are "other".
-
-    A label that callers choose would otherwise make a time series for each value, for ever.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._known: set[str] = set()
-
-    def __call__(self, value: str) -> str:
-        if value in self._known:
-            return value
-        if len(self._known) >= self._limit:
-            return OTHER
-        self._known.add(value)
-        return value
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-
-class Metrics:
-    """One process's metrics: make them with `registry=metrics.registry`, and serve `render()`."""
-
-    content_type = "text/plain; version=0.0.4; charset=utf-8"
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self._labels: dict[str, Bounded] = {}
-
-    def bounded(self, label: str, limit: int = 100) -> Bounded:
-        """The guard of one label; the same for all who ask for that label."""
-        return self._labels.setdefault(label, Bounded(limit))
-
-    def render(self) -> bytes:
-        """The Prometheus text of everything registered."""
-        return generate_latest(self.registry)

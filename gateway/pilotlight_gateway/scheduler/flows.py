@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections import deque
+from collections.abc import Iterator
 
 from pilotlight_core.model.messages import CallDescriptor
 from pilotlight_gateway.scheduler.counters import Counter, Counters
@@ -25,10 +25,11 @@ LITTER = 64
 class Entry:
     """One call in a queue, or picked from it and not settled yet."""
 
-    __slots__ = ("call", "cost", "flow", "order", "pushed", "since", "waiting")
+    __slots__ = ("call", "cost", "flow", "id", "next", "order", "pushed", "since", "waiting")
 
-    def __init__(self, call: CallDescriptor, flow: Flow, *, cost: float, order: int, pushed: float) -> None:
+    def __init__(self, call: CallDescriptor, flow: Flow, cost: float, order: int, pushed: float) -> None:
         self.call = call
+        self.id = call.call
         self.flow = flow
         self.cost = cost
         """Estimated GPU-milliseconds, as charged."""
@@ -38,6 +39,8 @@ class Entry:
         self.since = pushed - call.age_ms / 1000.0
         """The instant from which it has been waiting, here or elsewhere."""
         self.waiting = True
+        self.next: Entry | None = None
+        """Behind it in its flow."""
 
 
 class TenantLoad:
@@ -53,44 +56,87 @@ class TenantLoad:
 
 
 class Flow:
-    """One tenant's calls of one class, first come first served. Removed calls stay as dead entries for a while."""
+    """One tenant's calls of one class, first come first served.
 
-    __slots__ = ("counter", "entries", "key", "line", "live", "load", "parked", "tenant")
+    A chain through the entries, since a deque of its own for each of ten thousand flows would not fit into the
+    processor's cache. Removed calls stay as dead entries for a while.
+    """
 
-    def __init__(self, line: ClassLine, tenant: str, counter: Counter, load: TenantLoad) -> None:
+    __slots__ = ("_first", "_last", "_length", "counter", "key", "line", "live", "load", "parked", "tenant")
+
+    def __init__(self, line: ClassLine, tenant: str, counter: Counter, load: TenantLoad | None) -> None:
         self.line = line
         self.tenant = tenant
         self.counter = counter
         self.load = load
-        self.entries: deque[Entry] = deque()
+        """Shared with the tenant's other flows; None if there is no cap."""
         self.live = 0
         self.key = NOWHERE
         self.parked = False
+        self._first: Entry | None = None
+        self._last: Entry | None = None
+        self._length = 0
+        """Dead entries included."""
+
+    def __iter__(self) -> Iterator[Entry]:
+        entry = self._first
+        while entry is not None:
+            yield entry
+            entry = entry.next
 
     def lowered(self) -> None:
         """Its counter fell: its place in the heap is too far back."""
         if self.counter.value < self.key:
             self.line.place(self)
 
+    def append(self, entry: Entry) -> None:
+        """Put a call at the end."""
+        if self._last is None:
+            self._first = entry
+        else:
+            self._last.next = entry
+        self._last = entry
+        self._length += 1
+
     def insert(self, entry: Entry) -> None:
         """Put a returned call back by its order: before everything that came after it."""
-        ahead = 0
-        for other in self.entries:
-            if other.order > entry.order:
-                break
-            ahead += 1  # only other returned calls and dead entries are older: few
-        self.entries.insert(ahead, entry)
+        before: Entry | None = None
+        after = self._first
+        while after is not None and after.order <= entry.order:
+            before, after = after, after.next  # only other returned calls and dead entries are older: few
+        entry.next = after
+        if before is None:
+            self._first = entry
+        else:
+            before.next = entry
+        if after is None:
+            self._last = entry
+        self._length += 1
 
-    def first(self) -> Entry:
+    def pop(self) -> Entry:
         """Take the first call that still waits. There is one."""
-        while not (entry := self.entries.popleft()).waiting:
-            pass
+        entry = self._first
+        while entry is not None and not entry.waiting:
+            entry = entry.next
+            self._length -= 1
+        assert entry is not None  # noqa: S101 - a flow without live calls is in no heap
+        self._first = entry.next
+        self._length -= 1
+        if entry.next is None:
+            self._last = None
+        entry.next = None
         return entry
 
     def tidy(self) -> None:
-        """Forget dead entries once they outnumber the living."""
-        if len(self.entries) > 2 * self.live + LITTER:
-            self.entries = deque(entry for entry in self.entries if entry.waiting)
+        """Forget dead entries once they outnumber the living; all of them if nothing lives."""
+        if self.live and self._length <= 2 * self.live + LITTER:
+            return
+        living = [entry for entry in self if entry.waiting]
+        self._first = self._last = None
+        self._length = 0
+        for entry in living:
+            entry.next = None
+            self.append(entry)
 
 
 class ClassLine:
@@ -133,17 +179,17 @@ class ClassLine:
             elif flow.counter.value != key:
                 flow.key = flow.counter.value
                 heapq.heapreplace(heap, (flow.key, next(self._tick), flow))
-            elif self.cap is not None and flow.load.in_flight >= self.cap:
+            elif self.cap is not None and flow.load is not None and flow.load.in_flight >= self.cap:
                 heapq.heappop(heap)
-                self._park(flow)
+                self._park(flow, flow.load)
             else:
                 return flow
         return None
 
-    def _park(self, flow: Flow) -> None:
+    def _park(self, flow: Flow, load: TenantLoad) -> None:
         flow.key = NOWHERE
         flow.parked = True
-        flow.load.parked.append(flow)
+        load.parked.append(flow)
 
     def unpark(self, flow: Flow) -> None:
         """Its tenant dropped below the cap."""
@@ -156,7 +202,8 @@ class ClassLine:
         self.live += 1
         if flow.live == 1:
             self.flows[flow.tenant] = flow
-            flow.load.flows += 1
+            if flow.load is not None:
+                flow.load.flows += 1
             self.counters.activate(flow.counter, flow)
             self.place(flow)
 
@@ -164,14 +211,14 @@ class ClassLine:
         """The flow has one call less; it leaves with the last."""
         flow.live -= 1
         self.live -= 1
+        flow.tidy()
         if flow.live:
-            flow.tidy()
             return
-        flow.entries.clear()
         flow.key = NOWHERE
-        flow.load.flows -= 1
-        if flow.parked:
-            flow.parked = False
-            flow.load.parked.remove(flow)
+        if flow.load is not None:
+            flow.load.flows -= 1
+            if flow.parked:
+                flow.parked = False
+                flow.load.parked.remove(flow)
         del self.flows[flow.tenant]
         self.counters.deactivate(flow.counter, flow)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -55,9 +54,13 @@ class FairQueue:
             for priority in Priority
         }
         self._all = tuple(self._lines.values())
+        self._cap = tenant_in_flight
         self._tenants: dict[str, TenantLoad] = {}
-        self._entries: OrderedDict[str, Entry] = OrderedDict()
-        """What waits, oldest first."""
+        """What each tenant has running; kept only if there is a cap."""
+        self._entries: dict[str, Entry] = {}
+        """What waits, oldest first but for what has come back."""
+        self._back: dict[str, Entry] = {}
+        """What waits and has come back."""
         self._orders = itertools.count()
         self._in_flight = 0
         self._left: ClassLine = self._all[0]
@@ -75,25 +78,24 @@ class FairQueue:
     def push(self, call: CallDescriptor, *, cost: float, at: float, first: bool = False) -> Entry:
         """Queue a call that is not in the queue, at the end of its flow (`first`: at its head)."""
         flow = self._flow(call.tenant, self._line(call.priority))
-        order = next(self._orders)
-        entry = Entry(call, flow, cost=max(cost, LEAST_COST), order=-1 if first else order, pushed=at)
+        order = -1 if first else next(self._orders)
+        entry = Entry(call, flow, cost if cost > LEAST_COST else LEAST_COST, order, at)
         self._wait(entry, returned=first)
         return entry
 
     def pick(self) -> Entry | None:
         """Take the call that is next and charge its estimate; None if none waits, or none may go."""
-        line = self._next_line()
-        flow = line.head() if line is not None else None
-        if line is None or flow is None:
+        flow = self._next()
+        if flow is None:
             return None
-        entry = flow.first()
-        entry.waiting = False
-        del self._entries[entry.call.call]
-        self._shrink(flow)
-        flow.load.in_flight += 1
+        entry = flow.pop()
+        del self._entries[entry.id]
+        self._waited(entry)
+        if flow.load is not None:
+            flow.load.in_flight += 1
         self._in_flight += 1
-        flow.counter.add(entry.cost)
-        line.virtual += entry.cost / line.weight
+        flow.counter.value += entry.cost
+        flow.line.virtual += entry.cost / flow.line.weight
         return entry
 
     def settle(self, entry: Entry, cost: float | None = None) -> None:
@@ -107,7 +109,7 @@ class FairQueue:
         self._charge(entry, -entry.cost)
         self._landed(entry)
         flow = self._flow(call.tenant, entry.flow.line)
-        again = Entry(call, flow, cost=entry.cost, order=entry.order, pushed=entry.pushed)
+        again = Entry(call, flow, entry.cost, entry.order, entry.pushed)
         again.since = entry.since
         self._wait(again, returned=True)
         return again
@@ -116,8 +118,7 @@ class FairQueue:
         """Take a waiting call out; None if it does not wait here."""
         entry = self._entries.pop(call, None)
         if entry is not None:
-            entry.waiting = False
-            self._shrink(entry.flow)
+            self._waited(entry)
             self._forget(entry.flow)
         return entry
 
@@ -145,7 +146,8 @@ class FairQueue:
 
     def oldest(self) -> float | None:
         """The instant from which the call that has waited longest waits; None if none does."""
-        return next(iter(self._entries.values())).since if self._entries else None
+        firsts = [next(iter(waiting.values())).since for waiting in (self._entries, self._back) if waiting]
+        return min(firsts, default=None)
 
     def statistics(self) -> QueueStatistics:
         """How it is, at once."""
@@ -158,11 +160,13 @@ class FairQueue:
     def check_integrity(self) -> None:
         """Raise AssertionError if the counts do not agree with each other."""
         flows = [flow for line in self._all for flow in line.flows.values()]
-        waiting = {entry.call.call for flow in flows for entry in flow.entries if entry.waiting}
+        waiting = {entry.id for flow in flows for entry in flow if entry.waiting}
         require(waiting == set(self._entries), "what waits in flows is not what waits")
         require(sum(line.live for line in self._all) == len(self._entries), "classes miscount")
-        require(all(f.live == sum(e.waiting for e in f.entries) > 0 for f in flows), "a flow miscounts")
-        require(sum(load.in_flight for load in self._tenants.values()) == self._in_flight, "tenants miscount")
+        require(all(f.live == sum(e.waiting for e in f) > 0 for f in flows), "a flow miscounts")
+        require(set(self._back) <= set(self._entries), "what came back does not wait")
+        flying = sum(load.in_flight for load in self._tenants.values())
+        require(self._cap is None or flying == self._in_flight, "tenants miscount")
         require(all(f.parked == math.isnan(f.key) for f in flows), "a flow is neither in the heap nor parked")
         for load in self._tenants.values():
             require(load.in_flight > 0 or load.flows > 0, "an idle tenant is kept")
@@ -171,38 +175,40 @@ class FairQueue:
     def _line(self, priority: str) -> ClassLine:
         return self._lines.get(priority) or self._lines[Priority.STANDARD]
 
-    def _next_line(self) -> ClassLine | None:
-        best: ClassLine | None = None
+    def _next(self) -> Flow | None:
+        found: Flow | None = None
         for line in self._all:
-            if line.live and (best is None or line.virtual < best.virtual) and line.head() is not None:
-                best = line
-        return best
+            if line.live and (found is None or line.virtual < found.line.virtual):
+                found = line.head() or found
+        return found
 
     def _flow(self, tenant: str, line: ClassLine) -> Flow:
         flow = line.flows.get(tenant)
         if flow is None:
-            load = self._tenants.get(tenant)
-            if load is None:
-                load = self._tenants[tenant] = TenantLoad()
+            load = self._tenants.setdefault(tenant, TenantLoad()) if self._cap is not None else None
             flow = Flow(line, tenant, line.counters.of(tenant), load)
         return flow
 
     def _wait(self, entry: Entry, *, returned: bool) -> None:
-        self._entries[entry.call.call] = entry
+        self._entries[entry.id] = entry
         if returned:
-            self._entries.move_to_end(entry.call.call, last=False)
+            self._back[entry.id] = entry
             entry.flow.insert(entry)
         else:
-            entry.flow.entries.append(entry)
+            entry.flow.append(entry)
         line = entry.flow.line
         if not line.live:
             self._lift(line)
         line.grow(entry.flow)
 
-    def _shrink(self, flow: Flow) -> None:
-        flow.line.shrink(flow)
-        if not flow.line.live:
-            self._left = flow.line
+    def _waited(self, entry: Entry) -> None:
+        entry.waiting = False
+        line = entry.flow.line
+        line.shrink(entry.flow)
+        if not line.live:
+            self._left = line
+        if self._back:
+            self._back.pop(entry.id, None)
 
     def _lift(self, line: ClassLine) -> None:
         # As for tenants: a class that was idle has not saved anything up.
@@ -214,14 +220,15 @@ class FairQueue:
         entry.flow.line.virtual += cost / entry.flow.line.weight
 
     def _landed(self, entry: Entry) -> None:
-        load = entry.flow.load
-        load.in_flight -= 1
         self._in_flight -= 1
-        while load.parked:
-            flow = load.parked.pop()
-            flow.line.unpark(flow)
-        self._forget(entry.flow)
+        load = entry.flow.load
+        if load is not None:
+            load.in_flight -= 1
+            while load.parked:
+                flow = load.parked.pop()
+                flow.line.unpark(flow)
+            self._forget(entry.flow)
 
     def _forget(self, flow: Flow) -> None:
-        if not flow.load.in_flight and not flow.load.flows:
+        if flow.load is not None and not flow.load.in_flight and not flow.load.flows:
             self._tenants.pop(flow.tenant, None)

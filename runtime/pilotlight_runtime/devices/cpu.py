@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 
 from pilotlight_core.model.messages import SliceKind, SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE, split_evenly
@@ -34,7 +35,13 @@ class CpuDevices:
     def inventory(self) -> list[SliceReport]:
         return list(self._slices.values())
 
+    def withdrawn(self) -> Mapping[str, str]:
+        return {}
+
     def access(self, slice_id: str) -> Access:
         if slice_id not in self._slices:
             raise KeyError(slice_id)
         return Access()
+
+    async def watch(self, changed: Callable[[], None]) -> None:
+        """A processor does not fail by itself."""

@@ -34,3 +34,8 @@ def test_a_node_may_have_none() -> None:
     assert CpuDevices(0).inventory() == []
     assert usable_cores() >= 1
     assert memory_bytes() > 0
+
+
+def test_processors_are_never_withdrawn() -> None:
+    """They do not fail by themselves."""
+    assert CpuDevices(2).withdrawn() == {}

@@ -97,3 +97,9 @@ def _keep(file: int, name: Path, path: Path) -> None:
     os.fchmod(file, READ_ONLY)
     os.fsync(file)
     name.rename(path)
+    # The name too: the registry, which may refer to it next, survives a power loss.
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -35,7 +35,10 @@ class S3Blobs:
         region: str | None = None,
         attempts: int = ATTEMPTS,
     ) -> None:
-        import boto3  # only who uses S3 has it, and it takes 0.2 s to import
+        try:
+            import boto3  # only who uses S3 has it, and it takes 0.2 s to import
+        except ModuleNotFoundError:
+            raise ValueError("s3:// needs boto3: pip install 'pilotlight[aws]'") from None
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError, ClientError
 

@@ -52,14 +52,14 @@ async def test_a_released_lease_can_be_had_at_once_with_a_higher_epoch(bus: Bus,
 async def test_the_same_holder_takes_over_at_once(bus: Bus, other: Bus) -> None:
     """A restarted process need not wait for its former self, which learns that it has lost the lease."""
     key = f"home.{token()}"
-    former = bus.lease(key, "me", ttl=1.0)
+    former = bus.lease(key, "me", ttl=2.0)
     await former.acquire()
 
-    again = other.lease(key, "me", ttl=1.0)
-    epoch = await again.acquire(timeout=0.5)
+    again = other.lease(key, "me", ttl=2.0)
+    epoch = await again.acquire(timeout=1.0)
 
     assert epoch > former.epoch
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(10):
         await former.lost.wait()
     assert not former.valid(time.monotonic())
     assert again.valid(time.monotonic())
@@ -68,11 +68,11 @@ async def test_the_same_holder_takes_over_at_once(bus: Bus, other: Bus) -> None:
 async def test_renewals_keep_the_epoch(bus: Bus) -> None:
     """The lease outlives its time to live, under the epoch of its acquisition, which readers see."""
     key = f"home.{token()}"
-    async with bus.lease(key, "me", ttl=1.0, data=b"where") as lease, bus.mirror(LEASE_BUCKET, "home.") as mirror:
+    async with bus.lease(key, "me", ttl=2.0, data=b"where") as lease, bus.mirror(LEASE_BUCKET, "home.") as mirror:
         renewed = asyncio.Event()
         mirror.on_change.append(lambda changed, _: renewed.set() if changed == key else None)
         for _ in range(4):
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(10):
                 await renewed.wait()
             renewed.clear()
         entry = mirror.get(key)
@@ -94,7 +94,7 @@ async def test_a_dead_holders_lease_goes_to_the_next_after_its_time_to_live(serv
     epoch = await other.lease(key, "two", ttl=1.0).acquire(timeout=10)
 
     assert epoch > dead.epoch
-    assert time.monotonic() - died < 4.0
+    assert time.monotonic() - died < 8.0
     assert not dead.valid(time.monotonic())
 
 

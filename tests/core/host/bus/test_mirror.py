@@ -7,6 +7,7 @@ import time
 
 from pilotlight_core.host.bus import Bus, Entry, Mirror
 from pilotlight_core.host.bus.mirror import FRESH_FOR
+from pilotlight_core.host.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import REGISTRY_BUCKET
 
@@ -83,3 +84,22 @@ async def test_a_callback_that_raises_stops_nothing(bus: Bus) -> None:
         await wait_for(mirror, key, b"1")
         await bus.kv(REGISTRY_BUCKET).put(key, b"2")
         await wait_for(mirror, key, b"2")
+
+
+async def test_what_vanished_without_a_trace_is_noticed(bus: Bus) -> None:
+    """A key whose record and marker are both gone is found out by a fetch, and the mirror is read anew as a whole."""
+    kv, base = bus.kv(REGISTRY_BUCKET), token()
+    async with bus.mirror(REGISTRY_BUCKET, f"{base}.") as mirror:
+        for name in ("gone", "stays"):
+            await kv.put(f"{base}.{name}", b"1")
+            await wait_for(mirror, f"{base}.{name}", b"1")
+        subject = key_subject(REGISTRY_BUCKET, f"{base}.gone")
+        assert await bus.purge_before(bucket_stream(REGISTRY_BUCKET), subject, 2**62) == 1
+        changes: list[tuple[str, Entry | None]] = []
+        mirror.on_change.append(lambda key, entry: changes.append((key, entry)))
+
+        assert await mirror.fetch(f"{base}.gone") is None
+        await wait_for(mirror, f"{base}.gone", None)
+
+        assert [key for key, _ in mirror.items()] == [f"{base}.stays"]
+        assert changes == [(f"{base}.gone", None)]

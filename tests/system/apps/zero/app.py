@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 
-from pilotlight import App, batched, enter, exit, method
+from pilotlight import App, batched, enter, exit, method  # noqa: A004 - the hook's name
 
 app = App("zero")
 SHORT = 1.0

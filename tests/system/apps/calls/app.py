@@ -1,0 +1,118 @@
+"""Functions for everything that a call can be."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from pilotlight import App, batched, concurrent, enter, method
+
+app = App("calls")
+SHORT = 2.0
+tries: dict[str, int] = {}
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def echo(value: Any) -> Any:
+    """Give back what came."""
+    return value
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def kind(value: Any) -> str:
+    """Which type arrived."""
+    return f"{type(value).__module__}.{type(value).__name__}"
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def counts(upto: int, size: int = 1) -> Iterator[bytes]:
+    """Yield as fast as anybody reads, and tell in the log how far it has come."""
+    try:
+        for number in range(1, upto + 1):
+            if number % 100 == 0:
+                print(f"at {number}")
+            yield b"x" * size
+    finally:
+        print("closed")
+
+
+@app.gpu_function(scaledown_window=SHORT, max_containers=1)
+def naps(seconds: float, name: str = "") -> str:
+    """Sleep, one after the other."""
+    print(f"ran {name}")
+    time.sleep(seconds)
+    return name
+
+
+@app.gpu_function(scaledown_window=SHORT, retries=2, max_containers=1)
+def flaky(name: str, failures: int) -> int:
+    """Raise so many times, then say how often it was tried."""
+    tries[name] = tries.get(name, 0) + 1
+    if tries[name] <= failures:
+        raise RuntimeError(f"failure {tries[name]}")
+    return tries[name]
+
+
+@app.gpu_function(scaledown_window=SHORT, idempotent=True, max_containers=1)
+def hopeless(name: str) -> None:
+    """Die every time."""
+    print(f"ran {name}")
+    os._exit(7)
+
+
+@app.gpu_function(scaledown_window=SHORT, max_containers=1)
+class Batches:
+    """Takes several at a time."""
+
+    @batched(max_batch_size=8, wait_ms=300)
+    def halve(self, number: list[int]) -> list[Any]:
+        """One that is odd fails alone."""
+        return [ValueError(f"{one} is odd") if one % 2 else one // 2 for one in number]
+
+    @batched(max_batch_size=8, wait_ms=300)
+    def all_or_none(self, number: list[int]) -> list[int]:
+        """One that is odd spoils all."""
+        if odd := [one for one in number if one % 2]:
+            raise ValueError(f"{odd} are odd")
+        return [one // 2 for one in number]
+
+
+@app.gpu_function(scaledown_window=SHORT, max_containers=1, idempotent=True)
+class Careful:
+    """As `Batches.all_or_none`, and may be run again."""
+
+    @batched(max_batch_size=8, wait_ms=300)
+    def halve(self, number: list[int]) -> list[int]:
+        if odd := [one for one in number if one % 2]:
+            raise ValueError(f"{odd} are odd")
+        return [one // 2 for one in number]
+
+
+@app.gpu_function(scaledown_window=SHORT, max_containers=1)
+@concurrent(max_inputs=8)
+class Many:
+    """Works on many calls at a time."""
+
+    waiting = 0
+
+    @enter()
+    async def open(self) -> None:
+        self.complete = asyncio.Event()
+
+    @method()
+    async def meet(self, others: int) -> int:
+        """Wait until so many are here."""
+        self.waiting += 1
+        if self.waiting == others:
+            self.complete.set()
+        await self.complete.wait()
+        return self.waiting
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def metered(seconds: float) -> None:
+    """Use a known time."""
+    time.sleep(seconds)

@@ -1,0 +1,257 @@
+"""What a call can be, through the whole path: its values, its ends, and what is told of it."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+import pilotlight
+from pilotlight.client.face import face
+from pilotlight_core.model.units import cost_of, money
+from tests.system.conftest import APPS
+from tests.system.events import events_of, read_events
+from tests.system.ledger import check_no_instant_is_sold_twice, receipts, rows
+from tests.system.platform import Platform, wait_until
+
+MB_10 = 10 * 10**6
+AHEAD = 1_500
+"""Chunks of 16 KiB: the window is 256, the rest is what the kernel's socket buffers hold."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _calls(platform: Platform) -> None:
+    platform.deploy(APPS / "calls" / "app.py")
+
+
+@pytest.fixture
+def sdk(client: pilotlight.Client) -> Any:
+    """`sdk("echo")` is the SDK's function."""
+
+    def function(name: str, method: str = "", **options: Any) -> Any:
+        found = pilotlight.Function.from_name("calls", name, method=method)
+        return found.options(client=client, **options)
+
+    return function
+
+
+def state(platform: Platform, call: str) -> str:
+    """What the platform says of a call; "" while it knows none."""
+    status: str = platform.http.get(f"/v1/calls/{call}").json().get("state", "")
+    return status
+
+
+def logged(platform: Platform, function: str) -> list[str]:
+    """The lines of a function."""
+    return [line["text"] for line in platform.logs("calls", function)]
+
+
+# -- values -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ({"a": [1, 2.5, None, True, "ä"]}, "builtins.dict"),
+        (b"\x00\xff" * 10, "builtins.bytes"),
+        (np.arange(6, dtype=np.float32).reshape(2, 3), "numpy.ndarray"),
+        (np.array([], dtype=np.int64), "numpy.ndarray"),
+        (torch.arange(4, dtype=torch.bfloat16), "torch.Tensor"),
+        ([torch.ones(2, 2), {"deep": np.array([1.5])}], "builtins.list"),
+    ],
+    ids=["json", "bytes", "numpy", "empty", "torch", "nested"],
+)
+def test_values_keep_their_types(sdk: Any, value: Any, kind: str) -> None:
+    """What is sent with the SDK arrives as what it was, and comes back so."""
+    assert sdk("kind").remote(value=value) == kind
+    assert same(sdk("echo").remote(value=value), value)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal in type, shape and content."""
+    if isinstance(one, torch.Tensor):
+        return bool(one.dtype == other.dtype) and torch.equal(one, other)
+    if isinstance(one, np.ndarray):
+        return bool(one.dtype == other.dtype) and np.array_equal(one, other)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return type(one) is type(other) and bool(one == other)
+
+
+def test_msgpack_is_spoken_without_the_sdk(platform: Platform) -> None:
+    """A body and an answer in msgpack carry bytes as bytes; to JSON callers they are base64."""
+    body = msgspec.msgpack.encode({"input": {"value": b"\x00\x01"}})
+    headers = {"Content-Type": "application/msgpack", "Accept": "application/msgpack"}
+
+    answer = platform.http.post("/v1/functions/calls.echo/calls", content=body, headers=headers)
+
+    assert answer.headers["content-type"] == "application/msgpack"
+    assert msgspec.msgpack.decode(answer.content)["output"] == b"\x00\x01"
+
+
+def test_ten_megabytes_go_in_and_come_out(platform: Platform, sdk: Any) -> None:
+    """As text in JSON, and as bytes through the SDK."""
+    text = "x" * (MB_10 - 100)
+    data = bytes(range(256)) * (MB_10 // 256)
+
+    assert platform.output("calls.echo", value=text) == text
+    assert sdk("echo").remote(value=data) == data
+
+
+# -- streams ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_slow_reader_holds_the_function_back(platform: Platform) -> None:
+    """While nobody reads, the guest makes no more than fits on the way; later everything arrives, in order."""
+    upto = 4000
+    body = {"input": {"upto": upto, "size": 16 * 1024}}
+    headers = {"Accept": "text/event-stream"}
+    path = "/v1/functions/calls.counts/calls"
+    with platform.http.stream("POST", path, json=body, headers=headers) as answer:
+        events = read_events(answer)
+        while next(events).name != "chunk":
+            pass
+        wait_until(lambda: "at 200" in logged(platform, "counts"), "it fills the way")
+        for number in range(50):  # a clock of events: what would not be held back would be done long before
+            platform.output("calls.echo", value=number)
+        ahead = max(int(line.removeprefix("at ")) for line in logged(platform, "counts") if line.startswith("at "))
+        rest = [event.data for event in events if event.name == "chunk"]
+
+    assert ahead < AHEAD
+    assert [chunk["seq"] for chunk in rest] == list(range(2, upto + 1))
+
+
+def test_leaving_a_stream_ends_its_work(platform: Platform, sdk: Any) -> None:
+    """Whoever breaks off the loop closes the generator: its `finally` runs, and it yields no more."""
+    before = logged(platform, "counts").count("closed")
+    for number, _ in enumerate(sdk("counts").remote_gen(upto=10**7)):
+        if number == 10:
+            break
+
+    wait_until(lambda: logged(platform, "counts").count("closed") > before, "the generator is closed")
+    wait_until(lambda: not any(c["running"] for c in platform.containers("calls")), "nothing runs any more")
+
+
+# -- ends -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_call_is_cancelled_by_the_callers_own_id(platform: Platform, client: pilotlight.Client, sdk: Any) -> None:
+    """One that waits never runs, one that runs is answered at once, and both are remembered as cancelled."""
+    running, waiting = pilotlight.call_id(), pilotlight.call_id()
+    with ThreadPoolExecutor(2) as callers:
+        first = callers.submit(sdk("naps", id=running).remote, seconds=1.5, name=running)
+        wait_until(lambda: state(platform, running) == "running", "the first runs")
+        second = callers.submit(sdk("naps", id=waiting).remote, seconds=1.5, name=waiting)
+        wait_until(lambda: state(platform, waiting) == "queued", "the second waits")
+        for call in (waiting, running):
+            face().run(client.platform.cancel(call))
+        for left in (first, second):
+            with pytest.raises(pilotlight.Cancelled):
+                left.result(timeout=1.0)
+
+    assert state(platform, running) == state(platform, waiting) == "cancelled"
+    assert platform.output("calls.naps", seconds=0.0, name="last") == "last"
+    lines = wait_until(lambda: "ran last" in (lines := logged(platform, "naps")) and lines, "the last is logged")
+    assert f"ran {running}" in lines
+    assert f"ran {waiting}" not in lines
+
+
+def test_code_that_raised_is_tried_again_as_often_as_it_says(platform: Platform) -> None:
+    """`retries=2` is three tries in all; the receipt tells how many there were."""
+    mended = platform.answer("calls.flaky", name="mends", failures=2)
+    hopeless = platform.call("calls.flaky", name="never", failures=9)
+
+    assert (mended["output"], mended["usage"]["attempts"]) == (3, 3)
+    assert (hopeless.status_code, hopeless.json()["code"]) == (500, "function_raised")
+    assert "failure 3" in hopeless.json()["detail"]
+
+
+def test_an_idempotent_call_that_kills_its_container_is_given_up(platform: Platform) -> None:
+    """Run again at most twice: three deaths, then the caller is told."""
+    answer = platform.call("calls.hopeless", name="again")
+
+    assert (answer.status_code, answer.json()["code"]) == (502, "container_died")
+    wait_until(lambda: logged(platform, "hopeless").count("ran again") == 3, "three starts are logged")
+
+
+def test_one_bad_item_fails_alone(platform: Platform) -> None:
+    """Its neighbours in the batch are answered."""
+    answers = together(platform, "calls.Batches", "halve", [2, 3, 4, 5])
+
+    assert [answer.status_code for answer in answers] == [200, 500, 200, 500]
+    assert [answer.json().get("output") for answer in answers] == [1, None, 2, None]
+    assert answers[1].json()["detail"] == "ValueError: 3 is odd"
+    assert {answer.json()["usage"]["batch_size"] for answer in (answers[0], answers[2])} == {4}
+
+
+def test_a_batch_that_raises_fails_all_its_items(platform: Platform) -> None:
+    """Unless it may run again: then each item by itself."""
+    spoiled = together(platform, "calls.Batches", "all_or_none", [2, 3, 4])
+    careful = together(platform, "calls.Careful", "halve", [2, 3, 4])
+
+    assert [answer.json()["code"] for answer in spoiled] == ["function_raised"] * 3
+    assert [answer.status_code for answer in careful] == [200, 500, 200]
+    assert careful[1].json()["detail"] == "ValueError: [3] are odd"
+
+
+def together(platform: Platform, ref: str, method: str, numbers: list[int]) -> list[httpx.Response]:
+    """Calls that share a batch: the container is warm, and the first waits for company."""
+    assert platform.call(ref, method=method, number=0).status_code == 200
+    with ThreadPoolExecutor(len(numbers)) as callers:
+        return list(callers.map(lambda number: platform.call(ref, method=method, number=number), numbers))
+
+
+def test_one_container_works_on_many_calls(platform: Platform) -> None:
+    """Eight callers meet in it: none could be answered before all are there."""
+    with ThreadPoolExecutor(8) as callers:
+        met = list(callers.map(lambda _: platform.output("calls.Many", "meet", others=8), range(8)))
+
+    assert met == [8] * 8
+
+
+# -- what is told -----------------------------------------------------------------------------------------------------
+
+
+def test_the_stages_of_a_call_sum_to_its_latency(platform: Platform) -> None:
+    """Cold or warm, fast or slow, unary or stream."""
+    answers = [platform.answer("calls.metered", seconds=seconds) for seconds in (0.0, 0.05, 0.0)]
+    answers.append(list(events_of(platform, "calls.counts", upto=5))[-1].data)
+
+    for answer in answers:
+        latency = answer["latency"]
+        assert math.isclose(sum(latency["stages"].values()), latency["total_ms"], abs_tol=0.01)
+        assert all(stage >= 0 for stage in latency["stages"].values())
+    assert answers[1]["latency"]["stages"]["execute"] >= 50
+
+
+def test_receipts_sum_to_the_report(platform: Platform) -> None:
+    """What callers were told they used is, to the nanosecond, what the ledger has and the report shows."""
+    with ThreadPoolExecutor(8) as callers:
+        answers = list(callers.map(lambda n: platform.answer("calls.metered", seconds=n / 1000), range(40)))
+    told = {answer["id"]: answer["usage"]["ns"] for answer in answers}
+    kept = wait_until(
+        lambda: told.keys() <= (kept := receipts(platform, "metered")).keys() and kept, "all calls are folded"
+    )
+
+    assert {call: kept[call] for call in told} == told
+    lines = platform.http.get("/v1/usage", params={"group": "app,function,state"}).json()["lines"]
+    [line] = [one for one in lines if (one["app"], one["function"], one["state"]) == ("calls", "metered", "busy")]
+    assert (line["calls"], line["ns"]) == (len(kept), sum(kept.values()))
+
+
+def test_prices_are_exact(platform: Platform) -> None:
+    """A call's cost is its nanoseconds times the slice's part of a device times the price; the report's, their sum."""
+    usage = platform.answer("calls.metered", seconds=0.01)["usage"]
+    [(rate,)] = rows(platform, "SELECT DISTINCT rate FROM lease_line WHERE price = ?", usage["price"])
+
+    assert usage["cost"] == money(cost_of(usage["ns"], usage["ppm"], rate))
+    assert usage["gpu_ms"] == usage["ns"] * usage["ppm"] / 1e12
+    check_no_instant_is_sold_twice(platform)
