@@ -1,6 +1,6 @@
-"""What the pure heart of the gateway costs: the fair queue's pick and push, and a call's whole way through home and origin.
+"""What the pure heart of the gateway costs: the fair queue, and a call's whole way through home and origin.
 
-`python -m benchmarks.scheduler [--quick]`. One process, no bus, no clock but the stopwatch (CPU time, since the machine may be busy); medians of five runs.
+One process, no bus, no clock but the stopwatch (CPU time, since the machine may be busy); medians of five runs.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
+from functools import partial
 
 from benchmarks import report
 from pilotlight_core.model.messages import CallDescriptor, ContainerState, Credit, Ended, Outcome, Spent, Stages
@@ -141,13 +142,13 @@ def main() -> None:
     rows = []
     for flows in (1, 100, 10_000):
         name = f"pick_push_us_{flows // 1000}k" if flows >= 1000 else f"pick_push_us_{flows}"
-        figures[name] = median_of(lambda flows=flows: pick_and_push(flows, rounds), runs)  # type: ignore[misc]
+        figures[name] = median_of(partial(pick_and_push, flows, rounds), runs)
         rows.append((f"pick + settle + push, {flows} flows backlogged", figures[name]))
-    figures["push_remove_us_10k"] = median_of(lambda: removal(10_000, rounds), runs)
+    figures["push_remove_us_10k"] = median_of(partial(removal, 10_000, rounds), runs)
     rows.append(("push + remove by id, 10000 flows backlogged", figures["push_remove_us_10k"]))
     for containers in (1, 100):
         name = f"call_us_{containers}"
-        figures[name] = median_of(lambda n=containers: whole_call(n, rounds // 2), runs)  # type: ignore[misc]
+        figures[name] = median_of(partial(whole_call, containers, rounds // 2), runs)
         rows.append((f"one warm call through origin and home, {containers} containers", figures[name]))
     report.table("The gateway's heart, without I/O", ("what", "µs"), rows)
     report.finish("scheduler", figures)

@@ -50,11 +50,13 @@ class VersionView:
 def wanted_by_demand(view: VersionView) -> int:
     """Containers that the present demand asks for, before floor, buffer and ceiling."""
     running = sum(container.running for container in view.containers)
+    queued = 0
     if view.demand is not None:
+        # A report newer than the demand shows calls that the demand still has in the queue: they count once.
+        queued = max(0, view.demand.queued - max(0, running - view.demand.running))
         running = max(running, view.demand.running)
     # One call never asks for a second container: headroom is bought with buffer_containers, not by rounding.
     holding = math.floor((running - 1) / (view.spec.slots * TARGET_UTILISATION)) + 1 if running else 0
-    queued = view.demand.queued if view.demand else 0
     if not queued:
         return holding
     most = math.ceil(queued / view.spec.slots)

@@ -29,7 +29,6 @@ import msgspec
 
 from pilotlight_core.model.messages import (
     CallDescriptor,
-    ContainerState,
     Credit,
     Demand,
     Grant,
@@ -43,7 +42,7 @@ from pilotlight_gateway.scheduler.alarms import Alarms
 from pilotlight_gateway.scheduler.counters import FunctionCounters
 from pilotlight_gateway.scheduler.flows import Entry
 from pilotlight_gateway.scheduler.integrity import require
-from pilotlight_gateway.scheduler.rooms import STARTING, Room
+from pilotlight_gateway.scheduler.rooms import Room
 from pilotlight_gateway.scheduler.version import Granted, VersionDesk
 
 __all__ = ["Dropped", "Home", "HomeStatistics", "QueueLimits"]
@@ -176,8 +175,7 @@ class Home:
             return
         self._loosen(freed, credit.container, at)
         desk.deposed = desk.deposed or credit.epoch > self.epoch
-        if credit.error is not None and not desk.rooms.has(ContainerState.READY, *STARTING):
-            # Nothing else is on its way that could serve them: the next one would fail in the same way.
+        if desk.cannot_load(credit):
             self._drop_all(desk, "load_failed", credit.reason, credit.error)
         self._stir(desk)
 
@@ -224,7 +222,7 @@ class Home:
         for desk in self._stirred.values():
             if desk.queue and not desk.deposed:
                 desk.rooms.quarantine(at)
-                while (room := desk.rooms.choose()) is not None and (entry := desk.queue.pick()) is not None:
+                while desk.queue and (room := desk.rooms.choose()) and (entry := desk.queue.pick()):
                     made.append(self._grant(desk, room, entry, at))
             # What was granted at once never was a queue: an edge is what still waits after that.
             if desk.edge or (desk.busy and desk.version not in self._demands):

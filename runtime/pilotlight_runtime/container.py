@@ -323,11 +323,12 @@ class Container:
     async def _bury(self) -> None:
         self._going.set()
         self.reason = self.reason or self._why or "a mistake of the platform"
-        self._services.slots.close(self.id)
+        self._services.slots.drain(self.id)
         if self._blank is not None:
             await self._blank.bury()
         if self.runner is not None:  # if even the kernel could not end it, its callers must not wait
             self.runner.died(self.reason, self._clock())
+        self._services.slots.close(self.id)
         self._over()
         self._gone.set()
 
@@ -367,10 +368,10 @@ class Container:
             self._say(f"the container has ended: {self.reason}")
         if not self._loaded.done():
             self._loaded.set_exception(StartFailed(self.reason, RemoteError("ContainerDied", self.reason)))
-        self._services.slots.close(self.id)
         if self.runner is not None:
             self.runner.died(self.reason, self._clock())
             self._over()
+        self._services.slots.close(self.id)
         self._quiet.set()
         self._going.set()
         self._dead.set()
@@ -395,6 +396,8 @@ class Container:
         self._why = self._why or reason
         self._going.set()
         self._services.slots.drain(self.id)
+        if self.runner is not None:
+            self.runner.halt()
         if self._blank is not None:
             self._blank.sandbox.kill()
 

@@ -91,6 +91,7 @@ class Runner:
         self._queue: deque[HeldCall] = deque()
         self._running: dict[str, HeldCall] = {}  # in the order of their start
         self._working = 0  # calls and batches that the guest has
+        self._halted = False
 
     # -- how it is ----------------------------------------------------------------------------------------------
 
@@ -243,6 +244,10 @@ class Runner:
             held.read_at = at
         self._rim.tell(run.gateway, Chunk(call=run.call, grant=run.grant, seq=frame.seq, data=frame.data))
 
+    def halt(self) -> None:
+        """The container is being killed: the guest gets nothing more, so that what waits can go elsewhere."""
+        self._halted = True
+
     def died(self, reason: str, at: float) -> None:
         """The container is gone: every call that it held ends now; answers on their way arrive all the same."""
         self._queue.clear()
@@ -258,7 +263,7 @@ class Runner:
 
     def pump(self, at: float) -> None:
         """Give the guest what it has room for, the oldest first."""
-        while self._working < self._spec.max_inputs:
+        while self._working < self._spec.max_inputs and not self._halted:
             batch = self._due_batch(at) if self._gathers else None
             if batch is not None:
                 self._start_batch(batch, at)

@@ -48,6 +48,13 @@ def test_one_caller_after_another_needs_one_container() -> None:
     assert wanted(view(container(running=53), running=53, max_inputs=64)) == 2
 
 
+def test_a_call_that_has_just_left_the_queue_counts_once() -> None:
+    """The node's report shows it running before the home's next demand says that it waits no more."""
+    assert wanted(view(container(running=1), queued=1, service_ms=600.0)) == 1
+    assert wanted(view(container(running=1), queued=2, service_ms=600.0)) == 2
+    assert wanted(view(container(running=1), running=1, queued=1, service_ms=600.0)) == 2
+
+
 def test_only_what_was_idle_for_the_whole_window_goes() -> None:
     """The window is per container, and the longest idle goes first."""
     containers = (container("c1", idle_s=59.0), container("c2", idle_s=61.0), container("c3", idle_s=80.0))

@@ -129,6 +129,7 @@ def test_a_newer_home_ends_this_one(home: Home) -> None:
     home.enqueue(call("a"), 0.0)
     assert granted(home) == []
     assert home.deposed() == {"ver_1"}
+    assert home.demand(9.0) == []
 
     home.credit(credit("d1", version="ver_2"), 0.0)
     home.enqueue(call("b", version="ver_2"), 0.0)
@@ -250,6 +251,18 @@ def test_a_function_that_cannot_be_loaded_fails_its_waiting_calls(home: Home) ->
     (dropped,) = home.expire(0.2)
     assert (dropped.code, dropped.error) == ("load_failed", error)
     home.check_integrity()
+
+
+def test_calls_wait_for_a_second_start_but_not_for_a_third(home: Home) -> None:
+    """One failure may be the node's; a function that fails twice in a row is not started for ever."""
+    error = RemoteError("ImportError", "no module named numpi")
+    home.enqueue(call("a"), 0.0)
+    home.credit(credit("c2", 1, state=ContainerState.LOADING), 0.1)
+    home.credit(credit("c1", 2, state=ContainerState.GONE, error=error), 0.2)
+    assert home.expire(0.2) == []
+    home.credit(credit("c3", 3, state=ContainerState.LOADING), 0.3)
+    home.credit(credit("c2", 4, state=ContainerState.GONE, error=error), 0.4)
+    assert [dropped.call for dropped in home.expire(0.4)] == ["a"]
 
 
 def test_a_failed_start_beside_a_ready_container_fails_nobody(home: Home) -> None:

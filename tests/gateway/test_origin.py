@@ -39,7 +39,6 @@ from pilotlight_gateway.actions import (
     Send,
     Settle,
     Stage,
-    Tell,
     Withdraw,
 )
 from pilotlight_gateway.call_plan import WINDOW
@@ -97,7 +96,6 @@ def test_a_call_is_queued_sent_and_answered() -> None:
     assert (send.node, send.run.container, send.run.grant, send.run.input) == ("n1", "c1", 1, b"in")
     assert (send.run.start_within_ms, send.run.timeout_ms) == (59_000.0, 59_000.0)
     assert origin.frame(Started(call="a", grant=1), 1.1) == []
-    assert origin.state is State.RUNNING
 
     spent = Spent(ns=2_000_000, ppm=500_000, price="h100")
     stages = Stages(batch_wait=100.0, execute=300.0, total=450.0)

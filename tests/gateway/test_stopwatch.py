@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages import Stages
@@ -12,6 +12,7 @@ from pilotlight_gateway.stopwatch import Stopwatch
 ms = st.floats(0.0, 1e4)
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(
     laps=st.lists(
         st.tuples(st.sampled_from(["granted", "refused", "lost", "ended"]), st.floats(-1.0, 10.0), ms, ms), max_size=12

@@ -75,6 +75,22 @@ def test_too_little_memory_and_several_gpus_never_fit() -> None:
     assert isinstance(place(fleet, Ask(gpu=(GpuAsk("T4", 2),))), NoFit)
 
 
+def test_a_type_asked_for_without_its_size_takes_any_size() -> None:
+    """ "A100" is either kind; a size is taken at its word, and no other product begins alike."""
+    small, large, other = gpu("A100-40GB", 40), gpu("A100-80GB", 80), gpu("A10", 24)
+    fleet = Fleet([Node(name="a", slices=(other, small, large))])
+
+    def placed(ask: Ask) -> str:
+        found = place(fleet, ask)
+        return found.slice if isinstance(found, Placement) else ""
+
+    assert placed(Ask(gpu=(GpuAsk("A100"),))) == small.id
+    assert placed(Ask(gpu=(GpuAsk("A100"),), vram=60 * 2**30)) == large.id
+    assert placed(Ask(gpu=(GpuAsk("A100-80GB"),))) == large.id
+    assert placed(Ask(gpu=(GpuAsk("A10"),))) == other.id
+    assert placed(Ask(gpu=(GpuAsk("A1"),))) == ""
+
+
 def test_exclusive_isolation_wants_a_whole_device() -> None:
     """A share of a GPU is not exclusive."""
     share = SliceReport(

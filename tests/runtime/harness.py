@@ -49,6 +49,8 @@ from pilotlight_gateway.internal import Bodies
 from pilotlight_runtime.agent import Agent, Parts
 from pilotlight_runtime.base import own_environment
 from pilotlight_runtime.devices.cpu import CpuDevices
+from pilotlight_runtime.devices.port import Devices
+from pilotlight_runtime.devices.several import SeveralDevices
 from pilotlight_runtime.folders import own_folders
 from pilotlight_runtime.node import Identity
 from pilotlight_runtime.sandbox.launcher import launcher
@@ -381,9 +383,9 @@ async def listener() -> AsyncIterator[Bodies]:
 
 @asynccontextmanager
 async def agent(
-    world: Harness, *, sandbox: str = "process", cpu_slots: int = 2, blanks: int = 1
+    world: Harness, *, sandbox: str = "process", cpu_slots: int = 2, blanks: int = 1, gpus: Devices | None = None
 ) -> AsyncIterator[Agent]:
-    """Run an agent for the harness's node until the block ends."""
+    """Run an agent for the harness's node until the block ends; with `gpus` beside its CPU slots."""
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
         folders = stack.enter_context(own_folders(world.folder, world.node))
@@ -398,7 +400,7 @@ async def agent(
                 blobs=world.blobs,
                 verifier=TrustedKey(world.folder / "keys"),
                 launcher=started,
-                devices=world.devices,
+                devices=SeveralDevices(world.devices, gpus) if gpus else world.devices,
                 base=own_environment(preimport=""),
                 folders=folders,
                 blanks=blanks,

@@ -419,3 +419,18 @@ def test_an_exceptions_text_is_bounded() -> None:
     assert error.traceback.endswith("end")
     assert bounded(ERROR) is ERROR
     assert bounded(None) is None
+
+
+def test_a_container_that_is_being_killed_starts_nothing(rim: FakeRim) -> None:
+    """An answer that was on its way is delivered; what waits has not started, and may go elsewhere."""
+    runner = runner_of(rim)
+    runner.take(run_of("a"), 1.0, 1.0)
+    runner.take(run_of("b"), 1.0, 1.0)
+    runner.halt()
+    runner.answered(Result(call="a"), 1.1)
+    runner.died("stopped", 1.2)
+
+    assert {f.call: (f.outcome, f.started) for f in rim.of(Ended)} == {
+        "a": (Outcome.OK, True),
+        "b": (Outcome.DIED, False),
+    }

@@ -66,6 +66,14 @@ class SimAgent(Process):
 
     # -- containers ----------------------------------------------------------------------------------------------
 
+    def mute(self) -> None:
+        """Its credits are lost from now on."""
+        self.muted = True
+
+    def unmute(self) -> None:
+        """Its credits arrive again."""
+        self.muted = False
+
     def take_command(self, command: Callable[[], None]) -> None:
         """Do what the controller says as soon as it gets here."""
         self.later(0.01, command)

@@ -26,7 +26,7 @@ MARGIN = 1.0
 MAX_STARTS = 3
 
 
-class Broken(AssertionError):  # noqa: N818 - it is a promise that was broken
+class Broken(AssertionError):
     """A promise was broken."""
 
     def __init__(self, promise: str, what: str) -> None:

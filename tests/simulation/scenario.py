@@ -152,7 +152,7 @@ class History:
             (partial(self.world.cut_off.add, process.name), partial(self.world.cut_off.discard, process.name)),
             (partial(self._container, agent, "crash"), None),
             (partial(self._container, agent, "drain"), None),
-            (partial(setattr, agent, "muted", True), partial(setattr, agent, "muted", False)),
+            (agent.mute, agent.unmute),
         ]
         begin, end = rng.choice(kinds)
         self.world.at(when, partial(self._noted, begin))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pilotlight_core.model.messages import Run
@@ -73,8 +74,7 @@ class World:
             if self.in_order:
                 pair = (sender.name, receiver)
                 arrives = self._latest[pair] = max(arrives, self._latest.get(pair, 0.0))
-            sent, life = self.now, sender.life
-            self.at(arrives, lambda: self._deliver(sender, life, sent, receiver, message))
+            self.at(arrives, partial(self._deliver, sender, sender.life, self.now, receiver, message))
 
     def _deliver(self, sender: Process, life: int, sent: float, receiver: str, message: Any) -> None:
         target = self.processes[receiver]

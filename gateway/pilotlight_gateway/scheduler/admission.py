@@ -77,6 +77,8 @@ def admit(call: CallDescriptor, queue: FairQueue, rooms: Rooms, pace: Pace, limi
     """
     if call.remaining_ms <= 0:
         raise DeadlineExceeded("The deadline had passed before the call was queued.")
+    if not queue and rooms.free:
+        return
     ahead = queue.ahead(call.tenant, call.priority)
     wait = wait_ms(ahead, rooms, pace, at)
     drain = wait / 1000.0 if wait is not None else UNKNOWN_DRAIN_S

@@ -69,9 +69,6 @@ class FairQueue:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __contains__(self, call: str) -> bool:
-        return call in self._entries
-
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
 

@@ -108,10 +108,6 @@ class Rooms:
     def __len__(self) -> int:
         return len(self._rooms)
 
-    def get(self, container: str) -> Room | None:
-        """The container, if it has been heard of."""
-        return self._rooms.get(container)
-
     def all(self) -> list[Room]:
         """Every container that is not gone."""
         return [room for room in self._rooms.values() if room.state is not ContainerState.GONE]

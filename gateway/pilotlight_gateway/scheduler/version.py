@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pilotlight_core.model.messages import Demand, Grant, Shortage
+from pilotlight_core.model.messages import ContainerState, Credit, Demand, Grant, Shortage
 from pilotlight_gateway.scheduler.admission import Pace, QueueLimits
 from pilotlight_gateway.scheduler.counters import FunctionCounters
 from pilotlight_gateway.scheduler.flows import Entry
 from pilotlight_gateway.scheduler.queue import FairQueue
-from pilotlight_gateway.scheduler.rooms import Room, Rooms
+from pilotlight_gateway.scheduler.rooms import STARTING, Room, Rooms
 
 KEPT_IDLE = 3_600.0
 """Seconds for which what was learnt of an unused version (start time, cost) is kept."""
@@ -21,8 +21,8 @@ class VersionDesk:
     """One version at its home."""
 
     __slots__ = (
-        "_limits", "arrivals", "deposed", "function", "never_since", "pace", "queue", "rooms", "shortage",
-        "shortage_at", "tenant", "told_at", "told_busy", "told_queued", "used_at", "version",
+        "_limits", "arrivals", "deposed", "function", "load_errors", "never_since", "pace", "queue", "rooms",
+        "shortage", "shortage_at", "tenant", "told_at", "told_busy", "told_queued", "used_at", "version",
     )  # fmt: skip
 
     def __init__(self, version: str, limits: QueueLimits, at: float) -> None:
@@ -43,6 +43,8 @@ class VersionDesk:
         self.told_busy = False
         """Whether the controller's last word is that calls wait or run."""
         self.used_at = at
+        self.load_errors = 0
+        """Containers that could not be loaded since one was ready."""
         self.shortage = ""
         self.shortage_at = float("-inf")
         self.never_since: float | None = None
@@ -62,7 +64,7 @@ class VersionDesk:
     @property
     def busy(self) -> bool:
         """Whether the controller has to be told something more."""
-        return self.told_busy or bool(self.queue) or bool(self.arrivals)
+        return not self.deposed and (self.told_busy or bool(self.queue) or bool(self.arrivals))
 
     def demand(self, gateway: str, epoch: int, at: float) -> Demand:
         """What the version's queue asks for; it counts as told."""
@@ -91,6 +93,18 @@ class VersionDesk:
         if ready is None or entry.pushed >= ready:
             return 0.0, {}
         return (ready - entry.pushed) * 1000.0, room.timeline
+
+    def cannot_load(self, credit: Credit) -> bool:
+        """Take note of how a start went; whether the next one would fail in the same way.
+
+        One failure may be the node's while another container is on its way; two in a row are the function's.
+        """
+        if credit.state is ContainerState.READY:
+            self.load_errors = 0
+        if credit.error is None or self.rooms.has(ContainerState.READY):
+            return False
+        self.load_errors += 1
+        return self.load_errors > 1 or not self.rooms.has(*STARTING)
 
     def note_shortage(self, shortage: Shortage, at: float) -> None:
         """The controller says why there is no capacity."""

@@ -25,6 +25,7 @@ def gpu_rows(devices: NvmlDevices) -> Iterator[Row]:
     yield "gpus", not faults, "; ".join([_count(survey.gpus), *faults]), UNUSED
     libcuda = devices.libraries.libcuda
     yield "gpu libraries", libcuda is not None, str(libcuda or "no libcuda.so.1"), "no program can use a GPU here"
+    yield "gpu errors", True, "; ".join(_named(devices.deaf)) or "reported by the driver", ""
     yield "mig mode", True, _switch(survey.gpus, lambda gpu: gpu.mig), ""
     yield "gpu ecc", True, _switch(survey.gpus, lambda gpu: gpu.ecc), ""
     yield "gpu persistence", True, _switch(survey.gpus, lambda gpu: gpu.persistence), ""

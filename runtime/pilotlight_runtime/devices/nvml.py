@@ -154,6 +154,11 @@ class NvmlDevices:
             for uuid, part in self._slices.items()
         )
 
+    @property
+    def deaf(self) -> Mapping[str, str]:
+        """The GPUs whose errors the driver does not report, and why; they are judged by what is read of them."""
+        return self._xids.deaf if self._xids else {}
+
     def _xids_of(self, uuid: str) -> tuple[int, ...]:
         return self._xids.of(uuid) if self._xids else ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.spec import Priority
@@ -280,6 +280,7 @@ steps = st.lists(
 )
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(steps=steps, cap=st.sampled_from([None, 1, 3]))
 def test_any_history_keeps_the_books_in_order(steps: list[tuple[str, int, Priority, int]], cap: int | None) -> None:
     """Whatever is pushed, picked, settled, returned and removed: nothing is lost, doubled or miscounted."""
@@ -313,6 +314,7 @@ def test_any_history_keeps_the_books_in_order(steps: list[tuple[str, int, Priori
     queue.check_integrity()
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(costs=st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=30, max_size=60))
 def test_service_of_two_backlogged_tenants_stays_close(costs: list[tuple[int, int]]) -> None:
     """The VTC bound: with one call at a time, service differs by at most the largest call of each."""

@@ -9,9 +9,9 @@ from pilotlight_gateway.scheduler.rooms import BURIED_AFTER, PENDING_FOR, QUARAN
 from tests.gateway.builders import credit
 
 
-def rooms_of(*credits: Credit) -> Rooms:
+def rooms_of(*spoken: Credit) -> Rooms:
     rooms = Rooms()
-    for message in credits:
+    for message in spoken:
         rooms.hear(message, 0.0)
     return rooms
 

@@ -21,10 +21,10 @@ def echo(value: Any) -> Any:
     return value
 
 
-@app.gpu_function(scaledown_window=SHORT)
-def kind(value: Any) -> str:
-    """Which type arrived."""
-    return f"{type(value).__module__}.{type(value).__name__}"
+@app.gpu_function(scaledown_window=2 * SHORT, max_containers=1)
+def mirror(value: Any) -> list[Any]:
+    """Which type arrived, and what."""
+    return [f"{type(value).__module__}.{type(value).__name__}", value]
 
 
 @app.gpu_function(scaledown_window=SHORT)
