@@ -48,6 +48,8 @@ class Send(msgspec.Struct, frozen=True):
     """To the agent of `node`: run it. If nobody listens there: `Origin.no_responders(run.grant)`."""
 
     node: str
+    instance: str
+    """The incarnation that the grant is for."""
     run: Run
 
 

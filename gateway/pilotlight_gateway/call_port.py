@@ -32,7 +32,7 @@ class PreparedCall:
     arrived: float
     """The instant at which the request's head was read."""
     stream: bool
-    """Whether the caller wants stages and chunks as they happen."""
+    """Whether stages and chunks are wanted as they happen; a generator's chunks always are."""
     traceparent: str = ""
     gateway_ms: float = 0.0
     """From arrival to here: authenticate, parse, validate."""

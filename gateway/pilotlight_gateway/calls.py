@@ -86,8 +86,8 @@ class Calls:
         self._book = CallBook()
         self._fleet = FleetView()
         self._nodes = Nodes()
-        self._told: set[str] = set()
-        """Nodes that were last told of wanted calls: they are told once more when there are none."""
+        self._told: set[tuple[str, str]] = set()
+        """Agents (node, incarnation) that were last told of wanted calls: they are told once more when there are none."""
         self._driver = HomeDriver(
             bus,
             self._lease,
@@ -141,16 +141,19 @@ class Calls:
     def _reconcile(self) -> None:
         """Tell each agent which of its calls are wanted, and ask for the silent ones: frames can be lost."""
         at = time.monotonic()
-        wanted: dict[str, dict[str, int]] = {node: {} for node in self._told}
-        silent: dict[str, dict[str, int]] = {}
+        wanted: dict[tuple[str, str], dict[str, int]] = {agent: {} for agent in self._told}
+        silent: dict[tuple[str, str], dict[str, int]] = {}
         for live in self._book:
             if (grant := live.origin.grant) is not None:
-                wanted.setdefault(grant.node, {})[grant.call] = grant.number
+                agent = (grant.node, grant.instance)
+                wanted.setdefault(agent, {})[grant.call] = grant.number
                 if at - live.heard > SILENT_S:
-                    silent.setdefault(grant.node, {})[grant.call] = grant.number
-        self._told = {node for node, calls in wanted.items() if calls}
-        for node, calls in wanted.items():
-            message = Reconcile(gateway=self._gateway, calls=tuple(calls), grants=silent.get(node, {}))
+                    silent.setdefault(agent, {})[grant.call] = grant.number
+        self._told = {agent for agent, calls in wanted.items() if calls}
+        for agent, calls in wanted.items():
+            node, instance = agent
+            asked = silent.get(agent, {})
+            message = Reconcile(gateway=self._gateway, instance=instance, calls=tuple(calls), grants=asked)
             try:
                 self._bus.publish_nowait(subjects.control(self._region, node), message)
             except (BusDown, MessageTooLarge) as error:
@@ -332,7 +335,7 @@ class Calls:
         run = msgspec.structs.replace(run, body=live.body, answer=live.place)
         reply = subjects.unheard(self._region, self._gateway, run.call, run.grant)
         try:
-            self._bus.publish_nowait(subjects.run(self._region, action.node), run, reply=reply)
+            self._bus.publish_nowait(subjects.run(self._region, action.node, action.instance), run, reply=reply)
         except BusDown:
             self._perform(live, live.origin.no_responders(run.grant, time.monotonic()))
 

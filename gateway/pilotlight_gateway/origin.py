@@ -171,7 +171,7 @@ class Origin:
         self._watch.granted(at, grant.start_ms)
         if grant.start_ms:
             self._cold_start = grant.timeline
-        return [Send(grant.node, self.plan.run(grant, at))]
+        return [Send(grant.node, grant.instance, self.plan.run(grant, at))]
 
     # -- the agent's side ----------------------------------------------------------------------------------------
 

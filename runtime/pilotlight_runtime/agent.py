@@ -174,7 +174,7 @@ class Agent:
         me = self._parts.identity
         await self._bus.subscribe(self._origins.subject, self._origins.on_notice)
         await self._bus.subscribe(subjects.control(me.region, me.node), self._on_control)
-        await self._bus.subscribe(subjects.run(me.region, me.node), self._on_run)
+        await self._bus.subscribe(subjects.run(me.region, me.node, me.instance), self._on_run)
         await self._bus.subscribe(subjects.command(me.region, me.node), self._on_command)
         await self._bus.flush()
         self._bus.on_reconnect.append(self._on_reconnect)

@@ -47,7 +47,7 @@ class ScriptedAgent:
         self._bus, self._version, self._slots, self._seq = bus, version, slots, 0
 
     async def listen(self) -> None:
-        await self._bus.subscribe(subjects.run("local", self.node), self._on_run)
+        await self._bus.subscribe(subjects.run("local", self.node, "*"), self._on_run)
         await self._bus.subscribe(subjects.control("local", self.node), self._on_control)
         await self._bus.flush()
 

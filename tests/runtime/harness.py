@@ -304,7 +304,7 @@ class Harness:
         }
         call.id = fields["call"]
         self.calls[call.id] = call
-        self.bus.publish_nowait(subjects.run(REGION, self.node), Run(**fields))
+        self.bus.publish_nowait(subjects.run(REGION, self.node, self.reports[-1].instance), Run(**fields))
         return call
 
     def expect(self, call_id: str) -> Call:

@@ -103,7 +103,9 @@ class Promiscuous(Origin):
     def granted(self, grant: Grant, at: float) -> list[Action]:
         said = super().granted(grant, at)
         sends = any(isinstance(action, Send) for action in said)
-        return said if sends or self.state is State.DONE else [Send(grant.node, self.plan.run(grant, at))]
+        return (
+            said if sends or self.state is State.DONE else [Send(grant.node, grant.instance, self.plan.run(grant, at))]
+        )
 
 
 class Stubborn(Origin):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ def events_of(
     id: str | None = None,  # noqa: A002 - what the wire calls it
     method: str | None = None,
     **arguments: Any,
-) -> Iterator[Told]:
+) -> Generator[Told]:
     """The events of a call, to its end; whoever leaves the loop hangs up."""
     body = {"input": arguments, "id": id, "method": method}
     path, headers = f"/v1/functions/{ref}/calls", {"Accept": "text/event-stream"}

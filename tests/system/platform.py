@@ -137,6 +137,7 @@ class Platform:
 def platform(folder: Path, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Platform]:
     """A platform of its own in `folder`, stopped (and if need be killed) at the end of the block."""
     ready, client, output = folder / "ready.json", folder / "client.json", folder / "up.log"
+    ready.unlink(missing_ok=True)  # of a former run in the same folder
     command = [
         sys.executable, "-m", "pilotlight_core.host.up", "--state-dir", str(folder / "state"), "--port", "0",
         "--json-ready", str(ready), "--client-file", str(client), *options,

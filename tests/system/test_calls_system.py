@@ -131,6 +131,13 @@ def test_a_slow_reader_holds_the_function_back(platform: Platform) -> None:
     assert [chunk["seq"] for chunk in rest] == list(range(2, upto + 1))
 
 
+def test_a_generator_called_for_one_answer_gives_all_its_chunks(platform: Platform) -> None:
+    """Even more than may be on their way at a time."""
+    answer = platform.call("calls.counts", upto=3000)
+
+    assert answer["output"] == [{"$bytes": "eA=="}] * 3000
+
+
 def test_leaving_a_stream_ends_its_work(platform: Platform, sdk: Any) -> None:
     """Whoever breaks off the loop closes the generator: its `finally` runs, and it yields no more."""
     before = logged(platform, "counts").count("closed")

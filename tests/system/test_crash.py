@@ -14,7 +14,7 @@ import pytest
 from tests.system.apps.crash.app import MARK
 from tests.system.conftest import APPS, EXAMPLES
 from tests.system.ledger import check_no_instant_is_sold_twice, receipts
-from tests.system.load import BROKEN, Load
+from tests.system.load import BROKEN, Load, Outcome
 from tests.system.platform import Platform, wait_until
 from tests.system.platform import platform as run_platform
 from tests.system.processes import descendants, is_alive, sandboxes_of
@@ -76,6 +76,43 @@ def test_a_killed_part_is_survived(platform: Platform, chance: random.Random, pa
     check_starts(load, part)
     check_nothing_is_left(platform, below, part)
     check_receipts(platform, load, unwritten=(killed - UNWRITTEN_S, killed) if part == "agent" else (0.0, 0.0))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_death_after_death_is_survived(platform: Platform, chance: random.Random) -> None:
+    """Thirty times one part or another is killed, sometimes before the last one is back."""
+    load = Load(platform=platform, seed=chance.randrange(10**9))
+    below: set[int] = set()
+    with load.running():
+        for part in [chance.choice(PARTS) for _ in range(30)]:
+            print(part)
+            wait_until(lambda part=part: is_there(platform, part), f"{part} is there", 30.0)
+            below |= descendants(platform.process.pid)
+            kill(platform, part)
+            time.sleep(chance.choice((chance.uniform(0.0, 0.5), chance.uniform(1.0, 8.0))))
+        wait_until(lambda: platform.http.get("/readyz").status_code == 200, "it is ready", 30.0)
+
+    assert set(load.codes()) - {"ok"} <= {"container_died", BROKEN}, load.codes()
+    check_starts(load, "agent")
+    check_nothing_is_left(platform, below, "last")
+    assert platform.call("hello.greet").status_code == 200
+    check_no_instant_is_sold_twice(platform)
+    kept = receipts(platform)
+    assert all(kept[o.answer["id"]] <= o.answer["usage"]["ns"] for o in load.outcomes if first_time(o))
+
+
+def first_time(outcome: Outcome) -> bool:
+    """Whether it was answered by the first container that it was sent to."""
+    return outcome.code == "ok" and outcome.answer["usage"]["attempts"] == 1
+
+
+def is_there(platform: Platform, part: str) -> bool:
+    """Whether a part runs, and can be killed."""
+    pids = platform.pids
+    if part == "guest":
+        return "agent" in pids and any(is_working_guest(pid) for pid in descendants(pids["agent"]))
+    return part in pids and is_alive(pids[part])
 
 
 @pytest.mark.parametrize("part", ["agent", *(pytest.param(part, marks=pytest.mark.long) for part in OTHERS)])
@@ -168,7 +205,7 @@ def check_receipts(platform: Platform, load: Load, unwritten: tuple[float, float
         unwritten: of calls that were answered between these instants, a part may be missing: never more than all.
     """
     told = {o.answer["id"]: o.answer["usage"]["ns"] for o in load.outcomes if o.code == "ok"}
-    rerun = {o.answer["id"] for o in load.outcomes if o.code == "ok" and o.answer["usage"]["attempts"] > 1}
+    rerun = {o.answer["id"] for o in load.outcomes if o.code == "ok" and not first_time(o)}
     unsure = {o.answer["id"] for o in load.outcomes if o.code == "ok" and unwritten[0] <= o.at <= unwritten[1]}
     wait_until(
         lambda: all(receipts(platform)[call] >= ns for call, ns in told.items() if call not in unsure),

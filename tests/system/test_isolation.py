@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +14,8 @@ import pytest
 from pilotlight_runtime.sandbox.profile import BASE_ENV
 from tests.system.apps.inside.app import SECRETS
 from tests.system.conftest import APPS
-from tests.system.platform import Platform, wait_until
+from tests.system.events import Told, events_of
+from tests.system.platform import Platform
 from tests.system.processes import descendants, host_uid
 
 OUT_OF_REACH = {"ECONNREFUSED", "ENETUNREACH"}
@@ -97,17 +99,22 @@ def test_files_of_the_platform_are_not_there(platform: Platform) -> None:
 
 def test_two_containers_have_nothing_in_common(platform: Platform) -> None:
     """Each has a uid of its own on the host, which is not root's, and a /tmp that the other does not see."""
-    with ThreadPoolExecutor(2) as callers:
-        calls = [callers.submit(platform.output, "inside.keeps", secret=name, seconds=1.5) for name in ("a", "b")]
-        holders = wait_until(
-            lambda: (found := holders_of(platform, "a", "b")) and len(found) == 2 and found, "both run"
-        )
-        uids = {name: host_uid(pid) for name, pid in holders.items()}
+    with closing(events_of(platform, "inside.keeps", secret="a")) as one:
+        assert first_chunk(one) == ["a"]
+        with closing(events_of(platform, "inside.keeps", secret="b")) as other:
+            assert first_chunk(other) == ["b"]
+            holders = holders_of(platform, "a", "b")
+            uids = {name: host_uid(pid) for name, pid in holders.items()}
 
-        assert [call.result() for call in calls] == [["a"], ["b"]]
+    assert uids.keys() == {"a", "b"}
     assert None not in uids.values()
     assert 0 not in uids.values()
     assert len(set(uids.values())) == 2
+
+
+def first_chunk(events: Iterator[Told]) -> Any:
+    """The value of the first chunk of a stream."""
+    return next(event.data["value"] for event in events if event.name == "chunk")
 
 
 def holders_of(platform: Platform, *secrets: str) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Every NATS subject, stream and bucket in one place. The region is in each from the first day.
 
-pl.{region}.node.{node}.run        origin -> agent        Run: a granted call with its input
+pl.{region}.node.{node}.run.{instance}   origin -> agent  Run: a granted call with its input
 pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
 pl.{region}.node.{node}.cmd        controller -> agent    Bind, Drain, Stop (request, reply: CommandReply)
 pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
@@ -21,8 +21,9 @@ USAGE_STREAM = "USAGE"
 LOGS_STREAM = "LOGS"
 
 
-def run(region: str, node: str) -> str:
-    return f"pl.{region}.node.{node}.run"
+def run(region: str, node: str, instance: str) -> str:
+    # Of one incarnation: that nobody listens there proves that this one is gone, and a new one never gets its calls.
+    return f"pl.{region}.node.{node}.run.{instance}"
 
 
 def control(region: str, node: str) -> str:

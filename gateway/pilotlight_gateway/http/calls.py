@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.api import CallRequest, Latency
 from pilotlight_core.model.errors import BadOutput, CallFailed, PilotlightError
-from pilotlight_core.model.spec import MethodSpec, VersionRecord
+from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
 from pilotlight_core.model.values import decode_opaque
 from pilotlight_gateway.call_answers import (
     checked_value,
@@ -115,7 +115,7 @@ class CallEndpoint:
             priority=priority_of(spec.priority, headers.get(b"pilotlight-priority", b"")),
             deadline=exchange.arrived + patience,
             arrived=exchange.arrived,
-            stream=answer is Format.EVENTS,
+            stream=answer is Format.EVENTS or method.mode is not Mode.UNARY,
             traceparent=headers.get(b"traceparent", b"")[:64].decode("latin-1"),
             gateway_ms=(self._services.clock() - exchange.arrived) * 1000,
         )

@@ -17,7 +17,8 @@ from pilotlight_runtime.devices.port import Access
 from pilotlight_runtime.devices.survey import Gpu
 from pilotlight_runtime.sandbox.profile import Mount
 
-NODES = ("nvidiactl", "nvidia-uvm")
+NODES = {"nvidiactl": "nvidia-modprobe -c 255", "nvidia-uvm": "nvidia-modprobe -u -c 0"}
+"""The driver's own, and what makes each where the driver's package does not."""
 OPTIONAL_NODES = ("nvidia-uvm-tools",)
 KERNEL_FILES = ("module/nvidia", "module/nvidia_uvm", "devices/system/cpu", "devices/system/node")
 EVERYBODY = stat.S_IROTH | stat.S_IWOTH
@@ -48,7 +49,7 @@ def why_unusable(gpu: Gpu, libraries: Libraries, host: HostFolders) -> str:
         return "it is in MIG mode, and MIG instances are not offered yet: nvidia-smi -mig 0"
     for node in _nodes(gpu, host):
         if not node.exists():
-            return f"there is no {node}: nvidia-modprobe -c {gpu.minor} -u"
+            return f"there is no {node}: {NODES.get(node.name, f'nvidia-modprobe -c {gpu.minor}')}"
         if node.stat().st_mode & EVERYBODY != EVERYBODY:
             return f"the user of a container may not open {node}: chmod a+rw it"
     if libraries.libcuda is None:

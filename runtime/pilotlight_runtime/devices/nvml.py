@@ -120,9 +120,10 @@ class NvmlDevices:
         """Says in the log what there is, and each change."""
         self._announce()
         while self._gpus:
-            before = dict(self._faults)
+            before = self._faults
             await asyncio.sleep(self._every_s)
-            if await self.look():
+            await self.look()
+            if self._faults != before:
                 _announce_change(before, self._faults)
                 changed()
 

@@ -74,11 +74,19 @@ def test_a_gpu_with_all_its_files_is_usable(host: HostFolders) -> None:
     assert why_unusable(replace(GPU, mig=False), LIBRARIES, host) == ""
 
 
-@pytest.mark.parametrize("name", ["nvidiactl", "nvidia-uvm", "nvidia1"])
-def test_a_missing_node_is_told_with_the_command_that_makes_it(host: HostFolders, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("nvidiactl", "nvidia-modprobe -c 255"),
+        ("nvidia-uvm", "nvidia-modprobe -u -c 0"),
+        ("nvidia1", "nvidia-modprobe -c 1"),
+    ],
+)
+def test_a_missing_node_is_told_with_the_command_that_makes_it(host: HostFolders, name: str, command: str) -> None:
+    """Nobody in a container could make it."""
     (host.dev / name).unlink()
 
-    assert why_unusable(GPU, LIBRARIES, host) == f"there is no {host.dev / name}: nvidia-modprobe -c 1 -u"
+    assert why_unusable(GPU, LIBRARIES, host) == f"there is no {host.dev / name}: {command}"
 
 
 def test_a_node_that_a_container_may_not_open_is_told(host: HostFolders) -> None:

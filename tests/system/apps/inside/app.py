@@ -6,7 +6,7 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,13 @@ def tries(connects: list[tuple[str, int]], writes: list[str], reads: list[str], 
 
 
 @app.gpu_function(scaledown_window=2.0, max_containers=2)
-def keeps(secret: str, seconds: float) -> list[str]:
-    """Leave a file, wait, and tell which files there are."""
+def keeps(secret: str) -> Iterator[list[str]]:
+    """Leave a file, tell which files there are, and stay until the caller leaves."""
     SECRETS.mkdir(exist_ok=True)
     (SECRETS / secret).write_text(secret)
-    time.sleep(seconds)
-    return sorted(path.name for path in SECRETS.iterdir())
+    while True:
+        yield sorted(path.name for path in SECRETS.iterdir())
+        time.sleep(0.05)
 
 
 def _attempt(action: Callable[..., object], *args: Any) -> str:

@@ -1,0 +1,92 @@
+"""Functions on a real GPU, through the whole platform: `pytest -m gpu` on a node with a driver, bubblewrap and a torch
+that was built for CUDA."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pynvml
+import pytest
+
+import pilotlight
+from pilotlight_core.model.units import WHOLE_DEVICE
+from tests.system.conftest import APPS, EXAMPLES
+from tests.system.platform import Platform, wait_until
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+START_S = 120.0
+"""A first start imports torch and opens the GPU."""
+
+
+@pytest.fixture(scope="module")
+def gpus(platform: Platform) -> dict[str, dict[str, Any]]:
+    """The GPUs that the node offers, by their ids."""
+    nodes = platform.http.get("/v1/nodes").json()["nodes"]
+    return {part["id"]: part for node in nodes for part in node["slices"] if part["kind"] == "gpu"}
+
+
+@pytest.fixture(scope="module")
+def seen(platform: Platform, gpus: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The whole answer of a function that looks at its GPU."""
+    platform.deploy(APPS / "gpu" / "app.py")
+    answer = platform.call("gpu.looks", timeout=START_S)
+    assert answer.status_code == 200, answer.text
+    whole: dict[str, Any] = answer.json()
+    return whole
+
+
+def test_the_node_offers_what_the_driver_shows(gpus: dict[str, dict[str, Any]]) -> None:
+    """Every GPU that is not in MIG mode, whole."""
+    pynvml.nvmlInit()
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        uuids = {pynvml.nvmlDeviceGetUUID(handle) for handle in handles}
+    finally:
+        pynvml.nvmlShutdown()
+
+    assert gpus
+    assert gpus.keys() <= uuids
+    assert all(part["ppm"] == WHOLE_DEVICE and part["device"] == part["id"] for part in gpus.values())
+
+
+def test_torch_sees_exactly_the_gpu_of_its_container(gpus: dict[str, dict[str, Any]], seen: dict[str, Any]) -> None:
+    """One, the one it was given, and it computes; no other GPU's node is there."""
+    output = seen["output"]
+
+    assert output["count"] == 1
+    assert output["uuid"] == output["visible"]
+    assert output["uuid"] in gpus
+    assert output["product"] == 512.0**3
+    assert len([name for name in output["nodes"] if name.removeprefix("nvidia").isdigit()]) == 1
+
+
+def test_its_time_is_the_gpus(gpus: dict[str, dict[str, Any]], seen: dict[str, Any]) -> None:
+    """At the price of the product, for the whole of it."""
+    part = gpus[seen["output"]["uuid"]]
+
+    assert seen["usage"]["price"] == part["price"]
+    assert seen["usage"]["ppm"] == WHOLE_DEVICE
+    assert seen["usage"]["ns"] > 0
+
+
+def test_its_gpu_is_free_again_when_it_is_gone(platform: Platform, seen: dict[str, Any]) -> None:
+    """The slice and the memory, of which the driver then shows no more in use than without anybody."""
+    wait_until(lambda: not platform.containers("gpu"), "the container is gone", 60.0)
+    nodes = platform.http.get("/v1/nodes").json()["nodes"]
+
+    assert not any(part["container"] for node in nodes for part in node["slices"] if part["kind"] == "gpu")
+
+
+def test_embeddings_on_a_gpu_equal_the_reference(platform: Platform, client: pilotlight.Client) -> None:
+    """The same vectors as on a CPU, from a container that prefers a GPU and got one."""
+    platform.deploy(EXAMPLES / "embeddings" / "app.py")
+    rows = json.loads((EXAMPLES / "embeddings" / "reference.json").read_text())["texts"]
+    embed: Any = pilotlight.Function.from_name("embeddings", "MiniLM", method="embed").options(client=client)
+
+    vectors = list(embed.map([row["text"] for row in rows]))
+
+    for row, vector in zip(rows, vectors, strict=True):
+        assert max(abs(a - b) for a, b in zip(row["vector"], vector, strict=True)) < 1e-4
+    slices = {container["slice"] for container in platform.containers("embeddings")}
+    assert any(slice_id.startswith("GPU-") for slice_id in slices)
