@@ -87,7 +87,7 @@ class Calls:
         self._fleet = FleetView()
         self._nodes = Nodes()
         self._told: set[tuple[str, str]] = set()
-        """Agents (node, incarnation) that were last told of wanted calls: they are told once more when there are none."""
+        """Agents (node, incarnation) last told of wanted calls: told once more when there are none."""
         self._driver = HomeDriver(
             bus,
             self._lease,
