@@ -56,7 +56,8 @@ class World:
     draining: dict[str, float] = field(default_factory=dict)
     """Containers told to go, and when."""
     failures: dict[str, Failures] = field(default_factory=dict)
-    _counted: dict[str, float] = field(default_factory=dict)
+    _settled: dict[str, float] = field(default_factory=dict)
+    """Containers whose start is over, and when that was last heard."""
 
     def on_report(self, report: NodeReport, at: float) -> None:
         """Take a node's word; a report older than the last of the same incarnation is dropped."""
@@ -75,15 +76,18 @@ class World:
         self.demands[demand.version] = (demand, at)
 
     def on_credit(self, credit: Credit, at: float) -> None:
-        """Learn how starts end: a failure to load delays the next start, up to 30 s; success forgets it."""
+        """Learn how starts end: one that never became ready delays the next, up to 30 s; a success forgets it."""
+        name = credit.container
         if credit.state is ContainerState.READY:
+            self._settled[name] = at
             self.failures.pop(credit.version, None)
-        elif credit.state is ContainerState.GONE and credit.error is not None and credit.container not in self._counted:
-            self._counted[credit.container] = at
-            count = self.failures.get(credit.version, Failures()).count + 1
-            self.failures[credit.version] = Failures(count=count, until=at + min(30.0, 0.25 * 2**count))
-        if credit.state is ContainerState.GONE:
-            self.pending.pop(credit.container, None)
+        elif credit.state is ContainerState.GONE:
+            # Whether the tenant's code or the platform failed: either way the next start would fail alike.
+            if name not in self._settled and name not in self.draining:
+                count = self.failures.get(credit.version, Failures()).count + 1
+                self.failures[credit.version] = Failures(count=count, until=at + min(30.0, 0.25 * 2**count))
+            self._settled[name] = at
+            self.pending.pop(name, None)
 
     def forget(self, at: float) -> None:
         """Drop what has not been repeated for too long."""
@@ -93,7 +97,7 @@ class World:
         self.demands = {v: (d, t) for v, (d, t) in self.demands.items() if at - t <= 60.0}
         self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
-        self._counted = {c: t for c, t in self._counted.items() if at - t <= 60.0}
+        self._settled = {c: t for c, t in self._settled.items() if at - t <= 60.0}
         self.failures = {v: f for v, f in self.failures.items() if at - f.until <= 300.0}
 
     def demand(self, version: str, at: float) -> Demand | None:

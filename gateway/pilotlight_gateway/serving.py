@@ -29,6 +29,7 @@ from pilotlight_gateway.key_authenticator import KeyAuthenticator
 from pilotlight_gateway.ledger.duty import FoldDuty
 from pilotlight_gateway.ledger.prices import PriceBook, load_prices
 from pilotlight_gateway.ledger.store import Ledger
+from pilotlight_gateway.log_duty import LogDuty
 from pilotlight_gateway.server import QuietServer, listen, make_server, url_of
 from pilotlight_gateway.settings import ServeSettings
 
@@ -96,7 +97,8 @@ async def _run(
     services = gateway.services
     fold = FoldDuty(bus, services.ledger, services.metrics, holder=name)
     async with asyncio.TaskGroup() as group:
-        helpers = (group.create_task(fold.run()), group.create_task(_stop_when_lost(bus, stop)))
+        logs = LogDuty(bus, holder=name)
+        helpers = [group.create_task(work) for work in (fold.run(), logs.run(), _stop_when_lost(bus, stop))]
         group.create_task(gateway.public.serve(sockets=[sockets[0]]))
         group.create_task(gateway.internal.serve(sockets=[sockets[1]]))
         settle()
@@ -104,7 +106,7 @@ async def _run(
         await stop.wait()
         log.info("gateway shuts down", inside=len(services.gate))
         await gateway.shut_down(0.0 if bus.closed.is_set() else drain_seconds)
-        # 5. Hand the duty on. Calls, registry and bus are closed by those who opened them.
+        # 5. Hand the duties on. Calls, registry and bus are closed by those who opened them.
         for helper in helpers:
             helper.cancel()
 

@@ -37,7 +37,7 @@ from pilotlight_runtime.held import HeldCall
 from pilotlight_runtime.limits import describe, limits_of
 from pilotlight_runtime.log_shipper import Topic
 from pilotlight_runtime.rim import ContainerRim
-from pilotlight_runtime.runner import Runner
+from pilotlight_runtime.runner import Runner, bounded
 from pilotlight_runtime.sandbox.errors import SandboxError
 from pilotlight_runtime.sandbox.port import Exit
 from pilotlight_runtime.services import Services
@@ -350,15 +350,24 @@ class Container:
 
     def _on_start_frame(self, frame: Any) -> None:
         if isinstance(frame, guest.Step):
-            self.timeline[frame.name[:32]] = round(frame.ms, 3)
-            self._services.credits.changed(self)
+            self._note_step(frame)
         elif isinstance(frame, guest.Loaded) and not self._loaded.done():
             self._loaded.set_result(None)
         elif isinstance(frame, guest.LoadError) and not self._loaded.done():
-            self._say(f"{frame.step} failed: {frame.error.type}: {frame.error.message}")
-            self._loaded.set_exception(StartFailed(f"{frame.step} failed", frame.error))
+            error, step = bounded(frame.error), frame.step if frame.step in guest.STEPS else "start"
+            self._say(f"{step} failed: {error.type}: {error.message}")
+            self._loaded.set_exception(StartFailed(f"{step} failed", error))
         else:
             self._kill(f"the guest sent {type(frame).__name__} while it was {self.state.value}")
+
+    def _note_step(self, step: guest.Step) -> None:
+        """The timeline is told to everybody: each step of it once, and no longer than it can have taken."""
+        if step.name not in guest.STEPS or step.name in self.timeline:
+            self._kill("the guest told of a step that there is not")
+            return
+        longest = (self._clock() - self._born) * 1000
+        self.timeline[step.name] = round(step.ms if 0 <= step.ms <= longest else longest, 3)
+        self._services.credits.changed(self)
 
     def _on_exit(self, end: Exit) -> None:
         in_order = self.state is ContainerState.DRAINING and not self.held and end.reason == "exited"

@@ -40,7 +40,8 @@ STALLED_S = 60.0
 ORPHANED_S = 10.0
 """An origin that has not cancelled a call so long after its deadline is gone."""
 
-
+GUEST_OUTCOMES = frozenset((Outcome.OK, Outcome.RAISED, Outcome.BAD_OUTPUT, Outcome.CANCELLED))
+TYPE_CHARS = 200
 MESSAGE_CHARS = 4_000
 TRACEBACK_CHARS = 32_000
 """What is kept of an exception's text, which is the tenant's to write."""
@@ -199,8 +200,8 @@ class Runner:
             return
         del self._running[frame.call]
         self._working -= 1
-        verdict = Verdict(outcome=frame.outcome, error=frame.error, output=frame.output)
-        self._conclude(held, verdict, frame.execute_ns, at, started=frame.started)
+        verdict = said(frame)
+        self._conclude(held, verdict, frame.execute_ns, at, started=frame.started or held.verdict is None)
         self.pump(at)
 
     def batch_answered(self, frame: guest.BatchResult, at: float) -> None:
@@ -217,8 +218,9 @@ class Runner:
         else:
             for held, result in zip(batch.items, frame.results, strict=True):
                 del self._running[held.run.call]
-                verdict = Verdict(outcome=result.outcome, error=result.error, output=result.output)
-                self._conclude(held, verdict, frame.execute_ns, at, started=frame.started)
+                self._conclude(
+                    held, said(result), frame.execute_ns, at, started=frame.started or held.verdict is None
+                )
             if batch.rest:
                 self._run_alone(batch.rest, at)
         self.pump(at)
@@ -374,7 +376,7 @@ class Runner:
     def _conclude(self, held: HeldCall, verdict: Verdict, execute_ns: int, at: float, *, started: bool = True) -> None:
         """The guest is done with it. What it says of the time is its word, so our own stopwatch bounds it."""
         verdict = held.verdict or verdict
-        held.execute_ms = round(min(execute_ns / 1e6, (at - held.started) * 1000), 3)
+        held.execute_ms = round(max(0.0, min(execute_ns / 1e6, (at - held.started) * 1000)), 3)
         spent = self._rim.spent(held, verdict.outcome)
         if verdict.outcome is Outcome.OK and len(verdict.output) > INLINE_BYTES:
             held.verdict, held.spent, held.phase = verdict, spent, Phase.LEAVING
@@ -403,7 +405,7 @@ class Runner:
             started=held.was_started if started is None else started,
             output=b"" if answer_size else verdict.output,
             answer_size=answer_size,
-            error=bounded(verdict.error),
+            error=bounded(verdict.error) if verdict.error else None,
             reason=verdict.reason,
             last_seq=held.last_seq,
             spent=spent,
@@ -412,8 +414,14 @@ class Runner:
         self._rim.tell(run.gateway, ended)
 
 
-def bounded(error: RemoteError | None) -> RemoteError | None:
-    """`error` with texts that fit a frame: the head of the message, the end of the traceback."""
-    if error is None or (len(error.message) <= MESSAGE_CHARS and len(error.traceback) <= TRACEBACK_CHARS):
-        return error
-    return RemoteError(error.type[:200], error.message[:MESSAGE_CHARS], error.traceback[-TRACEBACK_CHARS:])
+def said(answer: guest.Result | guest.ItemResult) -> Verdict:
+    """What a guest says of a call. How its container ended is not for it to say."""
+    if answer.outcome not in GUEST_OUTCOMES:
+        error = RemoteError("ValueError", f"the guest answered with the outcome {answer.outcome.value}")
+        return Verdict(outcome=Outcome.BAD_OUTPUT, error=error)
+    return Verdict(outcome=answer.outcome, error=answer.error, output=answer.output)
+
+
+def bounded(error: RemoteError) -> RemoteError:
+    """`error` with texts that fit a frame: the head of the type and the message, the end of the traceback."""
+    return RemoteError(error.type[:TYPE_CHARS], error.message[:MESSAGE_CHARS], error.traceback[-TRACEBACK_CHARS:])

@@ -67,6 +67,7 @@ def test_a_start_that_failed_is_not_repeated_at_once() -> None:
     )  # fmt: skip
 
     world.on_credit(failed, 1.0)
+    world.on_credit(failed, 1.0)  # said again for a while, and counted once
 
     assert decide(world, record(), at=1.1).commands == []
     world.on_demand(demand(queued=1), 2.0)

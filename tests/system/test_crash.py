@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_a_killed_part_is_survived(platform: Platform, chance: random.Random, pa
     with load.running():
         wait_until(lambda: load.codes()["ok"] > 40, "the load runs", 30.0)
         time.sleep(chance.uniform(0.0, 1.0))
-        below = descendants(platform.pids["agent"]) | {platform.pids["agent"]}
+        below = below_agent(platform)
         killed = kill(platform, part)
         wait_until(lambda: time.monotonic() > killed + HELLO_WITHIN_S, "five seconds have passed")
         hello = platform.call("hello.greet", name="again", timeout=20.0)
@@ -87,8 +88,8 @@ def test_death_after_death_is_survived(platform: Platform, chance: random.Random
     with load.running():
         for part in [chance.choice(PARTS) for _ in range(30)]:
             print(part)
-            wait_until(lambda part=part: is_there(platform, part), f"{part} is there", 30.0)
-            below |= descendants(platform.process.pid)
+            wait_until(partial(is_there, platform, part), f"{part} is there", 30.0)
+            below |= below_agent(platform)
             kill(platform, part)
             time.sleep(chance.choice((chance.uniform(0.0, 0.5), chance.uniform(1.0, 8.0))))
         wait_until(lambda: platform.http.get("/readyz").status_code == 200, "it is ready", 30.0)
@@ -105,6 +106,12 @@ def test_death_after_death_is_survived(platform: Platform, chance: random.Random
 def first_time(outcome: Outcome) -> bool:
     """Whether it was answered by the first container that it was sent to."""
     return outcome.code == "ok" and outcome.answer["usage"]["attempts"] == 1
+
+
+def below_agent(platform: Platform) -> set[int]:
+    """The agent and all that it has started, if there is one at the moment."""
+    agent = platform.pids.get("agent")
+    return {agent, *descendants(agent)} if agent else set()
 
 
 def is_there(platform: Platform, part: str) -> bool:

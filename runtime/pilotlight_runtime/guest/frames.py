@@ -30,6 +30,8 @@ from pilotlight_core.model.spec import FunctionSpec
 MAX_FRAME = 64 * 2**20
 """Bytes of one frame. A 10 MB input in a batch of several still fits; an answer beyond it is `bad_output`."""
 HEADER = struct.Struct("<I")
+STEPS = ("import", "enter", "check")
+"""Of becoming ready."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag=True, gc=False):
@@ -99,7 +101,7 @@ class Hello(Frame, frozen=True, kw_only=True):
 
 
 class Step(Frame, frozen=True, kw_only=True):
-    """One step of becoming ready is done: "import", "enter", "check"."""
+    """One of STEPS is done."""
 
     name: str
     ms: float
@@ -113,7 +115,7 @@ class LoadError(Frame, frozen=True, kw_only=True):
     """The function could not be loaded; the guest ends by itself."""
 
     step: str
-    """"import", "enter" or "check"."""
+    """One of STEPS."""
     error: RemoteError
 
 
