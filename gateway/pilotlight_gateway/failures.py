@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_core.model.errors import (
+    BadInput,
     BadOutput,
     ContainerDied,
     ExecutionTimeout,
@@ -24,6 +25,9 @@ def failure(ended: Ended) -> PilotlightError:
             return LoadFailed(_sentence(ended.error, ended.reason), **_more(ended.error))
         case Outcome.TIMEOUT:
             return ExecutionTimeout(ended.reason)
+        case Outcome.BAD_INPUT:
+            detail = ended.error.message if ended.error is not None else ended.reason
+            return BadInput(detail, field="input")
         case Outcome.BAD_OUTPUT:
             return BadOutput(_sentence(ended.error, ended.reason), **_more(ended.error))
         case _:

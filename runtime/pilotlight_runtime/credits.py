@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from pilotlight_core.host.bus import BusError
+import structlog
+
+from pilotlight_core.host.bus import BusError, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages import ContainerState, Credit, RemoteError
 from pilotlight_runtime.origins import Publisher
+
+log = structlog.get_logger(__name__)
 
 REPEAT_GONE_S = 10.0
 """How long the end of a container is repeated, for homes and controllers that missed it."""
@@ -82,6 +86,8 @@ class Credits:
         for container in dirty.values():
             try:
                 self._bus.publish_nowait(subjects.credit(self._region, container.version), self._credit(container))
+            except MessageTooLarge as error:  # one container's fault must not silence, or end, the others
+                log.error("a credit was not sent", container=container.id, error=str(error))
             except BusError:
                 return
 

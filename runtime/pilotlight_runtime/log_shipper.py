@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
-from pilotlight_core.host.bus import BusError
+from pilotlight_core.host.bus import BusError, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages import LogBatch, LogLine, Message
 
@@ -114,6 +114,10 @@ class LogShipper:
         subject, batch = subjects.logs(self._region, *topic), LogBatch(lines=tuple(lines))
         try:
             await self._store.store(subject, batch, id=number, timeout=STORE_S)
+        except MessageTooLarge as error:  # tried again it would hold up everybody's for ever
+            log.error("log lines were dropped", lines=len(lines), error=str(error))
+            self._dropped += len(lines)
+            self._shipped -= len(lines)
         except BusError as error:
             log.warning("log lines are not stored yet", waiting_bytes=self._bytes, error=str(error))
             return False

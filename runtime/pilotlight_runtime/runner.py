@@ -40,7 +40,7 @@ STALLED_S = 60.0
 ORPHANED_S = 10.0
 """An origin that has not cancelled a call so long after its deadline is gone."""
 
-GUEST_OUTCOMES = frozenset((Outcome.OK, Outcome.RAISED, Outcome.BAD_OUTPUT, Outcome.CANCELLED))
+GUEST_OUTCOMES = frozenset((Outcome.OK, Outcome.RAISED, Outcome.BAD_INPUT, Outcome.BAD_OUTPUT, Outcome.CANCELLED))
 TYPE_CHARS = 200
 MESSAGE_CHARS = 4_000
 TRACEBACK_CHARS = 32_000
@@ -218,9 +218,7 @@ class Runner:
         else:
             for held, result in zip(batch.items, frame.results, strict=True):
                 del self._running[held.run.call]
-                self._conclude(
-                    held, said(result), frame.execute_ns, at, started=frame.started or held.verdict is None
-                )
+                self._conclude(held, said(result), frame.execute_ns, at, started=frame.started or held.verdict is None)
             if batch.rest:
                 self._run_alone(batch.rest, at)
         self.pump(at)

@@ -417,7 +417,7 @@ def test_an_exceptions_text_is_bounded() -> None:
     assert error is not None
     assert len(error.message) == MESSAGE_CHARS
     assert error.traceback.endswith("end")
-    assert bounded(ERROR) is ERROR
+    assert bounded(ERROR) == ERROR
     assert bounded(None) is None
 
 

@@ -108,6 +108,7 @@ class Outcome(StrEnum):
     TIMEOUT = "timeout"  # it ran past its timeout and its container was killed
     DIED = "died"  # its container died under it
     CANCELLED = "cancelled"
+    BAD_INPUT = "bad_input"  # its arguments pass the schema but not its type hints
     BAD_OUTPUT = "bad_output"  # what it returned cannot travel
 
 

@@ -46,11 +46,11 @@ def find_libraries() -> Libraries:
 
 def choose(cached: Path | None, folders: Iterable[Path]) -> Libraries:
     """Those in the first of `folders` that has any, else those of `cached`, which the linker finds by itself."""
-    found = next((folder / LIBCUDA for folder in folders if (folder / LIBCUDA).exists()), cached)
-    if found is None or not found.exists():
+    found = next((folder / LIBCUDA for folder in folders if _is_there(folder / LIBCUDA)), cached)
+    if found is None or not _is_there(found):
         return Libraries(libcuda=None, env={}, read_only=())
     # Only where it must be: this variable goes before the folders in which torch's own libraries look for each other.
-    by_itself = cached is not None and cached.exists() and cached.samefile(found)
+    by_itself = cached is not None and _is_there(cached) and cached.samefile(found)
     shown = cached if by_itself and cached else found
     outside = {folder for folder in (shown.parent, shown.resolve().parent) if not _is_shown(folder)}
     return Libraries(
@@ -79,6 +79,14 @@ def _linker_cache() -> str:
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=LDCONFIG_S, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
+
+
+def _is_there(path: Path) -> bool:
+    """A folder that this agent may not look into counts as empty."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _is_shown(folder: Path) -> bool:

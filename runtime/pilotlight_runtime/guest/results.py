@@ -7,7 +7,7 @@ from typing import Any
 from pilotlight_core.model import values
 from pilotlight_core.model.messages import Outcome
 from pilotlight_runtime.guest.calls import Call
-from pilotlight_runtime.guest.failures import BadOutput, remote_error, type_name
+from pilotlight_runtime.guest.failures import BadInput, BadOutput, remote_error, type_name
 from pilotlight_runtime.guest.frames import Result
 
 NOTHING = values.encode(None)
@@ -32,6 +32,8 @@ def encoded(value: Any, most: int = MAX_VALUE) -> bytes:
 
 def outcome_of(error: BaseException) -> Outcome:
     """What a failure is to the platform."""
+    if isinstance(error, BadInput):
+        return Outcome.BAD_INPUT
     return Outcome.BAD_OUTPUT if isinstance(error, BadOutput) else Outcome.RAISED
 
 

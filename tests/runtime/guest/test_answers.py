@@ -49,7 +49,7 @@ def test_one_bad_item_fails_alone(guest: Guest) -> None:
     """An exception in an item's place, an answer that cannot travel, and arguments that do not fit."""
     result = answer(guest, batch("tea", "broken", "thing", 17, "milk"))
 
-    assert [item.outcome.value for item in result.results] == ["ok", "raised", "bad_output", "raised", "ok"]
+    assert [item.outcome.value for item in result.results] == ["ok", "raised", "bad_output", "bad_input", "ok"]
     errors = [(item.error.type, item.error.message) for item in result.results if item.error]
     assert errors[0] == ("ValueError", "it is broken")
     assert errors[1][1].startswith("a object cannot travel")
@@ -60,7 +60,7 @@ def test_only_bad_items_call_nothing(guest: Guest) -> None:
     """Without an item that can be read the code does not run."""
     result = answer(guest, batch(1, 2))
 
-    assert [item.outcome for item in result.results] == [Outcome.RAISED] * 2
+    assert [item.outcome for item in result.results] == [Outcome.BAD_INPUT] * 2
     assert result.whole is False
 
 
