@@ -114,7 +114,7 @@ def decode_call(body: bytes, kind: Format) -> CallRequest:
             request = _msgpack.decode(body)
             shallow = depth_within(request.input) and depth_within(request.parameters)
     except msgspec.ValidationError as error:
-        raise wrong_shape(error) from None
+        raise _with_advice(wrong_shape(error)) from None
     except msgspec.DecodeError as error:
         raise BadInput(f"The body is not {kind.name}: {error}.", code="bad_request") from None
     except RecursionError:
@@ -122,6 +122,13 @@ def decode_call(body: bytes, kind: Format) -> CallRequest:
     if not shallow:
         raise BadInput(f"input: nested deeper than {MAX_DEPTH}.", field="input")
     return request
+
+
+def _with_advice(refused: BadInput) -> BadInput:
+    """People forget the envelope: `{"name": "Ada"}` for `{"input": {"name": "Ada"}}`."""
+    if "unknown field" not in refused.detail:
+        return refused
+    return BadInput(f'{refused.detail} What the function takes belongs into "input".', **refused.more)
 
 
 def wrong_shape(error: msgspec.ValidationError) -> BadInput:

@@ -72,7 +72,7 @@ class Validators:
             path = _path_of(error)
             where = given.get(path[0], "input") if path else "input"
             field = ".".join((where, *path))
-            raise BadInput(f"{field}: {_brief(error.message)}.", field=field)
+            raise BadInput(f"{field}: {_saying(error, method.input_schema)}.", field=field)
 
     def check_output(self, version: str, method: MethodSpec, value: Any) -> None:
         """Refuse an answer (or one chunk) that the method's own type hints exclude.
@@ -118,6 +118,16 @@ def _path_of(error: Any) -> tuple[str, ...]:
     if error.kind.name == "additionalProperties":
         path.append(str(error.kind.unexpected[0]))
     return tuple(path)
+
+
+def _saying(error: Any, schema: dict[str, Any]) -> str:
+    """What is wrong with arguments; of the whole object in the words of a function, not of JSON Schema."""
+    if not error.instance_path and error.kind.name == "required":
+        return "this argument is missing"
+    if not error.instance_path and error.kind.name == "additionalProperties":
+        known = ", ".join(schema.get("properties", ())) or "none"
+        return _brief(f"there is no such argument; the function takes {known}")
+    return _brief(str(error.message))
 
 
 def _is_non_finite(value: Any, path: list[str | int]) -> bool:

@@ -117,13 +117,13 @@ class LogShipper:
         except MessageTooLarge as error:  # tried again it would hold up everybody's for ever
             log.error("log lines were dropped", lines=len(lines), error=str(error))
             self._dropped += len(lines)
-            self._shipped -= len(lines)
         except BusError as error:
             log.warning("log lines are not stored yet", waiting_bytes=self._bytes, error=str(error))
             return False
+        else:
+            self._shipped += len(lines)
         buffer.stuck = None
         self._bytes -= sum(map(_size, lines))
-        self._shipped += len(lines)
         return True
 
     def _add(self, buffer: _Buffer, line: LogLine) -> None:

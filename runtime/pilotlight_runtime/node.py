@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pilotlight_core.host.bus import BusError, MessageTooLarge
+from pilotlight_core.host.bus import BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages import ContainerState, NodeReport
 from pilotlight_runtime.blank_pool import BlankPool

@@ -200,5 +200,13 @@ class Function(Wrapper, Generic[P, R]):
         """How messages name it: `app.function` or `app.function.method`."""
         return f"{self.ref}.{self.method}" if self.method else str(self.ref)
 
+    if not TYPE_CHECKING:  # type checkers know the attributes there are
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if not name.startswith("_") and self.__dict__.get("_callee", self) is None and not self.method:
+                how = f"Function.from_name({self.ref.app!r}, {self.ref.function!r}, method={name!r})"
+                raise AttributeError(f"{self.ref} was found by name: a method of a class is {how}.")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __repr__(self) -> str:
         return f"Function({self.label!r})"

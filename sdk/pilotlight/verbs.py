@@ -214,7 +214,10 @@ def _zipped(iterables: tuple[Iterable[Any], ...]) -> Iterable[tuple[Any, ...]]:
 
 def _callee(function: Function[..., Any]) -> Callee:
     if function.callee is None:
-        raise Misuse(f"{function.ref} was found by name: its code is not here to run. Call .remote(…).")
+        raise Misuse(
+            f"{function.ref} was found by name: its code is not here to run. Call .remote(…), "
+            "of a class .remote(…) of Function.from_name(…, method=…)."
+        )
     return function.callee
 
 

@@ -80,7 +80,7 @@ def test_ten_megabytes_of_brackets_are_judged_in_a_moment() -> None:
         (b'{"input": {"a": nope}}', "bad_request", None, "byte 20"),
         (b'{"input": {}} extra', "bad_request", None, "trailing"),
         (b"[]", "bad_input", "body", "Expected object, got array"),
-        (b'{"inputs": {}}', "bad_input", "inputs", "unknown field inputs"),
+        (b'{"inputs": {}}', "bad_input", "inputs", 'unknown field inputs.*belongs into "input"'),
         (b'{"input": 3}', "bad_input", "input", "Expected object, got int"),
         (b'{"deadline_ms": "soon"}', "bad_input", "deadline_ms", "float"),
         (b'{"id": "x"}', "bad_input", "id", "cid_"),

@@ -418,7 +418,6 @@ def test_an_exceptions_text_is_bounded() -> None:
     assert len(error.message) == MESSAGE_CHARS
     assert error.traceback.endswith("end")
     assert bounded(ERROR) == ERROR
-    assert bounded(None) is None
 
 
 def test_a_container_that_is_being_killed_starts_nothing(rim: FakeRim) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotlight_gateway.nodes import LOST_AFTER
 from tests.system.apps.crash.app import MARK
 from tests.system.conftest import APPS, EXAMPLES
 from tests.system.ledger import check_no_instant_is_sold_twice, receipts
@@ -150,6 +151,24 @@ def test_nothing_starts_twice_when_a_part_stands_still(platform: Platform, chanc
     assert set(load.codes()) == {"ok"}, load.codes()
     wait_until(load.are_logged, "all lines are logged")
     assert {name: count for name, count in load.starts().items() if count > 1} == {}
+    check_receipts(platform, load)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", ["gateway", "agent", "controller", "nats"])
+def test_a_part_that_stood_still_for_long_does_no_harm(platform: Platform, chance: random.Random, part: str) -> None:
+    """So long that it was given up; what it then still says is fenced."""
+    load = Load(platform=platform, seed=chance.randrange(10**9))
+    with load.running():
+        wait_until(lambda: load.codes()["ok"] > 20, "the load runs", 30.0)
+        platform.signal(part, signal.SIGSTOP)
+        time.sleep(LOST_AFTER + 2.0)
+        platform.signal(part, signal.SIGCONT)
+        before = load.codes()["ok"]
+        wait_until(lambda: load.codes()["ok"] > before + 40, "the load runs again", 30.0)
+
+    assert set(load.codes()) - {"ok"} <= ({"container_died"} if part in ("agent", "nats") else set()), load.codes()
+    check_starts(load, part)
     check_receipts(platform, load)
 
 

@@ -43,7 +43,7 @@ CODES: dict[str, Code] = {
     ),
     "key_expired": Code(401, "The API key has expired", "Make a new key with 'pilotlight token create'."),
     "forbidden": Code(403, "The key may not do this", "Use a key with the scope that the detail names."),
-    "not_found": Code(404, "There is no such thing", "Check the address."),
+    "not_found": Code(404, "There is no such thing", "Check the name or the address."),
     "unknown_function": Code(404, "There is no such function", "List what is deployed with 'pilotlight app list'."),
     "unknown_version": Code(404, "There is no such version", "List versions with 'pilotlight app history APP'."),
     "unknown_call": Code(404, "There is no such call", "Calls are kept for a while after they end; check the id."),

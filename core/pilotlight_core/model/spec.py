@@ -123,8 +123,9 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 return method
         if not name and len(self.methods) == 1:
             return self.methods[0]
-        known = ", ".join(repr(m.name) for m in self.methods if m.name) or "none: it is a plain function"
-        raise BadInput(f"{self.name} has no method {name or ''!r}; methods: {known}.", field="method")
+        known = ", ".join(m.name for m in self.methods if m.name) or "none, it is a plain function"
+        what = f"{self.name} has no method {name!r}" if name else f"{self.name} is a class: name a method of it"
+        raise BadInput(f"{what}; its methods: {known}.", field="method")
 
     @property
     def slots(self) -> int:

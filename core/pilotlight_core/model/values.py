@@ -11,6 +11,7 @@ import base64
 import math
 import struct
 import sys
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -19,6 +20,9 @@ from pilotlight_core.model.errors import BadInput
 
 NDARRAY = 1
 TENSOR = 2
+MAX_EMPTY = 100_000
+"""Lists that an array without elements stands for: a few bytes must not become lists without end."""
+MAX_SIDES = 64
 MAX_DEPTH = 64
 """The deepest nesting of lists and objects that is accepted."""
 
@@ -59,9 +63,14 @@ def unpack_array(data: memoryview) -> tuple[ArrayHeader, memoryview]:
         raise BadInput(f"an array cannot be read: {error}.", field="input") from error
     raw = view[2 + length :]
     width = 2 if header.dtype == "bfloat16" else struct.calcsize(FORMATS.get(header.dtype, "0s"))
-    if not width or any(side < 0 for side in header.shape) or math.prod(header.shape) * width != len(raw):
+    sound = (
+        len(header.shape) <= MAX_SIDES
+        and all(side >= 0 for side in header.shape)
+        and (len(raw) > 0 or math.prod(takewhile(bool, header.shape)) <= MAX_EMPTY)
+    )
+    if not width or not sound or math.prod(header.shape) * width != len(raw):
         raise BadInput(
-            f"an array of dtype {header.dtype} and shape {header.shape} has {len(raw)} bytes.", field="input"
+            f"an array of dtype {header.dtype} and shape {header.shape[:8]} has {len(raw)} bytes.", field="input"
         )
     return header, raw
 
@@ -185,6 +194,9 @@ def _nested(header: ArrayHeader, raw: memoryview) -> Any:
     else:
         count = math.prod(header.shape)
         flat = list(struct.unpack(f"<{count}{FORMATS[header.dtype]}", raw))
-    for side in reversed(header.shape[1:]):
-        flat = [flat[i : i + side] for i in range(0, len(flat), side)] if side else [[] for _ in range(header.shape[0])]
+    for axis in range(len(header.shape) - 1, 0, -1):
+        if side := header.shape[axis]:
+            flat = [flat[i : i + side] for i in range(0, len(flat), side)]
+        else:
+            flat = [[] for _ in range(math.prod(header.shape[:axis]))]
     return flat if header.shape else flat[0]

@@ -136,7 +136,11 @@ def _add_whole(entries: Entries, event: UsageEvent, rate: int, days: list[tuple[
 
 
 def _add_shares(entries: Entries, event: UsageEvent, rate: int, days: list[tuple[str, int]]) -> None:
-    for share, parts in zip(event.shares, lay_out(days, (share.ns for share in event.shares)), strict=True):
+    if len(days) == 1:  # nearly always
+        laid_out: Iterable[list[tuple[str, int]]] = ([(days[0][0], share.ns)] for share in event.shares)
+    else:
+        laid_out = lay_out(days, (share.ns for share in event.shares))
+    for share, parts in zip(event.shares, laid_out, strict=True):
         for day, ns in parts:
             _usage(entries, event, rate, day, share.tenant).ns += ns
             line = entries.calls.setdefault(

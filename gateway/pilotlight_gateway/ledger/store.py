@@ -11,13 +11,15 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotlight_core.model.messages import UsageEvent
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_gateway.ledger.entries import CallSum, Entries, UsageSum, day_of, entries_of
+from pilotlight_gateway.ledger.entries import Entries, UsageSum, day_of, entries_of
 from pilotlight_gateway.ledger.prices import PriceBook
 from pilotlight_gateway.ledger.tables import USAGE_KEY, call_line, folded, lease_line, metadata, usage_day
 
 KNOWN_IDS_AT_A_TIME = 500
 """SQLite binds at most 32,766 parameters in a statement; older builds 999."""
 CALL_KEY = ("tenant", "call", "day", "version", "price", "ppm", "rate")
+CALL_COLUMNS = (*CALL_KEY, "app", "function", "ns", "outcome", "batch_size")
+"""In the order of the table, which is that of a compiled insert."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +96,7 @@ class Ledger:
         connection.execute(insert.on_conflict_do_update(index_elements=USAGE_KEY, set_=grown), rows)
 
     def _add_calls(self, connection: sa.Connection, entries: Entries) -> None:
-        rows = [_call_row(key, line) for key, line in entries.calls.items()]
-        if not rows:
+        if not entries.calls:
             return
         insert = self._insert(call_line)
         said = insert.excluded.outcome
@@ -107,7 +108,9 @@ class Ledger:
                 else_=call_line.c.batch_size,
             ),
         }
-        connection.execute(insert.on_conflict_do_update(index_elements=CALL_KEY, set_=grown), rows)
+        statement = insert.on_conflict_do_update(index_elements=CALL_KEY, set_=grown)
+        rows = [(*key, c.app, c.function, c.ns, c.outcome, c.batch_size) for key, c in entries.calls.items()]
+        _execute_many(connection, statement, CALL_COLUMNS, rows)
 
     def _remember(self, connection: sa.Connection, stream: str, seq: int) -> None:
         insert = self._insert(folded).values(stream=stream, seq=seq)
@@ -118,11 +121,18 @@ def _usage_row(key: tuple[Any, ...], line: UsageSum) -> dict[str, Any]:
     return dict(zip(USAGE_KEY, key, strict=True)) | {"ns": line.ns, "calls": line.calls}
 
 
-def _call_row(key: tuple[Any, ...], line: CallSum) -> dict[str, Any]:
-    return dict(zip(CALL_KEY, key, strict=True)) | {
-        "app": line.app, "function": line.function, "ns": line.ns, "outcome": line.outcome,
-        "batch_size": line.batch_size,
-    }  # fmt: skip
+def _execute_many(
+    connection: sa.Connection, statement: Any, columns: tuple[str, ...], rows: list[tuple[Any, ...]]
+) -> None:
+    """Execute an insert for thousands of rows: the statement is compiled once, and rows go to the driver as they are.
+
+    SQLAlchemy's own way makes and processes a dictionary for each row, which took most of a fold's time.
+    """
+    compiled = statement.compile(dialect=connection.dialect, column_keys=columns)
+    if compiled.positional and tuple(compiled.positiontup) == columns:
+        connection.exec_driver_sql(compiled.string, rows)
+    else:
+        connection.execute(statement, [dict(zip(columns, row, strict=True)) for row in rows])
 
 
 def _unseen(connection: sa.Connection, events: Iterable[UsageEvent]) -> list[UsageEvent]:

@@ -18,13 +18,15 @@ def read_arguments(words: list[str], whole: str | None) -> dict[str, Any]:
     Raises:
         typer.BadParameter: naming the word.
     """
-    arguments = {} if whole is None else _object(whole)
+    named: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name:
             raise typer.BadParameter(f"{word!r} is no argument: expected name=value.")
-        arguments[name] = read_value(text)
-    return arguments
+        if name in named:
+            raise typer.BadParameter(f"{word!r}: {name} is given twice.")
+        named[name] = read_value(text)
+    return {**({} if whole is None else _object(whole)), **named}
 
 
 def read_value(text: str) -> Any:

@@ -70,8 +70,8 @@ def _progress(name: str) -> Iterator[Progress | None]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"uploading {name}", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        task = bar.add_task(f"uploading {name}", total=None, visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
 
 
 def _show(response: DeployResponse, functions: dict[str, FunctionSpec], seconds: float) -> None:

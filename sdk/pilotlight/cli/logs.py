@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pilotlight.cli.commands import command_app
-from pilotlight.cli.output import on_terminal, print_json
+from pilotlight.cli.output import note, on_terminal, print_json
 from pilotlight.cli.session import client, each
 
 app = command_app()
@@ -37,11 +37,15 @@ def logs(
     if tail is None and since is None:
         tail = TAIL
     lines = client().platform.logs(app_name, function=function or None, since=since, tail=tail, follow=follow)
+    seen = False
     for line in each(lines):
+        seen = True
         if as_json:
             print_json(line, indent=False)
         else:
             print(_shown(line), flush=True)
+    if not seen:
+        note(f"Nothing is in the logs of {name}{' since then' if since else ''}.")
 
 
 def _shown(line: dict[str, Any]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from pilotlight import __version__
 from pilotlight.cli.output import show_error
 from pilotlight.errors import PilotlightError
 
@@ -68,8 +69,18 @@ app = typer.Typer(
 )
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"pilotlight {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def root() -> None:
+def root(
+    version: Annotated[  # noqa: ARG001 - its callback answers
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
     """Pilotlight runs GPU functions: nothing burns while nobody calls, and the first call does not wait.
 
     \b

@@ -64,10 +64,12 @@ def _rich_table(columns: Sequence[str], cells: list[list[str]], right: Sequence[
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        table.add_column(column, justify="right" if column in right else "left", no_wrap=True)
     for line in cells:
         table.add_row(*(escape(cell) for cell in line))
-    console().print(table)
+    screen = console()
+    # Too wide a line is left to the terminal: what is cut or folded inside a cell cannot be copied.
+    screen.print(table, width=max(screen.width, screen.measure(table).maximum), crop=False)
 
 
 def show_error(error: PilotlightError) -> None:

@@ -43,8 +43,9 @@ class Timeline:
     def on_stage(self, data: dict[str, Any]) -> None:
         """A stage has begun, or gone on: `name`, `ms` since the call began, and the steps of a start so far."""
         name = str(data.get("name", ""))
-        steps = _steps(data.get("detail") or {})
-        text = f"{name} {milliseconds(float(data.get('ms', 0.0)))}{f' ({steps})' if steps else ''}"
+        detail = data.get("detail") or {}
+        why = detail.get("reason") or _steps(detail)
+        text = f"{name} {milliseconds(float(data.get('ms', 0.0)))}{f' ({why})' if why else ''}"
         if self._status is not None:
             self._status.update(f"{self._label}: {text}")
         elif name not in (self._last, *ORDINARY):

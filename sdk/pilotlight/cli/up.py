@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,7 +29,7 @@ ANNOUNCEMENT = "Pilotlight is up"
 PR_SET_PDEATHSIG = 1
 NEXT = """
 Next, in another terminal:
-  pilotlight deploy examples/hello/app.py
+{activate}  pilotlight deploy examples/hello/app.py
   pilotlight call hello.greet name=Ada
   pilotlight container list
 Ctrl-C stops it; what is deployed stays."""
@@ -88,7 +90,13 @@ def supervise(command: list[str]) -> int:
 def _welcome(ready: Path) -> None:
     found = msgspec.json.decode(ready.read_bytes())
     print(f"Pilotlight is up at {found['url']} (state in {found['state_dir']}, key in {found['api_key_file']}).")
-    print(NEXT, flush=True)
+    print(NEXT.format(activate=_activate()), flush=True)
+
+
+def _activate() -> str:
+    """What makes `pilotlight` a command in another shell; "" where it is one already."""
+    script = Path(sys.prefix) / "bin" / "activate"
+    return f"  . {shlex.quote(str(script))}\n" if shutil.which("pilotlight") is None and script.exists() else ""
 
 
 @contextmanager

@@ -27,9 +27,10 @@ COLUMNS = (
     "cost",
     "currency",
 )
-SHOWN = ("day", "app", "function", "version", "state", "price", "calls", "gpu_seconds", "cost")
+SHOWN = ("day", "function", "state", "price", "calls", "seconds", "cost")
+"""What a person reads; `seconds` are those of a whole device."""
 VERSION_WIDTH = 12
-NUMBERS = ("calls", "gpu_seconds", "cost")
+NUMBERS = ("calls", "seconds", "cost")
 
 
 @app.command()
@@ -40,6 +41,8 @@ def usage(
     as_csv: Annotated[bool, typer.Option("--csv", help="print CSV")] = False,
 ) -> None:
     """Show what was used and what it costs, by day, function, version and state.
+
+    Seconds are those of a whole device: half a device for 2 s is 1 s.
 
     \b
     pilotlight usage
@@ -61,7 +64,9 @@ def usage(
 
 
 def _row(line: dict[str, Any]) -> list[str]:
-    shown = {**line, "gpu_seconds": f"{float(line.get('gpu_seconds', 0.0)):.3f}"}
+    shown = {**line, "seconds": f"{float(line.get('gpu_seconds', 0.0)):.3f}"}
     shown["cost"] = f"{line.get('cost', '')} {line.get('currency', '')}".strip()
-    shown["version"] = str(line.get("version", "")).rpartition("@")[2][:VERSION_WIDTH]
+    if "function" in line:
+        version = str(line.get("version", "")).rpartition("@")[2][:VERSION_WIDTH]
+        shown["function"] = f"{line.get('app', '')}.{line['function']}@{version}"
     return [str(shown.get(column, "")) for column in SHOWN]

@@ -16,10 +16,10 @@ from tests.sdk.scripted import ScriptedPlatform, answer, event, problem, result,
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def on_terminal(*words: str, cwd: Path | None = None) -> str:
+def on_terminal(*words: str, cwd: Path | None = None, columns: int = 120) -> str:
     """What a person would see, escape sequences and all."""
     ours, theirs = pty.openpty()
-    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"}
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)}
     env.pop("NO_COLOR", None)
     process = subprocess.Popen(
         [sys.executable, "-m", "pilotlight.cli.main", *words],
@@ -48,6 +48,13 @@ def test_a_table_has_a_bold_head(platform: ScriptedPlatform) -> None:
     shown = on_terminal("app", "list")
     assert "\x1b[1m" in shown
     assert re.search(r"search +embed +v7 +H100 or CPU +2 +2h ago", ESCAPE.sub("", shown))
+
+
+def test_a_cell_is_never_broken(platform: ScriptedPlatform) -> None:
+    """However narrow the window: names are there to be copied."""
+    platform.will("GET", "/v1/containers", answer(SCRIPT["/v1/containers"]))
+    shown = ESCAPE.sub("", on_terminal("container", "list", columns=40))
+    assert re.search(r"ctr_1 +search.embed +ready .* bubblewrap", shown)
 
 
 def test_an_error_is_red(platform: ScriptedPlatform) -> None:
