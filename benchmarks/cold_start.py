@@ -24,9 +24,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1") as running:
         running.deploy("benchmarks/functions/app.py")
         running.deploy("examples/embeddings/app.py")
-        running.output("embeddings.MiniLM", method="embed", texts="warm the page cache")
+        running.output("embeddings.MiniLM", method="embed", text="warm the page cache")
         plain = _several(running, runs, "bench.cold", blank=True, text="hello")
-        model = _several(running, runs, "embeddings.MiniLM", blank=True, method="embed", texts="hello")
+        model = _several(running, runs, "embeddings.MiniLM", blank=True, method="embed", text="hello")
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "0") as running:
         running.deploy("benchmarks/functions/app.py")
         bare = _several(running, max(3, runs // 3), "bench.cold", blank=False, text="hello")

@@ -141,7 +141,7 @@ class Agent:
             base=parts.base,
             folder=parts.folders.sandboxes,
             size=parts.blanks,
-            room=lambda: self._containers.free_cpu_slots,
+            room=lambda: self._containers.cpu_slots,
             starting=lambda: self._containers.any_starting,
             changed=self._reporter.changed,
             group=group,

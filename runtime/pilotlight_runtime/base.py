@@ -11,6 +11,8 @@ from pathlib import Path
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
 from pilotlight_runtime.sandbox.profile import Mount
 
+PREIMPORT = "PL_PREIMPORT"
+"""The variable that tells a guest what to import before it belongs to anybody."""
 DEFAULT = "default"
 GUEST_ARGV = ("-I", "-m", "pilotlight_runtime.guest")
 OWN_PACKAGES = ("pilotlight", "pilotlight_core", "pilotlight_runtime")
@@ -39,7 +41,7 @@ def own_environment(preimport: str) -> BaseEnvironment:
     python = Path(sys.executable)
     mounts = interpreter_mounts(python)
     # One thread for the numeric libraries until the spec says how many cores there are.
-    env = {"PL_PREIMPORT": preimport, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    env = {PREIMPORT: preimport, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     return BaseEnvironment(name=DEFAULT, python=python, read_only=(*mounts, *_editable(mounts)), env=env)
 
 

@@ -10,7 +10,7 @@ import structlog
 
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages import LogLine
-from pilotlight_runtime.base import GUEST_ARGV, BaseEnvironment
+from pilotlight_runtime.base import GUEST_ARGV, PREIMPORT, BaseEnvironment
 from pilotlight_runtime.blank import Blank, BlankDied, nobody
 from pilotlight_runtime.devices.port import Access
 from pilotlight_runtime.limits import BASE
@@ -28,7 +28,7 @@ PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 class BlankPool:
-    """Blanks of one base environment on CPU slots. `room()` is how many more containers the node could hold."""
+    """Blanks of one base environment on CPU slots. `room()` is how many containers the node can hold."""
 
     def __init__(
         self,
@@ -64,21 +64,23 @@ class BlankPool:
         return sum(blank.is_ready for blank in self._blanks)
 
     async def take(self, limits: Limits) -> Blank:
-        """A blank that is ready, else one on its way, else a new one; with a container's limits.
+        """A blank that is ready, else a new sandbox; with a container's limits.
+
+        One that still imports for nobody in particular is left to that: a new one that imports only what the function
+        itself wants is ready in a tenth of the time, unless it wants just the same.
 
         Raises:
             SandboxError: if none could be started.
         """
-        self._blanks.sort(key=lambda blank: not blank.is_ready)
-        for blank in list(self._blanks) if self._can_limit_later else []:
+        for blank in [blank for blank in self._blanks if blank.is_ready] if self._can_limit_later else []:
             self._blanks.remove(blank)
             blank.on_exit = nobody
             if blank.exit is None and self._limit(blank, limits):
                 return blank
         return await self.start(limits)
 
-    async def start(self, limits: Limits, access: Access | None = None) -> Blank:
-        """A new one, not ready yet, which sees the devices of `access`.
+    async def start(self, limits: Limits, access: Access | None = None, *, ahead: bool = False) -> Blank:
+        """A new one, not ready yet, which sees the devices of `access`; `ahead` of need it makes the costly imports.
 
         Raises:
             SandboxError: if it could not be started.
@@ -95,7 +97,7 @@ class BlankPool:
                 code_dir=folder / "app",
                 read_only=(*self.base.read_only, *access.read_only),
                 device_nodes=access.nodes,
-                env={**self.base.env, **access.env},
+                env={**self.base.env, **access.env} | ({} if ahead else {PREIMPORT: ""}),
                 limits=limits,
                 uid=None,
             )
@@ -130,7 +132,7 @@ class BlankPool:
     async def _make(self) -> None:
         blank = None
         try:
-            blank = await self.start(BASE)
+            blank = await self.start(BASE, ahead=True)
             self._blanks.append(blank)
             await blank.wait_ready()
         except (SandboxError, BlankDied, OSError) as error:

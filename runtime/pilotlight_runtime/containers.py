@@ -70,9 +70,9 @@ class Containers:
     # -- how it is ----------------------------------------------------------------------------------------------
 
     @property
-    def free_cpu_slots(self) -> int:
-        """CPU slots on which nobody is."""
-        return sum(p.kind is SliceKind.CPU and p.id not in self._on_slice for p in self._slices.values())
+    def cpu_slots(self) -> int:
+        """CPU slots, taken ones too: an idle container gives way at once to a caller, who then needs a blank."""
+        return sum(part.kind is SliceKind.CPU for part in self._slices.values())
 
     @property
     def any_starting(self) -> bool:

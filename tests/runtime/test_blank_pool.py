@@ -109,8 +109,8 @@ async def test_it_waits_for_containers_that_start(tmp_path: Path, anyio_backend:
         await world.pool.close()
 
 
-async def test_a_blank_on_its_way_is_better_than_a_new_one(tmp_path: Path, anyio_backend: str) -> None:
-    """Whoever comes while one is being made gets that one."""
+async def test_nobody_waits_for_a_blank_that_still_imports(tmp_path: Path, anyio_backend: str) -> None:
+    """Whoever comes while one is being made gets a sandbox that imports only what its function wants."""
     async with asyncio.TaskGroup() as group:
         world = World(tmp_path, group)
         world.silent = True
@@ -120,10 +120,13 @@ async def test_a_blank_on_its_way_is_better_than_a_new_one(tmp_path: Path, anyio
         blank = await world.pool.take(BASE)
 
         assert not blank.is_ready
-        assert len(world.launcher.started) == 1
+        ahead, bare = world.launcher.started
+        assert ahead.env.get("PL_PREIMPORT") != ""
+        assert bare.env["PL_PREIMPORT"] == ""
         filling.cancel()
         await asyncio.wait([filling])
         await blank.bury()
+        await world.pool.close()
 
 
 async def test_without_blanks_a_sandbox_is_started(tmp_path: Path, anyio_backend: str) -> None:

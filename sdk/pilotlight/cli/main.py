@@ -77,7 +77,7 @@ def _say_version(asked: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[  # noqa: ARG001 - its callback answers
+    version: Annotated[
         bool, typer.Option("--version", callback=_say_version, is_eager=True, help="print the version")
     ] = False,
 ) -> None:

@@ -69,7 +69,9 @@ def _rich_table(columns: Sequence[str], cells: list[list[str]], right: Sequence[
         table.add_row(*(escape(cell) for cell in line))
     screen = console()
     # Too wide a line is left to the terminal: what is cut or folded inside a cell cannot be copied.
-    screen.print(table, width=max(screen.width, screen.measure(table).maximum), crop=False)
+    widest = screen.measure(table, options=screen.options.update(max_width=10_000)).maximum
+    screen.width = max(screen.width, widest)
+    screen.print(table)
 
 
 def show_error(error: PilotlightError) -> None:

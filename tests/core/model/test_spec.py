@@ -94,5 +94,5 @@ def test_methods_are_found_by_name_and_the_only_one_without() -> None:
 
     assert two.method("b").attribute == "b"
     assert spec().method(None).attribute == "greet"
-    with pytest.raises(BadInput, match="methods: 'a', 'b'"):
+    with pytest.raises(BadInput, match="name a method of it; its methods: a, b"):
         two.method(None)

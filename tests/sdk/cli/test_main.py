@@ -26,6 +26,11 @@ def test_every_command_explains_itself(words: list[str]) -> None:
         assert f"pilotlight {' '.join(words)}" in done.stdout.partition("\n")[2]  # below the usage line
 
 
+def test_the_version_is_an_option_too() -> None:
+    """As people try it first."""
+    assert CliRunner().invoke(app, ["--version"]).stdout.startswith("pilotlight 0.")
+
+
 def test_all_commands_are_listed() -> None:
     """In the order in which one needs them."""
     shown = CliRunner().invoke(app, ["--help"]).stdout
@@ -35,7 +40,14 @@ def test_all_commands_are_listed() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["nonsense"], ["call"], ["call", "hello.greet", "Ada"], ["call", "hello.greet", "--input", "[1]"], ["app", "x"]],
+    [
+        ["nonsense"],
+        ["call"],
+        ["call", "hello.greet", "Ada"],
+        ["call", "hello.greet", "name=Ada", "name=Eve"],
+        ["call", "hello.greet", "--input", "[1]"],
+        ["app", "x"],
+    ],
 )
 def test_wrong_usage_exits_with_2(words: list[str]) -> None:
     """And says what is expected."""
