@@ -137,7 +137,8 @@ class Pass:
         self.decision.shortages.append(
             Shortage(version=record.id, epoch=self._epoch, reason=found.reason, never=found.never)
         )
-        if found.never or view.demand is None or not view.demand.queued:
+        waited_for = view.demand is not None and bool(view.demand.queued)
+        if found.never or not (waited_for or view.size < view.floor):
             return
         if any(self._at - since < ROOM_S for since in self._world.draining.values()):
             return  # room is already being made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import OrderedDict
 from typing import Any
@@ -93,9 +92,13 @@ class Validators:
             if validator.is_valid(value):
                 return None
         except ValueError:  # bytes or arrays, which it does not know
-            value = for_schema(value)
-        errors = validator.iter_errors(value)
-        return next((error for error in errors if not _is_non_finite(value, error.instance_path)), None)
+            pass
+        try:
+            # Not `iter_errors`: it collects them all first, and a body of a kilobyte can be wrong in a million ways.
+            validator.validate(for_schema(value))
+        except jsonschema_rs.ValidationError as error:
+            return error
+        return None
 
     def _validator(self, key: tuple[str, str, str], schema: dict[str, Any]) -> Any:
         with self._lock:
@@ -128,13 +131,6 @@ def _saying(error: Any, schema: dict[str, Any]) -> str:
         known = ", ".join(schema.get("properties", ())) or "none"
         return _brief(f"there is no such argument; the function takes {known}")
     return _brief(str(error.message))
-
-
-def _is_non_finite(value: Any, path: list[str | int]) -> bool:
-    """Whether a NaN or an infinity stands there: Python calls it a float, JSON does not know it."""
-    for step in path:
-        value = value[step]
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _brief(text: str) -> str:

@@ -130,7 +130,10 @@ class UsageLog:
         self._file.close()
 
     def _remember(self, record: Record) -> None:
-        self._mark.metered.update((event.slice, event.t1) for event in record.events)
+        # Records are by tenant, so the last of them need not hold a slice's last event.
+        metered = self._mark.metered
+        for event in record.events:
+            metered[event.slice] = max(event.t1, metered.get(event.slice, 0))
 
     def _reopen(self, size: int) -> None:
         # What is buffered must not be written by a later flush: the descriptor goes first.

@@ -151,3 +151,13 @@ def test_a_full_disk_leaves_no_half_record(tmp_path: Path) -> None:
 
         log.append([record(3)])
         assert ids(log) == ["i.1", "i.3"]
+
+
+def test_a_slice_is_metered_up_to_its_last_event_in_whatever_order_they_are_written(tmp_path: Path) -> None:
+    """Records are by tenant: the operator's may hold what came later, and stand first."""
+    with opened(tmp_path) as log:
+        log.append([record(2), record(1)])
+
+        assert log.metered == {"cpu-0": 30}
+    with opened(tmp_path) as again:
+        assert again.metered == {"cpu-0": 30}

@@ -164,7 +164,10 @@ def is_plain(value: Any) -> bool:
 
 
 def for_schema(value: Any) -> Any:
-    """An opaque value as a JSON Schema validator should see it: bytes as a string, an array as an empty list."""
+    """An opaque value as a JSON Schema validator should see it: bytes as a string, an array as an empty list.
+
+    NaN and the infinities, which JSON does not know, are numbers: 0 and the largest there are.
+    """
     if isinstance(value, msgspec.msgpack.Ext):
         return []
     if isinstance(value, bytes):
@@ -173,6 +176,8 @@ def for_schema(value: Any) -> Any:
         return {str(key): for_schema(item) for key, item in value.items()}
     if isinstance(value, list):
         return [for_schema(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return 0.0 if math.isnan(value) else math.copysign(sys.float_info.max, value)
     return value
 
 
