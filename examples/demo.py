@@ -39,6 +39,8 @@ RECEIPTS: dict[str, int] = {}
 """function -> nanoseconds of the receipts that this demo got, to hold against the bill."""
 
 console = Console(highlight=False, record="--svg" in sys.argv)
+passing = Console(highlight=False)
+"""For what is shown only while it lasts, and stays out of the picture."""
 
 
 def main() -> int:
@@ -76,7 +78,7 @@ def started(folder: Path) -> Iterator[httpx.Client]:
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT)
     try:
-        with console.status("starting …"):
+        with passing.status("starting …"):
             while not (ready.exists() and client.exists()):
                 if process.poll() is not None:
                     sys.exit(f"the platform did not start:\n{log.read_text()[-4000:]}")
@@ -157,9 +159,10 @@ def stream() -> None:
     words = Function.from_name("stream", "words")
     began = time.monotonic()
     line = Text("  ")
-    with Live(line, console=console, refresh_per_second=30):
+    with Live(line, console=passing, refresh_per_second=30, transient=True):
         for chunk in words.remote_gen(text="nothing burns while nobody calls and the first call does not wait"):
             line.append(chunk["word"] + " ", style="bold")
+    console.print(line)
     console.print(f"  [dim]12 words in {_ms(began):.0f} ms, cold start included[/dim]")
 
 
@@ -197,7 +200,7 @@ def to_zero(http: httpx.Client) -> None:
     """Nothing runs while nobody calls."""
     title("Back to zero: nobody calls, and each function's window of 10 s passes")
     began = time.monotonic()
-    with Live(console=console, refresh_per_second=10, transient=True) as live:
+    with Live(console=passing, refresh_per_second=10, transient=True) as live:
         while containers := http.get("/v1/containers").json()["containers"]:
             if time.monotonic() - began > IDLE_S:
                 sys.exit("containers are left over")
@@ -255,7 +258,7 @@ def bar(latency: dict[str, Any]) -> Text:
     colours = {"start": "red", "queue": "yellow", "execute": "green", "batch_wait": "magenta", "transport": "blue"}
     line = Text("  ")
     for name, ms in latency["stages"].items():
-        line.append("█" * max(1, round(20 * ms / latency["total_ms"])) if ms else "", style=colours.get(name, "white"))
+        line.append("█" * round(20 * ms / latency["total_ms"]), style=colours.get(name, "white"))
     line.append(f"  {latency['total_ms']:.1f} ms: ")
     parts = [f"{name} {ms:.1f}" for name, ms in latency["stages"].items() if ms >= latency["total_ms"] / 50]
     line.append(", ".join(parts), style="dim")

@@ -248,7 +248,7 @@ class Container:
         blank = self._blank = await self._take_blank(manifest)
         blank.on_exit = self._on_exit
         was_ready = blank.is_ready
-        # A new sandbox starts while the files are staged: its step is told when it is over, and is what that left of it.
+        # A new sandbox starts while the files are staged: its step is what that left of it.
         began = self._step("blank", began) if was_ready else self._clock()
         await self._services.stager.stage(manifest, blank.code)
         began = self._step("stage", began)
