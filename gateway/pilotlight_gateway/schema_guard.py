@@ -27,6 +27,10 @@ MAX_NODES = 4_000
 MAX_UNFOLDED = 10_000
 MAX_PATTERNS = 64
 MAX_PATTERN_LENGTH = 256
+NESTED_WORD = 25
+"""What comparing with a list or an object in `enum` or `const` takes, in parts."""
+FRACTION_WORDS = 2_500
+"""What dividing by a fraction takes, in parts: `multipleOf` computes exactly, whatever the sizes."""
 
 ONE = {
     "not": "beside", "if": "beside", "then": "beside", "else": "beside", "items": "below", "contains": "below",
@@ -49,6 +53,8 @@ class Node:
 
     beside: list[str] = field(default_factory=list)
     below: list[str] = field(default_factory=list)
+    words: int = 1
+    """Itself, and the values and names that it lists: a value is compared with each of them."""
     overlapping: bool = False
     """Whether two of its below edges can meet in one member: `contains` judges what `items` judges, and a name may
     match a pattern as well as a property or another pattern."""
@@ -57,8 +63,17 @@ class Node:
 Graph = dict[str, Node]
 
 
-def check_schema(schema: Any, field_name: str) -> None:
-    """Refuse a schema that could cost much.
+@dataclass(frozen=True, kw_only=True)
+class Weight:
+    """What a schema can cost."""
+
+    parts: int
+    """By which one value can be judged."""
+    patterns: int
+
+
+def check_schema(schema: Any, field_name: str) -> Weight:
+    """The weight of a schema; one that could cost much whatever it judges is refused.
 
     Raises:
         BadInput: naming `field_name` and what is wrong.
@@ -66,8 +81,8 @@ def check_schema(schema: Any, field_name: str) -> None:
     if not depth_within(schema, MAX_DEPTH):
         raise BadInput(f"The schema is nested deeper than {MAX_DEPTH}.", field=field_name)
     try:
-        graph = _graph_of(schema)
-        _check_cost(graph)
+        graph, patterns = _graph_of(schema)
+        return Weight(parts=_check_cost(graph), patterns=patterns)
     except _TooMuch as problem:
         raise BadInput(f"The schema cannot be used: {problem}.", field=field_name) from None
 
@@ -76,7 +91,7 @@ class _TooMuch(Exception):
     """Why a schema is refused."""
 
 
-def _graph_of(schema: Any) -> Graph:
+def _graph_of(schema: Any) -> tuple[Graph, int]:
     graph: Graph = {}
     patterns = 0
     open_nodes: list[tuple[str, Any]] = [("#", schema)]
@@ -93,6 +108,7 @@ def _graph_of(schema: Any) -> Graph:
         patterns += _check_patterns(pointer, part)
         if patterns > MAX_PATTERNS:
             raise _TooMuch(f"it has more than {MAX_PATTERNS} patterns")
+        node.words += _words(part)
         node.overlapping = "contains" in part or "patternProperties" in part
         node.beside += [part["$ref"]] if "$ref" in part else []
         for where, place, inner in _places(pointer, part):
@@ -103,7 +119,7 @@ def _graph_of(schema: Any) -> Graph:
         for target in (*node.beside, *node.below):
             if target not in graph:
                 raise _TooMuch(f"{pointer} refers to {target}, where there is no schema")
-    return graph
+    return graph, patterns
 
 
 def _check_keywords(pointer: str, part: dict[str, Any]) -> None:
@@ -124,6 +140,21 @@ def _check_patterns(pointer: str, part: dict[str, Any]) -> int:
         if not isinstance(pattern, str) or len(pattern) > MAX_PATTERN_LENGTH:
             raise _TooMuch(f"a pattern at {pointer} is longer than {MAX_PATTERN_LENGTH} characters")
     return len(found)
+
+
+def _words(part: dict[str, Any]) -> int:
+    named = part.get("dependentRequired")
+    lists = [part.get("required"), *(named.values() if isinstance(named, dict) else ())]
+    values = [*(word for word in (part.get("enum"),) if isinstance(word, list)), [part.get("const")]]
+    names = sum(len(names) for names in lists if isinstance(names, list))
+    names += FRACTION_WORDS if isinstance(part.get("multipleOf"), float) else 0
+    return names + sum(NESTED_WORD * _size(word) if _size(word) else 1 for listed in values for word in listed)
+
+
+def _size(word: Any) -> int:
+    """0 for a scalar, else how many values there are in a list or an object."""
+    inner = word.values() if isinstance(word, dict) else word if isinstance(word, list) else None
+    return 0 if inner is None else 1 + sum(1 + _size(item) for item in inner)
 
 
 def _places(pointer: str, part: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -151,7 +182,7 @@ def _escape(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def _check_cost(graph: Graph) -> None:
+def _check_cost(graph: Graph) -> int:
     ring = _rings(graph)
     for pointer, node in graph.items():
         beside = [target for target in node.beside if ring[target] == ring[pointer]]
@@ -159,20 +190,25 @@ def _check_cost(graph: Graph) -> None:
         if len(beside) + bool(below) > 1 or (node.overlapping and below):
             raise _TooMuch(f"{pointer} leads back to itself in more than one way")
     _check_beside_cycles(graph)
-    _check_unfolded(graph, ring)
+    return _check_unfolded(graph, ring)
 
 
-def _check_unfolded(graph: Graph, ring: dict[str, str]) -> None:
+def _check_unfolded(graph: Graph, ring: dict[str, str]) -> int:
+    """The words of all parts, as often as they judge."""
     rings: dict[str, list[str]] = {}
     for pointer in _leaves_first(graph):
         # Taken out and put back, so that a ring stands where its last node does: behind all that it leads to.
         rings[ring[pointer]] = [*rings.pop(ring[pointer], []), pointer]
     sizes: dict[str, int] = {}
+    words: dict[str, int] = {}
     for name, pointers in rings.items():
         targets = [target for pointer in pointers for target in (*graph[pointer].beside, *graph[pointer].below)]
         sizes[name] = len(pointers) + sum(sizes[ring[target]] for target in targets if ring[target] != name)
         if sizes[name] > MAX_UNFOLDED:
             raise _TooMuch(f"with its references unfolded it has more than {MAX_UNFOLDED} parts")
+        listed = sum(graph[pointer].words for pointer in pointers)
+        words[name] = listed + sum(words[ring[target]] for target in targets if ring[target] != name)
+    return words[ring["#"]]
 
 
 def _check_beside_cycles(graph: Graph) -> None:

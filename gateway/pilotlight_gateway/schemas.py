@@ -8,15 +8,22 @@ from typing import Any
 
 import jsonschema_rs
 
-from pilotlight_core.model.errors import BadInput, BadOutput
+from pilotlight_core.model.errors import BadInput, BadOutput, PilotlightError
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
 from pilotlight_core.model.values import for_schema
-from pilotlight_gateway.schema_guard import check_schema
+from pilotlight_gateway.schema_guard import Weight, check_schema
 
 COMPILED_AT_MOST = 2_048
 PATTERN_BYTES = 256 * 1024
 """The most that one compiled pattern takes; `(a{1000}){1000}` does not fit."""
 LONGEST_SAYING = 400
+LONG = frozenset((str, list, dict))
+MOST_WORK = 10**8
+"""Parts that judge values in one check, about 10 ns each: the check holds up everybody meanwhile."""
+PATTERN_WORK = 100
+"""What matching one character with one pattern can take, in parts."""
+TOLD_WORK = 30_000
+"""Beyond it what is wrong is not told: errors cost a hundred times as much as judging, and memory."""
 
 
 def compile_schema(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
@@ -56,7 +63,7 @@ class Validators:
     def __init__(self, most: int = COMPILED_AT_MOST) -> None:
         self._most = most
         self._lock = threading.Lock()  # large bodies are read in threads
-        self._compiled: OrderedDict[tuple[str, str, str], Any] = OrderedDict()
+        self._compiled: OrderedDict[tuple[str, str, str], tuple[Any, Weight]] = OrderedDict()
 
     def check_input(self, version: str, method: MethodSpec, arguments: dict[str, Any], given: dict[str, str]) -> None:
         """Refuse arguments that the method does not take. `given` tells where an argument stood, else "input".
@@ -87,31 +94,61 @@ class Validators:
             raise BadOutput(f"{field}: {_brief(error.message)}.", field=field)
 
     def _first_error(self, key: tuple[str, str, str], schema: dict[str, Any], value: Any) -> Any:
-        validator = self._validator(key, schema)
+        validator, weight = self._validator(key, schema)
+        work = work_of(weight, value)
+        if work > MOST_WORK:
+            raise _refusal(key[2], "checking it against its schema would take too long")
         try:
             if validator.is_valid(value):
                 return None
         except ValueError:  # bytes or arrays, which it does not know
             pass
+        value = for_schema(value)
+        if validator.is_valid(value):
+            return None
+        if work > TOLD_WORK:
+            raise _refusal(key[2], "it does not match its schema, and is too large to say where")
         try:
             # Not `iter_errors`: it collects them all first, and a body of a kilobyte can be wrong in a million ways.
-            validator.validate(for_schema(value))
+            validator.validate(value)
         except jsonschema_rs.ValidationError as error:
             return error
         return None
 
-    def _validator(self, key: tuple[str, str, str], schema: dict[str, Any]) -> Any:
+    def _validator(self, key: tuple[str, str, str], schema: dict[str, Any]) -> tuple[Any, Weight]:
         with self._lock:
-            validator = self._compiled.get(key)
-            if validator is not None:
+            known = self._compiled.get(key)
+            if known is not None:
                 self._compiled.move_to_end(key)
-                return validator
-        validator = compile_schema(schema)
+                return known
+        found = (compile_schema(schema), check_schema(schema, key[2]))
         with self._lock:
-            self._compiled[key] = validator
+            self._compiled[key] = found
             if len(self._compiled) > self._most:
                 self._compiled.popitem(last=False)
-        return validator
+        return found
+
+
+def work_of(weight: Weight, value: Any) -> int:
+    """An upper bound of what judging `value` takes, in parts."""
+    values, chars = 1, 0
+    open_values: list[Any] = [value] if type(value) in LONG else []
+    while open_values:
+        part = open_values.pop()
+        if type(part) is str:
+            chars += len(part)
+            continue
+        values += len(part)
+        if type(part) is dict:
+            chars += sum(map(len, map(str, part))) if weight.patterns else 0
+            part = part.values()
+        open_values += [item for item in part if type(item) in LONG]
+    return weight.parts * values + PATTERN_WORK * weight.patterns * chars
+
+
+def _refusal(which: str, why: str) -> PilotlightError:
+    kind = BadInput if which == "input" else BadOutput
+    return kind(f"{which}: {why}.", field=which)
 
 
 def _path_of(error: Any) -> tuple[str, ...]:

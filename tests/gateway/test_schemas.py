@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import msgspec
@@ -103,3 +104,30 @@ def test_a_spec_with_a_bad_schema_is_refused_by_method(schema: dict[str, Any], s
         check_schemas(spec)
 
     assert caught.value.more["field"] == "f.go.output_schema"
+
+
+MANY = [f"{number:x}" for number in range(6_000)]
+
+
+@pytest.mark.parametrize(
+    ("items", "value"),
+    [
+        ({"required": MANY}, [{}] * 1_000),
+        ({"anyOf": [{"required": MANY}, {"type": "string"}]}, [{}] * 1_000),
+        ({"enum": [[number] for number in range(7_000)]}, [[6_999]] * 20_000),
+        ({"anyOf": [{"const": [number]} for number in range(2_000)]}, [1] * 10_000),
+        ({"type": "string", "not": {"pattern": "[ab]*a[ab]{60}c"}}, ["aab" * 400_000]),
+        ({"multipleOf": 1e-300}, [1e300] * 100_000),
+    ],
+)
+def test_a_schema_and_an_input_that_together_take_too_long_are_refused_at_once(items: Any, value: list[Any]) -> None:
+    """Each of these stopped the gateway for all tenants for many seconds, or took gigabytes."""
+    method = MethodSpec(name="", attribute="f", input_schema={"properties": {"x": {"type": "array", "items": items}}})
+    check_schemas(function("f", method))
+    began = time.monotonic()
+
+    with pytest.raises(BadInput) as caught:
+        Validators().check_input("ver_1", method, {"x": value}, {})
+
+    assert caught.value.more["field"] == "input"
+    assert time.monotonic() - began < 5.0

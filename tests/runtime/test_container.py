@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from pilotlight_core.model.messages import Cancel, ContainerState, Outcome, Refusal, Window
 from tests.runtime.harness import Harness, batched, generator, harness, method
 
@@ -277,3 +279,40 @@ async def test_a_function_sees_its_own_files_only(server_url: str, tmp_path: Pat
         assert not sees_state
         assert "MINE" in env
         assert not [name for name in env if name.startswith(("PILOTLIGHT", "PL_FD"))]
+
+
+FRAMES = """
+import os, stat, time
+from pilotlight_runtime.guest import frames
+def send(*all):
+    data = b"".join(map(frames.encode, all))
+    fd = next(n for n in range(3, 64) if is_socket(n))
+    while data:
+        data = data[os.write(fd, data):]
+def is_socket(fd):
+    try:
+        return stat.S_ISSOCK(os.fstat(fd).st_mode)
+    except OSError:
+        return False
+"""
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        'frames.LoadError(step="x" * 5_000_000, error=frames.RemoteError("E", "m"))',
+        'frames.LoadError(step="import", error=frames.RemoteError("E" * 5_000_000, "m" * 5_000_000))',
+        '*(frames.Step(name=f"{n}", ms=1.0) for n in range(100_000))',
+        '*(frames.Step(name="import", ms=float("nan")) for n in range(3))',
+    ],
+)
+async def test_a_guest_that_writes_its_own_frames_while_it_loads_harms_only_itself(world: Harness, frame: str) -> None:
+    """What it says is bounded before anybody is told of it: the node once ended with a message too large for the bus."""
+    bad = await world.deploy(f"{FRAMES}send({frame})\ntime.sleep(30)\ndef f(): pass\n")
+
+    reply = await world.command(world.bind_of(bad))
+    gone = await world.credit(reply.container, ContainerState.GONE)
+
+    assert sum(map(len, (gone.reason, *gone.timeline))) < 1_000
+    assert len(gone.error.message if gone.error else "") < 10_000
+    assert (await world.run(await world.bind(await world.deploy(SLOW)), seconds=0).ended()).outcome is Outcome.OK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pilotlight_core.host.bus import BusDown
+from pilotlight_core.host.bus import BusDown, MessageTooLarge
 from pilotlight_core.model.messages import ContainerState, Credit, Message, RemoteError
 from pilotlight_runtime.credits import REPEAT_GONE_S, Credits
 
@@ -31,6 +31,7 @@ class World:
     def __init__(self) -> None:
         self.sent: list[Credit] = []
         self.down = False
+        self.too_large = ""
         self.soon: list[Callable[[], None]] = []
         self.credits = Credits(
             self, region="local", node="n", instance="i", epoch_of=lambda _: 7, soon=self.soon.append
@@ -40,6 +41,8 @@ class World:
         if self.down:
             raise BusDown("down")
         assert isinstance(message, Credit)
+        if message.container == self.too_large:
+            raise MessageTooLarge("too large")
         assert subject == "pl.local.credit.ver_1"
         self.sent.append(message)
 
@@ -88,3 +91,15 @@ def test_while_the_bus_is_down_nothing_is_lost_for_good() -> None:
     world.credits.repeat([container], 1.0)
 
     assert len(world.sent) == 1
+
+
+def test_a_credit_that_does_not_fit_the_bus_harms_no_other() -> None:
+    """What tenants write is bounded before; should that fail once, the other containers' rooms are told all the same."""
+    world = World()
+    world.too_large = "c1"
+    world.credits.changed(Source("c1"))
+    world.credits.changed(Source("c2"))
+
+    world.turn()
+
+    assert [credit.container for credit in world.sent] == ["c2"]

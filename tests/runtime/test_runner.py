@@ -16,7 +16,7 @@ from pilotlight_runtime.guest.frames import (
     Result,
     WindowUpdate,
 )
-from pilotlight_runtime.runner import INLINE_BYTES, MESSAGE_CHARS, ORPHANED_S, STALLED_S, bounded
+from pilotlight_runtime.runner import INLINE_BYTES, MESSAGE_CHARS, ORPHANED_S, STALLED_S, TYPE_CHARS, bounded
 from tests.runtime.fake_rim import FakeRim, run_of, runner_of
 
 BODY = BodyRef(url="http://origin/bodies/x", token="x", size=10)
@@ -412,9 +412,10 @@ def test_calls_of_a_gateway_can_be_found(rim: FakeRim) -> None:
 
 def test_an_exceptions_text_is_bounded() -> None:
     """A traceback of megabytes would not fit a frame."""
-    error = bounded(RemoteError("E", "m" * 10_000, "t" * 100_000 + "end"))
+    error = bounded(RemoteError("E" * 10_000, "m" * 10_000, "t" * 100_000 + "end"))
 
     assert error is not None
+    assert len(error.type) == TYPE_CHARS
     assert len(error.message) == MESSAGE_CHARS
     assert error.traceback.endswith("end")
     assert bounded(ERROR) == ERROR
