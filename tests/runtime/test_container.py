@@ -307,11 +307,11 @@ def is_socket(fd):
     ],
 )
 async def test_a_guest_that_writes_its_own_frames_while_it_loads_harms_only_itself(world: Harness, frame: str) -> None:
-    """What it says is bounded before anybody is told of it: the node once ended with a message too large for the bus."""
+    """What it says is bounded before anybody is told of it: the agent once ended with a message too large."""
     bad = await world.deploy(f"{FRAMES}send({frame})\ntime.sleep(30)\ndef f(): pass\n")
 
-    reply = await world.command(world.bind_of(bad))
-    gone = await world.credit(reply.container, ContainerState.GONE)
+    container = await world.bind(bad, state=ContainerState.GONE)
+    gone = await world.credit(container, ContainerState.GONE)
 
     assert sum(map(len, (gone.reason, *gone.timeline))) < 1_000
     assert len(gone.error.message if gone.error else "") < 10_000

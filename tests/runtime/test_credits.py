@@ -94,7 +94,7 @@ def test_while_the_bus_is_down_nothing_is_lost_for_good() -> None:
 
 
 def test_a_credit_that_does_not_fit_the_bus_harms_no_other() -> None:
-    """What tenants write is bounded before; should that fail once, the other containers' rooms are told all the same."""
+    """What tenants write is bounded before; should that fail once, the other containers are told of."""
     world = World()
     world.too_large = "c1"
     world.credits.changed(Source("c1"))
