@@ -30,7 +30,7 @@ TICK_S = 0.25
 COMMAND_TIMEOUT_S = 2.0
 """Agents answer a command at once, before they act on it."""
 SETTLE_S = 1.5
-"""A new leader first hears every node's report (one a second) before it removes anything."""
+"""A new leader first hears every node's report (one a second) before it removes anything or says what fits nowhere."""
 MAX_COMMANDS = 256
 """On their way at a time; the rest is decided again at the next pass."""
 
@@ -115,6 +115,7 @@ class Controller:
         decision = work.run(only)
         if at - self._leader_since < SETTLE_S:
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
+            decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
         for lost in self.world.lost_binds(at):
             decision.commands.append(Sent(node=lost.node, command=lost.bind))
         self._act(decision, at)

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pilotlight_autoscaler.policy import VersionView, may_give_way, to_drain, wanted
+from pilotlight_autoscaler.policy import (
+    FLOOR_PATIENCE_S,
+    MIN_RESIDENCY_S,
+    VersionView,
+    idle_ones,
+    may_give_way,
+    to_drain,
+    wanted,
+)
 from pilotlight_autoscaler.world import LIVE, Failures, World
 from pilotlight_core.model.messages import Bind, ContainerReport, Drain, Shortage, Stop
 from pilotlight_core.model.spec import VersionRecord
@@ -142,16 +150,28 @@ class Pass:
             return
         if any(self._at - since < ROOM_S for since in self._world.draining.values()):
             return  # room is already being made
-        victims = [
-            (container, version)
-            for version, other in self._views.items()
-            if version != record.id
-            for container in may_give_way(other)
-            if container.id not in self._leaving
-        ]
+        patience = MIN_RESIDENCY_S if waited_for else FLOOR_PATIENCE_S
+        others = {version: view for version, view in self._views.items() if version != record.id}
+        victims = [(c, version) for version, other in others.items() for c in may_give_way(other, patience)]
+        if not victims and waited_for:
+            # A floor is a promise out of one's own share: nobody keeps others from running at all with it.
+            greedy = self._over_share(record.tenant)
+            victims = [(c, v) for v, o in others.items() if self._versions[v].tenant in greedy for c in idle_ones(o)]
+        victims = [(container, version) for container, version in victims if container.id not in self._leaving]
         if victims:
             container, version = max(victims, key=lambda pair: (pair[0].idle_s, pair[0].id))
             self._drain(container.id, self._versions[version], f"gives way to {record.ref}")
+
+    def _over_share(self, waiting: str) -> set[str]:
+        """The tenants with more containers than an even share of the slices, while `waiting` has none of its own."""
+        held: dict[str, int] = {waiting: 0}
+        for version, view in self._views.items():
+            tenant = self._versions[version].tenant
+            held[tenant] = held.get(tenant, 0) + view.size
+        if held[waiting]:
+            return set()
+        share = sum(1 for _ in self._fleet.slices()) / len(held)
+        return {tenant for tenant, count in held.items() if count > share}
 
     def _drain(self, container: str, record: VersionRecord, reason: str) -> None:
         self._leaving.add(container)

@@ -23,6 +23,8 @@ WAIT_TARGET_S = 0.25
 """The queue is sized to drain within this: half of the default service level for a unary call."""
 STEP_DOWN = 0.2
 """The largest part of a version's containers that one step removes."""
+FLOOR_PATIENCE_S = 10.0
+"""To fill a floor, nobody waits: only what has been idle for so long gives way."""
 MIN_RESIDENCY_S = 1.0
 """An idle container may give way to another version's calls after this, not sooner."""
 
@@ -88,9 +90,13 @@ def to_drain(view: VersionView) -> list[ContainerReport]:
     return idle[: min(surplus, max(1, math.floor(view.size * STEP_DOWN)))]
 
 
-def may_give_way(view: VersionView) -> list[ContainerReport]:
+def may_give_way(view: VersionView, at_least_s: float = MIN_RESIDENCY_S) -> list[ContainerReport]:
     """Idle containers beyond the floor of a version nobody waits for: taken when others find no slice."""
+    return idle_ones(view, at_least_s)[: max(0, view.size - view.floor)]
+
+
+def idle_ones(view: VersionView, at_least_s: float = MIN_RESIDENCY_S) -> list[ContainerReport]:
+    """All idle containers of a version nobody waits for, the longest idle first."""
     if view.demand is not None and view.demand.queued:
         return []
-    idle = sorted((c for c in view.containers if is_idle(c, MIN_RESIDENCY_S)), key=lambda c: (-c.idle_s, c.id))
-    return idle[: max(0, view.size - view.floor)]
+    return sorted((c for c in view.containers if is_idle(c, at_least_s)), key=lambda c: (-c.idle_s, c.id))

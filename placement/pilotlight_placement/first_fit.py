@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pilotlight_core.model.messages import SliceKind, SliceReport
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
-from pilotlight_placement.fleet import ANY_GPU, CPU, Ask, Fleet, NoFit, Placement
+from pilotlight_placement.fleet import ANY_GPU, CPU, Ask, Fleet, Node, NoFit, Placement
 
 
-def is_of_type(part: SliceReport, choice: GpuAsk, _: Ask) -> bool:
+def is_of_type(_: Node, part: SliceReport, choice: GpuAsk, __: Ask) -> bool:
     """The slice is of the device type that is asked for; "A100" takes an A100-40GB and an A100-80GB alike."""
     if choice.type == CPU:
         return part.kind is SliceKind.CPU
@@ -22,17 +22,17 @@ def is_of_type(part: SliceReport, choice: GpuAsk, _: Ask) -> bool:
     return part.kind is not SliceKind.CPU and (choice.type in (ANY_GPU, kind) or kind.startswith(f"{choice.type}-"))
 
 
-def has_count(_: SliceReport, choice: GpuAsk, __: Ask) -> bool:
+def has_count(_: Node, __: SliceReport, choice: GpuAsk, ___: Ask) -> bool:
     """One device is asked for: several whole GPUs for one container are not offered yet."""
     return choice.count == 1
 
 
-def has_memory(part: SliceReport, choice: GpuAsk, ask: Ask) -> bool:
+def has_memory(_: Node, part: SliceReport, choice: GpuAsk, ask: Ask) -> bool:
     """Its device memory holds what is asked for; on a CPU slot weights live in the container's own memory."""
     return choice.type == CPU or part.memory >= ask.vram
 
 
-def is_isolated(part: SliceReport, choice: GpuAsk, ask: Ask) -> bool:
+def is_isolated(_: Node, part: SliceReport, choice: GpuAsk, ask: Ask) -> bool:
     """It is shared with nobody whom the isolation class excludes."""
     if choice.type == CPU or ask.isolation is Isolation.SHARED:
         return True
@@ -41,7 +41,13 @@ def is_isolated(part: SliceReport, choice: GpuAsk, ask: Ask) -> bool:
     return part.ppm == WHOLE_DEVICE
 
 
-FILTERS: tuple[Callable[[SliceReport, GpuAsk, Ask], bool], ...] = (is_of_type, has_count, has_memory, is_isolated)
+def has_host_memory(node: Node, _: SliceReport, __: GpuAsk, ask: Ask) -> bool:
+    """The host has the memory that the container may use, where the node says how much there is."""
+    return not node.host_memory or ask.memory <= node.host_memory
+
+
+Filter = Callable[[Node, SliceReport, GpuAsk, Ask], bool]
+FILTERS: tuple[Filter, ...] = (is_of_type, has_count, has_memory, has_host_memory, is_isolated)
 
 
 def place(fleet: Fleet, ask: Ask) -> Placement | NoFit:
@@ -53,7 +59,7 @@ def place(fleet: Fleet, ask: Ask) -> Placement | NoFit:
     possible = 0
     for choice in ask.choices:
         for node, part in fleet.slices():
-            if not all(fits(part, choice, ask) for fits in FILTERS):
+            if not all(fits(node, part, choice, ask) for fits in FILTERS):
                 continue
             possible += 1
             if fleet.is_free(node, part):

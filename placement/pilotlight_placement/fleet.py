@@ -21,6 +21,11 @@ class Node:
     slices: tuple[SliceReport, ...]
     draining: bool = False
 
+    @property
+    def host_memory(self) -> int:
+        """Bytes of the host's memory, which its CPU slots share; 0 if it offers none and does not say."""
+        return sum(part.memory for part in self.slices if part.kind is SliceKind.CPU)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
@@ -43,7 +48,8 @@ class Ask:
 
     def __str__(self) -> str:
         wanted = " or ".join("a CPU slot" if choice.type == CPU else str(choice) for choice in self.choices)
-        return f"{wanted} with {self.vram / 2**30:.1f} GiB" if self.vram else wanted
+        vram = f" with {self.vram / 2**30:.1f} GiB" if self.vram else ""
+        return f"{wanted}{vram} and {self.memory / 2**30:.1f} GiB of host memory" if self.memory else f"{wanted}{vram}"
 
 
 @dataclass(frozen=True, kw_only=True)

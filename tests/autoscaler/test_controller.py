@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.controller import Controller
+from pilotlight_autoscaler.controller import SETTLE_S, Controller
 from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
@@ -145,3 +147,22 @@ async def test_a_refused_bind_is_decided_again(
     first, second = await node.told(1), await node.told(2)
     assert isinstance(second, Bind)
     assert first.container != second.container
+
+
+async def test_a_new_leader_says_nothing_of_a_fleet_it_has_not_heard(
+    bus: Bus, region: str, version: VersionRecord
+) -> None:
+    """Otherwise leaders that die one after the other would make callers give up on a fleet that is there."""
+    heard: asyncio.Queue[Shortage] = asyncio.Queue()
+    await bus.subscribe(subjects.shortage(region), lambda _, message, __: heard.put_nowait(message))
+    began = time.monotonic()
+
+    async with asyncio.timeout(8):
+        while heard.empty():
+            bus.publish_nowait(subjects.demand(region, version.id), demand(version=version.id, queued=1))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.25):
+                    heard.put_nowait(await heard.get())
+
+    assert heard.get_nowait().never
+    assert time.monotonic() - began > SETTLE_S - 0.1

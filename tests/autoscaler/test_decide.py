@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import count
 
+import msgspec
+
 from pilotlight_autoscaler.decide import Decision, Pass
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.messages import Bind, ContainerState, Credit, Drain, RemoteError
@@ -116,3 +118,29 @@ def test_containers_of_a_silent_node_are_forgotten() -> None:
     world.forget(8.0)
 
     assert list(world.containers(8.0)) == []
+
+
+def test_a_floor_keeps_nobody_else_from_running_at_all() -> None:
+    """One tenant's min_containers fill the fleet: whoever waits and has nothing gets a slice of it."""
+    world = World()
+    hog = msgspec.structs.replace(record("ver_2", min_containers=2), tenant="hog")
+    idle = [container(f"c{n}", "ver_2", idle_s=2.0 + n, slice_=f"cpu-{n}") for n in range(2)]
+    world.on_report(report(*idle, slots=2), 1.0)
+    world.on_demand(demand(queued=1), 1.0)
+
+    decision = decide(world, record(), hog)
+    assert [(type(s.command), s.command.container) for s in decision.commands] == [(Drain, "c1")]
+
+    same = msgspec.structs.replace(hog, tenant="acme")
+    assert decide(world, record(), same).commands == []
+
+
+def test_a_floor_is_filled_from_what_has_long_been_idle() -> None:
+    """Nobody waits for it, so it does not push out what was used a moment ago."""
+    for idle_s, leaves in ((5.0, []), (11.0, ["c1"])):
+        world = World()
+        world.on_report(report(container("c1", "ver_2", idle_s=idle_s), slots=1), 1.0)
+
+        decision = decide(world, record(min_containers=1), record("ver_2"))
+
+        assert [sent.command.container for sent in decision.commands] == leaves

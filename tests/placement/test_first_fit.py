@@ -107,3 +107,18 @@ def test_a_draining_node_takes_nothing() -> None:
     fleet = Fleet([Node(name="a", slices=(cpu(0),), draining=True)])
 
     assert place(fleet, Ask()) == NoFit(reason="it asks for a CPU slot, and the fleet has nothing", never=True)
+
+
+def test_more_memory_than_any_host_has_never_fits() -> None:
+    """Where nodes say how much they have; the refusal names what was asked for."""
+    slots = tuple(
+        SliceReport(id=f"cpu-{n}", kind=SliceKind.CPU, device="cpu", ppm=500_000, price="cpu", memory=8 * 2**30)
+        for n in range(2)
+    )
+    fleet = Fleet([Node(name="a", slices=slots)])
+
+    assert isinstance(place(fleet, Ask(memory=16 * 2**30)), Placement)
+    found = place(fleet, Ask(memory=17 * 2**30))
+    assert isinstance(found, NoFit)
+    assert found.never
+    assert "17.0 GiB of host memory" in found.reason
