@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, FileEntry
@@ -31,6 +31,20 @@ def check_files(files: Iterable[FileEntry]) -> None:
     if total > MAX_BUNDLE_BYTES:
         raise BadInput(f"files: {total} bytes in all, more than {MAX_BUNDLE_BYTES}.", field="files")
     _check_together(files)
+
+
+def check_sizes(files: Iterable[FileEntry], sizes: Mapping[str, int]) -> None:
+    """Refuse an entry whose size is not that of its content: limits are checked against what entries say.
+
+    `sizes` are those of the contents that are known, by their digests.
+
+    Raises:
+        BadInput: naming the entry.
+    """
+    for index, entry in enumerate(files):
+        if (size := sizes.get(entry.sha256, entry.size)) != entry.size:
+            field = f"files.{index}.size"
+            raise BadInput(f"{field}: {entry.path!r} has {size} bytes, not {entry.size}.", field=field)
 
 
 def check_path(path: str, field: str) -> None:

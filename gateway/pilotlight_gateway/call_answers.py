@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.api import CallResponse, Latency, Usage
-from pilotlight_core.model.errors import BadOutput
+from pilotlight_core.model.errors import BadInput, BadOutput
 from pilotlight_core.model.messages import Spent
 from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.units import NS_PER_MS, WHOLE_DEVICE
@@ -43,7 +43,18 @@ class TypedChunkBody(msgspec.Struct, frozen=True):
 
 
 def encode_json(value: Any) -> bytes:
-    """JSON in which bytes are base64, NaN is null and arrays are nested lists."""
+    """JSON in which bytes are base64, NaN is null and arrays are nested lists.
+
+    Raises:
+        BadOutput: if an array in it is not what its header says: only a function's answer has arrays.
+    """
+    try:
+        return _encode_json(value)
+    except BadInput as error:
+        raise BadOutput(f"The function's answer cannot be read: {error.detail}") from None
+
+
+def _encode_json(value: Any) -> bytes:
     try:
         return _json.encode(value)
     except (TypeError, RecursionError):  # keys that JSON does not have, such as None
@@ -69,12 +80,21 @@ def checked_value(validators: Validators, call: PreparedCall, data: bytes, *, lo
     """
     if not look and not call.method.output_schema:
         return None
-    try:
-        value = decode_opaque(data) if data else None
-    except (msgspec.DecodeError, RecursionError, TypeError) as error:
-        raise BadOutput(f"The function's answer cannot be read: {error}.") from None
+    value = read_value(data)
     validators.check_output(call.version.id, call.method, value)
     return value
+
+
+def read_value(data: bytes) -> Any:
+    """What the function gave.
+
+    Raises:
+        BadOutput: if it cannot be read.
+    """
+    try:
+        return decode_opaque(data) if data else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
+        raise BadOutput(f"The function's answer cannot be read: {error}.") from None
 
 
 def response_of(

@@ -7,8 +7,12 @@ import msgspec
 from pilotlight_core.model.messages import CallDescriptor, Grant, Run
 from pilotlight_core.model.spec import Priority
 
-WINDOW = 256
-"""Chunks that a stream may be ahead of what was relayed."""
+WINDOW = 32
+"""Chunks that a stream may send before it is told to go on. It is told at half of them, whether they were read or not,
+until too much is unread: so small chunks flow, and of the largest (768 KiB) no more than 24 MiB are on their way."""
+UNREAD_CHUNKS = 256
+UNREAD_BYTES = 2 * 2**20
+"""Of what arrived and was not read by the caller: with more than either, a stream is not told to go on."""
 
 
 class CallPlan(msgspec.Struct, frozen=True, kw_only=True):

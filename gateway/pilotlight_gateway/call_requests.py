@@ -42,6 +42,9 @@ ACCEPTED = MEDIA_TYPES | {
     b"text/*": Format.EVENTS,
 }  # fmt: skip
 
+LONGEST_MEDIA_TYPE = 256
+"""Bytes of an Accept or Content-Type header; the longest that browsers send is about 150."""
+
 _json = msgspec.json.Decoder(CallRequest)
 _msgpack = msgspec.msgpack.Decoder(CallRequest)
 _pack = msgspec.msgpack.Encoder()
@@ -56,13 +59,34 @@ class Asked:
     given: dict[str, str]
 
 
-@lru_cache(1_024)
 def format_of_body(content_type: bytes) -> Format:
     """How a body with this Content-Type is to be read.
 
     Raises:
         BadInput: `unsupported_media_type`.
     """
+    if len(content_type) > LONGEST_MEDIA_TYPE:
+        raise _too_long("Content-Type", "unsupported_media_type")
+    return _format_of_body(content_type)
+
+
+def format_of_answer(accept: bytes) -> Format:
+    """The first acceptable format that we have.
+
+    Raises:
+        BadInput: `not_acceptable`.
+    """
+    if len(accept) > LONGEST_MEDIA_TYPE:
+        raise _too_long("Accept", "not_acceptable")
+    return _format_of_answer(accept)
+
+
+def _too_long(header: str, code: str) -> BadInput:
+    return BadInput(f"{header} is longer than {LONGEST_MEDIA_TYPE} bytes.", code=code)
+
+
+@lru_cache(1_024)
+def _format_of_body(content_type: bytes) -> Format:
     found = MEDIA_TYPES.get(content_type.partition(b";")[0].strip().lower())
     if found is None:
         raise BadInput(
@@ -72,12 +96,7 @@ def format_of_body(content_type: bytes) -> Format:
 
 
 @lru_cache(1_024)
-def format_of_answer(accept: bytes) -> Format:
-    """The first acceptable format that we have.
-
-    Raises:
-        BadInput: `not_acceptable`.
-    """
+def _format_of_answer(accept: bytes) -> Format:
     for part in accept.split(b","):
         media, *options = (piece.strip().lower() for piece in part.split(b";"))
         if media in ACCEPTED and b"q=0" not in options:
@@ -115,7 +134,7 @@ def decode_call(body: bytes, kind: Format) -> CallRequest:
             shallow = depth_within(request.input) and depth_within(request.parameters)
     except msgspec.ValidationError as error:
         raise _with_advice(wrong_shape(error)) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"The body is not {kind.name}: {error}.", code="bad_request") from None
     except RecursionError:
         shallow = False

@@ -46,13 +46,14 @@ from pilotlight_gateway.actions import (
     Withdraw,
     settle,
 )
+from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_book import CallBook
 from pilotlight_gateway.call_plan import CallPlan
 from pilotlight_gateway.call_port import CallEvent, CallResult, CallStatistics, ChunkEvent, PreparedCall
 from pilotlight_gateway.fleet_view import FleetView
 from pilotlight_gateway.home import Dropped, QueueLimits
 from pilotlight_gateway.home_driver import HomeDriver
-from pilotlight_gateway.internal import INLINE_BYTES, Bodies, Budget
+from pilotlight_gateway.internal import INLINE_BYTES, Bodies
 from pilotlight_gateway.live import Live
 from pilotlight_gateway.nodes import GoneNode, Nodes
 from pilotlight_gateway.origin import Origin, State
@@ -183,6 +184,7 @@ class Calls:
             return await live.answer
         finally:
             self._end(live)
+            del live  # its error knows this frame: a cycle would keep the call's input until it is collected
 
     async def stream(self, call: PreparedCall) -> AsyncIterator[CallEvent]:
         """Run a call and tell of it; see `CallPort`."""
@@ -191,9 +193,10 @@ class Calls:
             async for event in live.events():
                 yield event
                 if isinstance(event, ChunkEvent):
-                    self._perform(live, live.origin.relayed(event.seq))
+                    self._perform(live, live.origin.was_read(len(event.data)))
         finally:
             self._end(live)
+            del live  # as above
 
     def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
         """Cancel a call; see `CallPort`."""
@@ -329,7 +332,7 @@ class Calls:
         run, data = action.run, live.call.input
         self._close_bodies(live)
         live.heard = time.monotonic()
-        live.place = self._bodies.expect()
+        live.place = self._bodies.expect(live.call.tenant)
         if len(data) > INLINE_BYTES:
             live.body = self._bodies.offer(data)
         run = msgspec.structs.replace(run, body=live.body, answer=live.place)
@@ -360,7 +363,7 @@ class Calls:
     def _finish(self, live: Live, action: Finish) -> None:
         output: bytes | None = action.output
         if action.answer_size:
-            output = self._bodies.collect(live.place)
+            output = self._bodies.answer(live.place)
         if output is None:
             live.fail(ContainerDied(LOST_ANSWER))
             return

@@ -12,6 +12,7 @@ from pilotlight_core.model.api import DeployRequest, DeployResponse
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest
 from pilotlight_gateway.auth import Principal
+from pilotlight_gateway.bundles import check_sizes
 from pilotlight_gateway.deploys import (
     Build,
     check_deploy,
@@ -52,7 +53,9 @@ class Deployer:
         """
         await asyncio.to_thread(check_deploy, app, request)  # thousands of schemas take their time
         digests = {entry.sha256 for entry in request.files}
-        missing = digests - await self.blobs.has(principal.tenant, digests)
+        sizes = await self.blobs.sizes(principal.tenant, digests)
+        check_sizes(request.files, sizes)
+        missing = digests - sizes.keys()
         if missing:
             present = await self.registry.app(principal.tenant, app)
             return DeployResponse(app=app, revision=present.revision if present else 0, missing=tuple(sorted(missing)))

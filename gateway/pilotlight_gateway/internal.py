@@ -1,8 +1,8 @@
 """Large inputs and answers, which do not travel over the bus: a small listener that only agents know.
 
 An input above `INLINE_BYTES` is offered under a random token and can be read once, by the agent that was granted the
-call; an answer of that size is left under a token that was made for it. Both are held within one byte budget, which
-counts every body of the gateway, so that its memory is bounded whatever arrives.
+call; an answer of that size is left under a token that was made for it. An input was counted in the byte budget when
+its request was read; an answer is counted from its first byte until its call is over.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages import BodyRef
+from pilotlight_gateway.budget import Budget
 
 INLINE_BYTES = 256 * 1024
 """Larger frames would hold up everything else on the one connection to the bus."""
@@ -21,32 +22,13 @@ ANSWER_BYTES = 11 * 10**6
 """The largest answer: 10 MB and some framing."""
 
 
-@dataclass(kw_only=True)
-class Budget:
-    """Bytes of bodies, answers and journals that the gateway may hold at a time."""
+@dataclass(kw_only=True, slots=True)
+class Place:
+    """Where one answer may be left."""
 
-    limit: int
-    used: int = 0
-
-    def take(self, size: int) -> None:
-        """Count `size` bytes.
-
-        Raises:
-            Unavailable: `overloaded`, if that is more than the budget holds.
-        """
-        if self.used + size > self.limit:
-            raise Unavailable(
-                f"this gateway already holds {self.used} of {self.limit} bytes.", code="overloaded", retry_after=1.0
-            )
-        self.used += size
-
-    def give_back(self, size: int) -> None:
-        self.used -= size
-
-    def check_integrity(self) -> None:
-        """Raises AssertionError if more was given back than taken."""
-        if not 0 <= self.used <= self.limit:
-            raise AssertionError(f"byte budget is at {self.used} of {self.limit}")
+    tenant: str
+    """Whose call it is for."""
+    data: bytes | None = None
 
 
 @dataclass(kw_only=True)
@@ -54,8 +36,9 @@ class Bodies:
     """What is offered to agents and expected from them, by token. `url` is where they reach the listener."""
 
     url: str
+    budget: Budget
     _offered: dict[str, bytes] = field(default_factory=dict)
-    _expected: dict[str, bytes | None] = field(default_factory=dict)
+    _expected: dict[str, Place] = field(default_factory=dict)
 
     def offer(self, data: bytes) -> BodyRef:
         """Make `data` readable once."""
@@ -63,21 +46,24 @@ class Bodies:
         self._offered[name] = data
         return BodyRef(url=f"{self.url}/bodies/{name}", token=name, size=len(data))
 
-    def expect(self) -> BodyRef:
-        """A place for one answer of up to `ANSWER_BYTES`."""
+    def expect(self, tenant: str) -> BodyRef:
+        """A place for one answer of up to `ANSWER_BYTES`, which count as the tenant's."""
         name = token()
-        self._expected[name] = None
+        self._expected[name] = Place(tenant=tenant)
         return BodyRef(url=f"{self.url}/answers/{name}", token=name, size=ANSWER_BYTES)
 
-    def collect(self, ref: BodyRef | None) -> bytes | None:
-        """The answer that was left, if it was; its place is closed."""
-        return self._expected.pop(ref.token, None) if ref else None
+    def answer(self, ref: BodyRef | None) -> bytes | None:
+        """The answer that was left, if it was. It stays, and stays counted, until it is withdrawn."""
+        place = self._expected.get(ref.token) if ref else None
+        return place.data if place else None
 
     def withdraw(self, ref: BodyRef | None) -> None:
         """Close an offer or a place, whether it was used or not."""
         if ref is not None:
             self._offered.pop(ref.token, None)
-            self._expected.pop(ref.token, None)
+            place = self._expected.pop(ref.token, None)
+            if place is not None:
+                self.budget.give_back(len(place.data or b""), place.tenant)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The listener: `GET /bodies/{token}`, `PUT /answers/{token}`."""
@@ -94,20 +80,30 @@ class Bodies:
             await _answer(send, 404, b"")
 
     async def _receive(self, name: str, receive: Receive) -> int:
-        parts, size, more = [], 0, True
-        while more:
-            message = await receive()
-            if message["type"] != "http.request":
-                return 400
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > ANSWER_BYTES:
-                return 413
-            more = message.get("more_body", False)
-        if name not in self._expected:  # the call ended meanwhile
-            return 410
-        self._expected[name] = b"".join(parts)
-        return 204
+        place = self._expected[name]
+        parts: list[bytes] = []
+        held, more = 0, True
+        try:
+            while more:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return 400
+                if self._expected.get(name) is not place:  # the call ended meanwhile
+                    return 410
+                part = message.get("body", b"")
+                if held + len(part) > ANSWER_BYTES:
+                    return 413
+                self.budget.take(len(part), place.tenant)
+                held += len(part)
+                parts.append(part)
+                more = message.get("more_body", False)
+            # An agent that did not hear us repeats itself: what is given back then is the first copy.
+            held, place.data = len(place.data or b""), b"".join(parts)
+            return 204
+        except Unavailable:
+            return 503
+        finally:
+            self.budget.give_back(held, place.tenant)
 
 
 async def _answer(send: Send, status: int, body: bytes) -> None:

@@ -15,6 +15,8 @@ from pilotlight_gateway.registry_port import RegistryPort
 TRUSTED_FOR = 2.0
 """Seconds for which a key found valid is not looked at again: the bound on how late a revocation is seen."""
 TRUSTED_AT_MOST = 4_096
+LONGEST_AUTHORIZATION = 128
+"""Twice what a key needs: a longer header is none, and must not be kept."""
 LOOKUPS_AT_A_TIME = 8
 """Keys that the mirror does not have may be new: they are asked for at the bus, but guesses must not flood it."""
 
@@ -37,6 +39,8 @@ class KeyAuthenticator:
 
     async def authenticate(self, authorization: bytes) -> Principal:
         """See `auth.Authenticator`."""
+        if len(authorization) > LONGEST_AUTHORIZATION:
+            raise Unauthenticated(f"The Authorization header is longer than {LONGEST_AUTHORIZATION} bytes.")
         at = self._clock()
         known = self._trusted.get(authorization)
         if known is not None and at < known[0]:

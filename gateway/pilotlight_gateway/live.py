@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pilotlight_core.model.api import CallStatus
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages import BodyRef
+from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_port import CallEvent, CallResult, ChunkEvent, PreparedCall, StageEvent
-from pilotlight_gateway.internal import Budget
 from pilotlight_gateway.origin import Origin, State
 
 STATES = {
@@ -37,7 +37,7 @@ class Live:
     place: BodyRef | None = None
     """Where an answer too large for the bus is left."""
     _events: asyncio.Queue[CallEvent | None] | None = None
-    """Of a stream. Bounded by the window that the guest keeps, and in bytes by the budget."""
+    """Of a stream. Bounded by what the origin lets the guest send before it is read, and by the budget."""
     _held: int = 0
 
     def __post_init__(self) -> None:
@@ -53,10 +53,10 @@ class Live:
         """Keep a chunk until the caller takes it.
 
         Raises:
-            Unavailable: if the gateway holds too many bytes already.
+            Unavailable: if the gateway holds too many bytes already, of all or of this tenant.
         """
         if self._events is not None:
-            self.budget.take(len(data))
+            self.budget.take(len(data), self.call.tenant)
             self._held += len(data)
             self._events.put_nowait(ChunkEvent(seq=seq, data=data))
 
@@ -82,13 +82,13 @@ class Live:
         while self._events is not None and (event := await self._events.get()) is not None:
             yield event
             if isinstance(event, ChunkEvent):
-                self.budget.give_back(len(event.data))
+                self.budget.give_back(len(event.data), self.call.tenant)
                 self._held -= len(event.data)
         yield await self.answer
 
     def release(self) -> None:
         """Give back what is held for it."""
-        self.budget.give_back(self._held)
+        self.budget.give_back(self._held, self.call.tenant)
         self._held = 0
         if self.timer is not None:
             self.timer.cancel()

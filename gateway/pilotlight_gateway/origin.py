@@ -57,7 +57,7 @@ from pilotlight_gateway.actions import (
     Withdraw,
     settle,
 )
-from pilotlight_gateway.call_plan import WINDOW, CallPlan
+from pilotlight_gateway.call_plan import UNREAD_BYTES, UNREAD_CHUNKS, WINDOW, CallPlan
 from pilotlight_gateway.failures import died, dropped_error, failure
 from pilotlight_gateway.home import Dropped
 from pilotlight_gateway.stopwatch import Stopwatch
@@ -91,7 +91,8 @@ class Origin:
 
     __slots__ = (
         "_cold_start", "_doubt", "_epoch", "_grant", "_number", "_placements", "_raised", "_reason", "_repeat_at",
-        "_reruns", "_resume_at", "_seq", "_starts", "_told_window", "_watch", "plan", "state",
+        "_reruns", "_resume_at", "_seq", "_starts", "_told_window", "_unread_bytes",
+        "_unread_chunks", "_watch", "plan", "state",
     )  # fmt: skip
 
     def __init__(self, plan: CallPlan, at: float) -> None:
@@ -111,6 +112,8 @@ class Origin:
         self._seq = 0
         """Of the last chunk that was relayed."""
         self._told_window = 0
+        self._unread_chunks = 0
+        self._unread_bytes = 0
         self._cold_start: dict[str, float] | None = None
         self._repeat_at = at
         self._resume_at = plan.deadline
@@ -198,12 +201,11 @@ class Origin:
             case Ended():
                 return self._ended(grant, frame, at)
 
-    def relayed(self, upto: int) -> list[Action]:
-        """The caller has read all chunks up to `upto`: the container may go on."""
-        if self._grant is None or upto < self._told_window + WINDOW // 2:
-            return []
-        self._told_window = upto
-        return [Tell(self._grant.node, Window(call=self.plan.id, upto=upto))]
+    def was_read(self, size: int) -> list[Action]:
+        """The caller has read its next chunk, of `size` bytes."""
+        self._unread_chunks -= 1
+        self._unread_bytes -= size
+        return self._go_on()
 
     def node_gone(self, node: str, instance: str, reason: str, at: float) -> list[Action]:
         """An agent is gone, or counts as gone, with everything that it ran."""
@@ -257,7 +259,17 @@ class Origin:
         if chunk.seq > self._seq + 1:
             return self._broken(grant)
         self._seq = chunk.seq
-        return [Relay(chunk.seq, chunk.data)]
+        self._unread_chunks += 1
+        self._unread_bytes += len(chunk.data)
+        return [Relay(chunk.seq, chunk.data), *self._go_on()]
+
+    def _go_on(self) -> list[Action]:
+        """Let the container send more, unless the caller lags too far behind."""
+        lags = self._unread_chunks > UNREAD_CHUNKS or self._unread_bytes > UNREAD_BYTES
+        if self._grant is None or lags or self._seq < self._told_window + WINDOW // 2:
+            return []
+        self._told_window = self._seq
+        return [Tell(self._grant.node, Window(call=self.plan.id, upto=self._seq))]
 
     def _broken(self, grant: Grant) -> list[Action]:
         tell = Tell(grant.node, Cancel(call=self.plan.id, reason="a part of its stream was lost"))

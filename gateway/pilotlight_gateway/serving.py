@@ -18,13 +18,14 @@ from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.ids import token
 from pilotlight_gateway.bootstrap import bootstrap
+from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.calls import Calls
 from pilotlight_gateway.function_logs import BusLogs
 from pilotlight_gateway.home import QueueLimits
 from pilotlight_gateway.http.app import create_app
 from pilotlight_gateway.http.health import bus_gauges
 from pilotlight_gateway.http.services import BODY_BYTES_HELD, Services
-from pilotlight_gateway.internal import Bodies, Budget
+from pilotlight_gateway.internal import Bodies
 from pilotlight_gateway.key_authenticator import KeyAuthenticator
 from pilotlight_gateway.ledger.duty import FoldDuty
 from pilotlight_gateway.ledger.prices import PriceBook, load_prices
@@ -121,7 +122,7 @@ async def _gateway(
     settings: ServeSettings, book: PriceBook, name: str, bus: Bus, registry: Registry, internal_url: str
 ) -> AsyncIterator[Gateway]:
     budget = Budget(limit=BODY_BYTES_HELD)
-    bodies = Bodies(url=internal_url)
+    bodies = Bodies(url=internal_url, budget=budget)
     calls = Calls(
         bus,
         region=settings.region,

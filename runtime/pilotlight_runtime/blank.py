@@ -47,6 +47,8 @@ class Blank:
         self.exit: Exit | None = None
         self.guest: GuestConnection | None = None
         self.hello_ms = 0.0
+        self.broken = ""
+        """How its guest's connection ended, if it did."""
         self._folder = folder
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())  # seen by whoever waits
@@ -87,6 +89,11 @@ class Blank:
         assert self.guest is not None  # noqa: S101 - it has said Hello
         self.guest.send(frame)
 
+    def take_frames_of(self, limit: int) -> None:
+        """Take frames of up to `limit` bytes from its guest from now on."""
+        assert self.guest is not None  # noqa: S101 - it has said Hello
+        self.guest.take_frames_of(limit)
+
     async def bury(self) -> None:
         """End it and remove everything that was its own; takes at most seconds."""
         self.sandbox.kill()
@@ -100,6 +107,7 @@ class Blank:
         self.on_frame(frame)
 
     def _closed(self, error: Exception | None) -> None:
+        self.broken = f"the guest's connection broke: {error}" if error else "the guest closed its connection"
         if error is not None:
             log.warning("a guest's connection broke", sandbox=self.name, error=str(error))
         # Its process is ending, and says best itself how; without its socket it is of no use to anybody.

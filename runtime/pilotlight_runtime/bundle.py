@@ -50,13 +50,14 @@ def check_manifest(manifest: Manifest, bind: Bind) -> None:
 
 
 def check_files(files: tuple[FileEntry, ...]) -> None:
-    """Refuse paths that leave the bundle, a path that is a file and a folder at once, and what is no digest.
+    """Refuse paths that leave the bundle, a path that is a file and a folder, and what is no digest and size.
 
     Raises:
         CannotVerify: naming the path.
     """
     seen: set[str] = set()
     folders: set[str] = set()
+    sizes: dict[str, int] = {}
     for file in files:
         if not _is_inside(file.path):
             raise CannotVerify(f"The bundle names the path {file.path!r}, which is not one inside it.")
@@ -64,6 +65,8 @@ def check_files(files: tuple[FileEntry, ...]) -> None:
             raise CannotVerify(f"The bundle names the path {file.path!r} twice.")
         if not DIGEST.fullmatch(file.sha256) or file.size < 0:
             raise CannotVerify(f"The bundle gives no digest and size of {file.path!r}.")
+        if sizes.setdefault(file.sha256, file.size) != file.size:
+            raise CannotVerify(f"The bundle gives two sizes of the content of {file.path!r}.")
         seen.add(file.path)
         folders.update(parent.as_posix() for parent in PurePosixPath(file.path).parents)
     if both := seen & folders:

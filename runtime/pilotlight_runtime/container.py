@@ -34,7 +34,7 @@ from pilotlight_runtime.blank import Blank, BlankDied
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.client import GuestGone
 from pilotlight_runtime.held import HeldCall
-from pilotlight_runtime.limits import describe, limits_of
+from pilotlight_runtime.limits import describe, frame_limit, limits_of
 from pilotlight_runtime.log_shipper import Topic
 from pilotlight_runtime.rim import ContainerRim
 from pilotlight_runtime.runner import Runner, bounded
@@ -296,6 +296,7 @@ class Container:
         )
         self.runner = self._rim.runner = Runner(manifest.spec, self.id, self._rim)
         blank.tap.running = self.runner.only_call
+        blank.take_frames_of(frame_limit(manifest.spec))
         self._services.slots.open(self.id, self.version, manifest.spec.slots)
         self._idle_since = self._clock()
         self._metered(LeaseState.IDLE)
@@ -347,7 +348,7 @@ class Container:
         elif isinstance(frame, guest.BatchResult):
             runner.batch_answered(frame, at)
         else:
-            self._kill(f"the guest sent {type(frame).__name__} while it was {self.state.value}")
+            self._distrust(f"the guest sent {type(frame).__name__} while it was {self.state.value}")
 
     def _on_start_frame(self, frame: Any) -> None:
         if isinstance(frame, guest.Step):
@@ -359,12 +360,12 @@ class Container:
             self._say(f"{step} failed: {error.type}: {error.message}")
             self._loaded.set_exception(StartFailed(f"{step} failed", error))
         else:
-            self._kill(f"the guest sent {type(frame).__name__} while it was {self.state.value}")
+            self._distrust(f"the guest sent {type(frame).__name__} while it was {self.state.value}")
 
     def _note_step(self, step: guest.Step) -> None:
         """The timeline is told to everybody: each step of it once, and no longer than it can have taken."""
         if step.name not in guest.STEPS or step.name in self.timeline:
-            self._kill("the guest told of a step that there is not")
+            self._distrust("the guest told of a step that there is not")
             return
         longest = (self._clock() - self._born) * 1000
         self.timeline[step.name] = round(step.ms if 0 <= step.ms <= longest else longest, 3)
@@ -373,7 +374,7 @@ class Container:
     def _on_exit(self, end: Exit) -> None:
         in_order = self.state is ContainerState.DRAINING and not self.held and end.reason == "exited"
         if not in_order:
-            killed = end.reason == "killed" and self._why
+            killed = end.reason == "killed" and (self._why or (self._blank.broken if self._blank else ""))
             self.reason = killed or describe(end, self._manifest.spec if self._manifest else None)
             self._say(f"the container has ended: {self.reason}")
         if not self._loaded.done():
@@ -401,6 +402,11 @@ class Container:
         """Whether a batch has begun to form, or does not any more, since this was last asked."""
         before, self._forming = self._forming, self.batch_room > 0
         return before is not self._forming
+
+    def _distrust(self, reason: str) -> None:
+        """The guest breaks the rules. What it has sent until it is dead is not worth a second kill."""
+        if not self._why:
+            self._kill(reason)
 
     def _kill(self, reason: str) -> None:
         self._why = self._why or reason

@@ -104,8 +104,10 @@ def verify_file(path: Path, file: FileEntry) -> None:
     """Refuse a file whose content is not `file`'s.
 
     Raises:
-        CannotVerify: if it has another digest.
+        CannotVerify: if it has another size or digest.
     """
+    if (size := path.stat().st_size) != file.size:
+        raise CannotVerify(f"{file.path} in the blob store has {size} bytes, not {file.size} as signed.")
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if digest != file.sha256:

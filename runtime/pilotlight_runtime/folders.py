@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pilotlight_core.host.access import OWNER_ONLY, WALK_ONLY, own_folder
+
 
 class NodeTaken(RuntimeError):
     """Another agent on this machine already is this node."""
@@ -45,7 +47,9 @@ def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
         NodeTaken: if another agent has them.
     """
     folders = NodeFolders(root=(state_dir / "node" / node).resolve())
-    folders.root.mkdir(parents=True, exist_ok=True)
+    # Containers' uids walk to their code folders; nobody has to list what others there are.
+    for folder in (state_dir / "node", folders.root):
+        own_folder(folder, WALK_ONLY)
     with (folders.root / "agent.lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,6 +62,7 @@ def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         shutil.rmtree(folders.sandboxes, ignore_errors=True)
-        for folder in (folders.cache, folders.sandboxes, folders.usage):
-            folder.mkdir(exist_ok=True)
+        own_folder(folders.sandboxes, WALK_ONLY)
+        for folder in (folders.cache, folders.usage):
+            own_folder(folder, OWNER_ONLY)
         yield folders

@@ -48,6 +48,8 @@ class HeldCall:
     batch_size: int = 1
     last_seq: int = 0
     """Chunks relayed."""
+    heard_seq: int = 0
+    """Chunks that the guest has sent: also those that are dropped, once it is decided."""
     upto: int = 0
     """Chunks that the origin has passed on."""
     read_at: float = 0.0

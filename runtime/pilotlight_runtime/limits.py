@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 from dataclasses import replace
 
-from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_core.model.spec import FunctionSpec, Mode
+from pilotlight_runtime.guest.frames import MAX_CHUNK, MAX_FRAME, MAX_VALUE, SMALL_FRAME
 from pilotlight_runtime.sandbox.port import Exit
 from pilotlight_runtime.sandbox.profile import Limits
 
@@ -23,6 +24,14 @@ BASE = Limits(
 def limits_of(spec: FunctionSpec) -> Limits:
     """Those of a function's container."""
     return replace(BASE, memory_bytes=spec.memory, cpu_millis=max(100, round(spec.cpu * 1000)))
+
+
+def frame_limit(spec: FunctionSpec) -> int:
+    """Bytes of the largest frame that its guest has a reason to send."""
+    if any(method.batching is not None for method in spec.methods):
+        return MAX_FRAME
+    streams_only = all(method.mode is Mode.GENERATOR for method in spec.methods)
+    return SMALL_FRAME + (MAX_CHUNK if streams_only else MAX_VALUE)
 
 
 def memory_text(size: int) -> str:

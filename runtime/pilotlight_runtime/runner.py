@@ -33,8 +33,6 @@ from pilotlight_runtime.held import HeldCall, Phase, Verdict
 
 INLINE_BYTES = 256 * 1024
 """A larger answer goes to the origin's internal listener: frames share one connection."""
-CHUNK_BYTES = 768 * 1024
-"""The largest chunk: it must fit one message of the bus."""
 STALLED_S = 60.0
 """A stream that may send nothing more, and of which nothing is read for so long, has no reader."""
 ORPHANED_S = 10.0
@@ -196,7 +194,7 @@ class Runner:
         """The guest has ended a call."""
         held = self._running.get(frame.call)
         if held is None or self._batches.has(held):
-            self._rim.kill("the guest answered a call that it does not have")
+            self._distrust("the guest answered a call that it does not have")
             return
         del self._running[frame.call]
         self._working -= 1
@@ -208,7 +206,7 @@ class Runner:
         """The guest has ended a batch, or one item of a batch that raised as a whole."""
         batch = self._batches.answered(frame, at)
         if batch is None:
-            self._rim.kill("the guest answered a batch that it does not have")
+            self._distrust("the guest answered a batch that it does not have")
             return
         self._working -= 1
         if frame.whole and self._spec.idempotent and batch.can_split:
@@ -224,20 +222,20 @@ class Runner:
         self.pump(at)
 
     def chunk(self, frame: guest.ChunkOut, at: float) -> None:
-        """One piece of a stream, passed on unless its call is decided."""
+        """One piece of a stream, passed on unless its call is decided. Its window binds the guest all the same."""
         held = self._running.get(frame.call)
         if held is None or held.run.method not in self._streams:
-            self._rim.kill("the guest streamed for a call that does not stream")
-            return
-        if held.verdict is not None:
+            self._distrust("the guest streamed for a call that does not stream")
             return
         run = held.run
-        if frame.seq != held.last_seq + 1 or frame.seq > held.upto + run.window:
-            self._rim.kill("the guest streamed out of order or beyond its window")
+        if frame.seq != held.heard_seq + 1 or frame.seq > held.upto + run.window:
+            self._distrust("the guest streamed out of order or beyond its window")
             return
-        if len(frame.data) > CHUNK_BYTES:
-            error = RemoteError("ValueError", f"a chunk of {len(frame.data)} bytes is larger than {CHUNK_BYTES}")
-            self._overrule(held, Verdict(outcome=Outcome.BAD_OUTPUT, error=error))
+        if len(frame.data) > guest.MAX_CHUNK:
+            self._distrust(f"the guest sent a chunk of {len(frame.data)} bytes, {guest.MAX_CHUNK} is the most")
+            return
+        held.heard_seq = frame.seq
+        if held.verdict is not None:
             return
         held.last_seq = frame.seq
         if frame.seq == held.upto + run.window:
@@ -299,6 +297,11 @@ class Runner:
                 self.cancel(call, "its deadline has passed", at)
 
     # -- steps --------------------------------------------------------------------------------------------------
+
+    def _distrust(self, reason: str) -> None:
+        """The guest breaks the rules. What it has sent until it is dead is not worth a second kill."""
+        if not self._halted:
+            self._rim.kill(reason)
 
     def _wait(self, held: HeldCall, at: float) -> None:
         if not self._gathers or not self._batches.add(held, at):

@@ -116,7 +116,7 @@ class Stager:
                     break
                 await asyncio.to_thread(out.write, piece)
             os.fchmod(out.fileno(), FILE_MODE)
-        if digest.hexdigest() != file.sha256:
+        if size != file.size or digest.hexdigest() != file.sha256:
             raise CannotVerify(f"{file.path} in the blob store is not what was signed.")
 
 

@@ -15,6 +15,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.values import MAX_DEPTH, depth_within
 from pilotlight_gateway.call_requests import (
+    LONGEST_MEDIA_TYPE,
     Format,
     format_of_answer,
     format_of_body,
@@ -93,6 +94,17 @@ def test_a_body_that_is_wrong_says_where(body: bytes, code: str, field: str | No
         read_call(body, Format.JSON)
 
     assert (caught.value.wire_code, caught.value.more.get("field")) == (code, field)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"), [(b'{"method": "\xff"}', Format.JSON), (b"\x81\xa1\xff\x01", Format.MSGPACK)]
+)
+def test_text_that_is_no_text_is_refused(body: bytes, kind: Format) -> None:
+    """Strings have to be UTF-8."""
+    with pytest.raises(BadInput) as caught:
+        read_call(body, kind)
+
+    assert caught.value.wire_code == "bad_request"
 
 
 @given(st.binary(max_size=200), st.sampled_from([Format.JSON, Format.MSGPACK]))
@@ -175,3 +187,14 @@ def test_a_deadline_must_lie_ahead(wrong: float) -> None:
     assert seconds_to_wait(2_000.0, 10.0) == 2.0
     assert seconds_to_wait(1e9, 10.0) == 10.0
     assert seconds_to_wait(None, 10.0) == 10.0
+
+
+def test_media_types_with_padding_are_refused_before_they_are_kept() -> None:
+    """What is remembered of headers is small; the refusal names the header and its code."""
+    assert format_of_body(b"application/json;".ljust(LONGEST_MEDIA_TYPE, b"x")) is Format.JSON
+    with pytest.raises(BadInput, match="Content-Type is longer than 256 bytes") as body:
+        format_of_body(b"application/json;".ljust(LONGEST_MEDIA_TYPE + 1, b"x"))
+    with pytest.raises(BadInput, match="Accept is longer than 256 bytes") as accept:
+        format_of_answer(b"*/*".ljust(LONGEST_MEDIA_TYPE + 1))
+
+    assert (body.value.wire_code, accept.value.wire_code) == ("unsupported_media_type", "not_acceptable")

@@ -37,10 +37,11 @@ from pilotlight_core.model.messages import (
     Started,
 )
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority, VersionRecord
+from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_port import CallEvent, CallResult, ChunkEvent, PreparedCall, StageEvent
 from pilotlight_gateway.calls import Calls
 from pilotlight_gateway.home import QueueLimits
-from pilotlight_gateway.internal import Bodies, Budget
+from pilotlight_gateway.internal import Bodies
 from tests.core.host.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
 from tests.gateway.scripted_agent import ScriptedAgent
 
@@ -60,13 +61,13 @@ async def node(server_url: str) -> AsyncIterator[Bus]:  # noqa: F811
 
 @pytest.fixture
 def bodies() -> Bodies:
-    return Bodies(url="http://origin")
+    return Bodies(url="http://origin", budget=Budget(limit=10**7))
 
 
 @pytest.fixture
 async def calls(bus: Bus, bodies: Bodies) -> AsyncIterator[Calls]:
     calls = Calls(
-        bus, region="local", gateway=token(8), name="gateway", bodies=bodies, budget=Budget(limit=10**6),
+        bus, region="local", gateway=token(8), name="gateway", bodies=bodies, budget=bodies.budget,
         limits=QueueLimits(),
     )  # fmt: skip
     async with calls.running():
@@ -270,7 +271,7 @@ async def test_a_stream_keeps_its_window(calls: Calls, agent: ScriptedAgent) -> 
 
 
 async def test_more_chunks_than_the_gateway_may_hold_end_the_stream(calls: Calls, agent: ScriptedAgent) -> None:
-    """The byte budget is of the whole gateway; what was held is given back."""
+    """A tenant has its share of the gateway's bytes and no more; what was held is given back."""
     calls._budget.limit = 10
     agent.script = lambda run: [Chunk(call=run.call, grant=run.grant, seq=1, data=values.encode("x" * 20))]
     agent.credit()
@@ -298,7 +299,7 @@ async def test_large_inputs_and_answers_take_the_internal_listener(
         agent.say(run, _ok(run, answer_size=len(body)))
         result = await call
 
-        assert result.output == data
+        assert (result.output, bodies.budget.used) == (data, 0)
         assert (await http.put(run.answer.url, content=b"late")).status_code == 404
 
 

@@ -10,7 +10,7 @@ import pytest
 from pilotlight_core.host.blobs import BlobsDown
 from pilotlight_core.host.signing import Verifier
 from pilotlight_core.model.api import DeployFunction, DeployRequest
-from pilotlight_core.model.errors import Conflict, NotFound
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.spec import FunctionSpec, SignedManifest
 from pilotlight_gateway.auth import Principal
 from tests.gateway.world import World, entry, function
@@ -36,6 +36,19 @@ async def test_what_is_missing_is_asked_for_and_nothing_is_deployed(world: World
     assert (answer.missing, answer.revision) == ((entry(b"one").sha256,), 0)
     assert not world.registry.apps
     assert not world.registry.versions
+
+
+async def test_a_file_must_be_as_large_as_it_is_said_to_be(world: World) -> None:
+    """Limits are checked against what entries say: a lie is refused by the file's name."""
+    await upload(world, b"one")
+    small = msgspec.structs.replace(entry(b"one"), size=1)
+    asked = DeployRequest(functions=(DeployFunction(spec=function()),), files=(small,))
+
+    with pytest.raises(BadInput, match=r"'main.py' has 3 bytes, not 1") as refused:
+        await world.services.deployer.deploy(ACME, "shop", asked)
+
+    assert (refused.value.more["field"], refused.value.meaning.status) == ("files.0.size", 422)
+    assert not world.registry.apps
 
 
 async def test_a_deploy_leaves_a_signed_manifest_and_atomic_records(world: World) -> None:

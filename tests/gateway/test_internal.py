@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import httpx
 import pytest
+from starlette.types import Message
 
-from pilotlight_core.model.errors import Unavailable
-from pilotlight_gateway.internal import ANSWER_BYTES, Bodies, Budget
+from pilotlight_gateway.budget import Budget
+from pilotlight_gateway.internal import ANSWER_BYTES, Bodies
+from tests.gateway.http.asgi import Wire, ask
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+def make_bodies(limit: int = 10**8) -> Bodies:
+    return Bodies(url="http://origin", budget=Budget(limit=limit))
 
 
 def client(bodies: Bodies) -> httpx.AsyncClient:
@@ -20,7 +26,7 @@ def client(bodies: Bodies) -> httpx.AsyncClient:
 
 async def test_an_offered_body_is_read_once() -> None:
     """The second reader finds nothing."""
-    bodies = Bodies(url="http://origin")
+    bodies = make_bodies()
     ref = bodies.offer(b"x" * 300_000)
 
     async with client(bodies) as http:
@@ -30,34 +36,37 @@ async def test_an_offered_body_is_read_once() -> None:
     assert second.status_code == 404
 
 
-async def test_an_answer_is_collected_once_and_only_where_it_is_expected() -> None:
-    """A token nobody made is refused."""
-    bodies = Bodies(url="http://origin")
-    ref = bodies.expect()
+async def test_an_answer_is_taken_only_where_it_is_expected_and_counted_until_it_is_withdrawn() -> None:
+    """A token nobody made is refused; a repeated answer counts once."""
+    bodies = make_bodies()
+    ref = bodies.expect("acme")
 
     async with client(bodies) as http:
+        assert (await http.put(ref.url, content=b"first")).status_code == 204
         assert (await http.put(ref.url, content=b"answer")).status_code == 204
         assert (await http.put("http://origin/answers/guessed", content=b"x")).status_code == 404
 
-    assert bodies.collect(ref) == b"answer"
-    assert bodies.collect(ref) is None
+    assert (bodies.answer(ref), bodies.budget.used) == (b"answer", 6)
+    bodies.withdraw(ref)
+    bodies.withdraw(ref)
+    assert (bodies.answer(ref), bodies.budget.used) == (None, 0)
 
 
 async def test_an_answer_beyond_the_limit_is_refused_while_it_arrives() -> None:
     """The listener never holds more than one answer's limit for a token."""
-    bodies = Bodies(url="http://origin")
-    ref = bodies.expect()
+    bodies = make_bodies()
+    ref = bodies.expect("acme")
 
     async with client(bodies) as http:
         assert (await http.put(ref.url, content=b"x" * (ANSWER_BYTES + 1))).status_code == 413
 
-    assert bodies.collect(ref) is None
+    assert (bodies.answer(ref), bodies.budget.used) == (None, 0)
 
 
 async def test_a_withdrawn_body_is_gone() -> None:
     """When a call ends, whatever was offered for it is closed."""
-    bodies = Bodies(url="http://origin")
-    ref, place = bodies.offer(b"x"), bodies.expect()
+    bodies = make_bodies()
+    ref, place = bodies.offer(b"x"), bodies.expect("acme")
     bodies.withdraw(ref)
     bodies.withdraw(place)
 
@@ -66,14 +75,29 @@ async def test_a_withdrawn_body_is_gone() -> None:
         assert (await http.put(place.url, content=b"x")).status_code == 404
 
 
-def test_the_budget_refuses_what_does_not_fit() -> None:
-    """The refusal says when to try again, and counts nothing."""
-    budget = Budget(limit=10)
-    budget.take(8)
+async def test_an_answer_that_the_budget_has_no_room_for_is_refused() -> None:
+    """503 while it arrives, and what had arrived is free again."""
+    bodies = make_bodies(limit=20)
+    ref = bodies.expect("acme")
 
-    with pytest.raises(Unavailable) as refused:
-        budget.take(3)
+    wire = await ask(bodies, Wire(pieces=[b"x" * 6, b"x" * 6]), "PUT", f"/answers/{ref.token}")
 
-    assert (refused.value.wire_code, refused.value.retry_after, budget.used) == ("overloaded", 1.0, 8)
-    budget.give_back(8)
-    budget.check_integrity()
+    assert (wire.status, bodies.answer(ref), bodies.budget.used) == (503, None, 0)
+
+
+@pytest.mark.parametrize(("gone", "status"), [(True, 400), (False, 410)])
+async def test_an_answer_that_nobody_waits_for_any_more_is_not_kept(gone: bool, status: int) -> None:
+    """Its sender hung up, or its call ended, while it was on its way."""
+    bodies = make_bodies()
+    ref = bodies.expect("acme")
+    wire = Wire(pieces=[b"half"], stall=True)
+
+    async def receive() -> Message:
+        if not bodies.budget.used:
+            return await wire.receive()
+        bodies.withdraw(None if gone else ref)
+        return {"type": "http.disconnect" if gone else "http.request"}
+
+    await bodies({"type": "http", "method": "PUT", "path": f"/answers/{ref.token}"}, receive, wire.send)
+
+    assert (wire.status, bodies.budget.used) == (status, 0)

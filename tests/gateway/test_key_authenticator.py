@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import msgspec
 import pytest
 
 from pilotlight_core.host.registry import TenantRecord
 from pilotlight_core.model.errors import PilotlightError, Unauthenticated, Unavailable
-from pilotlight_gateway.key_authenticator import TRUSTED_AT_MOST, TRUSTED_FOR
+from pilotlight_gateway.key_authenticator import LONGEST_AUTHORIZATION, TRUSTED_AT_MOST, TRUSTED_FOR
 from pilotlight_gateway.keys import ApiKey, new_key
 from tests.gateway.world import WALL, World
 
@@ -92,8 +94,11 @@ async def test_a_registry_without_contact_fails_closed(world: World) -> None:
 async def test_trust_is_bounded(world: World) -> None:
     """Ever new valid headers push out the oldest instead of growing the memory."""
     authenticator = world.services.authenticator
-    for number in range(TRUSTED_AT_MOST + 10):
-        await authenticator.authenticate(bearer(world.key) + b" " * number)
+    spellings = ["".join(letters) for letters in product(*zip("bearer", "BEARER", strict=True))]
+    headers = [f"{kind} {world.key}{' ' * pad}".encode() for kind in spellings for pad in range(66)]
+    assert len(headers) > TRUSTED_AT_MOST
+    for header in headers:
+        await authenticator.authenticate(header)
 
     assert len(authenticator._trusted) == TRUSTED_AT_MOST  # type: ignore[attr-defined]
 
@@ -106,3 +111,15 @@ def test_a_missing_scope_is_named(world: World) -> None:
     with pytest.raises(PilotlightError, match="invoke or deploy"):
         reader.require("invoke", "deploy")
     Principal(tenant="acme", key_id="k", scopes=frozenset({"admin"})).require("deploy")
+
+
+async def test_a_padded_header_is_refused_before_it_is_kept(world: World) -> None:
+    """A valid key in a header longer than any key needs would fill the memory with padding."""
+    authenticator = world.services.authenticator
+    header = bearer(world.key).ljust(LONGEST_AUTHORIZATION)
+    await authenticator.authenticate(header)
+
+    with pytest.raises(Unauthenticated, match="longer than 128 bytes"):
+        await authenticator.authenticate(header + b" ")
+
+    assert list(authenticator._trusted) == [header]  # type: ignore[attr-defined]

@@ -28,6 +28,7 @@ from pilotlight_core.model.messages import (
     Spent,
     Stages,
     Started,
+    Window,
 )
 from pilotlight_gateway.actions import (
     Action,
@@ -39,9 +40,10 @@ from pilotlight_gateway.actions import (
     Send,
     Settle,
     Stage,
+    Tell,
     Withdraw,
 )
-from pilotlight_gateway.call_plan import WINDOW
+from pilotlight_gateway.call_plan import UNREAD_BYTES, UNREAD_CHUNKS, WINDOW
 from pilotlight_gateway.home import Dropped
 from pilotlight_gateway.origin import (
     LAST_WORDS_S,
@@ -423,14 +425,44 @@ def test_a_stream_that_was_lost_before_its_first_chunk_may_run_again() -> None:
     assert origin.frame(chunk(1, 2), 4.1) == [Relay(1, b"x")]
 
 
-def test_the_window_opens_as_the_caller_reads() -> None:
-    """One message for every half window."""
-    origin = sent(generator=True)
-    assert origin.relayed(WINDOW // 2 - 1) == []
-    assert kinds(origin.relayed(WINDOW // 2)) == ["Tell"]
-    assert origin.relayed(WINDOW // 2 + 1) == []
+def flood(origin: Origin, chunks: int, size: int) -> list[Action]:
+    """What comes of the next `chunks` chunks, but that they are relayed."""
+    first = origin._seq + 1
+    actions = [
+        action
+        for seq in range(first, first + chunks)
+        for action in origin.frame(Chunk(call="a", grant=1, seq=seq, data=b"x" * size), 2.0)
+    ]
+    return [action for action in actions if not isinstance(action, Relay)]
+
+
+def test_small_chunks_flow_before_they_are_read() -> None:
+    """The container is told to go on at every half window, until too many chunks are unread."""
+    origin = running(generator=True)
+    assert flood(origin, WINDOW // 2 - 1, 1) == []
+    assert flood(origin, 1, 1) == [Tell("n1", Window(call="a", upto=WINDOW // 2))]
+    assert len(flood(origin, UNREAD_CHUNKS - WINDOW // 2, 1)) == (UNREAD_CHUNKS - WINDOW // 2) // (WINDOW // 2)
+    assert flood(origin, WINDOW, 1) == []
+    assert origin.was_read(1) == []
+    told = [action for _ in range(WINDOW) for action in origin.was_read(1)]
+    assert told == [Tell("n1", Window(call="a", upto=UNREAD_CHUNKS + WINDOW))]
+
+
+def test_large_chunks_wait_for_their_reader() -> None:
+    """Whatever the container sends, only so many bytes are unread: it is told to go on when they are fewer."""
+    origin = running(generator=True)
+    size = UNREAD_BYTES // 2
+    assert flood(origin, WINDOW, size) == []
+    reading = [origin.was_read(size) for _ in range(WINDOW - 2)]
+    assert reading == [[]] * (WINDOW - 3) + [[Tell("n1", Window(call="a", upto=WINDOW))]]
+
+
+def test_a_stream_that_is_over_is_not_told_to_go_on() -> None:
+    """Its caller may still read what it has."""
+    origin = running(generator=True)
+    flood(origin, WINDOW, UNREAD_BYTES)
     origin.cancel()
-    assert origin.relayed(10 * WINDOW) == []
+    assert [origin.was_read(UNREAD_BYTES) for _ in range(WINDOW)] == [[]] * WINDOW
 
 
 # -- ends that come from here ----------------------------------------------------------------------------------------

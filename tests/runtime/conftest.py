@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.host.embedded import (
+    bus_token,
     choose_port,
     find_nats_server,
     nats_url,
@@ -35,7 +36,7 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     process = subprocess.Popen(command)
     try:
         assert asyncio.run(wait_listening(folder, port, 10.0)), (folder / "server.log").read_text()
-        yield nats_url(port)
+        yield nats_url(port, bus_token(folder))
     finally:
         process.terminate()
         process.wait(10)

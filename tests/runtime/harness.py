@@ -45,6 +45,7 @@ from pilotlight_core.model.messages import (
     Window,
 )
 from pilotlight_core.model.spec import Batching, FileEntry, FunctionSpec, Manifest, MethodSpec, Mode
+from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.internal import Bodies
 from pilotlight_runtime.agent import Agent, Parts
 from pilotlight_runtime.base import own_environment
@@ -370,7 +371,7 @@ async def listener() -> AsyncIterator[Bodies]:
     """An origin's internal listener."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        bodies = Bodies(url=f"http://127.0.0.1:{sock.getsockname()[1]}")
+        bodies = Bodies(url=f"http://127.0.0.1:{sock.getsockname()[1]}", budget=Budget(limit=10**9))
         server = uvicorn.Server(uvicorn.Config(bodies, lifespan="off", log_config=None))
         server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         async with asyncio.TaskGroup() as group:

@@ -187,7 +187,7 @@ async def test_large_inputs_and_answers_take_the_side_door(world: Harness) -> No
     container = await world.bind(await world.deploy("def f(data):\n    return data + data\n"))
     async with listener() as bodies:
         data = b"x" * 300_000
-        place = bodies.expect()
+        place = bodies.expect("acme")
 
         body = bodies.offer(values.encode({"data": data}))
         call = world.run(container, {"input": b"", "body": body, "answer": place})
@@ -196,7 +196,7 @@ async def test_large_inputs_and_answers_take_the_side_door(world: Harness) -> No
         assert ended.outcome is Outcome.OK
         assert ended.output == b""
         assert ended.stages.fetch > 0
-        answer = bodies.collect(place)
+        answer = bodies.answer(place)
         assert answer is not None
         assert len(answer) == ended.answer_size
         assert values.decode(answer) == data + data
@@ -209,9 +209,9 @@ async def test_a_body_that_is_gone_is_refused_and_an_answer_that_nobody_takes_is
         taken = bodies.offer(b"read before")
         bodies.withdraw(taken)
         assert (await world.run(container, {"input": b"", "body": taken}).refused()).reason is Refusal.UNREADABLE
-        assert (await world.run(container, {"answer": bodies.expect()}, size=10).ended()).outcome is Outcome.OK
+        assert (await world.run(container, {"answer": bodies.expect("acme")}, size=10).ended()).outcome is Outcome.OK
 
-        too_large = await world.run(container, {"answer": bodies.expect()}, size=12 * 10**6).ended()
+        too_large = await world.run(container, {"answer": bodies.expect("acme")}, size=12 * 10**6).ended()
 
         assert too_large.outcome is Outcome.BAD_OUTPUT
         assert (await world.run(container, size=300_000).ended()).outcome is Outcome.BAD_OUTPUT

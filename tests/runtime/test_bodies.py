@@ -55,14 +55,15 @@ async def test_an_answer_is_left(anyio_backend: str) -> None:
     """Where the origin expects it, and nowhere else."""
     async with listener() as origin, asyncio.TaskGroup() as group:
         bodies = Bodies(group)
-        place = origin.expect()
+        place = origin.expect("acme")
         left, nowhere, unexpected = Done(), Done(), Done()
 
         bodies.leave(place, b"answer", left)
         bodies.leave(None, b"answer", nowhere)
         assert await left.value() is True
         assert await nowhere.value() is False
-        assert origin.collect(place) == b"answer"
+        assert origin.answer(place) == b"answer"
+        origin.withdraw(place)
         bodies.leave(place, b"again", unexpected)
         assert await unexpected.value() is False
         await bodies.close()

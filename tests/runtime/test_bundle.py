@@ -46,6 +46,12 @@ def test_a_digest_is_a_digest(digest: str) -> None:
         check_files((FileEntry("a", digest, 1),))
 
 
+def test_a_digest_has_one_size() -> None:
+    """Or one of the entries lies."""
+    with pytest.raises(CannotVerify, match="two sizes of the content of 'b'"):
+        check_files((FileEntry("a", "0" * 64, 1), FileEntry("b", "0" * 64, 2)))
+
+
 def test_ordinary_bundles_pass() -> None:
     """Packages, data, odd but legal names."""
     good = manifest("app.py", "pkg/__init__.py", "pkg/a b.txt", ".hidden", "pkg/…/x")

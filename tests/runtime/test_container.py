@@ -316,3 +316,42 @@ async def test_a_guest_that_writes_its_own_frames_while_it_loads_harms_only_itse
     assert sum(map(len, (gone.reason, *gone.timeline))) < 1_000
     assert len(gone.error.message if gone.error else "") < 10_000
     assert (await world.run(await world.bind(await world.deploy(SLOW)), seconds=0).ended()).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        ("os.write(fd(), frames.HEADER.pack(60_000_000))", "the guest's connection broke: a frame of 60000000 bytes"),
+        ('send(frames.ChunkOut(call="x", seq=1, data=b""))', "the guest streamed for a call that does not stream"),
+    ],
+)
+async def test_a_guest_that_breaks_the_rules_is_killed_with_the_reason(world: Harness, sent: str, reason: str) -> None:
+    """Its caller reads why, and not only that it was killed."""
+    source = f"{FRAMES}def fd(): return next(n for n in range(3, 64) if is_socket(n))\n"
+    bad = await world.deploy(f"{source}def f():\n    {sent}\n    time.sleep(30)\n")
+
+    ended = await world.run(await world.bind(bad)).ended()
+
+    assert ended.outcome is Outcome.DIED
+    assert ended.reason.startswith(reason)
+
+
+async def test_a_stream_that_floods_us_after_it_was_cancelled_is_killed(world: Harness) -> None:
+    """The window binds it for as long as it runs."""
+    source = f"""{FRAMES}
+def f():
+    try:
+        while True:
+            yield 0
+    finally:
+        for seq in range(3, 10**9):
+            send(frames.ChunkOut(call="call_flood", seq=seq, data=b""))
+"""
+    container = await world.bind(await world.deploy(source, methods=generator()))
+    call = world.run(container, {"call": "call_flood", "window": 2})
+    await call.wait(3)
+
+    world.control(Cancel(call=call.id))
+    gone = await world.credit(container, ContainerState.GONE)
+
+    assert "the guest streamed" in gone.reason

@@ -72,6 +72,8 @@ def test_content_is_verified(tmp_path: Path) -> None:
     verify_file(path, entry(b"content"))
     with pytest.raises(CannotVerify, match="not"):
         verify_file(path, entry(b"CONTENT"))
+    with pytest.raises(CannotVerify, match="7 bytes, not 3 as signed"):
+        verify_file(path, FileEntry("app.py", entry(b"content").sha256, 3))
 
 
 def test_files_are_laid_out_as_links(tmp_path: Path) -> None:

@@ -31,3 +31,14 @@ def test_remains_of_a_dead_agent_are_removed(tmp_path: Path) -> None:
         assert not list(folders.sandboxes.iterdir())
         assert list(folders.cache.iterdir())
         assert list(folders.usage.iterdir())
+
+
+def test_others_can_walk_to_the_code_and_list_nothing(tmp_path: Path) -> None:
+    """A container's uid needs the way to its code folder, and nothing else of the node."""
+    with own_folders(tmp_path / "state", "n1") as folders:
+        modes = {
+            folder.name: folder.stat().st_mode & 0o777
+            for folder in (folders.root.parent, folders.root, folders.sandboxes, folders.cache, folders.usage)
+        }
+
+    assert modes == {"node": 0o711, "n1": 0o711, "sandboxes": 0o711, "cache": 0o700, "usage": 0o700}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from pilotlight_core.model.spec import FunctionSpec, MethodSpec
-from pilotlight_runtime.limits import describe, limits_of, memory_text
+from pilotlight_core.model.spec import Batching, FunctionSpec, MethodSpec, Mode
+from pilotlight_runtime.guest.frames import MAX_CHUNK, MAX_FRAME, MAX_VALUE
+from pilotlight_runtime.limits import describe, frame_limit, limits_of, memory_text
 from pilotlight_runtime.sandbox.port import Exit, Reason
 
 SPEC = FunctionSpec(
@@ -21,6 +23,21 @@ SPEC = FunctionSpec(
 def test_limits_are_the_functions() -> None:
     """Memory and processors; the rest is the platform's."""
     assert (limits_of(SPEC).memory_bytes, limits_of(SPEC).cpu_millis) == (3 * 2**30, 500)
+
+
+def test_frames_are_as_large_as_the_methods_need() -> None:
+    """A unary answer, a chunk, or the inputs' worth of a batch; with room for what stands around it."""
+    one = MethodSpec(name="", attribute="f")
+    stream = MethodSpec(name="s", attribute="s", mode=Mode.GENERATOR)
+    batch = MethodSpec(name="b", attribute="b", batching=Batching(max_batch_size=4))
+    limits = [
+        frame_limit(msgspec.structs.replace(SPEC, methods=methods))
+        for methods in ((one,), (stream,), (one, stream), (one, batch))
+    ]
+
+    assert MAX_VALUE < limits[0] == limits[2] < MAX_FRAME // 2 + 2**20
+    assert MAX_CHUNK < limits[1] < 2 * MAX_CHUNK
+    assert limits[3] == MAX_FRAME
 
 
 @pytest.mark.parametrize(

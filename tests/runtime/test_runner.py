@@ -7,6 +7,7 @@ import pytest
 from pilotlight_core.model.messages import BodyRef, Chunk, Ended, Outcome, Refusal, Refused, RemoteError, Started
 from pilotlight_core.model.spec import Batching, Mode
 from pilotlight_runtime.guest.frames import (
+    MAX_CHUNK,
     BatchResult,
     CancelCall,
     ChunkOut,
@@ -265,18 +266,48 @@ def test_a_guest_that_answers_for_others_is_killed(rim: FakeRim) -> None:
     assert len(rim.killed) == 3
 
 
-def test_a_chunk_that_is_too_large_ends_the_stream(rim: FakeRim) -> None:
-    """The generator is closed, and the call has a bad output."""
+def test_a_guest_that_sends_a_chunk_too_large_is_killed(rim: FakeRim) -> None:
+    """Our own guest refuses such a value itself."""
     runner = runner_of(rim, mode=Mode.GENERATOR)
     runner.take(run_of("a"), 1.0, 1.0)
-    runner.chunk(ChunkOut(call="a", seq=1, data=b"x" * 800_000), 1.1)
-    runner.chunk(ChunkOut(call="a", seq=2, data=b"x"), 1.1)
-    runner.answered(Result(call="a", last_seq=2), 1.3)
+    runner.chunk(ChunkOut(call="a", seq=1, data=b"x" * (MAX_CHUNK + 1)), 1.1)
 
     assert not rim.of(Chunk)
+    assert rim.killed == [f"the guest sent a chunk of {MAX_CHUNK + 1} bytes, {MAX_CHUNK} is the most"]
+
+
+def test_a_decided_stream_is_dropped_within_its_window_and_killed_beyond(rim: FakeRim) -> None:
+    """What was on its way is no crime; a guest that streams on is flooding us."""
+    runner = runner_of(rim, mode=Mode.GENERATOR)
+    runner.take(run_of("a", window=3), 1.0, 1.0)
+    runner.chunk(ChunkOut(call="a", seq=1, data=b"1"), 1.1)
+    runner.cancel("a", "not wanted", 1.2)
+    runner.chunk(ChunkOut(call="a", seq=2, data=b"2"), 1.3)
+    runner.chunk(ChunkOut(call="a", seq=3, data=b"3"), 1.3)
+    assert not rim.killed
+
+    runner.chunk(ChunkOut(call="a", seq=4, data=b"4"), 1.3)
+    assert rim.killed == ["the guest streamed out of order or beyond its window"]
+    runner.halt()
+    runner.chunk(ChunkOut(call="a", seq=5, data=b"5"), 1.3)
+    runner.died("flooded", 1.4)
+
+    assert len(rim.killed) == 1  # once is enough
+    assert [chunk.seq for chunk in rim.of(Chunk)] == [1]
     ended = rim.last("a")
     assert isinstance(ended, Ended)
-    assert ended.outcome is Outcome.BAD_OUTPUT
+    assert (ended.outcome, ended.last_seq) == (Outcome.CANCELLED, 1)
+
+
+def test_a_decided_stream_may_not_repeat_itself(rim: FakeRim) -> None:
+    """A chunk that is sent again would never reach the end of the window."""
+    runner = runner_of(rim, mode=Mode.GENERATOR)
+    runner.take(run_of("a"), 1.0, 1.0)
+    runner.cancel("a", "not wanted", 1.2)
+    runner.chunk(ChunkOut(call="a", seq=1, data=b""), 1.3)
+    runner.chunk(ChunkOut(call="a", seq=1, data=b""), 1.3)
+
+    assert len(rim.killed) == 1
 
 
 def test_a_stream_that_nobody_reads_is_cancelled(rim: FakeRim) -> None:

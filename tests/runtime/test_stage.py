@@ -90,6 +90,20 @@ async def test_a_file_that_is_missing_or_damaged_is_refused(
     cache.check_integrity()
 
 
+@pytest.mark.parametrize("size", [0, 3, 10**6])
+async def test_a_size_that_is_a_lie_is_refused(blobs: BlobStore, tmp_path: Path, anyio_backend: str, size: int) -> None:
+    """The cache and the bundle's limit count what entries say."""
+    manifest, _ = await stored(blobs, Signer.load_or_create(tmp_path / "keys"))
+    lie = msgspec.structs.replace(manifest, files=(msgspec.structs.replace(manifest.files[0], size=size),))
+    into = tmp_path / "app"
+    into.mkdir()
+
+    with pytest.raises(CannotVerify):
+        await Stager(blobs, TrustedKey(tmp_path / "keys"), FileCache(tmp_path / "cache")).stage(lie, into)
+
+    assert not list(into.iterdir())
+
+
 async def test_only_the_platforms_signature_counts(tmp_path: Path, anyio_backend: str) -> None:
     """The key may come after the agent's start, and may be replaced; another's is refused."""
     blobs = MemoryBlobs()

@@ -83,6 +83,13 @@ class Platform:
         """Deploy an app; what was printed."""
         return self.cli("deploy", str(path)).stdout
 
+    def is_ready(self) -> bool:
+        """Whether it takes calls."""
+        try:
+            return self.http.get("/readyz").status_code == 200
+        except httpx.TransportError:
+            return False
+
     def call(self, ref: str, timeout: float = 60.0, method: str | None = None, **arguments: Any) -> httpx.Response:
         """A unary call with JSON arguments."""
         body = {"input": arguments, "method": method}

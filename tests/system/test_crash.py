@@ -93,7 +93,7 @@ def test_death_after_death_is_survived(platform: Platform, chance: random.Random
             below |= below_agent(platform)
             kill(platform, part)
             time.sleep(chance.choice((chance.uniform(0.0, 0.5), chance.uniform(1.0, 8.0))))
-        wait_until(lambda: platform.http.get("/readyz").status_code == 200, "it is ready", 30.0)
+        wait_until(platform.is_ready, "it is ready", 30.0)
 
     assert set(load.codes()) - {"ok"} <= {"container_died", BROKEN}, load.codes()
     check_starts(load, "agent")

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -20,17 +21,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pilotlight_core.host import launch
+from pilotlight_core.host.access import OWNER_ONLY, own_file, own_folder
 
 START_TIMEOUT = 10.0
 STOP_TIMEOUT = 5.0
 GREET_EVERY = 0.02
 LOG_TAIL = 2000
+TOKEN_BYTES = 24
 HOST = "127.0.0.1"
 
 CONFIG = """\
 # Written at each start.
 server_name: "{name}"
 listen: "{host}:{port}"
+authorization {{ token: "{token}" }}
 jetstream {{
   store_dir: "{store}"
   max_mem: 64MB
@@ -90,7 +94,7 @@ def choose_port(folder: Path, port: int = 0) -> int:
     if not port:
         last = int(note.read_text()) if note.is_file() and note.read_text().strip().isdigit() else 0
         port = last if last and can_listen(HOST, last) else free_port()
-    folder.mkdir(parents=True, exist_ok=True)
+    own_folder(folder, OWNER_ONLY)
     note.write_text(f"{port}\n")
     return port
 
@@ -100,16 +104,27 @@ def server_name(folder: Path) -> str:
     return f"pilotlight-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]}"
 
 
+def bus_token(folder: Path) -> str:
+    """What a client of the server in `folder` must show, made there if there is none: loopback is everybody's."""
+    path = own_file(own_folder(folder, OWNER_ONLY) / "token")
+    if not (token := path.read_text().strip()):
+        token = secrets.token_hex(TOKEN_BYTES)
+        path.write_text(f"{token}\n")
+    return token
+
+
 def write_config(folder: Path, port: int) -> Path:
     """Write the server's configuration into `folder`, where its store is too."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "nats.conf"
-    path.write_text(CONFIG.format(name=server_name(folder), host=HOST, port=port, store=folder.resolve()))
+    token = bus_token(folder)
+    path = own_file(folder / "nats.conf")
+    config = CONFIG.format(name=server_name(folder), host=HOST, port=port, token=token, store=folder.resolve())
+    path.write_text(config)
     return path
 
 
-def nats_url(port: int) -> str:
-    return f"nats://{HOST}:{port}"
+def nats_url(port: int, token: str) -> str:
+    """The server's address with its token: to be handed on in files and variables of our own, not on command lines."""
+    return f"nats://{token}@{HOST}:{port}"
 
 
 def with_parent(*command: str | Path) -> tuple[str, ...]:
@@ -154,7 +169,7 @@ class EmbeddedNats:
 
     @property
     def url(self) -> str:
-        return nats_url(self.port)
+        return nats_url(self.port, bus_token(self.folder))
 
     @property
     def pid(self) -> int:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from pilotlight_core.host import config
-from pilotlight_core.host.embedded import EmbeddedError, find_nats_server, nats_url, wait_listening, write_config
+from pilotlight_core.host.embedded import (
+    EmbeddedError,
+    bus_token,
+    find_nats_server,
+    nats_url,
+    wait_listening,
+    write_config,
+)
 from pilotlight_core.host.supervisor import Part
 
 NATS_WITHIN = 15.0
@@ -53,10 +60,9 @@ def client_file(settings: UpSettings) -> Path:
 def plan(settings: UpSettings, *, port: int, nats_port: int, internal_port: int) -> tuple[Part, ...]:
     """The processes of a platform, in the order in which they are shown."""
     state = settings.state_dir.resolve()
-    common = (
-        "--nats-url", nats_url(nats_port), "--state-dir", str(state), "--region", settings.region,
-        "--zone", settings.zone,
-    )  # fmt: skip
+    common = ("--state-dir", str(state), "--region", settings.region, "--zone", settings.zone)
+    # The address holds the bus's token, and everybody can read a command line.
+    env = {"PILOTLIGHT_NATS_URL": nats_url(nats_port, bus_token(state / "nats"))}
     blob_url = settings.blob_url or f"file://{state / 'blobs'}"
     gateway = (
         "--name", "gateway", "--host", settings.host, "--port", str(port), "--internal-port", str(internal_port),
@@ -72,12 +78,15 @@ def plan(settings: UpSettings, *, port: int, nats_port: int, internal_port: int)
             name="nats", rank=0, stop_within=5.0, ready=nats_ready,
             command=(str(find_nats_server()), "-c", str(write_config(state / "nats", nats_port))),
         ),
-        Part(name="gateway", rank=3, stop_within=30.0, command=_python("pilotlight_gateway", *common, *gateway)),
         Part(
-            name="controller", rank=1, stop_within=5.0,
+            name="gateway", rank=3, stop_within=30.0, env=env,
+            command=_python("pilotlight_gateway", *common, *gateway),
+        ),
+        Part(
+            name="controller", rank=1, stop_within=5.0, env=env,
             command=_python("pilotlight_autoscaler", *common, "--name", "controller"),
         ),
-        *(_agent(settings, number, common, blob_url) for number in _agents(settings)),
+        *(_agent(settings, number, common, env, blob_url) for number in _agents(settings)),
     )  # fmt: skip
 
 
@@ -85,13 +94,14 @@ def _agents(settings: UpSettings) -> range:
     return range(1, 1 + (1 if settings.agent else 0) + settings.extra_agents)
 
 
-def _agent(settings: UpSettings, number: int, common: Sequence[str], blob_url: str) -> Part:
+def _agent(settings: UpSettings, number: int, common: Sequence[str], env: Mapping[str, str], blob_url: str) -> Part:
     suffix = "" if number == 1 else f"-{number}"
     flags = (
         "--name", f"agent{suffix}", "--node", f"local{suffix}", "--cpu-slots", str(settings.cpu_slots),
         "--blanks", str(settings.blanks), "--sandbox", settings.sandbox, "--blob-url", blob_url,
     )  # fmt: skip
-    return Part(name=f"agent{suffix}", rank=2, stop_within=10.0, command=_python("pilotlight_runtime", *common, *flags))
+    command = _python("pilotlight_runtime", *common, *flags)
+    return Part(name=f"agent{suffix}", rank=2, stop_within=10.0, env=env, command=command)
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:

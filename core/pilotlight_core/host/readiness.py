@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from pilotlight_core.host.access import own_file
 from pilotlight_core.host.supervisor import Supervisor
 
 READY_WITHIN = 60.0
@@ -34,8 +35,8 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_ready(path: Path, ready: Ready) -> None:
-    """Write the ready file, whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write the ready file, whole or not at all; for its owner's eyes, since the bus's address holds its token."""
+    temporary = own_file(path.with_name(f".{path.name}.{os.getpid()}"))
     temporary.write_bytes(msgspec.json.encode(ready))
     temporary.rename(path)
 

@@ -16,6 +16,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from pilotlight_core.host.access import OWNER_ONLY, own_folder
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Manifest, SignedManifest
 
@@ -50,9 +51,8 @@ class Signer:
         Raises:
             NoKey: if what lies there is not such a key.
         """
-        path = folder / PRIVATE
+        path = own_folder(folder, OWNER_ONLY) / PRIVATE
         if not path.is_file():
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             _create(path, Ed25519PrivateKey.generate())
         try:
             private = serialization.load_pem_private_key(path.read_bytes(), password=None)

@@ -12,13 +12,14 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
 import structlog
 
+from pilotlight_core.host.access import OWNER_ONLY, own_file, own_folder
 from pilotlight_core.host.embedded import with_parent
 
 log = structlog.get_logger(__name__)
@@ -42,6 +43,8 @@ class Part:
     """Parts start in rising order, each rank when the one before is ready, and end in falling order."""
     stop_within: float = 5.0
     """Seconds from SIGTERM to SIGKILL."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables on top of our own."""
     ready: Callable[[], Awaitable[None]] | None = None
     """Returns when it can be relied on; asked when it was started first."""
 
@@ -100,7 +103,7 @@ class Supervisor:
 
     async def start(self) -> None:
         """Start all parts, rank by rank; a rank waits until the one before is ready."""
-        self._logs.mkdir(parents=True, exist_ok=True)
+        own_folder(self._logs, OWNER_ONLY)
         self._trimmer = asyncio.create_task(self._trim_logs())
         for _, rank in groupby(sorted(self._kept.values(), key=_rank), key=_rank):
             members = list(rank)
@@ -148,9 +151,10 @@ class Supervisor:
             process = await self._launch(kept)
 
     async def _launch(self, kept: _Kept) -> asyncio.subprocess.Process:
-        with self.log_path(kept.part.name).open("ab") as output:
+        with own_file(self.log_path(kept.part.name)).open("ab") as output:
             process = await asyncio.create_subprocess_exec(
                 *with_parent(*kept.part.command),
+                env={**os.environ, **kept.part.env},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -14,7 +14,11 @@ from typing import Any
 
 import structlog
 
-SECRET = re.compile(r"\bpl_live_[A-Za-z0-9]+_[A-Za-z0-9]+|(?i:\b(bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}")
+SECRET = re.compile(
+    r"\bpl_live_[A-Za-z0-9]+_[A-Za-z0-9]+"
+    r"|(?i:\b(bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}"
+    r"|(?<=://)[^\s/@]+(?=@)"  # who a URL says one is
+)
 SECRET_NAMES = frozenset({"authorization", "api_key", "apikey", "secret", "password", "cookie", "x-api-key"})
 STRUCK = "[struck out]"
 LONGEST = 4000

@@ -24,7 +24,8 @@ from pathlib import Path
 import msgspec
 
 from pilotlight_core.host import config, telemetry
-from pilotlight_core.host.embedded import EmbeddedError, can_listen, choose_port, free_port, nats_url
+from pilotlight_core.host.access import WALK_ONLY, own_folder
+from pilotlight_core.host.embedded import EmbeddedError, bus_token, can_listen, choose_port, free_port, nats_url
 from pilotlight_core.host.plan import UpSettings, client_file, plan
 from pilotlight_core.host.readiness import Ready, UpError, wait_ready, write_ready
 from pilotlight_core.host.supervisor import Part, Supervisor
@@ -37,7 +38,7 @@ def locked(state: Path) -> Iterator[None]:
     Raises:
         UpError: if another `up` has it.
     """
-    state.mkdir(parents=True, exist_ok=True)
+    own_folder(state, WALK_ONLY)
     with (state / "up.lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,7 +80,7 @@ async def run(settings: UpSettings) -> None:
     ready = Ready(
         url=f"http://{settings.host}:{port}",
         api_key_file=str(client_file(settings)),
-        nats_url=nats_url(nats_port),
+        nats_url=nats_url(nats_port, bus_token(settings.state_dir / "nats")),
         state_dir=str(settings.state_dir.resolve()),
     )
     parts = plan(settings, port=port, nats_port=nats_port, internal_port=free_port())

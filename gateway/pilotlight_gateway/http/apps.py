@@ -25,7 +25,7 @@ from pilotlight_gateway.http.services import FOLLOWERS_AT_A_TIME, UPLOADS_AT_A_T
 
 DEPLOY_BODY = BodyLimits(size=16 * 10**6)
 """Ten thousand files at 200 bytes a line, and a few megabytes of specs and schemas."""
-BLOB_BODY = BodyLimits(size=MAX_BUNDLE_BYTES, seconds=1_800.0)
+BLOB_BODY = BodyLimits(size=MAX_BUNDLE_BYTES)
 SHA256 = re.compile(r"[0-9a-f]{64}")
 TRUTHS = {"": False, "false": False, "0": False, "true": True, "1": True}
 

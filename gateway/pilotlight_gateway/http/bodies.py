@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded
+from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.http.exchange import header
-from pilotlight_gateway.internal import Budget
 
 LATE = "The request's body did not arrive in time."
 
@@ -24,10 +24,14 @@ class BodyLimits:
     """What a body may be."""
 
     size: int
-    seconds: float = 30.0
-    """For all of it to arrive: a bound for those who trickle bytes to hold a connection."""
+    grace: float = 5.0
+    """Seconds before its pace counts."""
+    rate: int = 64 * 1024
+    """Bytes a second that a body which is held in memory has to arrive at: who trickles must not hold it for long."""
+    seconds: float = 1_800.0
+    """For all of a streamed one, whose pace is also that of the disk."""
     idle_seconds: float = 30.0
-    """Between two pieces."""
+    """Between two pieces of a streamed one."""
 
 
 def check_announced(scope: Scope, limits: BodyLimits) -> None:
@@ -81,8 +85,8 @@ async def _next(receive: Receive, until: float) -> tuple[bytes, bool]:
     return message.get("body", b""), message.get("more_body", False)
 
 
-async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: Budget) -> bytes:
-    """The whole body. Its bytes are counted in `budget` while it arrives and stay counted: give them back.
+async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: Budget, tenant: str) -> bytes:
+    """The whole body. Its bytes count as the tenant's while it arrives and stay counted: give them back.
 
     Raises:
         As `pieces`, and Unavailable when the budget is used up: then nothing stays counted.
@@ -92,7 +96,7 @@ async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: 
     held, more = 0, True
     try:
         # Most bodies are here already: no generator, one timer, and that only until the last piece.
-        async with asyncio.timeout(limits.seconds):
+        async with asyncio.timeout(limits.grace) as patience:
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -100,11 +104,13 @@ async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: 
                 piece, more = message.get("body", b""), message.get("more_body", False)
                 if held + len(piece) > limits.size:
                     raise too_large(limits)
-                budget.take(len(piece))
+                budget.take(len(piece), tenant)
                 held += len(piece)
                 parts.append(piece)
+                if more:
+                    patience.reschedule((patience.when() or 0.0) + len(piece) / limits.rate)
     except BaseException as error:
-        budget.give_back(held)
+        budget.give_back(held, tenant)
         if isinstance(error, TimeoutError):
             raise DeadlineExceeded(LATE) from None
         raise

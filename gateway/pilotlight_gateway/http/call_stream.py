@@ -25,6 +25,7 @@ from pilotlight_gateway.http.bodies import ClientGone
 from pilotlight_gateway.http.draining import closing
 from pilotlight_gateway.http.events import HEADERS, Stream, event, relay
 from pilotlight_gateway.http.exchange import Exchange, exchange_of
+from pilotlight_gateway.http.large_answers import PIECE_BYTES
 from pilotlight_gateway.http.problems import problem_of
 from pilotlight_gateway.http.services import Services
 
@@ -45,7 +46,12 @@ async def stream_call(services: Services, call: PreparedCall, scope: Scope, rece
     async def send_all() -> None:
         async with aclosing(events):
             async for happened in events:
-                await stream.send(writer.write(happened))
+                piece = writer.write(happened)
+                if len(piece) <= PIECE_BYTES:
+                    await stream.send(piece)
+                else:
+                    with services.budget.holding(len(piece), call.tenant):
+                        await stream.send(piece)
 
     try:
         await relay(stream, receive, send_all)

@@ -16,13 +16,13 @@ from starlette.types import Receive, Scope, Send
 from pilotlight_core.model.api import CallRequest, Latency
 from pilotlight_core.model.errors import BadOutput, CallFailed, PilotlightError
 from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
-from pilotlight_core.model.values import decode_opaque
 from pilotlight_gateway.call_answers import (
     checked_value,
     encode_json,
     encode_msgpack,
     is_value,
     list_of,
+    read_value,
     response_of,
 )
 from pilotlight_gateway.call_port import CallResult, ChunkEvent, PreparedCall
@@ -39,6 +39,7 @@ from pilotlight_gateway.http.bodies import BodyLimits, read_body
 from pilotlight_gateway.http.call_stream import stream_call
 from pilotlight_gateway.http.call_watch import unless_gone
 from pilotlight_gateway.http.exchange import exchange_of
+from pilotlight_gateway.http.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.http.services import Services
 
 PREFIX = "/v1/functions/"
@@ -77,7 +78,7 @@ class CallEndpoint:
         kind = format_of_body(headers.get(b"content-type", b""))
         with services.gate:
             version = await services.resolver.resolve(principal.tenant, scope["path"][len(PREFIX) : -len(SUFFIX)])
-            body = await read_body(scope, receive, CALL_BODY, services.budget)
+            body = await read_body(scope, receive, CALL_BODY, services.budget, principal.tenant)
             size = len(body)
             try:
                 exchange.call_id = services.calls.new_id()
@@ -88,7 +89,7 @@ class CallEndpoint:
                 services.metrics.call_failed(error.wire_code)
                 raise
             finally:
-                services.budget.give_back(size)
+                services.budget.give_back(size, principal.tenant)
 
     async def _prepared(
         self,
@@ -142,11 +143,20 @@ class CallEndpoint:
         work = services.calls.run(call) if is_value(call) else self._all_chunks(call)
         result = await unless_gone(receive, work)
         if len(result.output) > THREAD_BYTES:
-            body, latency = await asyncio.to_thread(self._render, call, result, answer, exchange.request_id)
+            with services.budget.holding(len(result.output), call.tenant):
+                body, latency = await asyncio.to_thread(self._render, call, result, answer, exchange.request_id)
         else:
             body, latency = self._render(call, result, answer, exchange.request_id)
-        services.metrics.call_ended(latency.stages, latency.total_ms, result.cold_start)
-        await exchange.answer(200, [(b"content-type", answer.value)], body)
+        cold_start = result.cold_start
+        del result  # from here on the body is what is held
+        headers = [(b"content-type", answer.value)]
+        if len(body) <= PIECE_BYTES:
+            services.metrics.call_ended(latency.stages, latency.total_ms, cold_start)
+            await exchange.answer(200, headers, body)
+        else:
+            with services.budget.holding(len(body), call.tenant):
+                services.metrics.call_ended(latency.stages, latency.total_ms, cold_start)
+                await answer_in_pieces(exchange, headers, body)
 
     def _render(self, call: PreparedCall, result: CallResult, answer: Format, request_id: str) -> tuple[bytes, Latency]:
         services, as_json = self._services, answer is Format.JSON
@@ -154,7 +164,7 @@ class CallEndpoint:
         if is_value(call):
             value = checked_value(services.validators, call, result.output, look=as_json)
         elif as_json:
-            value = decode_opaque(result.output)
+            value = read_value(result.output)
         response = response_of(
             call, result, value, book=services.ledger.book, at=services.clock(), request_id=request_id
         )
@@ -163,17 +173,22 @@ class CallEndpoint:
 
     async def _all_chunks(self, call: PreparedCall) -> CallResult:
         """A generator called for one answer: the list of what it yields."""
+        budget = self._services.budget
         chunks: list[bytes] = []
-        size = 0
+        held = 0
         events: Any = self._services.calls.stream(call)
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, CallResult):
-                    return replace(event, output=list_of(chunks))
-                if isinstance(event, ChunkEvent):
-                    checked_value(self._services.validators, call, event.data, look=False)
-                    chunks.append(event.data)
-                    size += len(event.data)
-                    if size > CALL_BODY.size:
-                        raise BadOutput("All chunks together are more than 10 MB: accept text/event-stream.")
-        raise PilotlightError("The stream of the call ended without a result.")
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    if isinstance(event, CallResult):
+                        return replace(event, output=list_of(chunks))
+                    if isinstance(event, ChunkEvent):
+                        checked_value(self._services.validators, call, event.data, look=False)
+                        budget.take(len(event.data), call.tenant)
+                        chunks.append(event.data)
+                        held += len(event.data)
+                        if held > CALL_BODY.size:
+                            raise BadOutput("All chunks together are more than 10 MB: accept text/event-stream.")
+            raise PilotlightError("The stream of the call ended without a result.")
+        finally:
+            budget.give_back(held, call.tenant)

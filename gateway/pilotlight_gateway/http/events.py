@@ -10,6 +10,7 @@ from starlette.types import Receive
 
 from pilotlight_gateway.http.bodies import ClientGone
 from pilotlight_gateway.http.exchange import Exchange
+from pilotlight_gateway.http.large_answers import STUCK_S, cut
 
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -26,8 +27,7 @@ class Pace:
     head_within: float = 0.25
     """The head is held back for so long, so that what fails at once still fails with a status of its own."""
     keepalive: float = 10.0
-    stuck: float = 60.0
-    """A client that reads nothing for so long is taken for gone."""
+    stuck: float = STUCK_S
 
 
 def event(name: bytes, data: bytes) -> bytes:
@@ -56,9 +56,10 @@ class Stream:
         """Send a piece; returns when the client's socket can take more."""
         self._sending = True
         await self._open()
-        await self._exchange({"type": "http.response.body", "body": piece, "more_body": True})
+        for part in cut(piece):
+            await self._exchange({"type": "http.response.body", "body": part, "more_body": True})
+            self._sent += 1
         self._sending = False
-        self._sent += 1
 
     async def finish(self) -> None:
         """End the answer as it should end."""
@@ -112,8 +113,11 @@ async def relay(stream: Stream, receive: Receive, send_all: Callable[[], Awaitab
         if failures.subgroup(ClientGone) is None:
             raise
         failure = ClientGone()
-    if failure is not None:
-        raise failure
+    try:
+        if failure is not None:
+            raise failure
+    finally:
+        del failure  # it knows this frame and what was being sent: a cycle would keep all that until it is collected
 
 
 async def wait_gone(receive: Receive) -> None:

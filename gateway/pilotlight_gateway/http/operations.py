@@ -94,16 +94,17 @@ async def read_struct(
     """
     if format_of_body(header(request.scope, b"content-type")) is not Format.JSON:
         raise BadInput("This takes application/json only.", code="unsupported_media_type")
-    body = await read_body(request.scope, request.receive, limits, services.budget)
+    tenant = principal_of(request).tenant
+    body = await read_body(request.scope, request.receive, limits, services.budget, tenant)
     try:
         if not body and default is not None:
             return default
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
         raise wrong_shape(error) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"The body is not JSON: {error}.", code="bad_request") from None
     except RecursionError:
         raise BadInput("The body is nested too deep.", field="body") from None
     finally:
-        services.budget.give_back(len(body))
+        services.budget.give_back(len(body), tenant)

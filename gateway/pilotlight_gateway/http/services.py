@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_gateway.auth import Authenticator
+from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_port import CallPort
 from pilotlight_gateway.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.function_logs import LogSource
 from pilotlight_gateway.http.draining import Gate
-from pilotlight_gateway.internal import Budget
 from pilotlight_gateway.ledger.store import Ledger
 from pilotlight_gateway.metrics import Metrics
 from pilotlight_gateway.registry_port import RegistryPort

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from pilotlight_core.host.access import own_file
 from pilotlight_core.model.messages import UsageEvent
 from pilotlight_core.model.units import NS_PER_S
 from pilotlight_gateway.ledger.entries import Entries, UsageSum, day_of, entries_of
@@ -40,6 +42,7 @@ class Ledger:
         self.book = book
         self._engine = sa.create_engine(url)
         if self._engine.dialect.name == "sqlite":
+            _keep_private(self._engine.url.database)
             sa.event.listen(self._engine, "connect", _prepare_sqlite)
         metadata.create_all(self._engine)
 
@@ -143,6 +146,14 @@ def _unseen(connection: sa.Connection, events: Iterable[UsageEvent]) -> list[Usa
         for known in connection.scalars(sa.select(lease_line.c.id).where(lease_line.c.id.in_(some))):
             del by_id[known]
     return list(by_id.values())
+
+
+def _keep_private(database: str | None) -> None:
+    """Only we read the file, and what SQLite puts beside it: that gets the file's mode when it is made."""
+    if database and database != ":memory:":
+        for path in (own_file(Path(database)), Path(f"{database}-wal"), Path(f"{database}-shm")):
+            if path.exists():
+                own_file(path)
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from pilotlight_runtime.guest.calls import Batch, Call, Desk, Work
-from pilotlight_runtime.guest.frames import BatchResult, ChunkOut, Frame, Result
+from pilotlight_runtime.guest.frames import MAX_CHUNK, BatchResult, ChunkOut, Frame, Result
 from pilotlight_runtime.guest.prepared import Columns, Prepared, prepared
 from pilotlight_runtime.guest.results import answered, cancelled, encoded, failed, streamed
 from pilotlight_runtime.guest.target import Target
@@ -66,7 +66,7 @@ def _run_stream(ready: Prepared, call: Call, line: Line) -> Result:
             line.heed()
             if call.cancelled or not line.wait_window(call, seq + 1):
                 return cancelled(call, now() - began, seq)
-            line.send(ChunkOut(call=call.frame.call, seq=seq + 1, data=encoded(value)))
+            line.send(ChunkOut(call=call.frame.call, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
             seq += 1
         return streamed(call, now() - began, seq)
     except BaseException as error:  # noqa: BLE001 - as in run_call

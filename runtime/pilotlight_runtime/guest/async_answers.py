@@ -10,7 +10,7 @@ from typing import Any
 
 from pilotlight_runtime.guest.answers import now
 from pilotlight_runtime.guest.calls import WINDOW_WAIT_S, Batch, Call, Desk, Work
-from pilotlight_runtime.guest.frames import BatchResult, ChunkOut, Frame, Result
+from pilotlight_runtime.guest.frames import MAX_CHUNK, BatchResult, ChunkOut, Frame, Result
 from pilotlight_runtime.guest.prepared import Columns, Prepared, prepared
 from pilotlight_runtime.guest.results import answered, cancelled, encoded, failed, streamed
 from pilotlight_runtime.guest.target import Target
@@ -57,7 +57,7 @@ async def _run_stream(ready: Prepared, call: Call, send: Send) -> Result:
         async for value in chunks:
             if not call.may_send(seq + 1):
                 await _wait_window(call, seq + 1, moved)
-            send(ChunkOut(call=call.frame.call, seq=seq + 1, data=encoded(value)))
+            send(ChunkOut(call=call.frame.call, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
             seq += 1
         return streamed(call, now() - began, seq)
     except _Stalled:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pilotlight_runtime.guest.frames import Frame, FromGuest, encode
+from pilotlight_runtime.guest.frames import SMALL_FRAME, Frame, FromGuest, encode
 from pilotlight_runtime.guest.inbox import Inbox
 
 MAX_UNSENT = 128 * 2**20
@@ -47,7 +47,7 @@ class GuestConnection(asyncio.BufferedProtocol):
         self._on_frame = on_frame
         self._on_closed = on_closed
         self._max_unsent = max_unsent
-        self._inbox = Inbox(FromGuest)
+        self._inbox = Inbox(FromGuest, limit=SMALL_FRAME)
         self._transport: asyncio.Transport | None = None
         self._broken: Exception | None = None
         self._writable = asyncio.Event()
@@ -88,6 +88,10 @@ class GuestConnection(asyncio.BufferedProtocol):
     async def wait_writable(self) -> None:
         """Wait until most of what was sent has been read."""
         await self._writable.wait()
+
+    def take_frames_of(self, limit: int) -> None:
+        """Take frames of up to `limit` bytes from now on; before, they are small ones."""
+        self._inbox.limit = limit
 
     def close(self) -> None:
         """Close at once; what the guest has not read is lost."""

@@ -29,6 +29,12 @@ from pilotlight_core.model.spec import FunctionSpec
 
 MAX_FRAME = 64 * 2**20
 """Bytes of one frame. A 10 MB input in a batch of several still fits; an answer beyond it is `bad_output`."""
+MAX_VALUE = 32 * 2**20
+"""Bytes of one encoded answer, and of a batch's answers together: a frame has room for its errors too."""
+MAX_CHUNK = 768 * 1024
+"""Bytes of one encoded chunk of a stream: it must fit one message of the bus."""
+SMALL_FRAME = 256 * 1024
+"""Bytes of a frame without an answer in it. An error's texts are bounded to a fraction of it."""
 HEADER = struct.Struct("<I")
 STEPS = ("import", "enter", "check")
 """Of becoming ready."""

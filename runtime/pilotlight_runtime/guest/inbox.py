@@ -21,7 +21,8 @@ class Inbox:
 
     def __init__(self, family: Any, *, limit: int = MAX_FRAME) -> None:
         self._decode = decoder_of(family).decode
-        self._limit = limit
+        self.limit = limit
+        """Bytes of the largest frame."""
         self._memory = bytearray(SMALL)
         self._view = memoryview(self._memory)
         self._start = 0
@@ -42,8 +43,8 @@ class Inbox:
         wanted = 0
         while self._end - self._start >= HEADER.size:
             (length,) = HEADER.unpack_from(self._memory, self._start)
-            if length > self._limit:
-                raise MalformedFrame(f"a frame of {length} bytes is announced, {self._limit} is the most")
+            if length > self.limit:
+                raise MalformedFrame(f"a frame of {length} bytes is announced, {self.limit} is the most")
             begin = self._start + HEADER.size
             if self._end < begin + length:
                 wanted = HEADER.size + length

@@ -9,8 +9,8 @@ import msgspec
 from pilotlight_core.model.messages import Outcome
 from pilotlight_runtime.guest.calls import Batch, Call
 from pilotlight_runtime.guest.failures import MAX_TRACEBACK, BadInput, BadOutput, remote_error
-from pilotlight_runtime.guest.frames import BatchResult, ItemResult
-from pilotlight_runtime.guest.results import MAX_VALUE, encoded, outcome_of, with_article
+from pilotlight_runtime.guest.frames import MAX_VALUE, BatchResult, ItemResult
+from pilotlight_runtime.guest.results import encoded, outcome_of, with_article
 from pilotlight_runtime.guest.target import Method, Target
 
 MAX_TRACEBACKS = 2**20

@@ -8,11 +8,9 @@ from pilotlight_core.model import values
 from pilotlight_core.model.messages import Outcome
 from pilotlight_runtime.guest.calls import Call
 from pilotlight_runtime.guest.failures import BadInput, BadOutput, remote_error, type_name
-from pilotlight_runtime.guest.frames import Result
+from pilotlight_runtime.guest.frames import MAX_VALUE, Result
 
 NOTHING = values.encode(None)
-MAX_VALUE = 32 * 2**20
-"""Bytes of one encoded answer or chunk, and of a batch's answers together: a frame has room for its errors too."""
 
 
 def encoded(value: Any, most: int = MAX_VALUE) -> bytes:

@@ -14,6 +14,7 @@ from pilotlight_core.host.bus import connect
 from pilotlight_core.host.embedded import (
     EmbeddedError,
     EmbeddedNats,
+    bus_token,
     can_listen,
     choose_port,
     embedded_nats,
@@ -49,6 +50,19 @@ async def test_it_runs_until_the_block_ends_and_keeps_what_it_confirmed(tmp_path
         assert again.port == port
         async with connect(again.url, name="x") as bus:
             assert await bus.kv("REGISTRY").keys() == ["a.b"]
+
+
+async def test_its_folder_is_its_owners(tmp_path: Path) -> None:
+    """The token opens the bus, and the store holds what went over it."""
+    async with embedded_nats(tmp_path / "nats") as server:
+        token = bus_token(server.folder)
+
+        assert len(token) == 48
+        assert token in server.url
+        assert token not in server.log_tail()
+        assert server.folder.stat().st_mode & 0o777 == 0o700
+        for name in ("token", "nats.conf"):
+            assert (server.folder / name).stat().st_mode & 0o777 == 0o600
 
 
 async def test_a_start_that_fails_says_why(tmp_path: Path) -> None:

@@ -27,7 +27,10 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
     assert list(parts) == names
     assert sorted(parts.values(), key=lambda part: part.rank)[0].name == "nats"
     assert sorted(parts.values(), key=lambda part: part.rank)[-1].name == "gateway"
-    assert "nats://127.0.0.1:2" in parts["gateway"].command
+    token = (tmp_path / "nats" / "token").read_text().strip()
+    assert {name for name, part in parts.items() if part.env} == set(names) - {"nats"}
+    assert parts["gateway"].env == {"PILOTLIGHT_NATS_URL": f"nats://{token}@127.0.0.1:2"}
+    assert not any(token in word for part in parts.values() for word in part.command)
     if "agent" in parts:
         assert "--blanks 3" in " ".join(parts["agent"].command)
         assert f"file://{tmp_path}/blobs" in parts["agent"].command

@@ -55,4 +55,5 @@ def test_the_ready_file_is_whole(tmp_path: Path) -> None:
         write_ready(path, Ready(url="u", api_key_file="f", nats_url="n", state_dir="s", pids={"gateway": pid}))
 
         assert json.loads(path.read_text())["pids"] == {"gateway": pid}
+        assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]

@@ -98,3 +98,14 @@ def test_no_key_or_a_bad_one_is_said(tmp_path: Path) -> None:
     (tmp_path / PRIVATE).write_text("nonsense")
     with pytest.raises(NoKey, match="is not a private key"):
         Signer.load_or_create(tmp_path)
+
+
+def test_the_folder_of_the_private_key_is_closed(tmp_path: Path) -> None:
+    """Also one that was open before."""
+    folder = tmp_path / "keys"
+    folder.mkdir(mode=0o755)
+
+    Signer.load_or_create(folder)
+
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "manifest_ed25519").stat().st_mode & 0o777 == 0o600

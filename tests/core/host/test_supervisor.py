@@ -177,3 +177,13 @@ async def test_parts_die_with_the_supervisor(tmp_path: Path, number: signal.Sign
     await process.wait()
 
     await until(lambda: not any(alive(pid) for pid in pids))
+
+
+async def test_a_part_has_its_variables_and_a_log_of_our_own(tmp_path: Path) -> None:
+    """On top of ours; nobody else reads what it prints."""
+    printing = Part(name="a", command=("/bin/sh", "-c", "echo $MINE $PATH; exec sleep 1000"), rank=0, env={"MINE": "1"})
+    async with supervised(tmp_path, printing) as supervisor:
+        await until(lambda: supervisor.log_tail("a") == f"1 {os.environ['PATH']}\n")
+
+        assert supervisor.log_path("a").stat().st_mode & 0o777 == 0o600
+        assert supervisor.log_path("a").parent.stat().st_mode & 0o777 == 0o700

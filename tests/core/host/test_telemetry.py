@@ -51,6 +51,7 @@ def test_secrets_never_reach_a_line(capsys: pytest.CaptureFixture[str], console:
     except ValueError:
         log.exception(f"key {key}", url=f"https://x/?k={key}", headers={"Authorization": f"Bearer {key}"}, secret="s3")
     log.info("request", header="Bearer abcdefgh12345678", items=[{"api_key": "k"}])
+    log.info("bus", servers=["nats://SECRET@127.0.0.1:4222"], ledger="postgresql://me:SECRET@db/ledger")
 
     text = capsys.readouterr().err
 

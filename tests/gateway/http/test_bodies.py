@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded, Unavailable
+from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.http.bodies import BodyLimits, ClientGone, pieces, read_body
 from pilotlight_gateway.http.calls import CALL_BODY
-from pilotlight_gateway.internal import Budget
 from tests.core.host.waiting import until
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, function
@@ -47,22 +47,40 @@ async def test_ten_megabytes_are_taken(world: World) -> None:
 
 async def test_a_body_comes_whole_from_its_pieces() -> None:
     """In order, and counted until it is given back."""
-    wire, budget = Wire(pieces=[b"ab", b"", b"cd"]), Budget(limit=10)
+    wire, budget = Wire(pieces=[b"ab", b"", b"cd"]), Budget(limit=20)
 
-    assert await read_body({"headers": []}, wire.receive, LIMITS, budget) == b"abcd"
+    assert await read_body({"headers": []}, wire.receive, LIMITS, budget, "acme") == b"abcd"
     assert budget.used == 4
 
 
 async def test_a_body_that_stalls_is_given_up() -> None:
-    """Whoever trickles holds the connection for so long and no longer, and nothing stays counted."""
-    budget = Budget(limit=10)
+    """Whoever sends a little and no more holds the connection for the grace, and nothing stays counted."""
+    budget, limits = Budget(limit=20), BodyLimits(size=100, grace=0.02)
 
     with pytest.raises(DeadlineExceeded):
-        await read_body(
-            {"headers": []}, Wire(pieces=[b"ab"], stall=True).receive, BodyLimits(size=100, seconds=0.02), budget
-        )
+        await read_body({"headers": []}, Wire(pieces=[b"ab"], stall=True).receive, limits, budget, "acme")
 
     assert budget.used == 0
+
+
+async def test_a_body_has_the_time_that_its_pace_has_earned() -> None:
+    """What arrives at the rate may take far longer than the grace; what falls behind it is given up."""
+    limits = BodyLimits(size=1_000, grace=0.1, rate=400)
+
+    async def trickle(pause: float, pieces: int) -> bytes:
+        left = pieces
+
+        async def receive() -> dict[str, object]:
+            nonlocal left
+            left -= 1
+            await asyncio.sleep(pause)
+            return {"type": "http.request", "body": b"x" * 40, "more_body": left > 0}
+
+        return await read_body({"headers": []}, receive, limits, Budget(limit=2_000), "acme")
+
+    assert len(await trickle(0.05, 6)) == 240
+    with pytest.raises(DeadlineExceeded):
+        await trickle(0.15, 6)
 
 
 async def test_an_upload_that_pauses_too_long_is_given_up() -> None:
@@ -80,16 +98,16 @@ async def test_a_client_that_hangs_up_is_noticed() -> None:
     wire.gone.set()
 
     with pytest.raises(ClientGone):
-        await read_body({"headers": []}, wire.receive, LIMITS, Budget(limit=10))
+        await read_body({"headers": []}, wire.receive, LIMITS, Budget(limit=20), "acme")
 
 
 async def test_memory_for_bodies_is_bounded_over_all_requests() -> None:
     """The one that does not fit hears `overloaded`, and what it held is free again."""
-    budget = Budget(limit=10)
-    budget.take(7)
+    budget = Budget(limit=20)
+    budget.take(7, "acme")
 
     with pytest.raises(Unavailable) as caught:
-        await read_body({"headers": []}, Wire(pieces=[b"ab", b"cd"]).receive, LIMITS, budget)
+        await read_body({"headers": []}, Wire(pieces=[b"ab", b"cd"]).receive, LIMITS, budget, "acme")
 
     assert caught.value.wire_code == "overloaded"
     assert budget.used == 7
@@ -99,7 +117,7 @@ async def test_memory_for_bodies_is_bounded_over_all_requests() -> None:
 async def test_a_length_that_is_no_number_is_refused(length: bytes) -> None:
     """A proxy and we must not read it differently."""
     with pytest.raises(BadInput) as caught:
-        await read_body({"headers": [(b"content-length", length)]}, Wire().receive, LIMITS, Budget(limit=10))
+        await read_body({"headers": [(b"content-length", length)]}, Wire().receive, LIMITS, Budget(limit=20), "acme")
 
     assert caught.value.wire_code == "bad_request"
 
@@ -111,9 +129,9 @@ def test_the_bound_has_room_for_ten_megabytes_and_a_frame() -> None:
 
 async def test_cancelling_gives_back_what_was_held() -> None:
     """As when the process shuts down."""
-    budget = Budget(limit=10)
+    budget = Budget(limit=20)
     wire = Wire(pieces=[b"ab"], stall=True)
-    task = asyncio.create_task(read_body({"headers": []}, wire.receive, LIMITS, budget))
+    task = asyncio.create_task(read_body({"headers": []}, wire.receive, LIMITS, budget, "acme"))
     await until(lambda: budget.used)
 
     task.cancel()

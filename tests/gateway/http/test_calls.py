@@ -12,6 +12,7 @@ from pilotlight_core.model.api import CallResponse
 from pilotlight_core.model.errors import FunctionRaised
 from pilotlight_core.model.spec import MethodSpec, Priority
 from pilotlight_gateway.call_port import ChunkEvent
+from pilotlight_gateway.http.large_answers import PIECE_BYTES
 from tests.core.host.waiting import until
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, function, generator, packed
@@ -183,10 +184,69 @@ async def test_an_answer_that_breaks_its_promise_is_bad_output(world: World) -> 
     method = MethodSpec(name="", attribute="f", output_schema={"type": "string"})
     world.deploy(function("f", method))
     async with world.client() as client:
-        for output, accept in ((packed(3), "application/json"), (packed(3), MSGPACK["accept"]), ([b"\xc1"], "*/*")):
+        for output, accept in (
+            (packed(3), "application/json"),
+            (packed(3), MSGPACK["accept"]),
+            ([b"\xc1"], "*/*"),
+            ([b"\xa1\xff"], "*/*"),
+        ):
             (world.calls.output,) = output
             answer = await client.post("/v1/functions/shop.f/calls", headers={"accept": accept})
             assert (answer.status_code, answer.json()["code"]) == (500, "bad_output")
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+async def test_an_array_that_is_none_is_the_functions_fault(world: World, accept: str) -> None:
+    """`bad_output`, not the caller's bad input: the caller sent nothing wrong."""
+    (world.calls.output,) = packed({"a": msgspec.msgpack.Ext(1, b"\x01\x00?nonsense")})
+    world.deploy(function())
+    async with world.client() as client:
+        answer = await client.post(HELLO_CALL, json={"input": {"name": "x"}}, headers={"accept": accept})
+
+    assert (answer.status_code, answer.json()["code"]) == (500, "bad_output")
+    assert "field" not in answer.json()
+
+
+async def test_a_large_answer_is_sent_in_pieces_and_counted_until_it_is_read(world: World) -> None:
+    """A client that does not read holds a part of its tenant's share, which is free when it leaves."""
+    (world.calls.output,) = packed(b"x" * 10**6)
+    world.deploy(function())
+    budget = world.services.budget
+    for reads in (True, False):
+        wire = Wire(pieces=[b'{"input": {"name": "x"}}'], reads=reads)
+        headers = {"authorization": f"Bearer {world.key}", "accept": "application/msgpack"}
+        asking = asyncio.create_task(ask(world.app, wire, "POST", HELLO_CALL, **headers))
+        if reads:
+            await asking
+            assert msgspec.msgpack.decode(wire.body)["output"] == b"x" * 10**6
+            assert max(len(message.get("body", b"")) for message in wire.sent) == PIECE_BYTES
+        else:
+            await until(lambda: len(wire.sent) == 2)  # noqa: B023 - it is waited for here
+            assert 10**6 < budget.used < 1.01 * 10**6
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+        assert budget.used == 0
+
+
+async def test_answers_beyond_the_tenants_share_are_refused(world: World) -> None:
+    """In every way in which an answer can be large: as `overloaded`, and nothing stays counted."""
+    (world.calls.output,) = packed(b"x" * 10**6)
+    world.services.budget.limit = 10**6
+    world.calls.events = [ChunkEvent(seq=n, data=data) for n, data in enumerate(packed(*["y" * 90_000] * 9), 1)]
+    world.deploy(function(), function("g", generator()))
+    async with world.client() as client:
+        answers = [
+            await client.post(HELLO_CALL, json={"input": {"name": "x"}}),
+            await client.post("/v1/functions/shop.g/calls"),
+        ]
+        world.calls.events = []
+        headers = {"accept": "text/event-stream"}
+        answers.append(await client.post(HELLO_CALL, json={"input": {"name": "x"}}, headers=headers))
+
+    assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(503, "overloaded")] * 3
+    assert "tenant acme already holds" in answers[0].json()["detail"]
+    assert world.services.budget.used == 0
 
 
 async def test_a_traceback_is_for_the_owner(world: World) -> None:

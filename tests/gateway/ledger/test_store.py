@@ -135,3 +135,18 @@ def test_a_thousand_calls_a_second_are_affordable(ledger: Ledger) -> None:
 
     assert ledger.fold("USAGE", 1, events).new == 2_000
     assert time.process_time() - started < 0.7
+
+
+def test_a_ledger_in_a_file_is_its_owners(ledger: Ledger, tmp_path: Path) -> None:
+    """With what SQLite puts beside it; also one that was open before."""
+    ledger.fold("USAGE", 1, [busy(1, 0, ("call_a", SECOND, "ok"))])
+    files = sorted(tmp_path.iterdir())
+
+    assert [path.name for path in files] == ["ledger.sqlite", "ledger.sqlite-shm", "ledger.sqlite-wal"]
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+
+    for path in files:
+        path.chmod(0o644)
+    Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices()).close()
+
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}

@@ -12,6 +12,8 @@ import pytest
 from pilotlight_core.model import values
 from pilotlight_runtime.guest.client import GuestConnection, GuestGone, GuestSlow
 from pilotlight_runtime.guest.frames import (
+    MAX_FRAME,
+    SMALL_FRAME,
     Hello,
     Invoke,
     Leave,
@@ -61,6 +63,7 @@ async def test_a_guests_life_over_the_client() -> None:
         connection.send(Load(spec=spec_of(plain.echo), root=str(APPS)))
         while not isinstance(await ears.frame(), Loaded):
             pass
+        connection.take_frames_of(MAX_FRAME)
         connection.send(Invoke(call="a", input=values.encode({"value": bytes(10**7)})))
         result = await ears.frame()
         assert isinstance(result, Result)
@@ -83,6 +86,23 @@ async def test_nonsense_from_a_guest_closes_the_connection() -> None:
         assert isinstance(await ears.end(), MalformedFrame)
 
     assert ears.frames.empty()
+
+
+async def test_a_frame_is_as_large_as_it_may_be(anyio_backend: str) -> None:
+    """Small ones only, until more is allowed; memory for a larger one is never given."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ears = Ears()
+        connection = await ears.open(ours)
+        connection.take_frames_of(2 * SMALL_FRAME)
+        theirs.sendall(header(SMALL_FRAME + 1))
+        theirs.sendall(bytes(SMALL_FRAME // 8))
+        connection.take_frames_of(SMALL_FRAME)
+        theirs.sendall(bytes(1))
+        error = await ears.end()
+
+    assert isinstance(error, MalformedFrame)
+    assert f"{SMALL_FRAME} is the most" in str(error)
 
 
 async def test_an_error_in_the_callback_closes_the_connection() -> None:

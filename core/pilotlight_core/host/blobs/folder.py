@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
+from pilotlight_core.host.access import WALK_ONLY, own_folder
 from pilotlight_core.host.blobs.port import CHUNK, BlobMissing, Checker, Content, check_blob, pieces
 
 READ_ONLY = 0o444
@@ -38,7 +39,7 @@ class FolderBlobs:
         if await asyncio.to_thread(path.is_file):
             return (await asyncio.to_thread(path.stat)).st_size
         checker = Checker(sha256)
-        file, name = await asyncio.to_thread(_open_temporary, path)
+        file, name = await asyncio.to_thread(_open_temporary, self.root, path)
         try:
             async for piece in pieces(content):
                 checker.add(piece)
@@ -70,9 +71,8 @@ class FolderBlobs:
         except FileNotFoundError:
             raise BlobMissing(f"There is no blob {sha256}.") from None
 
-    async def has(self, tenant: str, digests: Iterable[str]) -> set[str]:
-        paths = {digest: self.path(tenant, digest) for digest in digests}
-        return await asyncio.to_thread(lambda: {digest for digest, path in paths.items() if path.is_file()})
+    async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
+        return await asyncio.to_thread(_sizes, {digest: self.path(tenant, digest) for digest in digests})
 
     async def delete(self, tenant: str, sha256: str) -> None:
         await asyncio.to_thread(self.path(tenant, sha256).unlink, missing_ok=True)
@@ -81,8 +81,18 @@ class FolderBlobs:
         """Nothing to close."""
 
 
-def _open_temporary(path: Path) -> tuple[int, Path]:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _sizes(paths: dict[str, Path]) -> dict[str, int]:
+    sizes = {}
+    for digest, path in paths.items():
+        with contextlib.suppress(FileNotFoundError):
+            sizes[digest] = path.stat().st_size
+    return sizes
+
+
+def _open_temporary(root: Path, path: Path) -> tuple[int, Path]:
+    """A file beside `path`; nobody else can list the folders on the way, so that digests are not there to be read."""
+    for folder in (root, path.parent.parent, path.parent):
+        own_folder(folder, WALK_ONLY)
     file, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
     return file, Path(name)
 

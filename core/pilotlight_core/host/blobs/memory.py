@@ -40,9 +40,9 @@ class MemoryBlobs:
         except KeyError:
             raise BlobMissing(f"There is no blob {sha256}.") from None
 
-    async def has(self, tenant: str, digests: Iterable[str]) -> set[str]:
+    async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
         self._reach()
-        return {digest for digest in digests if (tenant, digest) in self.kept}
+        return {digest: len(self.kept[tenant, digest]) for digest in digests if (tenant, digest) in self.kept}
 
     async def delete(self, tenant: str, sha256: str) -> None:
         check_blob(tenant, sha256)

@@ -62,8 +62,8 @@ class BlobStore(Protocol):
         """
         ...
 
-    async def has(self, tenant: str, digests: Iterable[str]) -> set[str]:
-        """Which of `digests` are kept."""
+    async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
+        """The sizes in bytes of those of `digests` that are kept."""
         ...
 
     async def delete(self, tenant: str, sha256: str) -> None:

@@ -83,10 +83,10 @@ class S3Blobs:
     async def read(self, tenant: str, sha256: str) -> bytes:
         return b"".join([piece async for piece in self.get(tenant, sha256)])
 
-    async def has(self, tenant: str, digests: Iterable[str]) -> set[str]:
+    async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
         asked = list(digests)
-        found = await asyncio.gather(*(self._exists(tenant, digest) for digest in asked))
-        return {digest for digest, there in zip(asked, found, strict=True) if there}
+        found = await asyncio.gather(*(self._size(tenant, digest) for digest in asked))
+        return {digest: size for digest, size in zip(asked, found, strict=True) if size is not None}
 
     async def delete(self, tenant: str, sha256: str) -> None:
         key = self.key(tenant, sha256)
@@ -100,13 +100,13 @@ class S3Blobs:
         answer = await self._do(lambda: self._s3.get_object(Bucket=self._bucket, Key=key), sha256)
         return answer["Body"]
 
-    async def _exists(self, tenant: str, sha256: str) -> bool:
+    async def _size(self, tenant: str, sha256: str) -> int | None:
         key = self.key(tenant, sha256)
         try:
-            await self._do(lambda: self._s3.head_object(Bucket=self._bucket, Key=key), sha256)
+            head = await self._do(lambda: self._s3.head_object(Bucket=self._bucket, Key=key), sha256)
         except BlobMissing:
-            return False
-        return True
+            return None
+        return int(head["ContentLength"])
 
     async def _do(self, call: Callable[[], T], sha256: str) -> T:
         async with self._slots:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -50,6 +51,7 @@ CALLBACK_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 2.0
 CONNECT_TIMEOUT = 2
 ERROR_EVERY = 10.0
+CREDENTIALS = re.compile(r"(?<=://)[^\s/@]+@")
 RECONNECT_PAUSE = 0.1
 PING_INTERVAL = 2
 """Seconds; a server that answers no ping for two of these is given up."""
@@ -278,7 +280,8 @@ class Bus:
                     pending_size=0,
                 )
         except TimeoutError:
-            raise BusDown(f"No connection to the bus at {url} within {timeout:g} s.") from None
+            place = CREDENTIALS.sub("", url)
+            raise BusDown(f"No connection to the bus at {place} within {timeout:g} s.") from None
         await self._inbox.start()
         self._jobs.spawn(self._restore())
 

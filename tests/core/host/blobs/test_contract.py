@@ -78,6 +78,7 @@ async def test_an_empty_blob_is_a_blob(store: BlobStore) -> None:
 
     assert await store.put("default", sha, b"") == 0
     assert await store.read("default", sha) == b""
+    assert await store.sizes("default", [sha]) == {sha: 0}
 
 
 async def test_content_that_is_not_what_it_says_is_refused(store: BlobStore) -> None:
@@ -85,7 +86,7 @@ async def test_content_that_is_not_what_it_says_is_refused(store: BlobStore) -> 
     with pytest.raises(BadBlob, match=SHA):
         await store.put("default", OTHER, CONTENT)
 
-    assert await store.has("default", [OTHER, SHA]) == set()
+    assert await store.sizes("default", [OTHER, SHA]) == {}
 
 
 async def test_a_missing_blob_is_said(store: BlobStore) -> None:
@@ -100,8 +101,8 @@ async def test_tenants_do_not_share(store: BlobStore) -> None:
     """Having a digest gives no way to another tenant's file."""
     await store.put("one", SHA, CONTENT)
 
-    assert await store.has("one", [SHA, OTHER]) == {SHA}
-    assert await store.has("two", [SHA]) == set()
+    assert await store.sizes("one", [SHA, OTHER]) == {SHA: len(CONTENT)}
+    assert await store.sizes("two", [SHA]) == {}
     with pytest.raises(BlobMissing):
         await store.read("two", SHA)
 
@@ -113,7 +114,7 @@ async def test_deleted_is_gone(store: BlobStore) -> None:
     await store.delete("default", SHA)
     await store.delete("default", SHA)
 
-    assert await store.has("default", [SHA]) == set()
+    assert await store.sizes("default", [SHA]) == {}
 
 
 @pytest.mark.parametrize(

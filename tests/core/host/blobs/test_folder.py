@@ -41,3 +41,14 @@ async def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
         await store.put("default", SHA, broken())
 
     assert files_below(tmp_path) == []
+
+
+async def test_nobody_else_can_list_blobs(tmp_path: Path) -> None:
+    """A digest is all it takes to read a file."""
+    store = FolderBlobs(tmp_path / "blobs")
+    await store.put("default", SHA, b"content")
+
+    folders = [store.root, *(path for path in store.root.rglob("*") if path.is_dir())]
+
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o711}
+    assert len(folders) == 3

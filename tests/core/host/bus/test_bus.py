@@ -166,12 +166,20 @@ async def test_a_flush_that_is_cancelled_does_no_harm(bus: Bus) -> None:
 
 
 async def test_no_server_is_said_clearly() -> None:
-    """Without a server, connecting ends within its time, with the address in the message."""
-    url = nats_url(free_port())
+    """Without a server, connecting ends within its time, with the address in the message, its token left out."""
+    port = free_port()
 
-    with pytest.raises(BusDown, match=url):
-        async with connect(url, name="test", timeout=0.3):
+    with pytest.raises(BusDown, match=f"at nats://127.0.0.1:{port} within"):
+        async with connect(nats_url(port, "secret"), name="test", timeout=0.3):
             pass
+
+
+async def test_without_the_token_there_is_no_connection(server_url: str) -> None:
+    """Loopback is everybody's on the machine, the bus is not."""
+    for place in (server_url.partition("@")[2], f"wrong@{server_url.partition('@')[2]}"):
+        with pytest.raises(BusDown, match="No connection"):
+            async with connect(f"nats://{place}", name="test", timeout=0.3):
+                pass
 
 
 async def test_what_the_block_raises_comes_out_as_it_is(server_url: str) -> None:
