@@ -35,7 +35,7 @@ SCRIPT: dict[str, Any] = {
     ]},
     "/v1/apps/search/history": {"app": "search", "history": [
         {"revision": 1, "at": NOW - 90_000, "by": "k1", "functions": {"embed": "ver_0"}, "message": ""},
-        {"revision": 2, "at": NOW - 60, "by": "k1", "functions": {"embed": "ver_1"}, "message": "larger"},
+        {"revision": 2, "at": NOW - 10_800, "by": "k1", "functions": {"embed": "ver_1"}, "message": "larger"},
     ]},
     "/v1/containers": {"containers": [{
         "id": "ctr_1", "app": "search", "function": "embed", "state": "ready", "calls": 5, "running": 1, "slots": 4,
@@ -43,9 +43,9 @@ SCRIPT: dict[str, Any] = {
         "sandbox": "bubblewrap",
     }]},
     "/v1/keys": {"keys": [
-        {"id": "k1", "label": "ci", "scopes": ["invoke", "deploy"], "created_at": NOW - 60, "expires_at": NOW + 86_500,
+        {"id": "k1", "label": "ci", "scopes": ["invoke", "deploy"], "created_at": NOW - 10_800, "expires_at": NOW + 100_000,
          "revoked": False},
-        {"id": "k2", "label": "", "scopes": ["invoke"], "created_at": NOW - 60, "expires_at": None, "revoked": True},
+        {"id": "k2", "label": "", "scopes": ["invoke"], "created_at": NOW - 10_800, "expires_at": None, "revoked": True},
     ]},
     "/v1/usage": {
         "lines": [{
@@ -87,13 +87,13 @@ def test_every_list_has_json(scripted: ScriptedPlatform, words: tuple[str, ...])
                            ["search", "embed", "v7", "H100 or CPU", "2", "2h ago"],
                            ["old", "-", "-", "-", "0", "stopped"]]),
         (("app", "history", "search"), [["revision", "deployed", "by", "functions", "message"],
-                                        ["2", "1m ago", "k1", "embed", "larger"], ["1", "1d ago", "k1", "embed"]]),
+                                        ["2", "3h ago", "k1", "embed", "larger"], ["1", "1d ago", "k1", "embed"]]),
         (("container", "list"), [["container", "function", "state", "calls", "running", "age", "idle", "memory", "node",
                                   "slice", "sandbox"],
                                  ["ctr_1", "search.embed", "ready", "5", "1/4", "1m", "0s", "2.5 MB", "n1", "cpu-0",
                                   "bubblewrap"]]),
         (("token", "list"), [["id", "label", "scopes", "created", "expires"],
-                             ["k1", "ci", "invoke, deploy", "1m ago", "in 1d"], ["k2", "invoke", "1m ago", "revoked"]]),
+                             ["k1", "ci", "invoke, deploy", "3h ago", "in 1d"], ["k2", "invoke", "3h ago", "revoked"]]),
         (("usage",), [["day", "function", "state", "price", "calls", "seconds", "cost"],
                       ["2026-11-20", "search.embed@v7", "busy", "cpu", "2", "1.235", "0.01 USD"],
                       ["total", "2", "1.235", "0.01 USD"]]),
