@@ -28,6 +28,7 @@ def embed(text: str) -> str:
 SPEC = msgspec.json.decode(msgspec.json.encode(App("search").gpu_function(gpu=["H100", "cpu"])(embed).spec))
 FUNCTION = {"name": "embed", "version": "search.embed@v7", "version_id": "ver_1", "containers": 2, "spec": SPEC}
 NOW = time.time()
+HOURS = 10_800
 SCRIPT: dict[str, Any] = {
     "/v1/apps": {"apps": [
         {"app": "search", "revision": 3, "deployed_at": NOW - 7200, "stopped": False, "functions": [FUNCTION]},
@@ -35,7 +36,7 @@ SCRIPT: dict[str, Any] = {
     ]},
     "/v1/apps/search/history": {"app": "search", "history": [
         {"revision": 1, "at": NOW - 90_000, "by": "k1", "functions": {"embed": "ver_0"}, "message": ""},
-        {"revision": 2, "at": NOW - 10_800, "by": "k1", "functions": {"embed": "ver_1"}, "message": "larger"},
+        {"revision": 2, "at": NOW - HOURS, "by": "k1", "functions": {"embed": "ver_1"}, "message": "larger"},
     ]},
     "/v1/containers": {"containers": [{
         "id": "ctr_1", "app": "search", "function": "embed", "state": "ready", "calls": 5, "running": 1, "slots": 4,
@@ -43,9 +44,9 @@ SCRIPT: dict[str, Any] = {
         "sandbox": "bubblewrap",
     }]},
     "/v1/keys": {"keys": [
-        {"id": "k1", "label": "ci", "scopes": ["invoke", "deploy"], "created_at": NOW - 10_800, "expires_at": NOW + 100_000,
-         "revoked": False},
-        {"id": "k2", "label": "", "scopes": ["invoke"], "created_at": NOW - 10_800, "expires_at": None, "revoked": True},
+        {"id": "k1", "label": "ci", "scopes": ["invoke", "deploy"], "created_at": NOW - HOURS,
+         "expires_at": NOW + 100_000, "revoked": False},
+        {"id": "k2", "label": "", "scopes": ["invoke"], "created_at": NOW - HOURS, "expires_at": None, "revoked": True},
     ]},
     "/v1/usage": {
         "lines": [{
