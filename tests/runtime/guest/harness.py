@@ -30,7 +30,7 @@ from pilotlight_runtime.guest.frames import (
 from pilotlight_runtime.guest.inbox import Inbox
 
 APPS = Path(__file__).parent / "apps"
-PATIENCE_S = 20.0
+PATIENCE_S = 45.0
 """How long a test waits for what must come, on a machine that does other things too."""
 
 
