@@ -163,12 +163,6 @@ class Calls:
     async def _reconnected(self) -> None:
         self._driver.stir()
 
-    async def drained(self) -> None:
-        """Return when no call is live."""
-        while len(self._book):
-            await asyncio.wait([live.answer for live in self._book])
-            await asyncio.sleep(0)
-
     # -- the port ------------------------------------------------------------------------------------------------
 
     def new_id(self) -> str:

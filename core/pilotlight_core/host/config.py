@@ -57,10 +57,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.state_dir / "ledger.sqlite"
 
     @property
-    def logs_dir(self) -> Path:
-        return self.state_dir / "logs"
-
-    @property
     def default_blob_url(self) -> str:
         return f"file://{(self.state_dir / 'blobs').resolve()}"
 

@@ -132,11 +132,6 @@ class Bus:
         if self._client.backlog > SOFT_BACKLOG:
             await self.flush()
 
-    async def respond(self, reply: str, message: Message) -> None:
-        """Answer a request; without a reply subject there is nobody to answer."""
-        if reply:
-            await self.publish(reply, message)
-
     async def request(self, subject: str, message: Message, timeout: float) -> Any:
         """The answer to `message`.
 
