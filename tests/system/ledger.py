@@ -24,6 +24,14 @@ def receipts(platform: Platform, function: str = "%") -> dict[str, int]:
     return sums
 
 
+def ended(platform: Platform, function: str = "%") -> set[str]:
+    """Calls of which the last part is there: one that ran while the meter was read has several."""
+    return {
+        call
+        for (call,) in rows(platform, "SELECT call FROM call_line WHERE function LIKE ? AND outcome != ''", function)
+    }
+
+
 def check_no_instant_is_sold_twice(platform: Platform) -> None:
     """The metered intervals of a slice follow each other, whatever incarnation of the agent has written them."""
     ends: dict[str, int] = defaultdict(int)

@@ -17,7 +17,7 @@ from pilotlight.client.face import face
 from pilotlight_core.model.units import cost_of, money
 from tests.system.conftest import APPS
 from tests.system.events import events_of, read_events
-from tests.system.ledger import check_no_instant_is_sold_twice, receipts, rows
+from tests.system.ledger import check_no_instant_is_sold_twice, ended, receipts, rows
 from tests.system.platform import Platform, wait_until
 
 MB_10 = 10 * 10**6
@@ -244,10 +244,9 @@ def test_receipts_sum_to_the_report(platform: Platform) -> None:
     with ThreadPoolExecutor(8) as callers:
         answers = list(callers.map(lambda n: platform.answer("calls.metered", seconds=n / 1000), range(40)))
     told = {answer["id"]: answer["usage"]["ns"] for answer in answers}
-    kept = wait_until(
-        lambda: told.keys() <= (kept := receipts(platform, "metered")).keys() and kept, "all calls are folded"
-    )
+    wait_until(lambda: told.keys() <= ended(platform, "metered"), "all calls are folded")
 
+    kept = receipts(platform, "metered")
     assert {call: kept[call] for call in told} == told
     lines = platform.http.get("/v1/usage", params={"group": "app,function,state"}).json()["lines"]
     [line] = [one for one in lines if (one["app"], one["function"], one["state"]) == ("calls", "metered", "busy")]
