@@ -17,7 +17,7 @@ from pilotlight_gateway.settings import ServeSettings
 
 def main() -> None:
     """Run a gateway; ends with 0 when it was told to, 1 when it must be started anew."""
-    settings = load(ServeSettings, "one gateway: the HTTP API, scheduling and the ledger")
+    settings = load(ServeSettings, "one gateway: the HTTP API and scheduling")
     telemetry.setup("gateway")
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

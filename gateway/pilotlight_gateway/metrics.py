@@ -56,8 +56,8 @@ class Metrics(Collector):
         self.first_chunk = Histogram(FIRST_CHUNK_SECONDS)
         self.requests: dict[tuple[str, int], int] = defaultdict(int)
         """(route, status)"""
-        self.folded: dict[str, int] = defaultdict(int)
-        """Usage events by what became of them: new, repeated, unpriced, misfit."""
+        self.folded: dict[str, int] = {}
+        """Usage events by what became of them, as the ledger counts them for all gateways."""
         self.gauges: list[Callable[[], Iterable[Metric]]] = []
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)

@@ -27,10 +27,8 @@ from pilotlight_gateway.http.health import bus_gauges
 from pilotlight_gateway.http.services import BODY_BYTES_HELD, Services
 from pilotlight_gateway.internal import Bodies
 from pilotlight_gateway.key_authenticator import KeyAuthenticator
-from pilotlight_gateway.ledger.duty import FoldDuty
 from pilotlight_gateway.ledger.prices import PriceBook, load_prices
 from pilotlight_gateway.ledger.store import Ledger
-from pilotlight_gateway.log_duty import LogDuty
 from pilotlight_gateway.server import QuietServer, listen, make_server, url_of
 from pilotlight_gateway.settings import ServeSettings
 
@@ -86,30 +84,26 @@ async def serve(settings: ServeSettings) -> None:
         ):
             if settings.client_file is not None:
                 await bootstrap(registry, settings.client_file, url_of(public))
-            await _run(gateway, bus, name, (public, internal), stop, settings.drain_seconds)
+            await _run(gateway, bus, (public, internal), stop, settings.drain_seconds)
             lost = bus.closed.is_set()
     if lost:
         raise BusLost("The connection to the bus is gone for good.")
 
 
 async def _run(
-    gateway: Gateway, bus: Bus, name: str, sockets: tuple[socket, socket], stop: asyncio.Event, drain_seconds: float
+    gateway: Gateway, bus: Bus, sockets: tuple[socket, socket], stop: asyncio.Event, drain_seconds: float
 ) -> None:
-    services = gateway.services
-    fold = FoldDuty(bus, services.ledger, services.metrics, holder=name)
     async with asyncio.TaskGroup() as group:
-        logs = LogDuty(bus, holder=name)
-        helpers = [group.create_task(work) for work in (fold.run(), logs.run(), _stop_when_lost(bus, stop))]
+        watch = group.create_task(_stop_when_lost(bus, stop))
         group.create_task(gateway.public.serve(sockets=[sockets[0]]))
         group.create_task(gateway.internal.serve(sockets=[sockets[1]]))
         settle()
         log.info("gateway serves", url=url_of(sockets[0]))
         await stop.wait()
-        log.info("gateway shuts down", inside=len(services.gate))
+        log.info("gateway shuts down", inside=len(gateway.services.gate))
         await gateway.shut_down(0.0 if bus.closed.is_set() else drain_seconds)
-        # 5. Hand the duties on. Calls, registry and bus are closed by those who opened them.
-        for helper in helpers:
-            helper.cancel()
+        # 5. Calls, registry and bus are closed by those who opened them.
+        watch.cancel()
 
 
 async def _stop_when_lost(bus: Bus, stop: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""What a gateway is told."""
+"""What a gateway and its duties are told."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from pilotlight_core.host.config import GatewaySettings
+from pilotlight_core.host.config import Port, Settings
 
 Seconds = Annotated[float, Meta(ge=0, le=3600)]
 
 
-class ServeSettings(GatewaySettings, frozen=True, kw_only=True):
-    """`python -m pilotlight_gateway --help` lists them."""
+class DutySettings(Settings, frozen=True, kw_only=True):
+    """`python -m pilotlight_gateway.duties --help` lists them."""
 
     price_file: Annotated[str, Meta(description="prices (TOML) over those of the standard price book")] = ""
     ledger_url: Annotated[str, Meta(description="postgresql://…; empty: SQLite below --state-dir")] = ""
-    drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
 
     @property
     def prices(self) -> Path | None:
@@ -26,6 +25,17 @@ class ServeSettings(GatewaySettings, frozen=True, kw_only=True):
     @property
     def database_url(self) -> str:
         return self.ledger_url or f"sqlite:///{self.ledger_path.resolve()}"
+
+
+class ServeSettings(DutySettings, frozen=True, kw_only=True):
+    """`python -m pilotlight_gateway --help` lists them."""
+
+    host: Annotated[str, Meta(description="address to listen on")] = "127.0.0.1"
+    port: Annotated[Port, Meta(description="port of the HTTP API")] = 8470
+    internal_port: Annotated[Port, Meta(description="port for large bodies, on loopback; 0: any")] = 0
+    blob_url: Annotated[str, Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
+    bootstrap_client_file: Annotated[str, Meta(description="write the first admin key here")] = ""
+    drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
 
     @property
     def blobs(self) -> str:

@@ -24,12 +24,13 @@ from tests.system.processes import descendants, is_alive, sandboxes_of
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
 SLOTS = 8
-PARTS = ("guest", "agent", "controller", "gateway", "nats")
-OTHERS = ("controller", "gateway", "nats")
+PARTS = ("guest", "agent", "controller", "duties", "gateway", "nats")
+OTHERS = ("controller", "duties", "gateway", "nats")
 ALLOWED = {
     "guest": {"container_died"},
     "agent": {"container_died"},
     "controller": set[str](),
+    "duties": set[str](),
     "gateway": {BROKEN},
     "nats": {"container_died"},
 }
@@ -155,7 +156,7 @@ def test_nothing_starts_twice_when_a_part_stands_still(platform: Platform, chanc
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", ["gateway", "agent", "controller", "nats"])
+@pytest.mark.parametrize("part", ["gateway", "agent", "controller", "duties", "nats"])
 def test_a_part_that_stood_still_for_long_does_no_harm(platform: Platform, chance: random.Random, part: str) -> None:
     """So long that it was given up; what it then still says is fenced."""
     load = Load(platform=platform, seed=chance.randrange(10**9))

@@ -61,16 +61,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return f"file://{(self.state_dir / 'blobs').resolve()}"
 
 
-class GatewaySettings(Settings, frozen=True, kw_only=True):
-    """What a gateway is told."""
-
-    host: Annotated[str, msgspec.Meta(description="address to listen on")] = "127.0.0.1"
-    port: Annotated[Port, msgspec.Meta(description="port of the HTTP API")] = 8470
-    internal_port: Annotated[Port, msgspec.Meta(description="port for large bodies, on loopback; 0: any")] = 0
-    blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
-    bootstrap_client_file: Annotated[str, msgspec.Meta(description="write the first admin key here")] = ""
-
-
 class ControllerSettings(Settings, frozen=True, kw_only=True):
     """What a controller is told."""
 
@@ -128,11 +118,6 @@ def parse(cls: type[T], about: str, argv: Sequence[str], env: Mapping[str, str])
         sentence, _, place = str(error).partition(" - at `$.")
         name = place.rstrip("`")
         raise BadSetting(f"{_flag(name)} ({_variable(name)}): {sentence}, got {values.get(name)!r}.") from None
-
-
-def gateway(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> GatewaySettings:
-    """A gateway's settings; see `load`."""
-    return load(GatewaySettings, "A Pilotlight gateway: the HTTP API, admission and the fair scheduler.", argv, env)
 
 
 def controller(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> ControllerSettings:

@@ -86,6 +86,11 @@ def plan(settings: UpSettings, *, port: int, nats_port: int, internal_port: int)
             name="controller", rank=1, stop_within=5.0, env=env,
             command=_python("pilotlight_autoscaler", *common, "--name", "controller"),
         ),
+        # It ends after the agents: what they meter at last is in the ledger when all is over.
+        Part(
+            name="duties", rank=1, stop_within=5.0, env=env,
+            command=_python("pilotlight_gateway.duties", *common, "--name", "duties"),
+        ),
         *(_agent(settings, number, common, env, blob_url) for number in _agents(settings)),
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,6 +43,7 @@ def why_not_ready(services: Services) -> str:
 
 async def show_metrics(_request: Request, services: Services) -> Response:
     """`GET /metrics`."""
+    services.metrics.folded = await asyncio.to_thread(services.ledger.results)
     return Response(services.metrics.exposition(), media_type=PROMETHEUS)
 
 

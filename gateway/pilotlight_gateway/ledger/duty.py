@@ -1,4 +1,4 @@
-"""The duty that keeps the ledger: one gateway at a time reads the usage stream and folds it, about twice a second.
+"""The duty that keeps the ledger: one process at a time reads the usage stream and folds it, about twice a second.
 
 Folding twice is harmless (events meet their own ids), so the lease saves work rather than guards truth.
 """
@@ -16,7 +16,6 @@ from pilotlight_core.host.bus import Bus, BusError, Lease, Stored
 from pilotlight_core.model.messages import UsageBatch, UsageEvent
 from pilotlight_core.model.subjects import USAGE_STREAM
 from pilotlight_gateway.ledger.store import Ledger
-from pilotlight_gateway.metrics import Metrics
 
 FOLD_EVERY = 0.5
 """Seconds for which messages are gathered into one transaction."""
@@ -38,10 +37,9 @@ class _StartAgain(Exception):
 class FoldDuty:
     """Reads the usage stream into the ledger for as long as it runs."""
 
-    def __init__(self, bus: Bus, ledger: Ledger, metrics: Metrics, *, holder: str) -> None:
+    def __init__(self, bus: Bus, ledger: Ledger, *, holder: str) -> None:
         self._bus = bus
         self._ledger = ledger
-        self._metrics = metrics
         self._holder = holder
         self._reconnected = asyncio.Event()
         self._pruned = float("-inf")
@@ -90,8 +88,6 @@ class FoldDuty:
             if not lease.valid(time.monotonic()):
                 raise _StartAgain
             folded = await asyncio.to_thread(self._ledger.fold, USAGE_STREAM, seq, events)
-            for result in ("new", "repeated", "unpriced", "misfits"):
-                self._metrics.folded[result] += getattr(folded, result)
             if folded.misfits or folded.unpriced:
                 log.warning("usage needs a look", misfits=folded.misfits, unpriced=folded.unpriced, seq=seq)
             await self._prune()

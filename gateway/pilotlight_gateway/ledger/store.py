@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -15,13 +15,15 @@ from pilotlight_core.model.messages import UsageEvent
 from pilotlight_core.model.units import NS_PER_S
 from pilotlight_gateway.ledger.entries import Entries, UsageSum, day_of, entries_of
 from pilotlight_gateway.ledger.prices import PriceBook
-from pilotlight_gateway.ledger.tables import USAGE_KEY, call_line, folded, lease_line, metadata, usage_day
+from pilotlight_gateway.ledger.tables import USAGE_KEY, call_line, fold_result, folded, lease_line, metadata, usage_day
 
 KNOWN_IDS_AT_A_TIME = 500
 """SQLite binds at most 32,766 parameters in a statement; older builds 999."""
 CALL_KEY = ("tenant", "call", "day", "version", "price", "ppm", "rate")
 CALL_COLUMNS = (*CALL_KEY, "app", "function", "ns", "outcome", "batch_size")
 """In the order of the table, which is that of a compiled insert."""
+
+Result = Literal["new", "repeated", "unpriced", "misfits"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,7 @@ class Ledger:
         if self._engine.dialect.name == "sqlite":
             _keep_private(self._engine.url.database)
             sa.event.listen(self._engine, "connect", _prepare_sqlite)
-        metadata.create_all(self._engine)
+        _create(self._engine)
 
     def close(self) -> None:
         """Close all connections."""
@@ -56,6 +58,12 @@ class Ledger:
             found = connection.scalar(sa.select(folded.c.seq).where(folded.c.stream == stream))
         return found or 0
 
+    def results(self) -> dict[str, int]:
+        """How many events were folded so far, by result."""
+        with self._engine.connect() as connection:
+            found = {row.result: row.events for row in connection.execute(sa.select(fold_result))}
+        return {result: found.get(result, 0) for result in get_args(Result)}
+
     def fold(self, stream: str, seq: int, events: Sequence[UsageEvent]) -> Folded:
         """Add the events that are not there yet and remember `seq`, all in one transaction."""
         with self._engine.begin() as connection:
@@ -65,14 +73,15 @@ class Ledger:
                 connection.execute(sa.insert(lease_line), entries.leases)
             self._add_usage(connection, entries)
             self._add_calls(connection, entries)
-            self._remember(connection, stream, seq)
-        return Folded(
-            seq=seq,
-            new=len(fresh),
-            repeated=len(events) - len(fresh),
-            unpriced=entries.unpriced,
-            misfits=entries.misfits,
-        )
+            done = Folded(
+                seq=seq,
+                new=len(fresh),
+                repeated=len(events) - len(fresh),
+                unpriced=entries.unpriced,
+                misfits=entries.misfits,
+            )
+            self._remember(connection, stream, done)
+        return done
 
     def prune(self, before: float) -> int:
         """Forget intervals and receipts that ended before the unix second `before`; the sums per day stay."""
@@ -115,9 +124,22 @@ class Ledger:
         rows = [(*key, c.app, c.function, c.ns, c.outcome, c.batch_size) for key, c in entries.calls.items()]
         _execute_many(connection, statement, CALL_COLUMNS, rows)
 
-    def _remember(self, connection: sa.Connection, stream: str, seq: int) -> None:
-        insert = self._insert(folded).values(stream=stream, seq=seq)
-        connection.execute(insert.on_conflict_do_update(index_elements=["stream"], set_={"seq": seq}))
+    def _remember(self, connection: sa.Connection, stream: str, done: Folded) -> None:
+        insert = self._insert(folded).values(stream=stream, seq=done.seq)
+        connection.execute(insert.on_conflict_do_update(index_elements=["stream"], set_={"seq": done.seq}))
+        add = self._insert(fold_result)
+        grown = {"events": fold_result.c.events + add.excluded.events}
+        rows = [{"result": result, "events": getattr(done, result)} for result in get_args(Result)]
+        connection.execute(add.on_conflict_do_update(index_elements=["result"], set_=grown), rows)
+
+
+def _create(engine: sa.Engine) -> None:
+    try:
+        metadata.create_all(engine)
+    except sa.exc.DBAPIError:
+        # Gateways and their duties start together on an empty database, and one found a table missing that the other
+        # was just making; what remains to be made is made now.
+        metadata.create_all(engine)
 
 
 def _usage_row(key: tuple[Any, ...], line: UsageSum) -> dict[str, Any]:

@@ -19,6 +19,14 @@ folded = sa.Table(
 )
 """How far each stream was read; written in the transaction that read it."""
 
+fold_result = sa.Table(
+    "fold_result",
+    metadata,
+    sa.Column("result", sa.String(16), primary_key=True),
+    sa.Column("events", sa.BigInteger, nullable=False),
+)
+"""How many events were new, repeated, unpriced or misfits, over all folds; written in the transaction of each."""
+
 lease_line = sa.Table(
     "lease_line",
     metadata,

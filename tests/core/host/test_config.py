@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.host import config
-from pilotlight_core.host.config import AgentSettings, BadSetting, GatewaySettings, parse
+from pilotlight_core.host.config import AgentSettings, BadSetting, parse
 from pilotlight_core.host.plan import UpSettings
 
 
@@ -60,26 +60,25 @@ def test_a_truth_value_must_be_one() -> None:
 def test_a_wrong_setting_ends_the_process_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     """No traceback, exit code 2."""
     with pytest.raises(SystemExit) as caught:
-        config.gateway(["--port", "99999"], {})
+        config.agent(["--cpu-slots", "999999"], {})
 
     assert caught.value.code == 2
-    assert capsys.readouterr().err == "error: --port: expected int <= 65535, got '99999'.\n"
+    assert capsys.readouterr().err == "error: --cpu-slots: expected int <= 100000, got '999999'.\n"
 
 
 def test_help_describes_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     """Each flag, its variable and its default are in --help."""
     with pytest.raises(SystemExit):
-        config.gateway(["--help"], {})
+        config.agent(["--help"], {})
 
     text = capsys.readouterr().out
-    for field in GatewaySettings.__struct_fields__:
+    for field in AgentSettings.__struct_fields__:
         assert f"--{field.replace('_', '-')}" in text
         assert f"PILOTLIGHT_{field.upper()}" in text
-    assert "[8470]" in text
+    assert "[bubblewrap]" in text
 
 
 def test_each_process_reads_its_own() -> None:
-    """The three readers that the processes use."""
-    assert config.gateway([], {}).port == 8470
+    """The two readers that processes below the gateway use."""
     assert config.agent(["--node", "n1"], {}).node == "n1"
     assert config.controller([], {"PILOTLIGHT_REGION": "eu"}).region == "eu"

@@ -13,9 +13,9 @@ from pilotlight_core.host.plan import UpSettings, client_file, plan
 @pytest.mark.parametrize(
     ("flags", "names"),
     [
-        ([], ["nats", "gateway", "controller", "agent"]),
-        (["--no-agent"], ["nats", "gateway", "controller"]),
-        (["--extra-agents", "2"], ["nats", "gateway", "controller", "agent", "agent-2", "agent-3"]),
+        ([], ["nats", "gateway", "controller", "duties", "agent"]),
+        (["--no-agent"], ["nats", "gateway", "controller", "duties"]),
+        (["--extra-agents", "2"], ["nats", "gateway", "controller", "duties", "agent", "agent-2", "agent-3"]),
     ],
 )
 def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[str], names: list[str]) -> None:

@@ -19,7 +19,6 @@ from pilotlight_gateway.ledger.duty import FoldDuty
 from pilotlight_gateway.ledger.prices import load_prices
 from pilotlight_gateway.ledger.store import Ledger
 from pilotlight_gateway.ledger.tables import lease_line
-from pilotlight_gateway.metrics import Metrics
 from tests.core.host.waiting import until
 from tests.gateway.ledger.metering import busy
 
@@ -61,8 +60,8 @@ def folded(ledger: Ledger, tenant: str) -> int:
 
 
 @asynccontextmanager
-async def on_duty(bus: Bus, ledger: Ledger, metrics: Metrics, holder: str = "gateway") -> AsyncIterator[None]:
-    task = asyncio.create_task(FoldDuty(bus, ledger, metrics, holder=holder).run())
+async def on_duty(bus: Bus, ledger: Ledger, holder: str = "duties") -> AsyncIterator[None]:
+    task = asyncio.create_task(FoldDuty(bus, ledger, holder=holder).run())
     try:
         yield
     finally:
@@ -72,38 +71,35 @@ async def on_duty(bus: Bus, ledger: Ledger, metrics: Metrics, holder: str = "gat
 
 async def test_what_agents_stored_is_folded_once_and_in_full(bus: Bus, ledger: Ledger, tenant: str) -> None:
     """Before and after the start, repeated by its agent, over a restart of the duty."""
-    metrics = Metrics()
     await publish(bus, tenant, events(tenant, 1, 2))
-    async with on_duty(bus, ledger, metrics):
+    async with on_duty(bus, ledger):
         await until(lambda: folded(ledger, tenant) == 2)
         await publish(bus, tenant, events(tenant, 2, 3))
         await until(lambda: folded(ledger, tenant) == 3)
     seq = ledger.last_seq("USAGE")
     await publish(bus, tenant, events(tenant, 4))
-    async with on_duty(bus, ledger, metrics):
+    async with on_duty(bus, ledger):
         await until(lambda: folded(ledger, tenant) == 4)
 
     assert ledger.last_seq("USAGE") > seq
-    assert metrics.folded["repeated"] == 1
+    assert ledger.results()["repeated"] == 1
 
 
-async def test_one_of_two_gateways_folds(bus: Bus, server_url: str, ledger: Ledger, tenant: str) -> None:
+async def test_one_of_two_folds(bus: Bus, server_url: str, ledger: Ledger, tmp_path: Path, tenant: str) -> None:
     """The other takes over when the first is gone."""
-    first, second = Metrics(), Metrics()
+    others = Ledger(f"sqlite:///{tmp_path / 'other.sqlite'}", load_prices())
     async with connect(server_url, name="other") as other:
-        async with on_duty(bus, ledger, first, "one"):
+        async with on_duty(bus, ledger, "one"):
             await publish(bus, tenant, events(tenant, 1))
             await until(lambda: folded(ledger, tenant) == 1)
-            async with on_duty(other, ledger, second, "two"):
+            async with on_duty(other, others, "two"):
                 await publish(bus, tenant, events(tenant, 2))
                 await until(lambda: folded(ledger, tenant) == 2)
-                assert second.folded["new"] == 0
-        async with on_duty(other, ledger, second, "two"):
+                assert folded(others, tenant) == 0
+        async with on_duty(other, others, "two"):
             await publish(bus, tenant, events(tenant, 3))
-            await until(lambda: folded(ledger, tenant) == 3)
-
-    assert first.folded["new"] >= 2
-    assert second.folded["new"] == 1
+            await until(lambda: folded(others, tenant) == 3)
+    others.close()
 
 
 async def test_a_stream_that_was_made_anew_is_read_from_its_start(bus: Bus, ledger: Ledger, tenant: str) -> None:
@@ -111,7 +107,7 @@ async def test_a_stream_that_was_made_anew_is_read_from_its_start(bus: Bus, ledg
     await publish(bus, tenant, events(tenant, 1))
     ledger.fold("USAGE", 10**9, [])
 
-    async with on_duty(bus, ledger, Metrics()):
+    async with on_duty(bus, ledger):
         await until(lambda: folded(ledger, tenant) == 1)
 
     assert ledger.last_seq("USAGE") < 10**9

@@ -1,0 +1,73 @@
+"""`python -m pilotlight_gateway.duties`: what must be done once for all gateways, beside their way of calls.
+
+The ledger's fold and the trimming of logs each hold a lease, so that any number of these processes may run and any may
+die. They are a process of their own because a thread of Python beside the gateway's takes turns with it: each fold
+would hold up every call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+import structlog
+
+from pilotlight_core.host import telemetry
+from pilotlight_core.host.bus import BusDown, connect
+from pilotlight_core.host.collector import settle
+from pilotlight_core.host.config import load
+from pilotlight_core.model.errors import BadInput
+from pilotlight_gateway.ledger.duty import FoldDuty
+from pilotlight_gateway.ledger.prices import load_prices
+from pilotlight_gateway.ledger.store import Ledger
+from pilotlight_gateway.log_duty import LogDuty
+from pilotlight_gateway.settings import DutySettings
+
+log = structlog.get_logger(__name__)
+
+
+async def serve(settings: DutySettings) -> int:
+    """Run the duties until SIGTERM or SIGINT; returns the exit code, 1 if the bus is gone for good.
+
+    Raises:
+        BadInput: if the price file is wrong. BusDown: if there is no bus at the start.
+    """
+    book, name = load_prices(settings.prices), settings.name or "duties"
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with connect(settings.nats_url, name=name) as bus:
+        await bus.ensure_streams()
+        settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
+        ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
+        try:
+            async with asyncio.TaskGroup() as group:
+                duties = (FoldDuty(bus, ledger, holder=name), LogDuty(bus, holder=name))
+                running = [group.create_task(duty.run()) for duty in duties]
+                lost = group.create_task(bus.closed.wait())
+                lost.add_done_callback(lambda _: stop.set())
+                settle()
+                log.info("ready", region=settings.region)
+                await stop.wait()
+                for task in (*running, lost):
+                    task.cancel()
+        finally:
+            ledger.close()
+        return 1 if bus.closed.is_set() else 0
+
+
+def main() -> None:
+    """Read settings, run, exit."""
+    settings = load(DutySettings, "the duties of a region's gateways: folding usage into the ledger, trimming logs")
+    telemetry.setup("duties")
+    try:
+        sys.exit(asyncio.run(serve(settings)))
+    except (BusDown, BadInput, OSError) as error:
+        log.error("the duties cannot run on", error=str(error))
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()
