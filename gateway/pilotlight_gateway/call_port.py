@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
 from pilotlight_core.model.api import CallStatus
 from pilotlight_core.model.messages import Spent
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PreparedCall:
+class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that is authenticated, resolved and validated. Instants are this process's monotonic seconds."""
 
     id: str
@@ -38,13 +39,12 @@ class PreparedCall:
     """From arrival to here: authenticate, parse, validate."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CallResult:
+class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     """A call that succeeded. `output` is msgpack; of a generator it is empty."""
 
     output: bytes
     spent: Spent | None = None
-    stages: dict[str, float] = field(default_factory=dict)
+    stages: dict[str, float] = msgspec.field(default_factory=dict)
     """Milliseconds in gateway, queue, start, transport, batch_wait and execute; the HTTP side adds `respond`."""
     cold_start: dict[str, float] | None = None
     """The steps of the start that the call waited for, in ms; None when a container was ready."""
@@ -53,18 +53,16 @@ class CallResult:
     batch_size: int = 1
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StageEvent:
+class StageEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The call has entered a stage: queued, starting (detail: the steps so far), running."""
 
     name: str
     ms: float
     """Since the request arrived."""
-    detail: dict[str, Any] = field(default_factory=dict)
+    detail: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChunkEvent:
+class ChunkEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One piece of a stream: `data` is the msgpack of the value, `seq` rises by one from 1."""
 
     seq: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any
@@ -50,8 +49,7 @@ _msgpack = msgspec.msgpack.Decoder(CallRequest)
 _pack = msgspec.msgpack.Encoder()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What a request asks for. `given` tells which arguments came as `parameters`, for messages."""
 
     request: CallRequest

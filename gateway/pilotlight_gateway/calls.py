@@ -21,6 +21,7 @@ from pilotlight_core.model.api import CallStatus
 from pilotlight_core.model.errors import ContainerDied, PilotlightError, Unavailable
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages import (
+    CallDescriptor,
     Chunk,
     ContainerState,
     Credit,
@@ -277,7 +278,9 @@ class Calls:
 
     def _perform(self, live: Live, actions: Iterable[Action]) -> None:
         for action in actions:
-            match action:
+            match action:  # the first four are a warm call's
+                case Enqueue():
+                    self._enqueue(live, action.call)
                 case Send():
                     self._send(live, action)
                 case Settle():
@@ -292,22 +295,24 @@ class Calls:
                     live.fail(action.error)
                 case Stage():
                     live.stage(action.name, action.ms)
-                case Enqueue() | HandBack() | Withdraw():
-                    self._to_home(live, action)
+                case HandBack() | Withdraw():
+                    self._take_back(action)
         self._set_timer(live)
 
-    def _to_home(self, live: Live, action: Enqueue | HandBack | Withdraw) -> None:
-        home, at = self._driver.home, time.monotonic()
-        if home is None:
+    def _enqueue(self, live: Live, call: CallDescriptor) -> None:
+        if (home := self._driver.home) is None:
             return  # an origin that waits repeats itself, and says it anew to the next home
+        try:
+            home.enqueue(call, time.monotonic())
+        except PilotlightError as error:
+            self._perform(live, live.origin.refused_entry(error))
+
+    def _take_back(self, action: HandBack | Withdraw) -> None:
+        if (home := self._driver.home) is None:
+            return
         match action:
-            case Enqueue(call):
-                try:
-                    home.enqueue(call, at)
-                except PilotlightError as error:
-                    self._perform(live, live.origin.refused_entry(error))
             case HandBack():
-                home.refused(action.call, action.container, action.reason, action.epoch, at)
+                home.refused(action.call, action.container, action.reason, action.epoch, time.monotonic())
             case Withdraw(call_id):
                 home.cancel(call_id)
 

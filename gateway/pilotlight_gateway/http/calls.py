@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.api import CallRequest, Latency
@@ -181,7 +181,7 @@ class CallEndpoint:
             async with aclosing(events):
                 async for event in events:
                     if isinstance(event, CallResult):
-                        return replace(event, output=list_of(chunks))
+                        return msgspec.structs.replace(event, output=list_of(chunks))
                     if isinstance(event, ChunkEvent):
                         checked_value(self._services.validators, call, event.data, look=False)
                         budget.take(len(event.data), call.tenant)

@@ -29,7 +29,7 @@ class Edge:
         if scope["type"] != "http":
             await self._routes(scope, receive, send)
             return
-        exchange = scope[KEY] = Exchange(send, self._services.clock())
+        exchange = scope[KEY] = Exchange(scope, send, self._services.clock())
         try:
             if self._calls.serves(scope):
                 await self._calls(scope, receive, exchange)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -12,6 +13,10 @@ from pilotlight_gateway.auth import NOBODY, Principal
 
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
+BODY_IS_HERE = "pilotlight.body_is_here"
+"""True in the scope of a request of which all has arrived. Our server says so; another one may not."""
+SEND_WHOLE = "pilotlight.send_whole"
+"""In the scope: sends an answer at once (`server.send_whole`), if our server serves."""
 _prefix = f"req_{secrets.token_hex(6)}"
 _numbers = count(1)
 
@@ -19,10 +24,11 @@ _numbers = count(1)
 class Exchange:
     """Stands in for `send`: it names the request in every answer, and remembers what was answered."""
 
-    __slots__ = ("_send", "arrived", "call_id", "principal", "request_id", "route", "status")
+    __slots__ = ("_send", "_send_whole", "arrived", "call_id", "principal", "request_id", "route", "status")
 
-    def __init__(self, send: Send, arrived: float) -> None:
+    def __init__(self, scope: Scope, send: Send, arrived: float) -> None:
         self._send = send
+        self._send_whole: Callable[..., bool] | None = scope.get(SEND_WHOLE)
         self.arrived = arrived
         """Monotonic seconds."""
         self.request_id = f"{_prefix}{next(_numbers):07x}"
@@ -36,16 +42,22 @@ class Exchange:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
-            if self.call_id:
-                headers.append((b"pilotlight-call-id", self.call_id.encode()))
+            message["headers"] = [*message.get("headers", ()), *self._names()]
         await self._send(message)
 
     async def answer(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         """Send a whole answer."""
-        headers.append((b"content-length", str(len(body)).encode()))
-        await self({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body})
+        headers += ((b"content-length", b"%d" % len(body)), *self._names())
+        self.status = status
+        if self._send_whole is None or not self._send_whole(status, headers, body):
+            await self._send({"type": "http.response.start", "status": status, "headers": headers})
+            await self._send({"type": "http.response.body", "body": body})
+
+    def _names(self) -> list[tuple[bytes, bytes]]:
+        names = [(b"x-request-id", self.request_id.encode())]
+        if self.call_id:
+            names.append((b"pilotlight-call-id", self.call_id.encode()))
+        return names
 
 
 def exchange_of(scope: Scope) -> Exchange:

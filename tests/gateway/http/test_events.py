@@ -25,7 +25,7 @@ async def test_a_silent_stream_sends_its_head_and_then_signs_of_life() -> None:
     async def wait_for_life() -> None:
         await until(lambda: wire.body.count(b": keepalive\n\n") >= 2)
 
-    stream = Stream(Exchange(wire.send, 0.0), HEADERS, pace=HURRIED)
+    stream = Stream(Exchange({}, wire.send, 0.0), HEADERS, pace=HURRIED)
     await relay(stream, wire.receive, wait_for_life)
     await stream.finish()
 
@@ -36,7 +36,7 @@ async def test_a_silent_stream_sends_its_head_and_then_signs_of_life() -> None:
 async def test_a_client_that_reads_nothing_is_taken_for_gone() -> None:
     """After a while, so that it cannot hold a container for ever."""
     wire = Wire(pieces=(), reads=False)
-    stream = Stream(Exchange(wire.send, 0.0), HEADERS, pace=HURRIED)
+    stream = Stream(Exchange({}, wire.send, 0.0), HEADERS, pace=HURRIED)
 
     with pytest.raises(ClientGone):
         await relay(stream, wire.receive, lambda: stream.send(b"x"))
@@ -50,4 +50,4 @@ async def test_what_goes_wrong_comes_out_as_it_is() -> None:
 
     wire = Wire(pieces=())
     with pytest.raises(KeyError):
-        await relay(Stream(Exchange(wire.send, 0.0), HEADERS), wire.receive, fail)
+        await relay(Stream(Exchange({}, wire.send, 0.0), HEADERS), wire.receive, fail)
