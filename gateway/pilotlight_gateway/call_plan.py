@@ -75,5 +75,6 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
             timeout_ms=remaining,
             input=self.input,
             window=WINDOW,
+            tell_start=self.stages,
             traceparent=self.traceparent,
         )

@@ -329,7 +329,7 @@ class Runner:
         return self._batches.take(at, before=self._queue[0].ready if self._queue else at)
 
     def _may_start(self, held: HeldCall, at: float) -> bool:
-        """Whether it is started now; if so its origin hears of it before the guest does."""
+        """Whether it is started now; if so an origin that listens hears of it before the guest does."""
         run = held.run
         refusal = Refusal.EXPIRED if held.start_by < at else self._rim.start(held, at)
         if refusal is Refusal.GONE:
@@ -340,7 +340,8 @@ class Runner:
         else:
             held.phase, held.started = Phase.RUNNING, at
             self._running[run.call] = held
-            self._rim.tell(run.gateway, Started(call=run.call, grant=run.grant))
+            if run.tell_start:
+                self._rim.tell(run.gateway, Started(call=run.call, grant=run.grant))
         return refusal is None
 
     def _run_alone(self, rest: deque[HeldCall], at: float) -> None:

@@ -301,6 +301,7 @@ class Harness:
             "start_within_ms": 10_000.0,
             "timeout_ms": 20_000.0,
             "input": values.encode(arguments),
+            "tell_start": True,
             **(_run or {}),
         }
         call.id = fields["call"]

@@ -36,18 +36,27 @@ def results(batch: InvokeBatch, **more: object) -> BatchResult:
 
 
 def test_a_call_is_started_before_the_guest_gets_it(rim: FakeRim) -> None:
-    """The origin hears Started, the guest gets the input, the answer becomes the last frame, the slot is free."""
+    """An origin that asks hears Started, the guest gets the input, the answer is the last frame, the slot is free."""
     runner = runner_of(rim)
-    runner.take(run_of("a"), 1.0, 1.0)
+    runner.take(run_of("a", tell_start=True), 1.0, 1.0)
     runner.answered(Result(call="a", output=b"\x2a", execute_ns=2_000_000), 1.5)
 
     ended = rim.last("a")
     assert isinstance(ended, Ended)
     assert (ended.outcome, ended.started, ended.output) == (Outcome.OK, True, b"\x2a")
     assert (ended.stages.execute, ended.stages.total) == (2.0, 500.0)
-    assert rim.of(Started)
+    assert [frame.call for frame in rim.of(Started)] == ["a"]
     assert [frame.input for frame in rim.of(Invoke)] == [b"\x80"]
     assert rim.freed_calls == ["a"]
+
+
+def test_a_start_of_which_nobody_asks_is_not_told(rim: FakeRim) -> None:
+    """One frame for a call, its last."""
+    runner = runner_of(rim)
+    runner.take(run_of("a"), 1.0, 1.0)
+    runner.answered(Result(call="a", output=b"\x2a", execute_ns=2_000_000), 1.5)
+
+    assert [type(frame) for frame in rim.told] == [Ended]
     assert runner.idle
 
 

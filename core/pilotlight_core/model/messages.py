@@ -54,6 +54,8 @@ class Run(Message, frozen=True, kw_only=True):
     """Where to put an answer too large for a frame."""
     window: int = 256
     """Chunks a stream may be ahead of what the origin has passed on."""
+    tell_start: bool = False
+    """Somebody wants to hear of its start. Nobody else needs to: silence never proves that a call has not started."""
     traceparent: str = ""
 
 
@@ -148,7 +150,7 @@ class Refused(Message, frozen=True, kw_only=True):
 
 
 class Started(Message, frozen=True, kw_only=True):
-    """The container has begun to work on the call; from here on it counts as run."""
+    """The container has begun to work on the call; told where `Run.tell_start` asks for it."""
 
     call: str
     grant: int
