@@ -12,8 +12,9 @@ from functools import partial
 
 from benchmarks import report
 from pilotlight_core.model.messages import CallDescriptor, ContainerState, Credit, Ended, Outcome, Spent, Stages
+from pilotlight_core.model.scheduling import Enqueue, Settle
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.actions import Action, Enqueue, Finish, Settle
+from pilotlight_gateway.actions import Action, Finish
 from pilotlight_gateway.call_plan import CallPlan
 from pilotlight_gateway.home import Home
 from pilotlight_gateway.origin import Origin

@@ -136,6 +136,7 @@ class Pass:
             version=record.id,
             tenant=record.tenant,
             manifest_sha256=record.manifest_sha256,
+            function=f"{record.tenant}:{record.app}.{record.function}",
             slice=found.slice,
         )
         self.decision.commands.append(Sent(node=found.node, command=bind))

@@ -8,40 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages import CallDescriptor, Cancel, Ended, Refusal, Run, Spent, Window
-
-
-class Enqueue(msgspec.Struct, frozen=True):
-    """To the home: queue the call. Idempotent; repeated while nothing is heard. If refused: `Origin.refused_entry`."""
-
-    call: CallDescriptor
-
-
-class HandBack(msgspec.Struct, frozen=True, kw_only=True):
-    """To the home: grant `call.number` was not used up, put the call back where it was (`Home.refused`)."""
-
-    call: CallDescriptor
-    container: str
-    epoch: int
-    """Of the home that granted it."""
-    reason: Refusal
-
-
-class Settle(msgspec.Struct, frozen=True, kw_only=True):
-    """To the home: the grant is over (`Home.done`)."""
-
-    call: str
-    container: str
-    number: int
-    cost: float | None = None
-    """GPU-milliseconds; None: unknown."""
-    frees: bool = True
-
-
-class Withdraw(msgspec.Struct, frozen=True):
-    """To the home: take the call out of the queue (`Home.cancel`)."""
-
-    call: str
+from pilotlight_core.model.messages import Cancel, Ended, Run, Spent, Window
+from pilotlight_core.model.scheduling import Enqueue, HandBack, Settle, Withdraw
 
 
 class Send(msgspec.Struct, frozen=True):

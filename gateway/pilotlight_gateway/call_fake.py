@@ -72,12 +72,12 @@ class FakeCalls:
             container="ctr_1",
         )
 
-    def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002
-        status = self.status(tenant, id)
+    async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002
+        status = await self.status(tenant, id)
         self.cancelled.append(status.id)
         return status.state in ("queued", "running")
 
-    def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
+    async def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
         found = self.statuses.get((tenant, id))
         if found is None:
             raise UnknownCall(f"There is no call {id}.")

@@ -83,6 +83,8 @@ class CallStatistics:
     """state -> how many, as the nodes last reported."""
     nodes: int = 0
     blanks: int = 0
+    homes: int = 0
+    """Shards that this gateway is the home of."""
 
 
 class CallPort(Protocol):
@@ -100,12 +102,12 @@ class CallPort(Protocol):
         """Its events, the last of which is a CallResult. Closing the iterator (`aclose`) cancels the call."""
         ...
 
-    def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
-        """Cancel by call id or client id; whether it was still alive. Raises UnknownCall."""
+    async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
+        """Cancel by call id or client id, at whatever gateway it is; whether it was alive. Raises UnknownCall."""
         ...
 
-    def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
-        """What is known of a call, by call id or client id. Raises UnknownCall."""
+    async def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
+        """What is known of a call, by call id or client id, here or at another gateway. Raises UnknownCall."""
         ...
 
     def containers(self, tenant: str | None) -> list[dict[str, Any]]:

@@ -1,12 +1,14 @@
-"""Live calls: the rim around `Origin` and `Home`. It performs their actions over the bus and tells them what happens.
+"""Live calls: the rim around `Origin`. It performs its actions over the bus and tells it what happens.
 
 Everything that arrives is handled in the bus's read loop by plain functions, in order; only callers wait. One call
-costs one publish, one frame back, and one timer.
+costs one publish, one frame back, and one timer; if its function's home is another gateway, a word to it, its grant,
+and a word when it has ended.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -21,7 +23,6 @@ from pilotlight_core.model.api import CallStatus
 from pilotlight_core.model.errors import ContainerDied, PilotlightError, Unavailable
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages import (
-    CallDescriptor,
     Chunk,
     ContainerState,
     Credit,
@@ -33,31 +34,32 @@ from pilotlight_core.model.messages import (
     Shortage,
     Started,
 )
-from pilotlight_gateway.actions import (
-    Action,
+from pilotlight_core.model.scheduling import (
+    AskCall,
+    CallTold,
+    Dropped,
     Enqueue,
-    Fail,
-    Finish,
     HandBack,
-    Relay,
-    Send,
+    HomeItem,
     Settle,
-    Stage,
-    Tell,
+    ToOrigin,
     Withdraw,
-    settle,
 )
+from pilotlight_gateway.actions import Action, Fail, Finish, Relay, Send, Stage, Tell, settle
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_book import CallBook
 from pilotlight_gateway.call_plan import CallPlan
 from pilotlight_gateway.call_port import CallEvent, CallResult, CallStatistics, ChunkEvent, PreparedCall
+from pilotlight_gateway.elsewhere import Elsewhere
 from pilotlight_gateway.fleet_view import FleetView
-from pilotlight_gateway.home import Dropped, QueueLimits
-from pilotlight_gateway.home_driver import HomeDriver
+from pilotlight_gateway.home import QueueLimits
+from pilotlight_gateway.homes import Homes
 from pilotlight_gateway.internal import INLINE_BYTES, Bodies
 from pilotlight_gateway.live import Live
+from pilotlight_gateway.mailbox import Mailbox
 from pilotlight_gateway.nodes import GoneNode, Nodes
 from pilotlight_gateway.origin import Origin, State
+from pilotlight_gateway.shards import Shards
 
 WATCH_S = 0.5
 """How often silent nodes are looked for, and agents are told which calls are wanted."""
@@ -80,25 +82,16 @@ class Calls:
         """Of this process alone: whoever speaks to a former process finds nobody."""
         self._bodies = bodies
         self._budget = budget
-        self._identity = bus.lease(f"gateway.{gateway}", gateway)
-        # The name outlives the process, so that a restarted gateway need not wait for its former self to expire.
-        self._lease = bus.lease("home", name)
-        self.led = asyncio.Event()
-        """Set when the home lease was acquired for the first time."""
+        self._mailbox = Mailbox(bus, region)
+        self._homes = Homes(bus, self, self._mailbox, region=region, gateway=gateway, limits=limits)
+        self.shards = Shards(bus, self, name=name, instance=gateway)
+        self._homes.ownership = self.shards
+        self._elsewhere = Elsewhere(bus, self.shards, region=region)
         self._book = CallBook()
         self._fleet = FleetView()
         self._nodes = Nodes()
         self._told: set[tuple[str, str]] = set()
         """Agents (node, incarnation) last told of wanted calls: told once more when there are none."""
-        self._driver = HomeDriver(
-            bus,
-            self._lease,
-            region=region,
-            gateway=gateway,
-            limits=limits,
-            on_grant=self._granted,
-            on_dropped=self._dropped,
-        )
 
     # -- the life of the whole -----------------------------------------------------------------------------------
 
@@ -111,27 +104,38 @@ class Calls:
         await self._bus.subscribe(subjects.credit(region), self._on_credit)
         await self._bus.subscribe(subjects.beat(region), self._on_report)
         await self._bus.subscribe(subjects.shortage(region), self._on_shortage)
+        await self._bus.subscribe(subjects.to_home(region, gateway), self._homes.on_mail)
+        await self._bus.subscribe(subjects.to_origin(region, gateway), self._on_mail)
+        await self._bus.subscribe(subjects.ask(region, gateway), self._on_ask)
         self._bus.on_reconnect.append(self._reconnected)
-        await self._identity.acquire()
-        async with asyncio.TaskGroup() as tasks:
-            loops = [tasks.create_task(self._lead()), tasks.create_task(self._watch())]
+        async with self.shards.running(), asyncio.TaskGroup() as tasks:
+            watch = tasks.create_task(self._watch())
             yield
-            for loop in loops:
-                loop.cancel()
-        self._driver.stop()
-        await self._lease.release()
-        await self._identity.release()
+            watch.cancel()
+        self._homes.stop()
 
-    async def _lead(self) -> None:
-        while True:
-            await self._lease.acquire()
-            self._driver.take_over()
-            self.led.set()
-            for live in self._book:
-                self._perform(live, live.origin.home_changed(self._driver.epoch, time.monotonic()))
-            self._driver.stir()
-            await self._lease.lost.wait()
-            log.warning("home lease lost")
+    # -- the shards' host ----------------------------------------------------------------------------------------
+
+    def begin(self, shard: int, epoch: int, state: bytes) -> None:
+        """This gateway is the home of a shard from now on."""
+        self._homes.begin(shard, epoch, state)
+
+    def end(self, shard: int) -> bytes:
+        """It is not any more; returns what the next home should know."""
+        return self._homes.end(shard)
+
+    def homes_changed(self, shards: frozenset[int]) -> None:
+        """What has not been granted is enqueued at the new homes."""
+        at = time.monotonic()
+        for live in self._book:
+            if live.shard in shards and (owner := self.shards.owner(live.shard)) is not None:
+                self._perform(live, live.origin.home_changed(owner.epoch, at))
+
+    def gateway_gone(self, instance: str) -> None:
+        """Nobody waits for its calls any more."""
+        for home in self._homes:
+            home.gateway_gone(instance)
+        self._homes.stir_all()
 
     async def _watch(self) -> None:
         while True:
@@ -162,15 +166,15 @@ class Calls:
                 log.warning("not reconciled", node=node, calls=len(calls), error=str(error))
 
     async def _reconnected(self) -> None:
-        self._driver.stir()
+        self._homes.stir_all()
 
     # -- the port ------------------------------------------------------------------------------------------------
 
     def new_id(self) -> str:
         """A fresh call id; see `CallPort`."""
-        if not self._identity.epoch:
+        if not self.shards.epoch:
             raise Unavailable("This gateway has no identity yet.", code="starting", retry_after=1.0)
-        return new_call_id(self._region, self._identity.epoch)
+        return new_call_id(self._region, self.shards.epoch)
 
     async def run(self, call: PreparedCall) -> CallResult:
         """Run a call to its end; see `CallPort`."""
@@ -193,17 +197,25 @@ class Calls:
             self._end(live)
             del live  # as above
 
-    def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
+    async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
         """Cancel a call; see `CallPort`."""
-        live, _ = self._book.find(tenant, id, self._identity.epoch, time.monotonic())
-        if live is None or live.origin.state is State.DONE:
-            return False
-        self._act(live, live.origin.cancel())
-        return True
+        told = self._told_of(AskCall(tenant=tenant, id=id, cancel=True))
+        return (told if told.status is not None else await self._elsewhere.ask(tenant, id, cancel=True)).cancelled
 
-    def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
+    async def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
         """How a call is; see `CallPort`."""
-        return self._book.find(tenant, id, self._identity.epoch, time.monotonic())[1]
+        told = self._told_of(AskCall(tenant=tenant, id=id))
+        if told.status is None:
+            told = await self._elsewhere.ask(tenant, id)
+        assert told.status is not None  # noqa: S101 - `ask` raises instead
+        return told.status
+
+    def _told_of(self, asked: AskCall) -> CallTold:
+        live, status = self._book.find(asked.tenant, asked.id, time.monotonic())
+        if not asked.cancel or live is None or live.origin.state is State.DONE:
+            return CallTold(status=status)
+        self._act(live, live.origin.cancel())
+        return CallTold(status=status, cancelled=True)
 
     def containers(self, tenant: str | None) -> list[dict[str, Any]]:
         """The containers that nodes report; see `CallPort`."""
@@ -217,17 +229,17 @@ class Calls:
         """Why no calls can be taken now; see `CallPort`."""
         if not self._bus.connected:
             return "not connected to the bus"
-        return "" if self._driver.home is not None else "no home lease yet"
+        return "" if self.shards.settled.is_set() else "functions have no home yet"
 
     def statistics(self) -> CallStatistics:
         """How it is, at once."""
         at = time.monotonic()
-        home = self._driver.home
-        told = home.statistics(at) if home else None
+        told = self._homes.statistics(at)
         reports = self._fleet.reports(at)
         return CallStatistics(
-            queued=told.queued if told else 0,
-            oldest_ms=told.oldest_ms if told else 0.0,
+            queued=sum(one.queued for one in told),
+            oldest_ms=max((one.oldest_ms for one in told), default=0.0),
+            homes=len(told),
             running=sum(1 for live in self._book if live.origin.grant is not None),
             containers=self._fleet.by_state(at),
             nodes=len(reports),
@@ -259,7 +271,8 @@ class Calls:
             traceparent=call.traceparent,
         )
         answer: asyncio.Future[CallResult] = asyncio.get_running_loop().create_future()
-        live = Live(call=call, origin=Origin(plan, at), answer=answer, budget=self._budget)
+        shard = subjects.shard_of(plan.function)
+        live = Live(call=call, shard=shard, origin=Origin(plan, at), answer=answer, budget=self._budget)
         self._book.enter(live)
         self._act(live, live.origin.begin(at))
         return live
@@ -272,19 +285,16 @@ class Calls:
         self._book.leave(live, time.monotonic())
 
     def _act(self, live: Live, actions: Iterable[Action]) -> None:
-        """Perform what an origin wants, then let the home see what that made possible."""
+        """Perform what an origin wants."""
         self._perform(live, actions)
-        self._driver.stir()
 
     def _perform(self, live: Live, actions: Iterable[Action]) -> None:
         for action in actions:
             match action:  # the first four are a warm call's
-                case Enqueue():
-                    self._enqueue(live, action.call)
+                case Enqueue() | Settle():
+                    self._to_home(live, action)
                 case Send():
                     self._send(live, action)
-                case Settle():
-                    self._settle(action)
                 case Finish():
                     self._finish(live, action)
                 case Relay():
@@ -296,36 +306,18 @@ class Calls:
                 case Stage():
                     live.stage(action.name, action.ms)
                 case HandBack() | Withdraw():
-                    self._take_back(action)
+                    self._to_home(live, action)
         self._set_timer(live)
 
-    def _enqueue(self, live: Live, call: CallDescriptor) -> None:
-        if (home := self._driver.home) is None:
-            return  # an origin that waits repeats itself, and says it anew to the next home
-        try:
-            home.enqueue(call, time.monotonic())
-        except PilotlightError as error:
-            self._perform(live, live.origin.refused_entry(error))
-
-    def _take_back(self, action: HandBack | Withdraw) -> None:
-        if (home := self._driver.home) is None:
-            return
-        match action:
-            case HandBack():
-                home.refused(action.call, action.container, action.reason, action.epoch, time.monotonic())
-            case Withdraw(call_id):
-                home.cancel(call_id)
-
-    def _settle(self, action: Settle) -> None:
-        if (home := self._driver.home) is not None:
-            home.done(
-                action.call,
-                action.container,
-                action.number,
-                time.monotonic(),
-                cost=action.cost,
-                frees=action.frees,
-            )
+    def _to_home(self, live: Live, item: HomeItem) -> None:
+        at = time.monotonic()
+        if self.shards.mine(live.shard, at) is not None:
+            try:
+                self._homes.tell(live.shard, item, at)
+            except PilotlightError as error:
+                self._perform(live, live.origin.refused_entry(error))
+        elif (owner := self.shards.owner(live.shard)) is not None and owner.gateway != self._gateway:
+            self._mailbox.to_home(owner.gateway, live.shard, item)
 
     def _send(self, live: Live, action: Send) -> None:
         run, data = action.run, live.call.input
@@ -395,16 +387,36 @@ class Calls:
 
     # -- what arrives --------------------------------------------------------------------------------------------
 
-    def _granted(self, grant: Grant, at: float) -> None:
-        live = self._book.get(grant.call)
-        if live is None:
-            self._settle(Settle(call=grant.call, container=grant.container, number=grant.number))
-        else:
+    def granted(self, grant: Grant, at: float) -> None:
+        """A home lets a call go. One that has ended since tells so: its settlement was on the way, or is lost."""
+        if (live := self._book.get(grant.call)) is not None:
             self._perform(live, live.origin.granted(grant, at))
+        else:
+            self._settle_late(Settle(call=grant.call, container=grant.container, number=grant.number))
 
-    def _dropped(self, dropped: Dropped) -> None:
+    def dropped(self, dropped: Dropped) -> None:
+        """A home gives a call up."""
         if (live := self._book.get(dropped.call)) is not None:
             self._perform(live, live.origin.dropped(dropped))
+
+    def _on_mail(self, _: str, message: object, __: str) -> None:
+        if isinstance(message, ToOrigin):
+            at = time.monotonic()
+            for grant in message.granted:
+                self.granted(grant, at)
+            for dropped in message.dropped:
+                self.dropped(dropped)
+
+    def _on_ask(self, _: str, message: object, reply: str) -> None:
+        if isinstance(message, AskCall):
+            with contextlib.suppress(BusDown):
+                self._bus.publish_nowait(reply, self._told_of(message))
+
+    def _settle_late(self, item: Settle) -> None:
+        """Of a call that nobody waits for any more. If its home is elsewhere, it hears from the agent's credits."""
+        for home in self._homes:
+            home.done(item.call, item.container, item.number, time.monotonic(), cost=item.cost, frees=item.frees)
+        self._homes.stir_all()
 
     def _on_frame(self, _: str, message: object, __: str) -> None:
         if not isinstance(message, Refused | Started | Chunk | Ended):
@@ -414,8 +426,7 @@ class Calls:
             live.heard = at = time.monotonic()
             self._act(live, live.origin.frame(message, at))
         elif isinstance(message, Ended):
-            self._settle(settle(message))
-            self._driver.stir()
+            self._settle_late(settle(message))
 
     def _on_unheard(self, subject: str, message: object, _: str) -> None:
         if message is not NO_RESPONDERS:
@@ -429,15 +440,13 @@ class Calls:
             return
         at = time.monotonic()
         self._node_seen(message.node, message.instance, at)
-        if (home := self._driver.home) is not None:
-            home.credit(message, at)
+        self._homes.credit(message, at)
         if message.state is ContainerState.GONE:
             reason = message.reason or "its container is gone"
             for live in self._book:
                 self._perform(live, live.origin.container_gone(message.container, reason, at))
         elif message.state is not ContainerState.READY:
             self._tell_waiting(message.version, message.state.value, at, **message.timeline)
-        self._driver.stir()
 
     def _on_report(self, _: str, message: object, __: str) -> None:
         if not isinstance(message, NodeReport):
@@ -454,10 +463,10 @@ class Calls:
         if not isinstance(message, Shortage):
             return
         at = time.monotonic()
-        if (home := self._driver.home) is not None:
+        for home in self._homes:
             home.shortage(message, at)
         self._tell_waiting(message.version, "waiting", at, reason=message.reason)
-        self._driver.stir()
+        self._homes.stir_all()
 
     def _tell_waiting(self, version: str, stage: str, at: float, /, **detail: Any) -> None:
         for live in self._book:
@@ -471,8 +480,8 @@ class Calls:
     def _node_gone(self, gone: GoneNode) -> None:
         at = time.monotonic()
         log.warning("node gone", node=gone.node, reason=gone.reason)
-        if (home := self._driver.home) is not None:
+        for home in self._homes:
             home.node_gone(gone.node, gone.instance, at)
         for live in self._book:
             self._perform(live, live.origin.node_gone(gone.node, gone.instance, gone.reason, at))
-        self._driver.stir()
+        self._homes.stir_all()

@@ -14,8 +14,8 @@ from pilotlight_core.model.errors import (
     PilotlightError,
     error_from_code,
 )
-from pilotlight_core.model.messages import Ended, Outcome, RemoteError
-from pilotlight_gateway.home import Dropped
+from pilotlight_core.model.messages import CallDescriptor, Ended, Outcome, RemoteError
+from pilotlight_core.model.scheduling import Dropped
 
 
 def failure(ended: Ended) -> PilotlightError:
@@ -41,7 +41,15 @@ def died(reason: str) -> ContainerDied:
 
 def dropped_error(dropped: Dropped) -> PilotlightError:
     """The error of a call that its home gave up."""
-    return error_from_code(dropped.code, _sentence(dropped.error, dropped.detail), **_more(dropped.error))
+    sentence = _sentence(dropped.error, dropped.detail)
+    return error_from_code(dropped.code, sentence, retry_after=dropped.retry_after, **_more(dropped.error))
+
+
+def dropped_of(call: CallDescriptor, error: PilotlightError) -> Dropped:
+    """What the origin of a call hears that was not let into the queue."""
+    return Dropped(
+        call=call.call, gateway=call.gateway, code=error.wire_code, detail=error.detail, retry_after=error.retry_after
+    )
 
 
 def _sentence(error: RemoteError | None, reason: str) -> str:

@@ -36,6 +36,8 @@ from pilotlight_core.model.messages import (
     RemoteError,
     Shortage,
 )
+from pilotlight_core.model.scheduling import Dropped, HomeState
+from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.nodes import Nodes
 from pilotlight_gateway.scheduler.admission import QueueLimits, admit
 from pilotlight_gateway.scheduler.alarms import Alarms
@@ -55,16 +57,6 @@ SWEEP_EVERY = 5.0
 """Seconds between two looks for what can be forgotten."""
 NEVER_FOR = 10.0
 """Seconds for which a version must fit nowhere in the fleet before its calls are refused: a node may be restarting."""
-
-
-class Dropped(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that leaves the queue with an error."""
-
-    call: str
-    gateway: str
-    code: str
-    detail: str
-    error: RemoteError | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,6 +237,26 @@ class Home:
         """When to ask again if nothing happens; None: never."""
         return min((t for t in (self._deadlines.next(), self._demands.next()) if t is not None), default=None)
 
+    def hand_over(self, at: float) -> HomeState:
+        """What the next home should know, in a planned move. This one must not be asked for anything after it."""
+        waiting = sorted((entry for desk in self._desks.values() for entry in desk.queue), key=lambda e: e.order)
+        return HomeState(
+            calls=tuple(self._as_of(entry, at) for entry in waiting),
+            counters={
+                function: {priority.value: c.values() for priority, c in counters.classes.items() if len(c)}
+                for function, counters in self._counters.items()
+            },
+        )
+
+    def restore(self, state: HomeState, at: float) -> None:
+        """Go on where a former home stopped. What it had granted and not seen the end of is heard of from agents."""
+        for function, classes in state.counters.items():
+            counters = self._counters.setdefault(function, FunctionCounters())
+            for priority, values in classes.items():
+                counters.classes[Priority(priority)].restore(values)
+        for call in state.calls:
+            self.enqueue(call, at)
+
     def deposed(self) -> frozenset[str]:
         """The versions for which agents have heard of a newer home: this one makes no more grants there."""
         return frozenset(version for version, desk in self._desks.items() if desk.deposed)
@@ -297,6 +309,12 @@ class Home:
         elif granted.desk.rooms.is_pending(granted.grant.container, call.call):
             self._resend.append(granted.grant)
         return False
+
+    def _as_of(self, entry: Entry, at: float) -> CallDescriptor:
+        due = self._deadlines.at(entry.id)
+        remaining = (due - at) * 1000.0 if due is not None else entry.call.remaining_ms
+        age = (at - entry.since) * 1000.0
+        return msgspec.structs.replace(entry.call, age_ms=age, remaining_ms=remaining, admitted=True)
 
     def _await(self, desk: VersionDesk, entry: Entry, at: float) -> None:
         call = entry.call

@@ -27,6 +27,8 @@ class Live:
     """A call, from `begin` to its answer. `answer` is done when it is over."""
 
     call: PreparedCall
+    shard: int
+    """Of its function."""
     origin: Origin
     answer: asyncio.Future[CallResult]
     budget: Budget

@@ -43,23 +43,10 @@ from pilotlight_core.model.messages import (
     Started,
     Window,
 )
-from pilotlight_gateway.actions import (
-    Action,
-    Enqueue,
-    Fail,
-    Finish,
-    HandBack,
-    Relay,
-    Send,
-    Settle,
-    Stage,
-    Tell,
-    Withdraw,
-    settle,
-)
+from pilotlight_core.model.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
+from pilotlight_gateway.actions import Action, Fail, Finish, Relay, Send, Stage, Tell, settle
 from pilotlight_gateway.call_plan import UNREAD_BYTES, UNREAD_CHUNKS, WINDOW, CallPlan
 from pilotlight_gateway.failures import died, dropped_error, failure
-from pilotlight_gateway.home import Dropped
 from pilotlight_gateway.stopwatch import Stopwatch
 
 MAX_PLACEMENTS = 10

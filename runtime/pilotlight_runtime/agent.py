@@ -19,6 +19,7 @@ from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.host.bus import Bus, BusDown, BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages import Bind, Cancel, Drain, Reconcile, Run, SliceReport, Stop, Window
+from pilotlight_core.model.scheduling import CreditsWanted
 from pilotlight_runtime.base import BaseEnvironment
 from pilotlight_runtime.blank_pool import BlankPool
 from pilotlight_runtime.bodies import Bodies
@@ -176,6 +177,7 @@ class Agent:
         await self._bus.subscribe(subjects.control(me.region, me.node), self._on_control)
         await self._bus.subscribe(subjects.run(me.region, me.node, me.instance), self._on_run)
         await self._bus.subscribe(subjects.command(me.region, me.node), self._on_command)
+        await self._bus.subscribe(subjects.credits_wanted(me.region), self._on_credits_wanted)
         await self._bus.flush()
         self._bus.on_reconnect.append(self._on_reconnect)
 
@@ -208,6 +210,10 @@ class Agent:
         if reply:
             with contextlib.suppress(BusError):
                 self._bus.publish_nowait(reply, answer)
+
+    def _on_credits_wanted(self, _subject: str, message: Any, _reply: str) -> None:
+        if isinstance(message, CreditsWanted):
+            self._credits.repeat(self._containers, time.monotonic())
 
     async def _on_reconnect(self) -> None:
         self._stall.fresh()  # what had been waiting was lost with the connection

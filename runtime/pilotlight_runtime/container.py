@@ -66,6 +66,7 @@ class Container:
         self.id = bind.container
         self.version = bind.version
         self.tenant = bind.tenant
+        self.function = bind.function
         self.slice = part.id
         self.state = ContainerState.BINDING
         self.timeline: dict[str, float] = {}
@@ -269,6 +270,7 @@ class Container:
             text = f"this node has no base environment {manifest.base!r}"
             raise StartFailed(text, RemoteError("UnknownBase", text))
         self._manifest = manifest
+        self.function = f"{manifest.tenant}:{manifest.app}.{manifest.function}"
         self._metered(LeaseState.LOADING)
         if self._start is not None:
             self._start.reschedule(asyncio.get_running_loop().time() + manifest.spec.startup_timeout)

@@ -24,6 +24,7 @@ class Source(Protocol):
     id: str
     version: str
     tenant: str
+    function: str
     state: ContainerState
     reason: str
     error: RemoteError | None
@@ -104,6 +105,7 @@ class Credits:
             state=container.state,
             slots=container.slots,
             held=container.held,
+            function=container.function,
             timeline=container.timeline,
             reason=container.reason,
             error=container.error,

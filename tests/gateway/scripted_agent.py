@@ -57,7 +57,7 @@ class ScriptedAgent:
         self._seq += 1
         message = Credit(
             container=self.container, version=self._version, tenant="acme", node=self.node, instance=self.instance,
-            epoch=0,
+            epoch=0, function="acme:a.f",
             seq=self._seq, state=state, slots=self._slots, held=held, **more,  # type: ignore[arg-type]
         )  # fmt: skip
         self._bus.publish_nowait(subjects.credit("local", self._version), message)

@@ -72,7 +72,7 @@ async def calls(bus: Bus, bodies: Bodies) -> AsyncIterator[Calls]:
     )  # fmt: skip
     async with calls.running():
         async with asyncio.timeout(10):
-            await calls.led.wait()
+            await calls.shards.settled.wait()
         yield calls
 
 
@@ -226,13 +226,13 @@ async def test_a_cancelled_call_is_cancelled_at_its_agent(calls: Calls, agent: S
     await agent.until(lambda: agent.runs)
 
     with pytest.raises(UnknownCall):
-        calls.cancel("mallory", "cid_12345678")
-    assert calls.cancel("acme", "cid_12345678")
+        await calls.cancel("mallory", "cid_12345678")
+    assert await calls.cancel("acme", "cid_12345678")
     with pytest.raises(Cancelled):
         await call
     await agent.until(lambda: agent.cancels)
-    assert calls.status("acme", "cid_12345678").state == "cancelled"
-    assert not calls.cancel("acme", "cid_12345678")
+    assert (await calls.status("acme", "cid_12345678")).state == "cancelled"
+    assert not await calls.cancel("acme", "cid_12345678")
     with pytest.raises(Conflict):
         await calls.run(prepared(calls, agent, client_id="cid_12345678"))
 
@@ -306,10 +306,10 @@ async def test_large_inputs_and_answers_take_the_internal_listener(
 async def test_calls_of_a_former_gateway_are_lost_and_strangers_are_unknown(calls: Calls) -> None:
     """The id tells whose call it was."""
     with pytest.raises(UnknownCall) as lost:
-        calls.status("acme", f"call_local_1_{token(20)}")
+        await calls.status("acme", f"call_local_1_{token(20)}")
     assert lost.value.wire_code == "call_lost"
     with pytest.raises(UnknownCall) as unknown:
-        calls.status("acme", "cid_neverheard")
+        await calls.status("acme", "cid_neverheard")
     assert unknown.value.wire_code == "unknown_call"
 
 

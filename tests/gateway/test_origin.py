@@ -30,21 +30,9 @@ from pilotlight_core.model.messages import (
     Started,
     Window,
 )
-from pilotlight_gateway.actions import (
-    Action,
-    Enqueue,
-    Fail,
-    Finish,
-    HandBack,
-    Relay,
-    Send,
-    Settle,
-    Stage,
-    Tell,
-    Withdraw,
-)
+from pilotlight_core.model.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
+from pilotlight_gateway.actions import Action, Fail, Finish, Relay, Send, Stage, Tell
 from pilotlight_gateway.call_plan import UNREAD_BYTES, UNREAD_CHUNKS, WINDOW
-from pilotlight_gateway.home import Dropped
 from pilotlight_gateway.origin import (
     LAST_WORDS_S,
     MAX_PLACEMENTS,

@@ -16,6 +16,7 @@ class Source:
         self.id = name
         self.version = "ver_1"
         self.tenant = "acme"
+        self.function = "acme:app.fn"
         self.state = ContainerState.READY
         self.reason = ""
         self.error: RemoteError | None = None

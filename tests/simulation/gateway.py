@@ -19,22 +19,11 @@ from pilotlight_core.model.messages import (
     Refused,
     Started,
 )
+from pilotlight_core.model.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.actions import (
-    Action,
-    Enqueue,
-    Fail,
-    Finish,
-    HandBack,
-    Relay,
-    Send,
-    Settle,
-    Tell,
-    Withdraw,
-    settle,
-)
+from pilotlight_gateway.actions import Action, Fail, Finish, Relay, Send, Tell, settle
 from pilotlight_gateway.call_plan import CallPlan
-from pilotlight_gateway.home import Dropped, Home
+from pilotlight_gateway.home import Home
 from pilotlight_gateway.nodes import GoneNode, Nodes
 from pilotlight_gateway.origin import Origin
 from tests.simulation.promises import Fate

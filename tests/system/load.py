@@ -37,12 +37,17 @@ class Outcome:
     code: str
     at: float
     """Monotonic seconds."""
+    url: str = ""
+    """The gateway that was called."""
     answer: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
 class Load:
-    """Names of calls are unique within the test run, so that their log lines can be counted."""
+    """Names of calls are unique within the test run, so that their log lines can be counted.
+
+    The callers of each function are spread over all gateways.
+    """
 
     platform: Platform
     seed: int
@@ -54,7 +59,10 @@ class Load:
     def running(self, each: int = 2) -> Iterator[None]:
         """`each` callers per function, until the block ends and all of them have been answered."""
         with ThreadPoolExecutor(each * len(TARGETS)) as callers:
-            loops: list[Future[None]] = [callers.submit(self._call, ref) for ref in TARGETS for _ in range(each)]
+            urls = self.platform.urls
+            loops: list[Future[None]] = [
+                callers.submit(self._call, ref, urls[number % len(urls)]) for ref in TARGETS for number in range(each)
+            ]
             try:
                 yield
             finally:
@@ -62,13 +70,13 @@ class Load:
         for loop in loops:
             loop.result()
 
-    def _call(self, ref: str) -> None:
+    def _call(self, ref: str, url: str) -> None:
         name = random.Random(f"{self.seed} {next(self._numbers)}")
-        with httpx.Client(base_url=self.platform.url, headers=self.platform.http.headers, timeout=PATIENCE_S) as http:
+        with httpx.Client(base_url=url, headers=self.platform.http.headers, timeout=PATIENCE_S) as http:
             while not self._over.is_set():
-                self.outcomes.append(self._one(http, ref, name))
+                self.outcomes.append(self._one(http, ref, name, url))
 
-    def _one(self, http: httpx.Client, ref: str, chance: random.Random) -> Outcome:
+    def _one(self, http: httpx.Client, ref: str, chance: random.Random, url: str) -> Outcome:
         name = f"{ref}-{chance.getrandbits(64):x}"
         arguments = {"name": name, "seconds": round(chance.uniform(0.0, 0.3), 3)}
         body = {"input": arguments, "method": TARGETS[ref]}
@@ -76,10 +84,11 @@ class Load:
             answer = http.post(f"/v1/functions/{ref}/calls", json=body)
         except httpx.TransportError as error:
             self._over.wait(0.1)  # a gateway that is being started again is not hammered
-            return Outcome(ref=ref, name=name, code=BROKEN, at=time.monotonic(), answer={"error": repr(error)})
+            told = {"error": repr(error)}
+            return Outcome(ref=ref, name=name, code=BROKEN, at=time.monotonic(), url=url, answer=told)
         told = answer.json()
         code = "ok" if answer.status_code == 200 else told["code"]
-        return Outcome(ref=ref, name=name, code=code, at=time.monotonic(), answer=told)
+        return Outcome(ref=ref, name=name, code=code, at=time.monotonic(), url=url, answer=told)
 
     def codes(self, ref: str | None = None) -> Counter[str]:
         """How often each outcome came."""

@@ -61,6 +61,12 @@ class Platform:
         return pids
 
     @property
+    def urls(self) -> list[str]:
+        """Of all gateways, `url` first."""
+        urls: list[str] = json.loads(self.ready_file.read_text())["urls"]
+        return urls
+
+    @property
     def nats_url(self) -> str:
         return str(json.loads(self.ready_file.read_text())["nats_url"])
 

@@ -35,6 +35,7 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     zone: Annotated[config.Name, msgspec.Meta(description="the zone")] = "local-a"
     agent: Annotated[bool, msgspec.Meta(description="run an agent on this machine")] = True
     extra_agents: Annotated[config.Count, msgspec.Meta(description="further agents, as if nodes of their own")] = 0
+    extra_gateways: Annotated[config.Count, msgspec.Meta(description="further gateways, on ports of their own")] = 0
     cpu_slots: Annotated[config.Count, msgspec.Meta(description="CPU slots of each agent; 0: the machine's cores")] = 0
     blanks: Annotated[config.Count, msgspec.Meta(description="blanks that each agent keeps")] = 2
     sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
@@ -57,17 +58,17 @@ def client_file(settings: UpSettings) -> Path:
     return (home / "client.json").resolve()
 
 
-def plan(settings: UpSettings, *, port: int, nats_port: int, internal_port: int) -> tuple[Part, ...]:
-    """The processes of a platform, in the order in which they are shown."""
+def plan(settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_port: int) -> tuple[Part, ...]:
+    """The processes of a platform, in the order in which they are shown.
+
+    Args:
+        ports: public and internal port of each gateway.
+    """
     state = settings.state_dir.resolve()
     common = ("--state-dir", str(state), "--region", settings.region, "--zone", settings.zone)
     # The address holds the bus's token, and everybody can read a command line.
     env = {"PILOTLIGHT_NATS_URL": nats_url(nats_port, bus_token(state / "nats"))}
     blob_url = settings.blob_url or f"file://{state / 'blobs'}"
-    gateway = (
-        "--name", "gateway", "--host", settings.host, "--port", str(port), "--internal-port", str(internal_port),
-        "--blob-url", blob_url, "--bootstrap-client-file", str(client_file(settings)),
-    )  # fmt: skip
 
     async def nats_ready() -> None:
         if not await wait_listening(state / "nats", nats_port, NATS_WITHIN):
@@ -78,10 +79,7 @@ def plan(settings: UpSettings, *, port: int, nats_port: int, internal_port: int)
             name="nats", rank=0, stop_within=5.0, ready=nats_ready,
             command=(str(find_nats_server()), "-c", str(write_config(state / "nats", nats_port))),
         ),
-        Part(
-            name="gateway", rank=3, stop_within=30.0, env=env,
-            command=_python("pilotlight_gateway", *common, *gateway),
-        ),
+        *(_gateway(settings, number, pair, common, env, blob_url) for number, pair in enumerate(ports, 1)),
         Part(
             name="controller", rank=1, stop_within=5.0, env=env,
             command=_python("pilotlight_autoscaler", *common, "--name", "controller"),
@@ -95,18 +93,40 @@ def plan(settings: UpSettings, *, port: int, nats_port: int, internal_port: int)
     )  # fmt: skip
 
 
+def _gateway(
+    settings: UpSettings,
+    number: int,
+    ports: tuple[int, int],
+    common: Sequence[str],
+    env: Mapping[str, str],
+    blob_url: str,
+) -> Part:
+    name = _numbered("gateway", number)
+    flags = (
+        "--name", name, "--host", settings.host, "--port", str(ports[0]), "--internal-port", str(ports[1]),
+        "--blob-url", blob_url,
+    )  # fmt: skip
+    first = ("--bootstrap-client-file", str(client_file(settings))) if number == 1 else ()
+    command = _python("pilotlight_gateway", *common, *flags, *first)
+    return Part(name=name, rank=3, stop_within=30.0, env=env, command=command)
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-{number}"
+
+
 def _agents(settings: UpSettings) -> range:
     return range(1, 1 + (1 if settings.agent else 0) + settings.extra_agents)
 
 
 def _agent(settings: UpSettings, number: int, common: Sequence[str], env: Mapping[str, str], blob_url: str) -> Part:
-    suffix = "" if number == 1 else f"-{number}"
     flags = (
-        "--name", f"agent{suffix}", "--node", f"local{suffix}", "--cpu-slots", str(settings.cpu_slots),
-        "--blanks", str(settings.blanks), "--sandbox", settings.sandbox, "--blob-url", blob_url,
+        "--name", _numbered("agent", number), "--node", _numbered("local", number),
+        "--cpu-slots", str(settings.cpu_slots), "--blanks", str(settings.blanks), "--sandbox", settings.sandbox,
+        "--blob-url", blob_url,
     )  # fmt: skip
     command = _python("pilotlight_runtime", *common, *flags)
-    return Part(name=f"agent{suffix}", rank=2, stop_within=10.0, env=env, command=command)
+    return Part(name=_numbered("agent", number), rank=2, stop_within=10.0, env=env, command=command)
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:

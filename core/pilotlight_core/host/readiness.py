@@ -31,6 +31,8 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     api_key_file: str
     nats_url: str
     state_dir: str
+    urls: tuple[str, ...] = ()
+    """Of all gateways; `url` is the first."""
     pids: dict[str, int] = {}
 
 

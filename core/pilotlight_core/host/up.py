@@ -83,7 +83,9 @@ async def run(settings: UpSettings) -> None:
         nats_url=nats_url(nats_port, bus_token(settings.state_dir / "nats")),
         state_dir=str(settings.state_dir.resolve()),
     )
-    parts = plan(settings, port=port, nats_port=nats_port, internal_port=free_port())
+    ports = [(port, free_port()), *((free_port(settings.host), free_port()) for _ in range(settings.extra_gateways))]
+    ready = msgspec.structs.replace(ready, urls=tuple(f"http://{settings.host}:{public}" for public, _ in ports))
+    parts = plan(settings, ports=ports, nats_port=nats_port)
     ready_file = Path(settings.json_ready) if settings.json_ready else None
     await supervise(parts, settings.state_dir / "logs", ready, ready_file)
 

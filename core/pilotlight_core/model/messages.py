@@ -8,7 +8,6 @@ of the lease under which its sender acts; an agent keeps the highest it has seen
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
@@ -224,6 +223,8 @@ class Credit(Message, frozen=True, kw_only=True):
     slots: int
     held: tuple[str, ...] = ()
     """The calls that occupy its slots."""
+    function: str = ""
+    """`tenant:app.function`: says which shard's home it is for."""
     timeline: dict[str, float] = {}
     """Milliseconds spent in each step of its start so far: bind, stage, load, warm, check."""
     reason: str = ""
@@ -341,6 +342,8 @@ class Bind(Message, frozen=True, kw_only=True):
     tenant: str
     manifest_sha256: str
     slice: str
+    function: str = ""
+    """`tenant:app.function`, for the credits of its start."""
 
 
 class Drain(Message, frozen=True, kw_only=True):
@@ -481,25 +484,3 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """How long the call waited while no container of its version was ready."""
     timeline: dict[str, float] = {}
     """The steps of the start that it waited for, in ms."""
-
-
-MESSAGE = (
-    Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Shortage
-    | Bind | Drain | Stop | CommandReply | UsageBatch | LogBatch
-)  # fmt: skip
-_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
-_encoder = msgspec.msgpack.Encoder()
-
-
-def encode(message: Message) -> bytes:
-    """The message's bytes."""
-    return _encoder.encode(message)
-
-
-def decode(data: bytes) -> Any:
-    """The message in `data`.
-
-    Raises:
-        msgspec.DecodeError: if it is none of ours.
-    """
-    return _decoder.decode(data)

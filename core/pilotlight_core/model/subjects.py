@@ -5,7 +5,11 @@ pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
 pl.{region}.node.{node}.cmd        controller -> agent    Bind, Drain, Stop (request, reply: CommandReply)
 pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
 pl.{region}.credit.{version}       agent -> home          Credit: room in one container, and what it is doing
+pl.{region}.credits                home -> agents         CreditsWanted
 pl.{region}.gw.{gateway}.reply     agent -> origin        Refused, Started, Chunk, Ended
+pl.{region}.gw.{gateway}.home      origin -> home         ToHome
+pl.{region}.gw.{gateway}.origin    home -> origin         ToOrigin
+pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallTold)
 pl.{region}.demand.{version}       home -> controller     Demand, each 250 ms while not empty and on the edge
 usage.{region}.{tenant}            agent -> USAGE stream  UsageBatch
 logs.{region}.{tenant}.{app}.{fn}  agent -> LOGS stream   LogBatch
@@ -13,10 +17,16 @@ logs.{region}.{tenant}.{app}.{fn}  agent -> LOGS stream   LogBatch
 
 from __future__ import annotations
 
+from zlib import crc32
+
 REGISTRY_BUCKET = "REGISTRY"
 """KV: tenant.*, key.*, app.*.*, version.*"""
 LEASE_BUCKET = "LEASES"
-"""KV with TTL: gateway.*, home.*, controller, duty.*"""
+"""KV with TTL: gateway.*, controller, duty.*"""
+SHARD_BUCKET = "SHARDS"
+"""KV: one key per shard, which gateway is its home"""
+SHARDS = 64
+"""Parts that functions (and limits) fall into; each has one home. Fixed for good: records are kept under its number."""
 USAGE_STREAM = "USAGE"
 LOGS_STREAM = "LOGS"
 
@@ -44,6 +54,27 @@ def credit(region: str, version: str = "*") -> str:
 
 def reply(region: str, gateway: str) -> str:
     return f"pl.{region}.gw.{gateway}.reply"
+
+
+def to_home(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.home"
+
+
+def to_origin(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.origin"
+
+
+def ask(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.ask"
+
+
+def credits_wanted(region: str) -> str:
+    return f"pl.{region}.credits"
+
+
+def shard_of(key: str) -> int:
+    """The shard that a function (`tenant:app.function`) or any other key belongs to."""
+    return crc32(key.encode()) % SHARDS
 
 
 def unheard(region: str, gateway: str, call: str = "*", grant: int | str = "*") -> str:

@@ -70,13 +70,13 @@ async def show_containers(request: Request, services: Services) -> Response:
 
 async def show_call(request: Request, services: Services) -> Response:
     """`GET /v1/calls/{id}`."""
-    return json_answer(services.calls.status(principal_of(request).tenant, _call_id(request)))
+    return json_answer(await services.calls.status(principal_of(request).tenant, _call_id(request)))
 
 
 async def cancel_call(request: Request, services: Services) -> Response:
     """`DELETE /v1/calls/{id}`."""
     call = _call_id(request)
-    alive = services.calls.cancel(principal_of(request).tenant, call)
+    alive = await services.calls.cancel(principal_of(request).tenant, call)
     return json_answer({"id": call, "cancelled": alive}, status=202)
 
 

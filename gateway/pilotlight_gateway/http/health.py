@@ -55,6 +55,7 @@ def gauges_of(services: Services) -> Iterator[Metric]:
     yield gauge("pilotlight_calls_running", "Calls in containers.", calls.running)
     yield gauge_by("pilotlight_containers", "Containers by state.", "state", calls.containers)
     yield gauge("pilotlight_nodes", "Nodes that report.", calls.nodes)
+    yield gauge("pilotlight_shards", "Shards that this gateway is the home of.", calls.homes)
     yield gauge("pilotlight_blanks", "Blanks that are ready.", calls.blanks)
     yield gauge("pilotlight_requests_inside", "Calls whose caller waits here.", len(services.gate))
     yield gauge("pilotlight_body_bytes", "Bytes of bodies held.", services.budget.used)

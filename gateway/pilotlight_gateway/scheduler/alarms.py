@@ -29,6 +29,10 @@ class Alarms:
             self._heap = [(instant, name) for name, instant in self._at.items()]
             heapq.heapify(self._heap)
 
+    def at(self, key: str) -> float | None:
+        """When `key` becomes due; None: never."""
+        return self._at.get(key)
+
     def clear(self, key: str) -> None:
         """`key` does not become due."""
         self._at.pop(key, None)

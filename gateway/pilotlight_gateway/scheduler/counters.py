@@ -89,6 +89,15 @@ class Counters:
             counter = self._of[tenant] = Counter()
         return counter
 
+    def values(self) -> dict[str, float]:
+        """The service of every tenant that is known, to be restored elsewhere."""
+        return {tenant: counter.value for tenant, counter in self._of.items()}
+
+    def restore(self, values: dict[str, float]) -> None:
+        """Go on from another's `values`; nothing waits here yet."""
+        for tenant, value in values.items():
+            self.of(tenant).value = value
+
     def activate(self, counter: Counter, flow: Backlog) -> None:
         """A flow of this counter has become backlogged: lift it."""
         if not counter.backlog:

@@ -15,6 +15,7 @@ from pilotlight_core.host.plan import UpSettings, client_file, plan
     [
         ([], ["nats", "gateway", "controller", "duties", "agent"]),
         (["--no-agent"], ["nats", "gateway", "controller", "duties"]),
+        (["--extra-gateways", "1"], ["nats", "gateway", "gateway-2", "controller", "duties", "agent"]),
         (["--extra-agents", "2"], ["nats", "gateway", "controller", "duties", "agent", "agent-2", "agent-3"]),
     ],
 )
@@ -22,11 +23,13 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
     """With addresses and folders passed on, nats first to start and last to end, the gateway last to start."""
     settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), "--blanks", "3", *flags], {})
 
-    parts = {part.name: part for part in plan(settings, port=1, nats_port=2, internal_port=3)}
+    parts = {
+        part.name: part for part in plan(settings, ports=[(1, 3), (4, 5)][: 1 + settings.extra_gateways], nats_port=2)
+    }
 
     assert list(parts) == names
     assert sorted(parts.values(), key=lambda part: part.rank)[0].name == "nats"
-    assert sorted(parts.values(), key=lambda part: part.rank)[-1].name == "gateway"
+    assert sorted(parts.values(), key=lambda part: part.rank)[-1].name.startswith("gateway")
     token = (tmp_path / "nats" / "token").read_text().strip()
     assert {name for name, part in parts.items() if part.env} == set(names) - {"nats"}
     assert parts["gateway"].env == {"PILOTLIGHT_NATS_URL": f"nats://{token}@127.0.0.1:2"}

@@ -29,7 +29,8 @@ from pilotlight_core.host.bus.lease import Lease
 from pilotlight_core.host.bus.mirror import Mirror
 from pilotlight_core.host.bus.reader import Stored, read_stream
 from pilotlight_core.host.bus.streams import DEFAULT_LIMITS, StreamLimits, stream_configs
-from pilotlight_core.model.messages import Message, decode, encode
+from pilotlight_core.model.messages import Message
+from pilotlight_core.model.wire import decode, encode
 
 log = structlog.get_logger(__name__)
 

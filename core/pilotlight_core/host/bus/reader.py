@@ -17,7 +17,7 @@ import structlog
 
 from pilotlight_core.host.bus.errors import BusDown, BusTimeout, NoResponders
 from pilotlight_core.host.bus.jetstream import FIRST_PAUSE, LONGEST_PAUSE, Page
-from pilotlight_core.model.messages import decode
+from pilotlight_core.model.wire import decode
 
 if TYPE_CHECKING:
     from pilotlight_core.host.bus.bus import Bus

@@ -27,6 +27,7 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     logs_batches_per_function: int = 20_000
     registry_bytes: int = 2**30
     leases_bytes: int = 64 * 2**20
+    shards_bytes: int = 64 * 2**20
     replicas: int = 1
 
 
@@ -48,6 +49,7 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
         _bucket(subjects.REGISTRY_BUCKET, limits, max_bytes=limits.registry_bytes),
         _bucket(subjects.LEASE_BUCKET, limits, max_bytes=limits.leases_bytes)
         | {"allow_msg_ttl": True, "subject_delete_marker_ttl": MARKER_TTL * SECOND},
+        _bucket(subjects.SHARD_BUCKET, limits, max_bytes=limits.shards_bytes),
         _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
         | {"max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},
         _stream(subjects.LOGS_STREAM, ["logs.>"], limits)

@@ -1,0 +1,52 @@
+"""All messages as one closed union, to bytes and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.messages import (
+    Bind,
+    Cancel,
+    Chunk,
+    CommandReply,
+    Credit,
+    Demand,
+    Drain,
+    Ended,
+    LogBatch,
+    Message,
+    NodeReport,
+    Reconcile,
+    Refused,
+    Run,
+    Shortage,
+    Started,
+    Stop,
+    UsageBatch,
+    Window,
+)
+from pilotlight_core.model.scheduling import AskCall, CallTold, CreditsWanted, ToHome, ToOrigin
+
+MESSAGE = (
+    Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Shortage
+    | Bind | Drain | Stop | CommandReply | UsageBatch | LogBatch
+    | ToHome | ToOrigin | CreditsWanted | AskCall | CallTold
+)  # fmt: skip
+_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(message: Message) -> bytes:
+    """The message's bytes."""
+    return _encoder.encode(message)
+
+
+def decode(data: bytes) -> Any:
+    """The message in `data`.
+
+    Raises:
+        msgspec.DecodeError: if it is none of ours.
+    """
+    return _decoder.decode(data)

@@ -1,0 +1,77 @@
+"""Mail between gateways: what comes up in one turn of the event loop for one of them is one message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TypeVar
+
+import structlog
+
+from pilotlight_core.host.bus import Bus, BusDown, MessageTooLarge
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages import Grant, Message
+from pilotlight_core.model.scheduling import Dropped, HomeItem, ToHome, ToOrigin
+
+T = TypeVar("T")
+ITEMS = 256
+"""In one message: of the largest, a few hundred KiB."""
+
+log = structlog.get_logger(__name__)
+
+
+class Mailbox:
+    """Letters for other gateways. One that is lost is no harm: origins repeat themselves, agents tell homes again."""
+
+    def __init__(self, bus: Bus, region: str) -> None:
+        self._bus = bus
+        self._region = region
+        self._to_home: defaultdict[tuple[str, int], list[HomeItem]] = defaultdict(list)
+        self._granted: defaultdict[str, list[Grant]] = defaultdict(list)
+        self._dropped: defaultdict[str, list[Dropped]] = defaultdict(list)
+        self._due = False
+
+    def to_home(self, gateway: str, shard: int, item: HomeItem) -> None:
+        """Send something to the gateway that is the home of a shard."""
+        self._to_home[gateway, shard].append(item)
+        self._soon()
+
+    def grant(self, grant: Grant) -> None:
+        """Send a grant to its origin."""
+        self._granted[grant.gateway].append(grant)
+        self._soon()
+
+    def drop(self, dropped: Dropped) -> None:
+        """Tell an origin that its call is out of the queue."""
+        self._dropped[dropped.gateway].append(dropped)
+        self._soon()
+
+    def _soon(self) -> None:
+        if not self._due:
+            self._due = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._due = False
+        for (gateway, shard), items in self._to_home.items():
+            for some in _parts(items):
+                self._send(subjects.to_home(self._region, gateway), ToHome(shard=shard, items=some))
+        for gateway, grants in self._granted.items():
+            for few in _parts(grants):
+                self._send(subjects.to_origin(self._region, gateway), ToOrigin(granted=few))
+        for gateway, dropped in self._dropped.items():
+            for lost in _parts(dropped):
+                self._send(subjects.to_origin(self._region, gateway), ToOrigin(dropped=lost))
+        self._to_home.clear()
+        self._granted.clear()
+        self._dropped.clear()
+
+    def _send(self, subject: str, message: Message) -> None:
+        try:
+            self._bus.publish_nowait(subject, message)
+        except (BusDown, MessageTooLarge) as error:
+            log.debug("mail was not sent", subject=subject, error=str(error))
+
+
+def _parts(items: list[T]) -> list[tuple[T, ...]]:
+    return [tuple(items[start : start + ITEMS]) for start in range(0, len(items), ITEMS)]

@@ -1,0 +1,116 @@
+"""Which gateway should be the home of which shard, and what this gateway does about it. Plain functions.
+
+Every gateway computes the same *heir* of a shard by rendezvous hashing (Thaler and Ravishankar, "Using name-based
+mappings to increase hit rates", IEEE/ACM ToN 1998) over the names of the gateways that live: when one comes or goes,
+only its own shards move, and a gateway that is started anew under its name gets them back.
+
+Who *is* the home stands in the shard's record. It holds as long as the very lease under which it was written: a gateway
+that has lost its lease, and has another one now, owns nothing until it has written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+
+import msgspec
+
+from pilotlight_core.model.subjects import SHARDS
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A gateway that lives: its name, its present process, and the epoch of its lease."""
+
+    name: str
+    instance: str
+    epoch: int
+
+
+class ShardRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a shard's key holds. The revision that wrote it is the home's epoch."""
+
+    home: Member
+    state: bytes = b""
+    """`HomeState`, where the former home handed over in order."""
+
+
+class Owned(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard's record and its revision."""
+
+    record: ShardRecord
+    revision: int
+
+
+class Take(msgspec.Struct, frozen=True):
+    """Nobody is the shard's home: write ourselves over `revision` (0: there is no record)."""
+
+    shard: int
+    revision: int
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """The record names us, and we do not act yet."""
+
+    shard: int
+    owned: Owned
+
+
+class Move(msgspec.Struct, frozen=True):
+    """We are the home, and `heir` should be: hand over."""
+
+    shard: int
+    owned: Owned
+    heir: Member
+
+
+class Leave(msgspec.Struct, frozen=True):
+    """We act, and the record does not name us any more."""
+
+    shard: int
+
+
+Step = Take | Begin | Move | Leave
+
+
+def heir_of(shard: int, members: Sequence[Member]) -> Member | None:
+    """Who should be the home of a shard; None if nobody lives."""
+    return max(members, key=lambda member: (_weight(shard, member.name), member.name), default=None)
+
+
+def steps(
+    records: Mapping[int, Owned], members: Sequence[Member], me: Member, acting: Mapping[int, int], *, leaving: bool
+) -> list[Step]:
+    """What this gateway must do now.
+
+    Args:
+        records: the shards' records, as last seen.
+        members: the gateways that live, this one among them.
+        acting: shard -> epoch, where we act as the home.
+        leaving: we are about to end: we take nothing, and every shard has another heir.
+    """
+    heirs = [member for member in members if not (leaving and member == me)]
+    found: list[Step] = []
+    for shard in range(SHARDS):
+        owned = records.get(shard)
+        step = _step(shard, owned, heir_of(shard, heirs), members, me, acting.get(shard))
+        if step is not None:
+            found.append(step)
+    return found
+
+
+def _step(
+    shard: int, owned: Owned | None, heir: Member | None, members: Iterable[Member], me: Member, acting: int | None
+) -> Step | None:
+    if owned is None or owned.record.home not in members:
+        if acting is not None:
+            return Leave(shard)
+        return Take(shard, owned.revision if owned is not None else 0) if heir == me else None
+    if owned.record.home != me:
+        return Leave(shard) if acting is not None else None
+    if acting != owned.revision:
+        return Begin(shard, owned)
+    return Move(shard, owned, heir) if heir is not None and heir != me else None
+
+
+def _weight(shard: int, name: str) -> bytes:
+    return blake2b(f"{shard} {name}".encode(), digest_size=8).digest()

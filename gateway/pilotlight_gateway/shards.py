@@ -1,0 +1,272 @@
+"""Which shards this gateway is the home of, and who is the home of the others.
+
+One lease per gateway, and one record per shard that names a lease: so 64 shards cost no renewals, and a gateway that
+dies loses all of them at once. A record is written by compare-and-set, its revision is the home's epoch, and agents
+refuse what an older epoch granted. `shard_plan` decides; here is what it takes to see, to write, and to tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from pilotlight_core.host.bus import Bus, BusError, WrongRevision
+from pilotlight_core.host.bus.kv import Entry
+from pilotlight_core.host.bus.lease import read_holder
+from pilotlight_core.model.subjects import LEASE_BUCKET, SHARD_BUCKET, SHARDS
+from pilotlight_gateway.shard_plan import Begin, Leave, Member, Move, Owned, ShardRecord, Step, Take, steps
+
+LOOK_EVERY_S = 0.25
+MOVE_AFTER_S = 2.0
+"""How long the gateways must have been the same before a shard is handed over: a restart moves nothing."""
+MOVES_AT_ONCE = 8
+WRITES_AT_ONCE = 16
+WRITE_S = 2.0
+LEAVE_S = 3.0
+"""For handing everything over at the end."""
+PREFIX = "gateway."
+STATE_BYTES = 512 * 1024
+"""Of what is handed over with a shard; beyond it the origins enqueue anew, as after a death."""
+
+log = structlog.get_logger(__name__)
+
+
+class Host(Protocol):
+    """Where homes live. None of it waits."""
+
+    def begin(self, shard: int, epoch: int, state: bytes) -> None:
+        """Act as the home of a shard from now on; `state` is what its former home handed over."""
+
+    def end(self, shard: int) -> bytes:
+        """Act as its home no more; what the next one should know."""
+
+    def homes_changed(self, shards: frozenset[int]) -> None:
+        """Other gateways are their homes now."""
+
+    def gateway_gone(self, instance: str) -> None:
+        """A gateway is gone, and its callers with it."""
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The home of a shard."""
+
+    gateway: str
+    """The process, as subjects name it."""
+    epoch: int
+
+
+class Shards:
+    """This gateway among all: `mine` and `owner` answer at once, from memory."""
+
+    def __init__(self, bus: Bus, host: Host, *, name: str, instance: str) -> None:
+        self._bus = bus
+        self._host = host
+        # The name outlives the process, so that a restarted gateway need not wait for its former self to expire.
+        self._identity = bus.lease(f"{PREFIX}{name}", name, data=instance.encode())
+        self._kv = bus.kv(SHARD_BUCKET)
+        self._leases = bus.mirror(LEASE_BUCKET, PREFIX)
+        self._records = bus.mirror(SHARD_BUCKET)
+        self._name = name
+        self._instance = instance
+        self._acting: dict[int, int] = {}
+        self._owned: dict[int, Owned] = {}
+        self._owners: list[Owner | None] = [None] * SHARDS
+        self._members: tuple[Member, ...] = ()
+        self._members_since = float("-inf")
+        self.newest = 0
+        """The highest epoch that any gateway has had, as far as was seen."""
+        self._leaving = False
+        self._bell = asyncio.Event()
+        self.settled = asyncio.Event()
+        """Set once every shard has had a living home."""
+
+    @property
+    def epoch(self) -> int:
+        """Of this gateway's own lease: the calls that it takes carry it; 0 before there is one."""
+        return self._identity.epoch
+
+    def mine(self, shard: int, at: float) -> int | None:
+        """The epoch under which this gateway may act as the shard's home at `at`; None if it may not."""
+        return self._acting.get(shard) if self._identity.valid(at) else None
+
+    def owner(self, shard: int) -> Owner | None:
+        """Who is the shard's home, as last heard; None while nobody is."""
+        return self._owners[shard]
+
+    def process_of(self, epoch: int) -> str | None:
+        """The living gateway whose calls carry `epoch`; None if it is gone."""
+        return next((member.instance for member in self._members if member.epoch == epoch), None)
+
+    def others(self) -> list[str]:
+        """The other gateways that live."""
+        return [member.instance for member in self._members if member.instance != self._instance]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Take part until the block ends; then hand over what is ours."""
+        async with self._leases, self._records:
+            self._leases.on_change.append(self._gateway_changed)
+            self._records.on_change.append(self._record_changed)
+            for key, entry in self._records.items():
+                self._record_changed(key, entry)
+            await self._identity.acquire()
+            async with asyncio.TaskGroup() as group:
+                task = group.create_task(self._run())
+                try:
+                    yield
+                finally:
+                    task.cancel()
+            await self._leave()
+            await self._identity.release()
+
+    # -- what is seen --------------------------------------------------------------------------------------------
+
+    def _gateway_changed(self, _key: str, _entry: Entry | None) -> None:
+        self._bell.set()
+
+    def _record_changed(self, key: str, entry: Entry | None) -> None:
+        if entry is None:
+            return  # records are never deleted; should somebody do it, the next compare-and-set fails and is repeated
+        with contextlib.suppress(ValueError, msgspec.DecodeError):
+            shard, known = int(key), self._owned.get(int(key))
+            if known is None or known.revision < entry.revision:
+                record = msgspec.msgpack.decode(entry.value, type=ShardRecord)
+                self._owned[shard] = Owned(record=record, revision=entry.revision)
+                self._bell.set()
+
+    def _look(self, at: float) -> None:
+        """Take over what the mirrors know, and tell what has changed."""
+        members = tuple(sorted(self._living(), key=lambda member: member.name))
+        if members != self._members:
+            gone = {m.instance for m in self._members} - {m.instance for m in members}
+            self._members, self._members_since = members, at
+            self.newest = max([self.newest, *(member.epoch for member in members)])
+            log.info("gateways", names=[member.name for member in members])
+            for instance in gone - {self._instance}:
+                self._host.gateway_gone(instance)
+        owners = [self._owner_now(shard) for shard in range(SHARDS)]
+        changed = frozenset(s for s in range(SHARDS) if owners[s] is not None and owners[s] != self._owners[s])
+        self._owners = owners
+        if all(owner is not None for owner in owners):
+            self.settled.set()
+        if changed:
+            self._host.homes_changed(changed)
+
+    def _living(self) -> list[Member]:
+        found = []
+        for key, entry in self._leases.items():
+            holder = read_holder(entry.value, entry.revision)
+            name, instance = key.removeprefix(PREFIX), holder.data.decode(errors="replace")
+            if instance != self._instance:
+                found.append(Member(name, instance, holder.epoch))
+        me = self._me()
+        return [*found, me] if me is not None else found
+
+    def _me(self) -> Member | None:
+        # Our own lease knows better than a copy of what we wrote.
+        valid = self._identity.valid(time.monotonic())
+        return Member(self._name, self._instance, self._identity.epoch) if valid else None
+
+    def _owner_now(self, shard: int) -> Owner | None:
+        owned = self._owned.get(shard)
+        if owned is None or owned.record.home not in self._members:
+            return None
+        return Owner(owned.record.home.instance, owned.revision)
+
+    # -- what is done --------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            if self._identity.lost.is_set():
+                for shard in list(self._acting):
+                    self._stop_acting(shard)
+                await self._identity.acquire()
+            await self._turn(time.monotonic())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await self._bell.wait()
+            self._bell.clear()
+
+    async def _turn(self, at: float) -> None:
+        self._look(at)
+        me = self._me()
+        if me is None:
+            return
+        planned = steps(self._owned, self._members, me, self._acting, leaving=self._leaving)
+        calm = self._leaving or at - self._members_since >= MOVE_AFTER_S
+        moves = [step for step in planned if isinstance(step, Move)] if calm else []
+        todo = [step for step in planned if not isinstance(step, Move)]
+        await self._perform(me, [*todo, *moves[: SHARDS if self._leaving else MOVES_AT_ONCE]])
+        self._look(time.monotonic())
+
+    async def _perform(self, me: Member, todo: list[Step]) -> None:
+        room = asyncio.Semaphore(WRITES_AT_ONCE)
+
+        async def bounded(step: Take | Move) -> None:
+            async with room:
+                await (self._take(me, step) if isinstance(step, Take) else self._move(step))
+
+        async with asyncio.TaskGroup() as group:
+            for step in todo:
+                match step:
+                    case Take() | Move():
+                        group.create_task(bounded(step))
+                    case Begin(shard, owned):
+                        self._act(shard, owned.revision, owned.record.state)
+                    case Leave(shard):
+                        self._stop_acting(shard)
+
+    async def _take(self, me: Member, step: Take) -> None:
+        if (owned := self._owned.get(step.shard)) is not None and await self._lives(owned.record.home):
+            return
+        await self._write(step.shard, ShardRecord(home=me), step.revision)
+
+    async def _move(self, step: Move) -> None:
+        state = self._stop_acting(step.shard)
+        if len(state) > STATE_BYTES:
+            state = b""
+        await self._write(step.shard, ShardRecord(home=step.heir, state=state), step.owned.revision)
+        # If that failed, the record still names us: the next turn begins with what it holds, and origins repeat.
+
+    async def _write(self, shard: int, record: ShardRecord, revision: int) -> None:
+        value = msgspec.msgpack.encode(record)
+        with contextlib.suppress(WrongRevision, BusError):
+            written = await self._kv.update(str(shard), value, revision, timeout=WRITE_S)
+            self._record_changed(str(shard), Entry(value, written))
+            if record.home == self._me():
+                self._act(shard, written, record.state)
+
+    async def _lives(self, home: Member) -> bool:
+        """Ask the server itself before somebody is taken for dead."""
+        try:
+            entry = await self._leases.fetch(f"{PREFIX}{home.name}")
+        except BusError:
+            return True
+        if entry is None:
+            return False
+        holder = read_holder(entry.value, entry.revision)
+        return (holder.data.decode(errors="replace"), holder.epoch) == (home.instance, home.epoch)
+
+    def _act(self, shard: int, epoch: int, state: bytes) -> None:
+        self._acting[shard] = epoch
+        self._host.begin(shard, epoch, state)
+
+    def _stop_acting(self, shard: int) -> bytes:
+        self._acting.pop(shard, None)
+        return self._host.end(shard)
+
+    async def _leave(self) -> None:
+        self._leaving = True
+        with contextlib.suppress(TimeoutError, BusError):
+            async with asyncio.timeout(LEAVE_S):
+                if self._identity.valid(time.monotonic()) and self.others():
+                    await self._turn(time.monotonic())
+        for shard in list(self._acting):
+            self._stop_acting(shard)

@@ -1,0 +1,177 @@
+"""Several gateways on one bus: a function's home is one of them, whichever the caller came to."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.model import values
+from pilotlight_core.model.errors import TooMuch, UnknownCall
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.subjects import SHARDS, shard_of
+from pilotlight_gateway.budget import Budget
+from pilotlight_gateway.calls import Calls
+from pilotlight_gateway.home import QueueLimits
+from pilotlight_gateway.internal import Bodies
+from tests.core.host.waiting import until
+from tests.gateway.scripted_agent import ScriptedAgent
+from tests.gateway.test_calls import prepared
+
+FUNCTION = "acme:a.f"
+
+
+class Fleet:
+    """Gateways that come and go, each on a connection of its own."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._suffix = token(6)
+        self.calls: dict[str, Calls] = {}
+        self._stacks: dict[str, AsyncExitStack] = {}
+        self._buses: dict[str, Bus] = {}
+
+    async def start(self, name: str, limits: QueueLimits | None = None) -> Calls:
+        """A gateway joins."""
+        stack = AsyncExitStack()
+        bus = self._buses[name] = await stack.enter_async_context(connect(self._url, name=name))
+        bodies = Bodies(url="http://origin", budget=Budget(limit=10**7))
+        calls = Calls(
+            bus, region="local", gateway=f"{name}-{token(8)}", name=f"{name}{self._suffix}", bodies=bodies,
+            budget=bodies.budget, limits=limits or QueueLimits(),
+        )  # fmt: skip
+        await stack.enter_async_context(calls.running())
+        self.calls[name], self._stacks[name] = calls, stack
+        return calls
+
+    async def stop(self, name: str) -> None:
+        """It ends in order, and hands over."""
+        del self.calls[name], self._buses[name]
+        await self._stacks.pop(name).aclose()
+
+    async def stop_all(self) -> None:
+        for name in list(self.calls):
+            await self.stop(name)
+
+    def homes(self) -> dict[str, int]:
+        """How many shards each is the home of."""
+        at = time.monotonic()
+        return {name: sum(c.shards.mine(s, at) is not None for s in range(SHARDS)) for name, c in self.calls.items()}
+
+    def home_of(self, function: str) -> str | None:
+        """The gateway that is the function's home, if all agree."""
+        at = time.monotonic()
+        found = [n for n, c in self.calls.items() if c.shards.mine(shard_of(function), at) is not None]
+        return found[0] if len(found) == 1 else None
+
+    async def settled(self) -> None:
+        """Every shard has one home, and every gateway its part."""
+        await until(lambda: sum(self.homes().values()) == SHARDS and all(self.homes().values()), within=15.0)
+
+    async def pair(self) -> tuple[Calls, Calls]:
+        """Two gateways: the home of `FUNCTION`, and the other."""
+        for name in ("one", "two"):
+            await self.start(name)
+        await self.settled()
+        home = self.home_of(FUNCTION)
+        assert home is not None
+        return self.calls[home], self.calls["two" if home == "one" else "one"]
+
+
+@pytest.fixture
+async def fleet(server_url: str) -> AsyncIterator[Fleet]:
+    fleet = Fleet(server_url)
+    yield fleet
+    await fleet.stop_all()
+
+
+@asynccontextmanager
+async def agent_of(url: str) -> AsyncIterator[ScriptedAgent]:
+    async with connect(url, name="node") as bus:
+        agent = ScriptedAgent(bus, version=f"ver_{token(12)}")
+        await agent.listen()
+        yield agent
+
+
+async def test_shards_are_divided_and_each_has_one_home(fleet: Fleet) -> None:
+    """A gateway alone has all; a second one gets about half of them, by hand-over."""
+    await fleet.start("one")
+    await until(lambda: fleet.homes() == {"one": SHARDS})
+
+    await fleet.start("two")
+    await fleet.settled()
+
+    assert all(SHARDS / 4 < mine < SHARDS * 3 / 4 for mine in fleet.homes().values())
+
+
+async def test_a_call_at_another_gateway_than_its_home_runs(fleet: Fleet, server_url: str) -> None:
+    """Its home grants, its origin sends: the answer comes back to where the caller is."""
+    home, other = await fleet.pair()
+    async with agent_of(server_url) as agent:
+        agent.credit()
+        for origin in (home, other):
+            result = await origin.run(prepared(origin, agent))
+            assert values.decode(result.output) == {"x": 1}
+
+
+async def test_the_queue_of_a_home_is_one_for_all_gateways(fleet: Fleet, server_url: str) -> None:
+    """A queue that is full for one is full for the other, and says when to come back."""
+    for name in ("one", "two"):
+        await fleet.start(name, QueueLimits(per_version=1))
+    await fleet.settled()
+    async with agent_of(server_url) as agent:
+        one, two = fleet.calls.values()
+        waiting = asyncio.create_task(one.run(prepared(one, agent)))
+        await until(lambda: sum(calls.statistics().queued for calls in (one, two)) == 1)
+
+        with pytest.raises(TooMuch) as refused:
+            await two.run(prepared(two, agent))
+
+        assert refused.value.retry_after
+        agent.credit()
+        await waiting
+
+
+async def test_a_gateway_that_ends_hands_over_its_queues(fleet: Fleet, server_url: str) -> None:
+    """Calls of other gateways that waited there are granted by the next home, none is lost or refused."""
+    home, other = await fleet.pair()
+    async with agent_of(server_url) as agent:
+        waiting = [asyncio.create_task(other.run(prepared(other, agent))) for _ in range(5)]
+        await until(lambda: home.statistics().queued == 5)
+
+        await fleet.stop(next(name for name, calls in fleet.calls.items() if calls is home))
+        await until(lambda: other.statistics().queued == 5)
+
+        agent.credit()
+        for call in waiting:
+            await call
+
+
+async def test_a_call_is_found_and_cancelled_through_any_gateway(fleet: Fleet, server_url: str) -> None:
+    """By its id, and by its client's id; another tenant finds nothing; an owner that is gone took the call with it."""
+    home, other = await fleet.pair()
+    async with agent_of(server_url) as agent:
+        call = prepared(home, agent, client_id="cid_12345678")
+        running = asyncio.create_task(home.run(call))
+        await until(lambda: home.statistics().queued == 1)
+
+        assert (await other.status("acme", call.id)).state == "queued"
+        assert (await other.status("acme", "cid_12345678")).id == call.id
+        with pytest.raises(UnknownCall):
+            await other.status("mallory", call.id)
+        with pytest.raises(UnknownCall):
+            await other.status("acme", "cid_neverheard")
+        assert await other.cancel("acme", call.id)
+        await asyncio.wait([running])
+        assert (await other.status("acme", call.id)).state == "cancelled"
+
+        await fleet.stop(next(name for name, calls in fleet.calls.items() if calls is home))
+        await until(lambda: not other.shards.others())
+        with pytest.raises(UnknownCall) as lost:
+            await other.status("acme", call.id)
+        assert lost.value.wire_code == "call_lost"
+        running.exception()

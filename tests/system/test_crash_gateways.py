@@ -1,0 +1,87 @@
+"""Two gateways, each the home of some functions and the way to all: one dies, or stands still, under load."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.system.conftest import APPS
+from tests.system.load import BROKEN, TARGETS, Load
+from tests.system.platform import Platform, wait_until
+from tests.system.platform import platform as run_platform
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
+SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
+SERVED_AGAIN_S = 4.0
+"""After a home's death: three seconds of its lease, and what it takes to see that and to take over."""
+LONGEST_CALL_S = 0.5
+STILL_S = 5.0
+PARTS = ("gateway", "gateway-2")
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """A platform with two gateways."""
+    folder, env = tmp_path_factory.mktemp("gateways"), {"PILOTLIGHT_PREIMPORT": "numpy"}
+    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "8", "--blanks", "1", env=env) as running:
+        running.deploy(APPS / "crash" / "app.py")
+        yield running
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Everything random of a test, from the seed and its name."""
+    print(f"SEED={SEED}")
+    return random.Random(f"{SEED} {request.node.name}")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_killed_home_costs_no_call_of_another_gateway(platform: Platform, chance: random.Random, part: str) -> None:
+    """Every function is served again within four seconds, and the callers of the other gateway notice nothing else."""
+    survivor = platform.urls[1 - PARTS.index(part)]
+    load = Load(platform=platform, seed=chance.randrange(10**9))
+    with load.running():
+        wait_until(lambda: load.codes()["ok"] > 40, "the load runs", 30.0)
+        time.sleep(chance.uniform(0.0, 1.0))
+        platform.kill(part)
+        killed = time.monotonic()
+        wait_until(
+            lambda: (
+                {o.ref for o in load.outcomes if o.url == survivor and o.code == "ok" and o.at > killed + 1.0}
+                == set(TARGETS)
+            ),
+            "every function is served",
+            SERVED_AGAIN_S + LONGEST_CALL_S,
+        )
+        wait_until(lambda: part in platform.pids, "it is back")
+
+    assert {o.code for o in load.outcomes if o.url == survivor} == {"ok"}
+    assert set(load.codes()) - {"ok"} <= {BROKEN}, load.codes()
+    wait_until(load.are_logged, "all lines are logged")
+    assert {name: count for name, count in load.starts().items() if count > 1} == {}
+
+
+MANY = pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(2400)])
+
+
+@pytest.mark.parametrize("count", [6, MANY])
+def test_nothing_starts_twice_when_a_home_stands_still(platform: Platform, chance: random.Random, count: int) -> None:
+    """It is stopped for longer than its lease, and goes on when another one has its shards; in between, the agent."""
+    load = Load(platform=platform, seed=chance.randrange(10**9))
+    with load.running():
+        wait_until(lambda: load.codes()["ok"] > 20, "the load runs", 30.0)
+        for number in range(count):
+            part = ("gateway", "gateway-2", "agent")[number % 3]
+            time.sleep(chance.uniform(0.0, 1.0))
+            platform.signal(part, signal.SIGSTOP)
+            time.sleep(STILL_S if part != "agent" else chance.uniform(0.1, 5.0))
+            platform.signal(part, signal.SIGCONT)
+
+    assert set(load.codes()) == {"ok"}, load.codes()
+    wait_until(load.are_logged, "all lines are logged")
+    assert {name: count for name, count in load.starts().items() if count > 1} == {}
