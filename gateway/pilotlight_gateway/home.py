@@ -140,7 +140,8 @@ class Home:
         if frees:
             desk.rooms.release(container, call)
             desk.pace.ended((at - granted.at) * 1000.0, cost)
-        self._stir(desk)
+        if desk.queue:
+            self._stir(desk)
 
     def cancel(self, call: str) -> bool:
         """Nobody wants the call any more. True if it was still queued: then it will never be granted."""
@@ -221,6 +222,11 @@ class Home:
                 self._demands.set(desk.version, at)
         self._stirred.clear()
         return made
+
+    @property
+    def stirred(self) -> bool:
+        """Whether something came that may allow a grant."""
+        return bool(self._stirred)
 
     def demand(self, at: float) -> list[Demand]:
         """What the controller must be told now: edges at once, else each 250 ms while busy, and a last word."""

@@ -135,7 +135,8 @@ class Homes:
                 home.refused(item.call, item.container, item.reason, item.epoch, at)
             case Withdraw(call_id):
                 home.cancel(call_id)
-        self.stir(shard)
+        if home.stirred:
+            self.stir(shard)
 
     def on_mail(self, _subject: str, message: object, _reply: str) -> None:
         """Another gateway's origins say something."""
