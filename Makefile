@@ -92,7 +92,8 @@ requirements: $(READY) # docs/requirements.md names what exists
 infra: $(READY) # the images, the compose file and the bus's configuration
 	@$(BIN)/hadolint infra/Dockerfile
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec infra/compose.yaml
-	@said=$$($(BIN)/nats-server -t -c infra/nats.conf 2>&1) || { echo "$$said" >&2; exit 1; }
+	@passwords=$$(mktemp) && infra/setup/bus_passwords.sh $$passwords && set -a && . $$passwords && rm $$passwords && \
+	said=$$($(BIN)/nats-server -t -c infra/nats.conf 2>&1) || { echo "$$said" >&2; exit 1; }
 
 .PHONY: fmt
 fmt: $(READY) ## Format the code and fix what can be fixed

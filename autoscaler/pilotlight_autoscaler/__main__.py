@@ -9,10 +9,9 @@ import sys
 import structlog
 
 from pilotlight_autoscaler.controller import Controller
-from pilotlight_core.host import config, telemetry
+from pilotlight_core.host import config, telemetry, users
 from pilotlight_core.host.bus import connect
 from pilotlight_core.host.registry import Registry
-from pilotlight_core.model.ids import token
 
 log = structlog.get_logger()
 
@@ -23,18 +22,17 @@ async def serve(settings: config.ControllerSettings) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with connect(settings.nats_url, name="controller", inbox=f"_CTL.{token(8)}") as bus:
-        await bus.ensure_streams()
-        async with (
-            Registry(bus) as registry,
-            Controller(bus, registry, region=settings.region, name=settings.name or "controller").running(),
-        ):
-            log.info("ready", region=settings.region)
-            waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(bus.closed.wait())}
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for wait in waits:
-                wait.cancel()
-            return 0 if stop.is_set() else 1
+    async with (
+        connect(settings.nats_url, name="controller", inbox=users.controller().inbox, makes_streams=False) as bus,
+        Registry(bus) as registry,
+        Controller(bus, registry, region=settings.region, name=settings.name or "controller").running(),
+    ):
+        log.info("ready", region=settings.region)
+        waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(bus.closed.wait())}
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        return 0 if stop.is_set() else 1
 
 
 def main() -> None:

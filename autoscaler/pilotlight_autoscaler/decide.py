@@ -21,8 +21,12 @@ from pilotlight_autoscaler.policy import (
 from pilotlight_autoscaler.world import LIVE, Failures, World
 from pilotlight_core.model.messages import Bind, ContainerReport, Drain, Shortage, Stop
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_placement.first_fit import place
-from pilotlight_placement.fleet import Ask, Fleet, NoFit, Placement
+from pilotlight_placement.ask import Ask
+from pilotlight_placement.fleet import Fleet
+from pilotlight_placement.histogram import Shape
+from pilotlight_placement.node import Held
+from pilotlight_placement.place import place
+from pilotlight_placement.record import NoFit, Placement
 
 DRAIN_MARGIN_S = 5.0
 """Beyond the function's timeout: no call may still run then."""
@@ -73,6 +77,11 @@ def views(
     }
 
 
+def function_of(record: VersionRecord) -> str:
+    """`tenant:app.function`: what containers are spread and kept apart by."""
+    return f"{record.tenant}:{record.app}.{record.function}"
+
+
 class Pass:
     """One pass of decisions over a world."""
 
@@ -94,6 +103,7 @@ class Pass:
         self._views = views(world, versions, deployed, at)
         self._where = {container.id: node for node, container in world.containers(at)}
         self._fleet: Fleet = world.fleet(at)
+        self._fleet.follow(world.asked)
         self._leaving: set[str] = set()
         self.decision = Decision()
 
@@ -122,25 +132,32 @@ class Pass:
         if missing <= 0 or self._world.failures.get(version, Failures()).until > self._at:
             return
         for _ in range(missing):
-            found = place(self._fleet, Ask.of(record.spec))
+            found = place(self._fleet, Ask.of(record.spec, function=function_of(record), tenant=record.tenant))
             if isinstance(found, NoFit):
+                self._world.decisions.add(found)
                 self._no_fit(record, view, found)
                 return
             self._bind(record, found)
 
     def _bind(self, record: VersionRecord, found: Placement) -> None:
-        self._fleet.take(found)
+        container = self._new_id(record)
+        self._world.decisions.add(found, container)
+        if (shape := Shape.of(found.record.ask)) is not None:
+            self._world.asked.observe(shape, self._at)
+        self._fleet.hold(
+            Held(container=container, slice=found.slice, function=function_of(record), tenant=record.tenant)
+        )
         bind = Bind(
             epoch=self._epoch,
-            container=self._new_id(record),
+            container=container,
             version=record.id,
             tenant=record.tenant,
             manifest_sha256=record.manifest_sha256,
-            function=f"{record.tenant}:{record.app}.{record.function}",
-            slice=found.slice,
+            function=function_of(record),
+            slice=found.slice.id,
         )
         self.decision.commands.append(Sent(node=found.node, command=bind))
-        self.decision.notes.append(f"{record.ref}: {bind.container} on {found.node}/{found.slice}")
+        self.decision.notes.append(f"{record.ref}: {bind.container} on {found.node}/{found.slice.id}")
 
     def _no_fit(self, record: VersionRecord, view: VersionView, found: NoFit) -> None:
         self.decision.shortages.append(
@@ -171,7 +188,7 @@ class Pass:
             held[tenant] = held.get(tenant, 0) + view.size
         if held[waiting]:
             return set()
-        share = sum(1 for _ in self._fleet.slices()) / len(held)
+        share = self._fleet.size / len(held)
         return {tenant for tenant, count in held.items() if count > share}
 
     def _drain(self, container: str, record: VersionRecord, reason: str) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-import msgspec
-
-from pilotlight_core.model.messages import Bind, ContainerReport, ContainerState, Credit, Demand, NodeReport
-from pilotlight_placement.fleet import Fleet, Node
+from pilotlight_core.model.messages import Bind, ContainerReport, ContainerState, Credit, Demand, NodeReport, SliceKind
+from pilotlight_placement.decisions import Decisions
+from pilotlight_placement.fleet import Fleet
+from pilotlight_placement.histogram import Histogram
+from pilotlight_placement.node import Held, Slice
+from pilotlight_placement.reports import Mirror
 
 NODE_SILENT_S = 3.0
 """A node that has not reported for so long (three reports) gets nothing new."""
@@ -56,6 +58,11 @@ class World:
     draining: dict[str, float] = field(default_factory=dict)
     """Containers told to go, and when."""
     failures: dict[str, Failures] = field(default_factory=dict)
+    decisions: Decisions = field(default_factory=Decisions)
+    """Why containers are where they are."""
+    asked: Histogram = field(default_factory=Histogram)
+    """What kinds of slices were asked for lately."""
+    _mirror: Mirror = field(default_factory=Mirror)
     _settled: dict[str, float] = field(default_factory=dict)
     """Containers whose start is over, and when that was last heard."""
 
@@ -120,17 +127,15 @@ class World:
         return lost
 
     def fleet(self, at: float) -> Fleet:
-        """The nodes that take containers, with the slices of pending binds taken."""
-        taken = {(p.node, p.bind.slice) for p in self.pending.values()}
-        nodes = []
-        for report in self.nodes.values():
-            if at - self.seen.get(report.node, 0.0) > NODE_SILENT_S:
-                continue
-            slices = tuple(
-                msgspec.structs.replace(part, container="pending")
-                if (report.node, part.id) in taken and not part.container
-                else part
-                for part in report.slices
+        """The nodes that take containers, with the slices of pending binds taken: always the same fleet, up to date."""
+        live = [report for report in self.nodes.values() if at - self.seen.get(report.node, 0.0) <= NODE_SILENT_S]
+        coming = {
+            (pending.node, pending.bind.slice): Held(
+                container=pending.bind.container,
+                slice=Slice(node=pending.node, kind=SliceKind.CPU, type="", ids=(pending.bind.slice,), memory=0),
+                tenant=pending.bind.tenant,
+                function=pending.bind.function,
             )
-            nodes.append(Node(name=report.node, slices=slices, draining=report.draining))
-        return Fleet(nodes)
+            for pending in self.pending.values()
+        }
+        return self._mirror.sync(live, coming)

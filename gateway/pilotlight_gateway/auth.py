@@ -7,8 +7,10 @@ from typing import Protocol
 
 from pilotlight_core.model.errors import Forbidden
 
-SCOPES = ("invoke", "deploy", "read", "admin")
-"""What a key may do; `admin` may do everything in its tenant."""
+OPERATOR = "operator"
+SCOPES = ("invoke", "deploy", "read", "admin", OPERATOR)
+"""What a key may do. `admin` may do everything in its tenant; `operator` runs the platform (tenants, tiers, limits and
+nodes) and is no part of `admin`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,13 +21,18 @@ class Principal:
     key_id: str
     scopes: frozenset[str]
 
+    @property
+    def operator(self) -> bool:
+        """Whether it runs the platform."""
+        return OPERATOR in self.scopes
+
     def require(self, *scopes: str) -> None:
-        """Refuse unless one of `scopes` is held.
+        """Refuse unless one of `scopes` is held; `admin` stands for all but `operator`.
 
         Raises:
             Forbidden: naming them.
         """
-        if self.scopes.isdisjoint(scopes) and "admin" not in self.scopes:
+        if self.scopes.isdisjoint(scopes) and ("admin" not in self.scopes or scopes == (OPERATOR,)):
             raise Forbidden(f"This needs a key with the scope {' or '.join(scopes)}.", scope=scopes[0])
 
 

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from pilotlight_core.host.registry import TenantRecord
 from pilotlight_core.model.api import KeyRequest
+from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_gateway.keys import create_key, parse_key
 from pilotlight_gateway.registry_port import RegistryPort
 
 TENANT = "default"
+TIER = "enterprise"
+"""Of the tenant that the first key belongs to: whoever starts a platform is not limited by it."""
+SCOPES = ("admin", "operator")
 
 
 class ClientFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,18 +27,20 @@ class ClientFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def bootstrap(registry: RegistryPort, path: Path, url: str) -> bool:
-    """See to it that the client file at `path` holds a valid admin key of the tenant `default`.
+    """See to it that the client file at `path` holds a valid key of the tenant `default`, its admin's and
+    the operator's.
 
     A file whose key is still good is kept (with the present `url`). Returns whether a new key was made.
     """
-    if await registry.tenant(TENANT) is None:
-        await registry.put_tenant(TenantRecord(name=TENANT, created_at=time.time()))
+    first = TenantRecord(name=TENANT, created_at=time.time(), tier=TIER)
+    await registry.change_tenant(TENANT, lambda present: present or first)
     present = read_client_file(path)
     if present is not None and await _is_good(registry, present.api_key):
         if present.url != url:
             write_client_file(path, ClientFile(url=url, api_key=present.api_key))
         return False
-    made = await create_key(registry, TENANT, KeyRequest(scopes=("admin",), label="bootstrap"), time.time())
+    asked = KeyRequest(scopes=SCOPES, label="bootstrap")
+    made = await create_key(registry, TENANT, asked, time.time(), by_operator=True)
     write_client_file(path, ClientFile(url=url, api_key=made.key))
     return True
 
@@ -44,6 +49,8 @@ async def _is_good(registry: RegistryPort, text: str) -> bool:
     key = parse_key(text)
     record = await registry.key(key.id) if key is not None else None
     if key is None or record is None or record.revoked or not key.opens(record):
+        return False
+    if not set(SCOPES) <= set(record.scopes):
         return False
     return record.expires_at is None or record.expires_at > time.time()
 

@@ -6,6 +6,7 @@ import msgspec
 
 from pilotlight_core.model.messages import CallDescriptor, Grant, Run
 from pilotlight_core.model.spec import Priority
+from pilotlight_gateway.standing import PLAIN, Standing
 
 WINDOW = 32
 """Chunks that a stream may send before it is told to go on. It is told at half of them, whether they were read or not,
@@ -40,9 +41,11 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     input: bytes = b""
     """Empty where the driver sends it by reference."""
     traceparent: str = ""
+    standing: Standing = PLAIN
 
     def descriptor(self, at: float, *, number: int, admitted: bool) -> CallDescriptor:
         """What the home queues, as of `at`; `number` is that of the last grant that was used."""
+        standing = self.standing
         return CallDescriptor(
             call=self.id,
             tenant=self.tenant,
@@ -56,6 +59,11 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
             gateway=self.gateway,
             number=number,
             admitted=admitted,
+            weight=standing.weight,
+            tier_rank=standing.tier_rank,
+            reserved=standing.reserved,
+            queue_calls=standing.queue_calls,
+            queue_ms=standing.queue_ms,
         )
 
     def run(self, grant: Grant, at: float) -> Run:

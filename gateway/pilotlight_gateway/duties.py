@@ -13,7 +13,7 @@ import sys
 
 import structlog
 
-from pilotlight_core.host import telemetry
+from pilotlight_core.host import telemetry, users
 from pilotlight_core.host.bus import BusDown, connect
 from pilotlight_core.host.collector import settle
 from pilotlight_core.host.config import load
@@ -38,8 +38,7 @@ async def serve(settings: DutySettings) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with connect(settings.nats_url, name=name) as bus:
-        await bus.ensure_streams()
+    async with connect(settings.nats_url, name=name, inbox=users.duties().inbox, makes_streams=False) as bus:
         settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
         ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
         try:

@@ -1,4 +1,4 @@
-"""What the nodes last reported, for whoever lists containers and nodes. Pure: an instant is an argument."""
+"""What nodes and homes last reported, for whoever lists containers and nodes. Pure: an instant is an argument."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.messages import ContainerState, NodeReport
+from pilotlight_core.model.messages import ContainerReport, ContainerState, NodeReport
+from pilotlight_core.model.scheduling import Breakers, BreakerTold
 
 SILENT_S = 5.0
-"""A node that has not reported for so long (five reports) is not listed."""
+"""A node that has not reported for so long (five reports) is not listed; what a gateway said of breakers, neither."""
 
 
 class FleetView:
@@ -17,6 +18,7 @@ class FleetView:
 
     def __init__(self) -> None:
         self._reports: dict[str, tuple[NodeReport, float]] = {}
+        self._breakers: dict[str, tuple[Breakers, float]] = {}
 
     def on_report(self, report: NodeReport, at: float) -> None:
         """Take a node's word; an older one of the same incarnation is dropped."""
@@ -28,14 +30,27 @@ class FleetView:
         else:
             self._reports[report.node] = (report, at)
 
+    def on_breakers(self, message: Breakers, at: float) -> None:
+        """Take a gateway's word on the breakers of its homes; it replaces its last."""
+        if message.told:
+            self._breakers[message.gateway] = (message, at)
+        else:
+            self._breakers.pop(message.gateway, None)
+
     def reports(self, at: float) -> list[NodeReport]:
         """The reports that are recent enough to go by."""
         return [report for report, seen in self._reports.values() if at - seen <= SILENT_S]
 
     def containers(self, tenant: str | None, at: float) -> list[dict[str, Any]]:
-        """The containers of a tenant (None: of all), with their node and what it guarantees."""
+        """The containers of a tenant (None: of all), with their node, what it guarantees, and their breaker."""
+        breakers = self._told(at)
         return [
-            {**msgspec.structs.asdict(container), "node": report.node, "sandbox": report.sandbox}
+            {
+                **msgspec.structs.asdict(container),
+                "node": report.node,
+                "sandbox": report.sandbox,
+                **_breaker(container, breakers),
+            }
             for report in self.reports(at)
             for container in report.containers
             if tenant in (None, container.tenant) and container.state is not ContainerState.GONE
@@ -64,3 +79,21 @@ class FleetView:
             for container in report.containers:
                 counts[container.state.value] = counts.get(container.state.value, 0) + 1
         return counts
+
+    def _told(self, at: float) -> dict[tuple[str, str], BreakerTold]:
+        return {
+            (told.version, told.container): told
+            for message, heard in self._breakers.values()
+            if at - heard <= SILENT_S
+            for told in message.told
+        }
+
+
+def _breaker(container: ContainerReport, breakers: dict[tuple[str, str], BreakerTold]) -> dict[str, Any]:
+    own = breakers.get((container.version, container.id))
+    version = breakers.get((container.version, ""))
+    return {
+        "breaker": own.state if own is not None else "closed",
+        "failures": own.failures if own is not None else 0,
+        "version_breaker": version.state if version is not None else "closed",
+    }

@@ -17,10 +17,11 @@ from pilotlight_gateway.schemas import Validators
 Document = dict[str, Any]
 
 
-def function_document(version: VersionRecord, base: str) -> Document:
-    """The document for a version, whose calls go to `base`."""
+def function_document(version: VersionRecord, base: str, owner: str = "") -> Document:
+    """The document for a version, whose calls go to `base`; `owner` is named where it is not the caller."""
     methods = version.spec.methods
-    path = f"/v1/functions/{version.app}.{version.function}/calls"
+    ref = f"{owner}:{version.app}.{version.function}" if owner else f"{version.app}.{version.function}"
+    path = f"/v1/functions/{ref}/calls"
     _, components = msgspec.json.schema_components((Latency, Usage), ref_template=REF)
     operation: Document = {
         "operationId": f"call_{version.app}_{version.function}",

@@ -23,7 +23,7 @@ Each grant of a call has a higher number than any that its origin has seen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
 
 import msgspec
 
@@ -32,11 +32,12 @@ from pilotlight_core.model.messages import (
     Credit,
     Demand,
     Grant,
+    Outcome,
     Refusal,
     RemoteError,
     Shortage,
 )
-from pilotlight_core.model.scheduling import Dropped, HomeState
+from pilotlight_core.model.scheduling import BreakerTold, Dropped, HomeState
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.nodes import Nodes
 from pilotlight_gateway.scheduler.admission import QueueLimits, admit
@@ -44,6 +45,7 @@ from pilotlight_gateway.scheduler.alarms import Alarms
 from pilotlight_gateway.scheduler.counters import FunctionCounters
 from pilotlight_gateway.scheduler.flows import Entry
 from pilotlight_gateway.scheduler.integrity import require
+from pilotlight_gateway.scheduler.report import BreakerCounts, HomeStatistics, breakers_of, worst_of
 from pilotlight_gateway.scheduler.rooms import Room
 from pilotlight_gateway.scheduler.version import Granted, VersionDesk
 
@@ -53,22 +55,12 @@ DEMAND_EVERY = 0.25
 """Seconds between two demands of a version while it has any."""
 DONE_WITHIN = 5.0
 """Seconds that a grant whose slot is free is kept for the word on what it cost."""
+LOOK_EVERY = 0.25
+"""Seconds between two looks at what has become of the containers of a version whose calls wait."""
 SWEEP_EVERY = 5.0
 """Seconds between two looks for what can be forgotten."""
 NEVER_FOR = 10.0
 """Seconds for which a version must fit nowhere in the fleet before its calls are refused: a node may be restarting."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HomeStatistics:
-    """How a home is: calls waiting, grants not settled, containers known, versions known, versions lost to others."""
-
-    queued: int
-    oldest_ms: float
-    granted: int
-    containers: int
-    versions: int
-    deposed: int
 
 
 class Home:
@@ -91,6 +83,8 @@ class Home:
         """Where a call or a room has come: only there can a grant be made."""
         self._deadlines = Alarms()
         self._demands = Alarms()
+        self._look_at = 0.0
+        self._shed: Counter[int] = Counter()
         self._nodes = Nodes()
         self._swept_at = 0.0
 
@@ -101,6 +95,7 @@ class Home:
 
         Raises:
             TooMuch, Unavailable, DeadlineExceeded: see `admission.admit`.
+            Unavailable: the version's breaker is open (`breaker_open`).
         """
         if call.call in self._versions:
             return
@@ -110,8 +105,9 @@ class Home:
         desk = self._desk(call.version, call.function, at)
         if not call.admitted:
             admit(call, desk.queue, desk.rooms, desk.pace, self._limits, at)
+            desk.breaker.admit(call.call, at)
         desk.arrivals += 1
-        self._await(desk, desk.queue.push(call, cost=call.cost or desk.pace.cost or 0.0, at=at), at)
+        self._await(desk, desk.queue.push(call, cost=call.cost, guess=desk.pace.cost or 0.0, at=at), at)
 
     def refused(self, call: CallDescriptor, container: str, reason: Refusal, epoch: int, at: float) -> None:
         """The agent did not take grant `call.number` of `epoch`: back to the head of its flow, uncharged."""
@@ -119,7 +115,7 @@ class Home:
             return
         desk = self._desk(call.version, call.function, at)
         if epoch == self.epoch:
-            desk.rooms.refuse(container, call.call, reason)
+            desk.rooms.refuse(container, call.call, reason, at)
             desk.deposed = desk.deposed or reason is Refusal.STALE_EPOCH
         granted = self._granted.get(call.call)
         if granted is not None and granted.grant.number <= call.number:
@@ -129,9 +125,20 @@ class Home:
             self._await(desk, desk.queue.push(call, cost=call.cost, at=at, first=True), at)
 
     def done(
-        self, call: str, container: str, number: int, at: float, *, cost: float | None = None, frees: bool = True
+        self,
+        call: str,
+        container: str,
+        number: int,
+        at: float,
+        *,
+        cost: float | None = None,
+        frees: bool = True,
+        outcome: Outcome | None = None,
     ) -> None:
-        """A granted call has ended: its slot is free (`frees`), and it took `cost` GPU-milliseconds (None: unknown)."""
+        """A granted call has ended: its slot is free (`frees`), and it took `cost` GPU-milliseconds (None: unknown).
+
+        `outcome` is how, for the breakers; None: unknown.
+        """
         granted = self._granted.get(call)
         if granted is None or (granted.grant.container, granted.grant.number) != (container, number):
             return
@@ -139,7 +146,8 @@ class Home:
         desk.queue.settle(granted.entry, cost)
         if frees:
             desk.rooms.release(container, call)
-            desk.pace.ended((at - granted.at) * 1000.0, cost)
+            if desk.ended(granted, at, cost, outcome):
+                self._broke(desk, at)
         if desk.queue:
             self._stir(desk)
 
@@ -167,9 +175,11 @@ class Home:
         if freed is None:
             return
         self._loosen(freed, credit.container, at)
+        desk.resized(at)
+        desk.charge_running(credit.container, self._granted, at)
         desk.deposed = desk.deposed or credit.epoch > self.epoch
-        if desk.cannot_load(credit):
-            self._drop_all(desk, "load_failed", credit.reason, credit.error)
+        if desk.cannot_load(credit, at):
+            self._drop_all(desk, "load_failed", credit.reason, error=credit.error)
         self._stir(desk)
 
     def node_seen(self, node: str, instance: str, at: float) -> None:
@@ -181,6 +191,14 @@ class Home:
         """An incarnation is gone, or silent for so long that it counts as gone, with its containers."""
         for desk in self._desks.values():
             self._loosen(desk.rooms.gone(node, instance), None, at)
+            desk.resized(at)
+            self._stir(desk)
+
+    def node_unheard(self, node: str, at: float) -> None:
+        """The bus says that nobody listens at a node: its containers are not there until they speak again."""
+        for desk in self._desks.values():
+            desk.rooms.unheard(node)
+            desk.resized(at)
             self._stir(desk)
 
     def shortage(self, shortage: Shortage, at: float) -> None:
@@ -190,20 +208,24 @@ class Home:
             return
         desk.note_shortage(shortage, at)
         if desk.never_since is not None and at - desk.never_since >= NEVER_FOR:
-            self._drop_all(desk, "no_capacity", shortage.reason, None)
+            self._drop_all(desk, "no_capacity", shortage.reason)
 
     # -- what the driver asks ------------------------------------------------------------------------------------
 
     def expire(self, at: float) -> list[Dropped]:
-        """The calls that leave the queue with an error: out of time, or without hope."""
+        """The calls that leave the queue with an error: out of time, shed, or without hope."""
         for call in self._deadlines.due(at):
             desk = self._desks[self._versions[call]]
-            entry = self._remove(call)
+            entry = self._remove(call, at)
             if entry is not None:
-                why = desk.shortage_now(at)
-                waited = f"It waited {at - entry.since:.1f} s for a container{': ' if why else ''}{why}."
-                self._drop(entry, "deadline_exceeded", waited, None)
-        self._settle_loose(at)
+                self._drop(entry, *desk.why_out_of_time(entry, at))
+        if self._versions and at >= self._look_at:
+            self._look_at = at + LOOK_EVERY
+            for desk in self._desks.values():
+                if desk.queue:
+                    self._look(desk, at)
+        if self._loose:
+            self._settle_loose(at)
         if at - self._swept_at >= SWEEP_EVERY:
             self._sweep(at)
         dropped, self._dropped = self._dropped, []
@@ -214,9 +236,7 @@ class Home:
         made, self._resend = self._resend, []
         for desk in self._stirred.values():
             if desk.queue and not desk.deposed:
-                desk.rooms.quarantine(at)
-                while desk.queue and (room := desk.rooms.choose()) and (entry := desk.queue.pick()):
-                    made.append(self._grant(desk, room, entry, at))
+                self._grant_all(desk, made, at)
             # What was granted at once never was a queue: an edge is what still waits after that.
             if desk.edge or (desk.busy and desk.version not in self._demands):
                 self._demands.set(desk.version, at)
@@ -241,7 +261,10 @@ class Home:
 
     def next_wake(self) -> float | None:
         """When to ask again if nothing happens; None: never."""
-        return min((t for t in (self._deadlines.next(), self._demands.next()) if t is not None), default=None)
+        if self._dropped:
+            return self._look_at
+        wakes = (self._deadlines.next(), self._demands.next(), self._look_at if self._versions else None)
+        return min((wake for wake in wakes if wake is not None), default=None)
 
     def hand_over(self, at: float) -> HomeState:
         """What the next home should know, in a planned move. This one must not be asked for anything after it."""
@@ -277,7 +300,15 @@ class Home:
             containers=sum(len(desk.rooms.all()) for desk in self._desks.values()),
             versions=len(self._desks),
             deposed=len(self.deposed()),
+            shed=dict(self._shed),
+            breakers=BreakerCounts.of(self._desks.values()),
+            slowdown=worst_of(desk.slowdowns.worst() for desk in self._desks.values()),
+            slow=tuple(slow for desk in self._desks.values() for slow in desk.slow()),
         )
+
+    def breakers(self, at: float) -> tuple[BreakerTold, ...]:
+        """The breakers that are not closed, or count failures, of versions and of their containers."""
+        return tuple(told for desk in self._desks.values() for told in breakers_of(desk, at))
 
     def check_integrity(self) -> None:
         """Raise AssertionError if parts of the state contradict each other."""
@@ -324,12 +355,35 @@ class Home:
 
     def _await(self, desk: VersionDesk, entry: Entry, at: float) -> None:
         call = entry.call
+        if not self._versions:
+            self._look_at = max(self._look_at, at + LOOK_EVERY)
         self._versions[call.call] = desk.version
-        self._deadlines.set(call.call, min(at + call.remaining_ms / 1000.0, entry.since + self._limits.max_age_s))
+        self._deadlines.set(call.call, min(at + call.remaining_ms / 1000.0, entry.since + self._limits.age_s(call)))
         self._stir(desk)
 
     def _stir(self, desk: VersionDesk) -> None:
         self._stirred[desk.version] = desk
+
+    def _grant_all(self, desk: VersionDesk, made: list[Grant], at: float) -> None:
+        rooms, queue = desk.rooms, desk.queue
+        rooms.quarantine(at)
+        while queue and (room := rooms.choose()):
+            entry = queue.pick(free=rooms.free, slots=rooms.slots, at=at) if queue.reserving else queue.pick()
+            if entry is None:
+                return
+            if queue and self._is_too_late(desk, entry, at):
+                continue
+            made.append(self._grant(desk, room, entry, at))
+
+    def _is_too_late(self, desk: VersionDesk, entry: Entry, at: float) -> bool:
+        """Let a call go that cannot be done any more, while others wait whose turn would be wasted on it."""
+        leaves = self._deadlines.at(entry.id)
+        if entry.call.number or leaves is None or (leaves - at) * 1000.0 >= desk.pace.least_ms:
+            return False
+        desk.queue.forgo(entry)
+        self._forget_waiting(entry.id, desk, at)
+        self._drop(entry, *desk.why_too_late(entry, leaves, at))
+        return True
 
     def _grant(self, desk: VersionDesk, room: Room, entry: Entry, at: float) -> Grant:
         call = entry.id
@@ -357,22 +411,56 @@ class Home:
         self._loose.pop(granted.grant.call, None)
         return granted.desk
 
-    def _remove(self, call: str) -> Entry | None:
-        version = self._versions.pop(call, None)
+    def _remove(self, call: str, at: float | None = None) -> Entry | None:
+        version = self._versions.get(call)
         if version is None:
             return None
+        desk = self._desks[version]
+        self._forget_waiting(call, desk, at)
+        self._stir(desk)
+        return desk.queue.remove(call)
+
+    def _forget_waiting(self, call: str, desk: VersionDesk, at: float | None) -> None:
+        del self._versions[call]
         self._deadlines.clear(call)
-        self._stir(self._desks[version])
-        return self._desks[version].queue.remove(call)
+        desk.breaker.withdrawn(call, at)
 
-    def _drop(self, entry: Entry, code: str, detail: str, error: RemoteError | None) -> None:
-        call = entry.call
-        self._dropped.append(Dropped(call=call.call, gateway=call.gateway, code=code, detail=detail, error=error))
+    def _look(self, desk: VersionDesk, at: float) -> None:
+        """Tighten: what cannot be served in time by the capacity that is left is told so."""
+        for entry, wait in desk.excess(self._deadlines.at, at):
+            self._remove(entry.id, at)
+            self._shed[entry.call.tier_rank] += 1
+            detail = f"Capacity has shrunk: its turn would come in {wait / 1000.0:.1f} s."
+            self._drop(entry, "no_capacity", detail, retry_after=wait / 1000.0)
+        self._stir(desk)
 
-    def _drop_all(self, desk: VersionDesk, code: str, detail: str, error: RemoteError | None) -> None:
+    def _broke(self, desk: VersionDesk, at: float) -> None:
+        refusal = desk.breaker.refusal(at)
+        self._drop_all(desk, refusal.wire_code, refusal.detail, retry_after=refusal.retry_after)
+
+    def _drop(
+        self,
+        entry: Entry,
+        code: str,
+        detail: str,
+        retry_after: float | None = None,
+        error: RemoteError | None = None,
+    ) -> None:
+        call, gateway = entry.id, entry.call.gateway
+        dropped = Dropped(call=call, gateway=gateway, code=code, detail=detail, error=error, retry_after=retry_after)
+        self._dropped.append(dropped)
+
+    def _drop_all(
+        self,
+        desk: VersionDesk,
+        code: str,
+        detail: str,
+        retry_after: float | None = None,
+        error: RemoteError | None = None,
+    ) -> None:
         for call in [entry.id for entry in desk.queue]:
             if (entry := self._remove(call)) is not None:
-                self._drop(entry, code, detail, error)
+                self._drop(entry, code, detail, retry_after, error)
 
     def _loosen(self, calls: tuple[str, ...], container: str | None, at: float) -> None:
         """Slots have become free without a word from the origin: it may still come."""
@@ -395,6 +483,7 @@ class Home:
         self._swept_at = at
         for desk in list(self._desks.values()):
             self._loosen(desk.rooms.bury(at), None, at)
+            desk.slowdowns.age()
             if desk.is_forgettable(at):
                 desk.queue.close()
                 del self._desks[desk.version]

@@ -12,6 +12,7 @@ from pilotlight_core.model.messages import BodyRef
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_port import CallEvent, CallResult, ChunkEvent, PreparedCall, StageEvent
 from pilotlight_gateway.origin import Origin, State
+from pilotlight_gateway.strangers import for_caller
 
 STATES = {
     State.QUEUED: "queued",
@@ -99,6 +100,7 @@ class Live:
         """The call as the API shows it."""
         state, error = STATES[self.origin.state], None
         if self.answer.done() and (failure := self.answer.exception()) is not None:
+            failure = for_caller(failure, self.call) if isinstance(failure, PilotlightError) else failure
             code = failure.wire_code if isinstance(failure, PilotlightError) else "internal"
             state = "cancelled" if code == "cancelled" else "failed"
             error = {"code": code, "detail": getattr(failure, "detail", str(failure))}

@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pilotlight_core.model.errors import CODES
+from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, REF_PATTERN
 
 if TYPE_CHECKING:
     from pilotlight_gateway.http.operations import Operation
 
 Document = dict[str, Any]
 REF = "#/components/schemas/{name}"
+PLACES: dict[str, Document] = {
+    "app": {"pattern": NAME_PATTERN},
+    "tenant": {"pattern": NAME_PATTERN},
+    "tier": {"pattern": NAME_PATTERN},
+    "grantee": {"pattern": NAME_PATTERN.replace("^", "^([*]|").replace("$", ")$")},
+    "ref": {"pattern": REF_PATTERN},
+    "function": {"pattern": FUNCTION_PATTERN},
+    "sha256": {"pattern": "^[0-9a-f]{64}$"},
+}
+"""What the parts of addresses look like."""
 COMMON_ERRORS = ("internal", "starting")
 GUARDED_ERRORS = ("unauthenticated", "key_expired", "forbidden")
 
@@ -97,7 +108,7 @@ def _operation(operation: Operation, by_type: dict[Any, Document]) -> Document:
         made["parameters"] = parameters
     if operation.scopes:
         made["x-scopes"] = list(operation.scopes)
-    if operation.request_media and operation.method in ("POST", "PUT"):
+    if operation.request_media and operation.method in ("POST", "PUT", "PATCH"):
         made |= _request_body(operation, by_type)
     return made
 
@@ -106,12 +117,13 @@ def _request_body(operation: Operation, by_type: dict[Any, Document]) -> Documen
     if operation.request is None and operation.request_media == ("application/json",):
         return {}
     schema = by_type[operation.request] if operation.request is not None else {"type": "string", "format": "binary"}
-    return {"requestBody": {"content": {media: {"schema": schema} for media in operation.request_media}}}
+    content = {media: {"schema": schema} for media in operation.request_media}
+    return {"requestBody": {"required": operation.body_required, "content": content}}
 
 
 def _parameters(operation: Operation) -> list[Document]:
     named = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"} | PLACES.get(name, {})}
         for name in re.findall(r"\{(\w+)", operation.path)
     ]
     asked = [

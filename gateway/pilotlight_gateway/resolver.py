@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import lru_cache
 
 import msgspec
@@ -13,6 +14,8 @@ from pilotlight_gateway.deploys import version_wanted
 from pilotlight_gateway.registry_port import RegistryPort
 
 read_ref = lru_cache(8_192)(parse_ref)
+LOOKUPS_AT_A_TIME = 8
+"""Shares that the mirror does not have may be new: they are asked for at the bus, but guesses must not flood it."""
 
 
 class Resolver:
@@ -20,24 +23,38 @@ class Resolver:
 
     def __init__(self, registry: RegistryPort) -> None:
         self._registry = registry
+        self._lookups = asyncio.Semaphore(LOOKUPS_AT_A_TIME)
 
     async def resolve(self, tenant: str, text: str) -> VersionRecord:
-        """The version that `text` stands for when `tenant` asks. What is another tenant's does not exist for it.
+        """The version that `text` stands for when `tenant` asks.
+
+        What is another tenant's, and not shared with it, does not exist for it.
 
         Raises:
             BadInput: if it is no ref.
             UnknownFunction: if there is none (`unknown_version` if only the pin is unknown).
         """
         ref: Ref = read_ref(text)
-        if ref.tenant is not None and ref.tenant != tenant:
+        owner = ref.tenant or tenant
+        if owner != tenant and not await self._shared(owner, ref, tenant):
             raise UnknownFunction(f"There is no function {text}.")
-        app = self._registry.app_nowait(tenant, ref.app) or await self._registry.app(tenant, ref.app)
+        app = self._registry.app_nowait(owner, ref.app) or await self._registry.app(owner, ref.app)
         wanted = version_wanted(app, ref.app, ref.function, ref.pin, ref.version_number)
         version = self._registry.version(wanted) or await self._registry.fetch_version(wanted)
-        if version is None or version.tenant != tenant:
+        if version is None or version.tenant != owner:
             raise UnknownFunction(f"There is no function {text}.", code="unknown_version")
         known = app.versions[ref.function] if app is not None else ()
         if version.number > len(known) or known[version.number - 1] != wanted:
             # Two deploys of the same content raced: the app's record decides what it is called.
             version = msgspec.structs.replace(version, number=known.index(wanted) + 1)
         return version
+
+    async def _shared(self, owner: str, ref: Ref, tenant: str) -> bool:
+        """Whether `owner` lets `tenant` call the function. A no takes as long whatever its reason."""
+        share = self._registry.share_nowait(owner, ref.app)
+        if share is None or not share.opens(ref.function, tenant):
+            async with self._lookups:
+                share = await self._registry.share(owner, ref.app)
+        record = self._registry.tenant_nowait(owner)
+        open_ = share is not None and share.opens(ref.function, tenant)
+        return open_ and record is not None and not record.disabled

@@ -11,12 +11,14 @@ from socket import socket
 
 import structlog
 
+from pilotlight_core.host import users
 from pilotlight_core.host.blobs import open_blobs
 from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.host.collector import settle
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.ids import token
+from pilotlight_core.model.limits import load_tiers
 from pilotlight_gateway.bootstrap import bootstrap
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.calls import Calls
@@ -25,10 +27,17 @@ from pilotlight_gateway.home import QueueLimits
 from pilotlight_gateway.http.app import create_app
 from pilotlight_gateway.http.health import bus_gauges
 from pilotlight_gateway.http.services import BODY_BYTES_HELD, Services
+from pilotlight_gateway.idempotency.bus_records import BusRecords
+from pilotlight_gateway.idempotency.counts import key_counts
+from pilotlight_gateway.idempotency.keyed import Idempotency
+from pilotlight_gateway.idempotency.record import Owner
 from pilotlight_gateway.internal import Bodies
 from pilotlight_gateway.key_authenticator import KeyAuthenticator
 from pilotlight_gateway.ledger.prices import PriceBook, load_prices
 from pilotlight_gateway.ledger.store import Ledger
+from pilotlight_gateway.limits.gauges import limit_gauges
+from pilotlight_gateway.limits.limiter import HomeLimiter
+from pilotlight_gateway.limits.policy import Policies
 from pilotlight_gateway.server import QuietServer, listen, make_server, url_of
 from pilotlight_gateway.settings import ServeSettings
 
@@ -68,9 +77,10 @@ async def serve(settings: ServeSettings) -> None:
     """Run a gateway until SIGTERM or SIGINT.
 
     Raises:
-        BadInput: if the price file is wrong. BusDown: if there is no bus at the start. BusLost: if it is gone for good.
+        BadInput: if the price file or the tiers file is wrong.
+        BusDown: if there is no bus at the start. BusLost: if it is gone for good.
     """
-    book = load_prices(settings.prices)
+    book, tiers = load_prices(settings.prices), load_tiers(settings.tiers)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,8 +88,8 @@ async def serve(settings: ServeSettings) -> None:
     name = settings.name or "gateway"
     with listen(settings.host, settings.port) as public, listen(LOOPBACK, settings.internal_port) as internal:
         async with (
-            connect(settings.nats_url, name=name) as bus,
-            Registry(bus) as registry,
+            connect(settings.nats_url, name=name, inbox=users.gateway().inbox) as bus,
+            Registry(bus, tiers) as registry,
             _gateway(settings, book, name, bus, registry, url_of(internal)) as gateway,
         ):
             if settings.client_file is not None:
@@ -117,15 +127,17 @@ async def _gateway(
 ) -> AsyncIterator[Gateway]:
     budget = Budget(limit=BODY_BYTES_HELD)
     bodies = Bodies(url=internal_url, budget=budget)
+    instance = f"{name}-{token(8)}"
     calls = Calls(
         bus,
         region=settings.region,
-        gateway=f"{name}-{token(8)}",
+        gateway=instance,
         name=name,
         bodies=bodies,
         budget=budget,
         limits=QueueLimits(),
     )
+    limiter = HomeLimiter(bus, calls.shards, Policies(registry.limits), region=settings.region, gateway=instance)
     blobs = open_blobs(settings.blobs)
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
@@ -139,10 +151,17 @@ async def _gateway(
         logs=BusLogs(bus=bus, region=settings.region),
         budget=budget,
         bus_connected=lambda: bus.connected,
+        limits=limiter,
+        idempotency=Idempotency(
+            BusRecords(bus), owner=Owner(name=name, instance=instance), ttl=settings.idempotency_seconds
+        ),
     )
     services.metrics.gauges.append(lambda: bus_gauges(bus.statistics()))
+    services.metrics.gauges.append(lambda: key_counts(services.idempotency.statistics()))
+    services.metrics.gauges.append(lambda: limit_gauges(limiter.statistics()))
     try:
-        async with calls.running():
+        # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
+        async with limiter.running(), calls.running():
             yield Gateway(
                 services=services,
                 public=make_server(create_app(services)),

@@ -10,6 +10,7 @@ from msgspec import Meta
 from pilotlight_core.host.config import Port, Settings
 
 Seconds = Annotated[float, Meta(ge=0, le=3600)]
+Lifetime = Annotated[float, Meta(ge=60, le=31 * 86_400)]
 
 
 class DutySettings(Settings, frozen=True, kw_only=True):
@@ -35,11 +36,17 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     internal_port: Annotated[Port, Meta(description="port for large bodies, on loopback; 0: any")] = 0
     blob_url: Annotated[str, Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
     bootstrap_client_file: Annotated[str, Meta(description="write the first admin key here")] = ""
+    tiers_file: Annotated[str, Meta(description="tiers (TOML) over the standard ones")] = ""
+    idempotency_seconds: Annotated[Lifetime, Meta(description="how long an Idempotency-Key is remembered")] = 86_400.0
     drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
 
     @property
     def blobs(self) -> str:
         return self.blob_url or self.default_blob_url
+
+    @property
+    def tiers(self) -> Path | None:
+        return Path(self.tiers_file).expanduser() if self.tiers_file else None
 
     @property
     def client_file(self) -> Path | None:

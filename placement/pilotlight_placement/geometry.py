@@ -104,6 +104,11 @@ class Family:
         return tuple(sum(1 << p for p, starts in enumerate(row) if starts) for row in self.free_starts)
 
     @cached_property
+    def media(self) -> int:
+        """A bit set of the profiles with media engines."""
+        return sum(1 << profile.index for profile in self.profiles if profile.media)
+
+    @cached_property
     def free_slots(self) -> tuple[int, ...]:
         """`free_slots[mask]`: how many memory slices are free."""
         return tuple(self.slots - mask.bit_count() for mask in range(self.full + 1))

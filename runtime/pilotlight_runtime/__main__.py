@@ -9,7 +9,7 @@ import sys
 import structlog
 import uvloop
 
-from pilotlight_core.host import config, telemetry
+from pilotlight_core.host import config, telemetry, users
 from pilotlight_core.host.blobs import open_blobs
 from pilotlight_core.host.bus import BusError, connect
 from pilotlight_core.host.collector import settle
@@ -47,7 +47,13 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
     try:
         async with (
             NvmlDevices() as gpus,
-            connect(settings.nats_url, name=f"agent {settings.node}", timeout=CONNECT_S) as bus,
+            connect(
+                settings.nats_url,
+                name=f"agent {settings.node}",
+                inbox=users.agent(settings.node).inbox,
+                makes_streams=False,
+                timeout=CONNECT_S,
+            ) as bus,
         ):
             agent = Agent(
                 Parts(

@@ -391,6 +391,10 @@ class Container:
 
     def _freed(self, held: HeldCall) -> None:
         self._services.slots.release(held.run.call, held.run.grant)
+        error = held.verdict.error if held.verdict is not None else None
+        if held.run.tenant != self.tenant and error is not None and self._blank is not None:
+            # A caller that is not the owner is told a code only: what it means is the owner's to know.
+            self._blank.tap.failed(held.run.call, error)
         if held.run.home != held.run.gateway or self._forms():
             self._services.credits.changed(self)
         if self.runner is not None and self.runner.idle:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pilotlight_core.model.messages import LogLine
+from pilotlight_core.model.messages import LogLine, RemoteError
 from pilotlight_runtime.log_lines import DEFAULT_CAP, Cap, LineSplitter, RateCap
 
 READ_BYTES = 64 * 1024
@@ -58,6 +58,14 @@ class LogTap:
     def say(self, sentence: str) -> None:
         """A line of the platform's own in this container's log."""
         self.sink(LogLine(time.time(), "platform", sentence, self.container))
+
+    def failed(self, call: str, error: RemoteError) -> None:
+        """Why a call failed, as lines in this container's log; the cap counts them."""
+        at, now = time.monotonic(), time.time()
+        text = error.traceback or f"{error.type}: {error.message}"
+        for line in LineSplitter().feed(text.encode(errors="replace") + b"\n"):
+            if line and self._cap.admit(len(line) + 1, at):
+                self.sink(LogLine(now, "platform", line, self.container, call))
 
     def close(self) -> None:
         """Read what the pipes still hold and let them go; they are not closed here."""

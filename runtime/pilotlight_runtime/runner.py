@@ -67,7 +67,7 @@ class Rim(Protocol):
         """The guest has ended working on it."""
 
     def freed(self, held: HeldCall) -> None:
-        """Its slot is free."""
+        """Its slot is free; its verdict, if it was started, says how it ended."""
 
     def wake(self, at: float | None) -> None:
         """Call `Runner.pump` at that instant, and at no other."""
@@ -396,7 +396,7 @@ class Runner:
         started: bool | None = None,
         answer_size: int = 0,
     ) -> None:
-        run = held.run
+        run, held.verdict = held.run, verdict
         del self._held[run.call]
         self._rim.freed(held)
         ended = Ended(

@@ -29,6 +29,7 @@ class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
     deadline: float | None = None
     on_stage: Callable[[str, float, dict[str, Any]], object] | None = None
     client: Client | None = None
+    idempotency_key: str | None = None
 
 
 class Function(Wrapper, Generic[P, R]):
@@ -132,6 +133,7 @@ class Function(Wrapper, Generic[P, R]):
         deadline: float | None = None,
         on_stage: Callable[[str, float, dict[str, Any]], object] | None = None,
         client: Client | None = None,
+        idempotency_key: str | None = None,
     ) -> Function[P, R]:
         """The same function, called differently.
 
@@ -140,18 +142,25 @@ class Function(Wrapper, Generic[P, R]):
             deadline: seconds that the caller waits in all; default: as long as the function may take.
             on_stage: called with (name, ms, detail) as a call passes each stage, those of a cold start among them.
             client: another platform or key than the configured one.
+            idempotency_key: the platform carries out one call with this key, and answers every further one with the
+                first one's answer; "auto": a fresh key for each call. An attempt whose connection breaks is then sent
+                again, safely, and the call goes on when its caller leaves. Such calls tell no stages.
 
         Raises:
-            Misuse: if the id or the deadline is not one.
+            Misuse: if the id, the deadline or the key is not one.
         """
         if id is not None and not CLIENT_CALL_ID.fullmatch(id):
             raise Misuse(f"id={id!r}: expected cid_ and 8 to 60 letters, digits, '_' or '-'.", field="id")
         if deadline is not None and not deadline > 0:
             raise Misuse(f"deadline={deadline!r}: expected seconds, more than 0.", field="deadline")
-        given = {"id": id, "deadline": deadline, "on_stage": on_stage, "client": client}
+        given = {
+            "id": id, "deadline": deadline, "on_stage": on_stage, "client": client, "idempotency_key": idempotency_key,
+        }  # fmt: skip
         settings = msgspec.structs.replace(
             self.settings, **{key: value for key, value in given.items() if value is not None}
         )
+        if settings.idempotency_key is not None:
+            _check_key(settings)
         return Function(
             ref=self.ref,
             method=self.method,
@@ -210,3 +219,11 @@ class Function(Wrapper, Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"Function({self.label!r})"
+
+
+def _check_key(settings: CallSettings) -> None:
+    key = settings.idempotency_key or ""
+    if not 0 < len(key) <= 255 or not key.isascii() or not key.isprintable() or " " in key:
+        raise Misuse(f"idempotency_key={key!r}: expected 1 to 255 visible ASCII characters.", field="idempotency_key")
+    if settings.on_stage is not None:
+        raise Misuse("on_stage: a call with an idempotency_key tells no stages.", field="on_stage")

@@ -29,9 +29,14 @@ def test_an_edge_starts_the_first_container_at_once() -> None:
 
     assert sent.node == "n1"
     assert sent.command == Bind(
-        epoch=7, container="new1", version="ver_1", tenant="acme", manifest_sha256="00", slice="cpu-0",
+        epoch=7,
+        container="new1",
+        version="ver_1",
+        tenant="acme",
+        manifest_sha256="00",
+        slice="cpu-0",
         function="acme:hello.greet",
-    )  # fmt: skip
+    )
 
 
 def test_without_a_node_calls_are_told_what_is_missing() -> None:

@@ -15,7 +15,7 @@ URL = "http://127.0.0.1:8470"
 
 
 async def test_the_first_start_writes_an_admin_key_that_only_its_owner_reads(tmp_path: Path) -> None:
-    """The file has mode 0600 and a key that opens an admin record of the tenant `default`."""
+    """The file has mode 0600 and a key that opens the operator's record in the tenant `default`."""
     registry, path = MemoryRegistry(), tmp_path / "home" / "client.json"
 
     assert await bootstrap(registry, path, URL)
@@ -25,7 +25,7 @@ async def test_the_first_start_writes_an_admin_key_that_only_its_owner_reads(tmp
     key = parse_key(content.api_key)
     assert key is not None
     record = registry.key_records[key.id]
-    assert (content.url, record.tenant, record.scopes) == (URL, "default", ("admin",))
+    assert (content.url, record.tenant, record.scopes) == (URL, "default", ("admin", "operator"))
     assert key.opens(record)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [name.name for name in path.parent.iterdir()] == ["client.json"]

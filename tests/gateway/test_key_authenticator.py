@@ -7,10 +7,12 @@ from itertools import product
 import msgspec
 import pytest
 
-from pilotlight_core.host.registry import TenantRecord
+from pilotlight_core.model.api import KeyRequest
 from pilotlight_core.model.errors import PilotlightError, Unauthenticated, Unavailable
-from pilotlight_gateway.key_authenticator import LONGEST_AUTHORIZATION, TRUSTED_AT_MOST, TRUSTED_FOR
-from pilotlight_gateway.keys import ApiKey, new_key
+from pilotlight_core.model.tenancy import TenantRecord
+from pilotlight_gateway.key_authenticator import LONGEST_AUTHORIZATION, TRUSTED_AT_MOST, TRUSTED_FOR, KeyAuthenticator
+from pilotlight_gateway.keys import ApiKey, create_key, new_key, revoke_key
+from pilotlight_gateway.registry_port import MemoryRegistry
 from tests.gateway.world import WALL, World
 
 
@@ -60,22 +62,55 @@ async def test_an_expired_key_says_so(world: World) -> None:
     assert caught.value.wire_code == "key_expired"
 
 
-async def test_a_revocation_is_seen_when_trust_ends(world: World) -> None:
-    """A trusted key is looked at again after two seconds."""
+async def test_a_revocation_is_seen_at_once(world: World) -> None:
+    """The mirror tells of it; a trusted key is looked at again."""
     key = world.add_key("acme", "invoke")
     await world.services.authenticator.authenticate(bearer(key))
-    records = world.registry.key_records
-    records[key.id] = msgspec.structs.replace(records[key.id], revoked=True)
 
-    await world.services.authenticator.authenticate(bearer(key))  # trusted still
-    world.clock.at += TRUSTED_FOR
+    await revoke_key(world.registry, "acme", key.id)
+
     with pytest.raises(Unauthenticated):
         await world.services.authenticator.authenticate(bearer(key))
 
 
+async def test_trust_ends_without_news_too(world: World) -> None:
+    """After a second a key is looked at again: a registry that has lost contact is not trusted on."""
+    key = world.add_key("acme", "invoke")
+    await world.services.authenticator.authenticate(bearer(key))
+    world.registry.stale = True
+
+    await world.services.authenticator.authenticate(bearer(key))  # trusted still
+    world.clock.at += TRUSTED_FOR
+    with pytest.raises(Unavailable):
+        await world.services.authenticator.authenticate(bearer(key))
+
+
+class NewsBetween(MemoryRegistry):
+    """A registry whose keys are all revoked between the look at the key and the one at its tenant."""
+
+    def tenant_nowait(self, name: str) -> TenantRecord | None:
+        for record in self.keys():
+            self.key_records[record.id] = msgspec.structs.replace(record, revoked=True)
+            for callback in self.on_change:
+                callback(f"key.{record.id}", None)
+        return super().tenant_nowait(name)
+
+
+async def test_a_revocation_while_a_key_is_looked_at_is_not_missed() -> None:
+    """What was read before the news is not trusted after it."""
+    registry = NewsBetween()
+    await registry.put_tenant(TenantRecord(name="acme", created_at=0.0))
+    made = await create_key(registry, "acme", KeyRequest(), at=WALL)
+    authenticator = KeyAuthenticator(registry, clock=lambda: 0.0, wall=lambda: WALL)
+
+    await authenticator.authenticate(bearer(made.key))
+    with pytest.raises(Unauthenticated):
+        await authenticator.authenticate(bearer(made.key))
+
+
 async def test_a_disabled_tenant_has_no_valid_keys(world: World) -> None:
     """Disabling a tenant disables its keys."""
-    world.registry.tenants["acme"] = TenantRecord(name="acme", created_at=0.0, disabled=True)
+    world.registry.tenant_records["acme"] = TenantRecord(name="acme", created_at=0.0, disabled=True)
 
     with pytest.raises(Unauthenticated):
         await world.services.authenticator.authenticate(bearer(world.key))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 
 from pilotlight_core.model.errors import CODES
+from pilotlight_gateway.auth import SCOPES
 from pilotlight_gateway.http.routes import OPERATIONS
+from tests.gateway.http.test_edge import filled
 from tests.gateway.world import World, function
 
 
@@ -32,7 +35,7 @@ async def test_every_route_is_in_it_and_every_entry_is_a_route(world: World, doc
     assert said == {(operation.method, operation.path) for operation in OPERATIONS}
     async with world.client() as client:
         for method, path in said:
-            answer = await client.request(method, path.format(ref="a.b", app="a", id="x", sha256="0" * 64))
+            answer = await client.request(method, filled(path))
             assert answer.status_code != 405
             assert answer.status_code != 404 or answer.json()["code"] != "not_found" or "{" in path
 
@@ -53,6 +56,27 @@ async def test_guarded_operations_say_so(document: dict[str, Any]) -> None:
         assert ("401" in entry["responses"]) == bool(operation.scopes)
         for code in operation.errors:
             assert f"`{code}`" in entry["responses"][str(CODES[code].status)]["description"]
+
+
+def test_the_operators_page_has_every_operation_with_its_scopes() -> None:
+    """The table of docs/tenants.md is this list: whoever adds an operation, or opens one wider, changes it."""
+    rows = [
+        f"| `{operation.method} {operation.path}` | {', '.join(f'`{scope}`' for scope in operation.scopes) or 'open'} |"
+        for operation in OPERATIONS
+    ]
+    page = (Path(__file__).parents[2] / "docs" / "tenants.md").read_text()
+
+    assert page.split("| operation | scope |\n|---|---|\n")[1].strip().splitlines() == rows
+
+
+def test_what_is_open_is_named() -> None:
+    """Nothing else is served without a key; and only an operator's key reaches what is about all tenants."""
+    opened = {operation.path for operation in OPERATIONS if not operation.scopes}
+    operators = {operation.path for operation in OPERATIONS if operation.scopes == ("operator",)}
+
+    assert opened == {"/openapi.json", "/healthz", "/readyz", "/metrics"}
+    assert {"/v1/nodes", "/v1/tenants", "/v1/tiers"} <= operators
+    assert {scope for operation in OPERATIONS for scope in operation.scopes} <= set(SCOPES)
 
 
 async def test_real_answers_fit_it(world: World, document: dict[str, Any]) -> None:

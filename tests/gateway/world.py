@@ -26,7 +26,7 @@ from pilotlight_gateway.key_authenticator import KeyAuthenticator
 from pilotlight_gateway.keys import ApiKey, new_key
 from pilotlight_gateway.ledger.prices import load_prices
 from pilotlight_gateway.ledger.store import Ledger
-from pilotlight_gateway.registry_port import MemoryRegistry
+from pilotlight_gateway.registry_port import MemoryRegistry, RegistryPort
 
 WALL = 1_790_000_000.0
 HELLO = MethodSpec(
@@ -74,7 +74,7 @@ class Clock:
 class World:
     """The application, everything below it, and a client with a key."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, registry: RegistryPort | None = None) -> None:
         self.calls = FakeCalls()
         self.registry = MemoryRegistry()
         self.blobs = MemoryBlobs()
@@ -86,20 +86,21 @@ class World:
         self.signer = Signer(Ed25519PrivateKey.generate())
         self.services = Services(
             calls=self.calls,
-            registry=self.registry,
+            registry=registry or self.registry,
             blobs=self.blobs,
             signer=self.signer,
-            authenticator=KeyAuthenticator(self.registry, clock=self.clock, wall=self.wall),
+            authenticator=KeyAuthenticator(registry or self.registry, clock=self.clock, wall=self.wall),
             ledger=self.ledger,
             logs=self.logs,
         )
         self.app: ASGIApp = create_app(self.services)
         self.key = self.add_key("acme", "admin")
+        self.operator = self.add_key("platform", "admin", "operator")
 
     def add_key(self, tenant: str, *scopes: str, **more: Any) -> ApiKey:
         """A key of a tenant, which is made if need be."""
         key = new_key()
-        self.registry.tenants.setdefault(tenant, TenantRecord(name=tenant, created_at=WALL))
+        self.registry.tenant_records.setdefault(tenant, TenantRecord(name=tenant, created_at=WALL))
         self.registry.key_records[key.id] = KeyRecord(
             id=key.id, tenant=tenant, sha256=key.sha256, scopes=scopes, created_at=WALL, **more
         )

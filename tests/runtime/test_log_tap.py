@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pilotlight_core.model.messages import LogLine
+from pilotlight_core.model.messages import LogLine, RemoteError
 from pilotlight_runtime.log_lines import Cap
 from pilotlight_runtime.log_tap import LogTap
 
@@ -64,6 +64,22 @@ async def test_closing_reads_what_is_left(pipes: Pipes) -> None:
     tap.close()
 
     assert [line.text for line in pipes.lines] == ["last words"]
+
+
+async def test_why_a_call_failed_is_told_line_by_line_within_the_cap(pipes: Pipes) -> None:
+    """Its traceback, or what it raised where there is none, under the call's id."""
+    tap = pipes.tap(Cap(lines=3))
+    tap.failed("call_1", RemoteError("ValueError", "no", "Traceback:\n  File x\n"))
+    tap.failed("call_2", RemoteError("ValueError", "no"))
+    tap.failed("call_3", RemoteError("ValueError", "too much"))
+    tap.close()
+
+    assert [(line.stream, line.text, line.call) for line in pipes.lines[:3]] == [
+        ("platform", "Traceback:", "call_1"), ("platform", "  File x", "call_1"),
+        ("platform", "ValueError: no", "call_2"),
+    ]  # fmt: skip
+    assert len(pipes.lines) == 4
+    assert "1 line" in pipes.lines[3].text
 
 
 async def test_an_end_of_file_is_no_busy_loop(pipes: Pipes) -> None:

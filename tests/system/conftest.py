@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +9,6 @@ import httpx
 import pytest
 
 import pilotlight
-from pilotlight_core.host.bus import connect
-from pilotlight_core.host.registry import Registry, TenantRecord
-from pilotlight_core.model.api import KeyRequest
-from pilotlight_gateway.keys import create_key
 from tests.system.platform import Platform
 from tests.system.platform import platform as run_platform
 
@@ -48,7 +42,7 @@ def client(platform: Platform) -> Iterator[pilotlight.Client]:
 @pytest.fixture(scope="session")
 def stranger_key(platform: Platform) -> str:
     """A key of another tenant, for everything in it."""
-    return asyncio.run(make_tenant(platform, "stranger"))
+    return make_tenant(platform, "stranger")
 
 
 @pytest.fixture(scope="session")
@@ -58,8 +52,7 @@ def stranger(platform: Platform, stranger_key: str) -> Iterator[httpx.Client]:
         yield client
 
 
-async def make_tenant(platform: Platform, name: str) -> str:
-    """Register a tenant as an operator would; returns a key of it."""
-    async with connect(platform.nats_url, name="test") as bus, Registry(bus) as registry:
-        await registry.put_tenant(TenantRecord(name=name, created_at=time.time()))
-        return (await create_key(registry, name, KeyRequest(scopes=("admin",)), time.time())).key
+def make_tenant(platform: Platform, name: str) -> str:
+    """Make a tenant as an operator does; returns a key of it."""
+    platform.cli("tenant", "create", name, "--tier", "paid")
+    return platform.cli("key", "create", "--tenant", name, "--scopes", "admin").stdout.strip()

@@ -15,12 +15,12 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pilotlight_core.host import launch
+from pilotlight_core.host import launch, users
 from pilotlight_core.host.access import OWNER_ONLY, own_file, own_folder
 
 START_TIMEOUT = 10.0
@@ -34,7 +34,6 @@ CONFIG = """\
 # Written at each start.
 server_name: "{name}"
 listen: "{host}:{port}"
-authorization {{ token: "{token}" }}
 jetstream {{
   store_dir: "{store}"
   max_mem: 64MB
@@ -50,7 +49,7 @@ max_pending: 64MB
 ping_interval: "2s"
 ping_max: 2
 write_deadline: "2s"
-"""
+{authorization}"""
 
 
 class EmbeddedError(RuntimeError):
@@ -104,27 +103,34 @@ def server_name(folder: Path) -> str:
     return f"pilotlight-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]}"
 
 
-def bus_token(folder: Path) -> str:
-    """What a client of the server in `folder` must show, made there if there is none: loopback is everybody's."""
-    path = own_file(own_folder(folder, OWNER_ONLY) / "token")
+def bus_token(folder: Path, user: str = users.OPERATOR) -> str:
+    """A user's password at the server in `folder`, made there if there is none: loopback is everybody's."""
+    path = own_file(own_folder(own_folder(folder, OWNER_ONLY) / "users", OWNER_ONLY) / user)
     if not (token := path.read_text().strip()):
         token = secrets.token_hex(TOKEN_BYTES)
         path.write_text(f"{token}\n")
     return token
 
 
-def write_config(folder: Path, port: int) -> Path:
-    """Write the server's configuration into `folder`, where its store is too."""
-    token = bus_token(folder)
-    path = own_file(folder / "nats.conf")
-    config = CONFIG.format(name=server_name(folder), host=HOST, port=port, token=token, store=folder.resolve())
+def write_config(folder: Path, port: int, nodes: Sequence[str] = ()) -> Path:
+    """Write the server's configuration into `folder`, where its store is too. Each of `nodes` gets a user."""
+    path = own_file(own_folder(folder, OWNER_ONLY) / "nats.conf")
+    authorization = users.authorization(users.everybody(nodes), lambda user: f'"{bus_token(folder, user.name)}"')
+    config = CONFIG.format(
+        name=server_name(folder), host=HOST, port=port, store=folder.resolve(), authorization=authorization
+    )
     path.write_text(config)
     return path
 
 
-def nats_url(port: int, token: str) -> str:
-    """The server's address with its token: to be handed on in files and variables of our own, not on command lines."""
-    return f"nats://{token}@{HOST}:{port}"
+def nats_url(port: int, token: str, user: str = users.OPERATOR) -> str:
+    """The server's address with a password: to be handed on in files and variables of our own, not on command lines."""
+    return f"nats://{user}:{token}@{HOST}:{port}"
+
+
+def user_url(folder: Path, port: int, user: str) -> str:
+    """The address of the server in `folder` for one of its users."""
+    return nats_url(port, bus_token(folder, user), user)
 
 
 def with_parent(*command: str | Path) -> tuple[str, ...]:
@@ -165,11 +171,16 @@ class EmbeddedNats:
 
     folder: Path
     port: int
+    nodes: tuple[str, ...] = ()
     process: asyncio.subprocess.Process | None = None
 
     @property
     def url(self) -> str:
         return nats_url(self.port, bus_token(self.folder))
+
+    def url_of(self, user: str) -> str:
+        """The address for one of its users."""
+        return user_url(self.folder, self.port, user)
 
     @property
     def pid(self) -> int:
@@ -186,7 +197,7 @@ class EmbeddedNats:
         Raises:
             EmbeddedError: with the end of its log, if it does not within 10 s.
         """
-        command = with_parent(find_nats_server(), "-c", write_config(self.folder, self.port))
+        command = with_parent(find_nats_server(), "-c", write_config(self.folder, self.port, self.nodes))
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
                 *command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -226,15 +237,15 @@ class EmbeddedNats:
 
 
 @asynccontextmanager
-async def embedded_nats(folder: Path, port: int = 0) -> AsyncIterator[EmbeddedNats]:
+async def embedded_nats(folder: Path, port: int = 0, nodes: tuple[str, ...] = ()) -> AsyncIterator[EmbeddedNats]:
     """Run a nats-server in `folder` until the block ends; it also ends when this process dies.
 
-    `port` 0 takes a free one. The port is written to `folder/port`.
+    `port` 0 takes a free one. The port is written to `folder/port`. Each of `nodes` gets a user.
 
     Raises:
         EmbeddedError: if it does not start.
     """
-    server = EmbeddedNats(folder=folder, port=choose_port(folder, port))
+    server = EmbeddedNats(folder=folder, port=choose_port(folder, port), nodes=nodes)
     await server.start()
     try:
         yield server

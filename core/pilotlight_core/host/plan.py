@@ -10,12 +10,11 @@ from typing import Annotated
 
 import msgspec
 
-from pilotlight_core.host import config
+from pilotlight_core.host import config, users
 from pilotlight_core.host.embedded import (
     EmbeddedError,
-    bus_token,
     find_nats_server,
-    nats_url,
+    user_url,
     wait_listening,
     write_config,
 )
@@ -66,30 +65,41 @@ def plan(settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_port: i
     """
     state = settings.state_dir.resolve()
     common = ("--state-dir", str(state), "--region", settings.region, "--zone", settings.zone)
-    # The address holds the bus's token, and everybody can read a command line.
-    env = {"PILOTLIGHT_NATS_URL": nats_url(nats_port, bus_token(state / "nats"))}
+    nats = state / "nats"
+    nodes = [_numbered("local", number) for number in _agents(settings)]
+
+    def env(user: str) -> Mapping[str, str]:
+        # The address holds the user's password, and everybody can read a command line.
+        return {"PILOTLIGHT_NATS_URL": user_url(nats, nats_port, user)}
+
     blob_url = settings.blob_url or f"file://{state / 'blobs'}"
 
     async def nats_ready() -> None:
-        if not await wait_listening(state / "nats", nats_port, NATS_WITHIN):
+        if not await wait_listening(nats, nats_port, NATS_WITHIN):
             raise EmbeddedError(f"nats-server does not answer on port {nats_port}.")
 
     return (
         Part(
             name="nats", rank=0, stop_within=5.0, ready=nats_ready,
-            command=(str(find_nats_server()), "-c", str(write_config(state / "nats", nats_port))),
+            command=(str(find_nats_server()), "-c", str(write_config(nats, nats_port, nodes))),
         ),
-        *(_gateway(settings, number, pair, common, env, blob_url) for number, pair in enumerate(ports, 1)),
+        *(
+            _gateway(settings, number, pair, common, env(users.GATEWAY), blob_url)
+            for number, pair in enumerate(ports, 1)
+        ),
         Part(
-            name="controller", rank=1, stop_within=5.0, env=env,
+            name="controller", rank=1, stop_within=5.0, env=env(users.CONTROLLER),
             command=_python("pilotlight_autoscaler", *common, "--name", "controller"),
         ),
         # It ends after the agents: what they meter at last is in the ledger when all is over.
         Part(
-            name="duties", rank=1, stop_within=5.0, env=env,
+            name="duties", rank=1, stop_within=5.0, env=env(users.DUTIES),
             command=_python("pilotlight_gateway.duties", *common, "--name", "duties"),
         ),
-        *(_agent(settings, number, common, env, blob_url) for number in _agents(settings)),
+        *(
+            _agent(settings, number, common, env(users.agent(node).name), blob_url)
+            for number, node in zip(_agents(settings), nodes, strict=True)
+        ),
     )  # fmt: skip
 
 

@@ -1,8 +1,11 @@
-"""The registry: tenants, keys, apps and versions, as typed records over a live mirror.
+"""The registry: tenants, keys, limits, apps and versions, as typed records over a live mirror.
 
     tenant.{tenant}        TenantRecord
+    tier.{tier}            Tier             over the configured tier of that name
+    limits.{tenant}        LimitsRecord     over its tier's limits
     key.{key id}           KeyRecord
     app.{tenant}.{app}     AppRecord        replaced by compare-and-set: a deploy is atomic for the app
+    share.{tenant}.{app}   ShareRecord      which other tenants may call the app's functions
     version.{version id}   VersionRecord    immutable
 
 Plain verbs answer from memory; the async ones of the same name ask the bus when memory has nothing. Whoever decides on
@@ -12,70 +15,57 @@ what it reads checks `fresh` and fails closed: a mirror without contact may miss
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
+from pilotlight_core.host.allowances import Allowances
 from pilotlight_core.host.bus import Bus, Entry, KeyConflict, KeyExists, Mirror
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.limits import Effective, Tier, load_tiers
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET
+from pilotlight_core.model.tenancy import KeyRecord, LimitsRecord, ShareRecord, TenantRecord
+
+__all__ = ["KeyRecord", "LimitsRecord", "Registry", "ShareRecord", "TenantRecord"]
 
 log = structlog.get_logger(__name__)
 
-
-class TenantRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Who owns functions. Key: `tenant.{name}`."""
-
-    name: str
-    created_at: float
-    """Unix seconds."""
-    weight: float = 1.0
-    """Its share among tenants that compete."""
-    requests_per_s: float | None = None
-    """None: the platform's default."""
-    concurrency: int | None = None
-    """Live calls at once; None: the platform's default."""
-    disabled: bool = False
-
-
-class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An API key. The secret itself is nowhere: only its digest. Key: `key.{id}`."""
-
-    id: str
-    tenant: str
-    sha256: str
-    """Of the secret, hexadecimal."""
-    scopes: tuple[str, ...]
-    created_at: float
-    expires_at: float | None = None
-    """Unix seconds."""
-    label: str = ""
-    revoked: bool = False
-
+TRIES = 8
+"""A change that finds the record changed under it decides anew, so often."""
 
 KINDS: dict[str, type[msgspec.Struct]] = {
-    "tenant": TenantRecord, "key": KeyRecord, "app": AppRecord, "version": VersionRecord,
+    "tenant": TenantRecord, "tier": Tier, "limits": LimitsRecord, "key": KeyRecord, "app": AppRecord,
+    "share": ShareRecord, "version": VersionRecord,
 }  # fmt: skip
 _encoder = msgspec.msgpack.Encoder()
 _decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {kind: msgspec.msgpack.Decoder(cls) for kind, cls in KINDS.items()}
 R = TypeVar("R", bound=msgspec.Struct)
+W = TypeVar("W", bound=msgspec.Struct | None)
 OnRecord = Callable[[str, Any], None]
 """(key, record): the record is new or changed, or with None gone."""
 
 
 class Registry:
-    """The registry as one process sees it; an async context manager, read once when it opens."""
+    """The registry as one process sees it; an async context manager, read once when it opens.
 
-    def __init__(self, bus: Bus) -> None:
+    `tiers` are the configured ones (default: the standard tiers).
+
+    The verbs `change_…` take a pure function from the present record (None: there is none) to the next one, which may
+    raise to refuse. It is called again when somebody else was faster, so that no change is lost; they raise Conflict
+    when that happens eight times over.
+    """
+
+    def __init__(self, bus: Bus, tiers: Mapping[str, Tier] | None = None) -> None:
         self._kv = bus.kv(REGISTRY_BUCKET)
         self._mirror: Mirror = bus.mirror(REGISTRY_BUCKET)
         self._mirror.on_change.append(self._changed)
         self._records: dict[str, Any] = {}
+        self._allowances = Allowances(self._records, load_tiers() if tiers is None else tiers)
         self.on_change: list[OnRecord] = []
         """Called for each record that changes, from the read loop: plain fast functions."""
 
@@ -108,6 +98,9 @@ class Registry:
         check_name(record.name, "tenant")
         await self._put(f"tenant.{record.name}", record)
 
+    async def change_tenant(self, name: str, change: Callable[[TenantRecord | None], TenantRecord]) -> TenantRecord:
+        return await self._change(f"tenant.{check_name(name, 'tenant')}", change)
+
     def tenants(self) -> Iterator[TenantRecord]:
         return self._each("tenant.", TenantRecord)
 
@@ -121,8 +114,68 @@ class Registry:
         check_name(record.id, "key")
         await self._put(f"key.{record.id}", record)
 
+    async def change_key(self, key_id: str, change: Callable[[KeyRecord | None], KeyRecord | None]) -> KeyRecord | None:
+        return await self._change(f"key.{check_name(key_id, 'key')}", change)
+
     def keys(self, tenant: str | None = None) -> Iterator[KeyRecord]:
         return (key for key in self._each("key.", KeyRecord) if tenant in (None, key.tenant))
+
+    # -- what tenants are allowed -------------------------------------------------------------------------------
+
+    def limits(self, tenant: str, function: str) -> Effective:
+        """What bounds the calls of `tenant` to `function` (`owner:app.function`): from memory, O(1), cached."""
+        return self._allowances.limits(tenant, function)
+
+    def tier_of(self, tenant: str) -> Tier:
+        """The tenant's tier; of an unknown tenant the one that is shed first."""
+        return self._allowances.tier_of(tenant)
+
+    def weight_of(self, tenant: str) -> float:
+        """The tenant's share among all that compete: its own weight times its tier's."""
+        return self._allowances.weight_of(tenant)
+
+    def tier(self, name: str) -> Tier | None:
+        return self._allowances.tier(name)
+
+    def tier_configured(self, name: str) -> Tier | None:
+        """The tier as the configuration has it, whatever the registry says."""
+        return self._allowances.configured(name)
+
+    def tiers(self) -> list[Tier]:
+        """All tiers, those that are shed first first."""
+        return self._allowances.tiers()
+
+    async def change_tier(self, name: str, change: Callable[[Tier | None], Tier | None]) -> Tier | None:
+        """Change the registry's record of a tier; None removes it, and the configured tier holds again."""
+        return await self._change(f"tier.{check_name(name, 'tier')}", change)
+
+    async def limits_set(self, tenant: str) -> LimitsRecord | None:
+        """What the operator has set for the tenant, as the bus has it now."""
+        key = f"limits.{check_name(tenant, 'tenant')}"
+        await self._mirror.fetch(key)
+        return self._get(key, LimitsRecord)
+
+    async def change_limits(self, tenant: str, change: Callable[[LimitsRecord | None], LimitsRecord]) -> LimitsRecord:
+        return await self._change(f"limits.{check_name(tenant, 'tenant')}", change)
+
+    # -- shared functions ---------------------------------------------------------------------------------------
+
+    def share_nowait(self, owner: str, app: str) -> ShareRecord | None:
+        return self._get(f"share.{owner}.{app}", ShareRecord)
+
+    async def share(self, owner: str, app: str) -> ShareRecord | None:
+        """Who may call the app's functions, as the bus has it now."""
+        key = f"share.{check_name(owner, 'tenant')}.{check_name(app, 'app')}"
+        await self._mirror.fetch(key)
+        return self._get(key, ShareRecord)
+
+    async def change_share(
+        self, owner: str, app: str, change: Callable[[ShareRecord | None], ShareRecord]
+    ) -> ShareRecord:
+        return await self._change(f"share.{check_name(owner, 'tenant')}.{check_name(app, 'app')}", change)
+
+    def shares(self) -> Iterator[ShareRecord]:
+        return self._each("share.", ShareRecord)
 
     # -- apps and versions --------------------------------------------------------------------------------------
 
@@ -199,6 +252,7 @@ class Registry:
             self._records.pop(key, None)
         else:
             self._records[key] = record
+        self._allowances.changed(key)
         for callback in self.on_change:
             callback(key, record)
 
@@ -214,6 +268,29 @@ class Registry:
     async def _put(self, key: str, record: msgspec.Struct) -> None:
         await self._kv.put(key, _encoder.encode(record))
         await self._mirror.fetch(key)
+
+    async def _change(self, key: str, change: Callable[[Any], W]) -> W:
+        for _ in range(TRIES):
+            entry = await self._mirror.fetch(key)
+            present = self._records.get(key)
+            wanted = change(present)
+            if wanted == present:
+                return wanted
+            try:
+                await self._write(key, entry, wanted)
+            except KeyConflict:
+                continue
+            await self._mirror.fetch(key)
+            return wanted
+        raise Conflict("It was changed by somebody else again and again meanwhile; read it and try again.")
+
+    async def _write(self, key: str, entry: Entry | None, wanted: msgspec.Struct | None) -> None:
+        if wanted is None:
+            await self._kv.delete(key, entry.revision if entry is not None else None)
+        elif entry is None:
+            await self._kv.create(key, _encoder.encode(wanted))
+        else:
+            await self._kv.update(key, _encoder.encode(wanted), entry.revision)
 
     def _each(self, prefix: str, _cls: type[R]) -> Iterator[R]:
         return iter([record for key, record in self._records.items() if key.startswith(prefix)])

@@ -5,11 +5,23 @@ Requests forbid unknown fields (the error names them); responses may grow, and r
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from pilotlight_core.model.spec import FileEntry, FunctionSpec
+
+LONGEST_LIFE = 10 * 365 * 86_400.0
+HIDDEN = (
+    r"\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f"
+    r"\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+)
+LINE_PATTERN = f"^[^{HIDDEN}]*$"
+"""Text that a terminal shows as it is: no control characters, and none that hide or reorder others."""
+Scope = Annotated[str, Meta(pattern="^(invoke|deploy|read|admin|operator)$")]
+Life = Annotated[float, Meta(gt=0, le=LONGEST_LIFE)]
+"""How long a key is valid, in seconds: ten years at most."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -154,6 +166,6 @@ class UsageLine(msgspec.Struct, frozen=True, kw_only=True):
 class KeyRequest(Request, frozen=True, kw_only=True):
     """`POST /v1/keys`."""
 
-    scopes: tuple[str, ...] = ("invoke",)
-    expires_in_s: float | None = None
-    label: str = ""
+    scopes: Annotated[tuple[Scope, ...], Meta(min_length=1)] = ("invoke",)
+    expires_in_s: Life | None = None
+    label: Annotated[str, Meta(max_length=100, pattern=LINE_PATTERN)] = ""

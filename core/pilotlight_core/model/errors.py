@@ -41,7 +41,7 @@ CODES: dict[str, Code] = {
     "unauthenticated": Code(
         401, "No valid API key", "Send 'Authorization: Bearer pl_live_…' with a key that is valid."
     ),
-    "key_expired": Code(401, "The API key has expired", "Make a new key with 'pilotlight token create'."),
+    "key_expired": Code(401, "The API key has expired", "Make a new key with 'pilotlight key create'."),
     "forbidden": Code(403, "The key may not do this", "Use a key with the scope that the detail names."),
     "not_found": Code(404, "There is no such thing", "Check the name or the address."),
     "unknown_function": Code(404, "There is no such function", "List what is deployed with 'pilotlight app list'."),
@@ -55,6 +55,13 @@ CODES: dict[str, Code] = {
     "conflict": Code(409, "It conflicts with the present state", "Read the present state and decide again."),
     "call_lost": Code(
         410, "The call's gateway is gone", "Live calls die with their gateway; send the call again.", retry=True
+    ),
+    "idempotency_key_in_use": Code(
+        409, "The first request with this key runs still", "Wait for Retry-After, then send it again.", retry=True
+    ),
+    "answer_not_kept": Code(410, "The answer was too large to keep", "The call has run; a fresh key runs it again."),
+    "idempotency_key_reused": Code(
+        422, "The key stands for another request", "Make a fresh key for every new request."
     ),
     "too_large": Code(413, "The body is too large", "Send less; larger inputs belong into a bucket or a job."),
     "unsupported_media_type": Code(
@@ -72,6 +79,9 @@ CODES: dict[str, Code] = {
     "container_died": Code(502, "The container died during the call", "If it is safe to run twice: idempotent=True."),
     "no_capacity": Code(
         503, "No capacity fits the function now", "Wait for Retry-After, then send it again.", retry=True
+    ),
+    "breaker_open": Code(
+        503, "The version keeps failing", "Read its logs; wait for Retry-After, then send it again.", retry=True
     ),
     "starting": Code(503, "The platform is starting", "Wait for Retry-After, then send it again.", retry=True),
     "draining": Code(503, "This gateway is shutting down", "Send it again: another gateway takes it.", retry=True),
@@ -227,7 +237,8 @@ CLASSES |= {
     "function_raised": FunctionRaised, "bad_request": BadInput, "too_large": BadInput, "not_acceptable": BadInput,
     "unsupported_media_type": BadInput, "method_not_allowed": BadInput, "key_expired": Unauthenticated,
     "unknown_version": UnknownFunction, "call_lost": UnknownCall, "queue_full": TooMuch, "starting": Unavailable,
-    "draining": Unavailable, "overloaded": Unavailable,
+    "draining": Unavailable, "overloaded": Unavailable, "breaker_open": Unavailable, "idempotency_key_in_use": Conflict,
+    "idempotency_key_reused": BadInput, "answer_not_kept": NotFound,
 }  # fmt: skip
 
 

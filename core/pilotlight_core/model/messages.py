@@ -465,6 +465,16 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the last grant that the origin has seen for the call; the next is higher."""
     admitted: bool = False
     """It was admitted before, so queue limits do not refuse it again."""
+    weight: float = 1.0
+    """The share of its tenant among tenants that compete: its own weight times its tier's. More than 0."""
+    tier_rank: int = 0
+    """Of its tenant's tier: under pressure the lowest gives way first."""
+    reserved: float = 0.0
+    """The part of the function's capacity, 0 to 1, that is kept for calls of its tier."""
+    queue_calls: int = 0
+    """Calls that its tenant may have waiting for the function, of one class; 0: as many as the home allows."""
+    queue_ms: float = 0.0
+    """The longest that it may wait in the queue; 0: as long as the home allows."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.api import CallStatus
-from pilotlight_core.model.messages import CallDescriptor, Grant, Message, Refusal, RemoteError
+from pilotlight_core.model.messages import CallDescriptor, Grant, Message, Outcome, Refusal, RemoteError
 
 # --- origin -> home --------------------------------------------------------------------------------------------
 
@@ -39,6 +39,8 @@ class Settle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cost: float | None = None
     """GPU-milliseconds; None: unknown."""
     frees: bool = True
+    outcome: Outcome | None = None
+    """How it ended, for the breakers; None: unknown."""
 
 
 class Withdraw(msgspec.Struct, frozen=True, tag=True):
@@ -85,6 +87,30 @@ class ToOrigin(Message, frozen=True, kw_only=True):
 
 class CreditsWanted(Message, frozen=True, kw_only=True):
     """A home has begun and knows no rooms yet: agents repeat their credits now instead of within a second."""
+
+
+# --- home -> all gateways --------------------------------------------------------------------------------------
+
+
+class BreakerTold(msgspec.Struct, frozen=True, kw_only=True):
+    """One circuit breaker that is not closed, or counts failures."""
+
+    version: str
+    container: str = ""
+    """"": the version's own."""
+    state: str
+    """closed, open or half_open."""
+    failures: int
+    """In a row."""
+    retry_after: float = 0.0
+    """Seconds until a probe may go."""
+
+
+class Breakers(Message, frozen=True, kw_only=True):
+    """All breakers of one gateway's homes that are worth a word; each second while there are any, and once after."""
+
+    gateway: str
+    told: tuple[BreakerTold, ...] = ()
 
 
 # --- any gateway -> the one that has a call --------------------------------------------------------------------

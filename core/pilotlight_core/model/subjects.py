@@ -10,6 +10,10 @@ pl.{region}.gw.{gateway}.reply     agent -> origin        Refused, Started, Chun
 pl.{region}.gw.{gateway}.home      origin -> home         ToHome
 pl.{region}.gw.{gateway}.origin    home -> origin         ToOrigin
 pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallTold)
+pl.{region}.gw.{gateway}.limits    gateway -> limit home  ToLimitHome, Holdings
+pl.{region}.gw.{gateway}.allowed   limit home -> gateway  LimitAnswers
+pl.{region}.holdings               limit home -> gateways HoldingsWanted
+pl.{region}.breakers               home -> gateways       Breakers, each second while any is not closed
 pl.{region}.demand.{version}       home -> controller     Demand, each 250 ms while not empty and on the edge
 usage.{region}.{tenant}            agent -> USAGE stream  UsageBatch
 logs.{region}.{tenant}.{app}.{fn}  agent -> LOGS stream   LogBatch
@@ -20,11 +24,13 @@ from __future__ import annotations
 from zlib import crc32
 
 REGISTRY_BUCKET = "REGISTRY"
-"""KV: tenant.*, key.*, app.*.*, version.*"""
+"""KV: tenant.*, tier.*, limits.*, key.*, app.*.*, share.*.*, version.*"""
 LEASE_BUCKET = "LEASES"
 """KV with TTL: gateway.*, controller, duty.*"""
 SHARD_BUCKET = "SHARDS"
 """KV: one key per shard, which gateway is its home"""
+IDEMPOTENCY_BUCKET = "IDEMPOTENCY"
+"""KV with TTL: one key per tenant and Idempotency-Key, hashed"""
 SHARDS = 64
 """Parts that functions (and limits) fall into; each has one home. Fixed for good: records are kept under its number."""
 USAGE_STREAM = "USAGE"
@@ -68,6 +74,18 @@ def ask(region: str, gateway: str) -> str:
     return f"pl.{region}.gw.{gateway}.ask"
 
 
+def limits(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.limits"
+
+
+def allowed(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.allowed"
+
+
+def holdings_wanted(region: str) -> str:
+    return f"pl.{region}.holdings"
+
+
 def credits_wanted(region: str) -> str:
     return f"pl.{region}.credits"
 
@@ -83,6 +101,10 @@ def unheard(region: str, gateway: str, call: str = "*", grant: int | str = "*") 
 
 def demand(region: str, version: str = "*") -> str:
     return f"pl.{region}.demand.{version}"
+
+
+def breakers(region: str) -> str:
+    return f"pl.{region}.breakers"
 
 
 def shortage(region: str, version: str = "*") -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from pilotlight_core.model.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages import (
     Bind,
     Cancel,
@@ -27,12 +28,13 @@ from pilotlight_core.model.messages import (
     UsageBatch,
     Window,
 )
-from pilotlight_core.model.scheduling import AskCall, CallTold, CreditsWanted, ToHome, ToOrigin
+from pilotlight_core.model.scheduling import AskCall, Breakers, CallTold, CreditsWanted, ToHome, ToOrigin
 
 MESSAGE = (
     Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Shortage
     | Bind | Drain | Stop | CommandReply | UsageBatch | LogBatch
-    | ToHome | ToOrigin | CreditsWanted | AskCall | CallTold
+    | ToHome | ToOrigin | CreditsWanted | AskCall | CallTold | Breakers
+    | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

@@ -1,21 +1,18 @@
-"""What a tenant has: keys, usage, containers and calls."""
+"""What a tenant has: usage, containers and calls."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import UTC, date, datetime, timedelta
 
 from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.api import KeyRequest
 from pilotlight_core.model.errors import BadInput, UnknownCall
 from pilotlight_core.model.ids import CALL_ID, CLIENT_CALL_ID
-from pilotlight_gateway.http.operations import json_answer, principal_of, read_struct
+from pilotlight_gateway.http.operations import json_answer, principal_of
 from pilotlight_gateway.http.services import Services
-from pilotlight_gateway.keys import create_key, list_keys, revoke_key
 from pilotlight_gateway.ledger.report import UsageReport, as_csv, read_groups, usage_report
 from pilotlight_gateway.registry_port import RegistryPort
 
@@ -23,30 +20,13 @@ DAYS_BY_DEFAULT = 30
 CSV = "text/csv"
 
 
-async def create(request: Request, services: Services) -> Response:
-    """`POST /v1/keys`."""
-    asked = await read_struct(request, services, KeyRequest, default=KeyRequest())
-    made = await create_key(services.registry, principal_of(request).tenant, asked, time.time())
-    return json_answer(made, status=201)
-
-
-async def show_keys(request: Request, services: Services) -> Response:
-    """`GET /v1/keys`."""
-    return json_answer({"keys": list_keys(services.registry, principal_of(request).tenant)})
-
-
-async def revoke(request: Request, services: Services) -> Response:
-    """`DELETE /v1/keys/{id}`."""
-    await revoke_key(services.registry, principal_of(request), request.path_params["id"])
-    return Response(status_code=204)
-
-
 async def show_usage(request: Request, services: Services) -> Response:
     """`GET /v1/usage`: whole UTC days, from the first up to and without the last."""
     asked = request.query_params
     today = datetime.now(UTC).date()
-    until = read_day(asked["to"], "to") if asked.get("to") else today + timedelta(days=1)
-    first = read_day(asked["from"], "from") if asked.get("from") else until - timedelta(days=DAYS_BY_DEFAULT)
+    until = read_day(asked["to"], "to") if "to" in asked else today + timedelta(days=1)
+    days = min(DAYS_BY_DEFAULT, (until - date.min).days)
+    first = read_day(asked["from"], "from") if "from" in asked else until - timedelta(days=days)
     if first >= until:
         raise BadInput("to: expected a day after 'from'.", field="to")
     groups = read_groups(asked.get("group", ""))
@@ -101,10 +81,10 @@ def with_refs(report: UsageReport, registry: RegistryPort) -> UsageReport:
 
 
 def _wants_csv(request: Request) -> bool:
-    kind = request.query_params.get("format", "")
-    if kind not in ("", "json", "csv"):
+    kind = request.query_params.get("format")
+    if kind not in (None, "json", "csv"):
         raise BadInput("format: expected json or csv.", field="format")
-    return kind == "csv" or (not kind and CSV in request.headers.get("accept", ""))
+    return kind == "csv" or (kind is None and CSV in request.headers.get("accept", ""))
 
 
 def _call_id(request: Request) -> str:

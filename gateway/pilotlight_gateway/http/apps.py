@@ -27,7 +27,7 @@ DEPLOY_BODY = BodyLimits(size=16 * 10**6)
 """Ten thousand files at 200 bytes a line, and a few megabytes of specs and schemas."""
 BLOB_BODY = BodyLimits(size=MAX_BUNDLE_BYTES)
 SHA256 = re.compile(r"[0-9a-f]{64}")
-TRUTHS = {"": False, "false": False, "0": False, "true": True, "1": True}
+TRUTHS = {"false": False, "0": False, "true": True, "1": True}
 
 
 async def list_apps(request: Request, services: Services) -> Response:
@@ -114,16 +114,16 @@ async def _pieces(lines: AsyncIterator[FunctionLine], *, as_events: bool) -> Asy
 
 def _log_query(request: Request) -> LogQuery:
     asked = request.query_params
-    follow = TRUTHS.get(asked.get("follow", "").lower())
+    follow = TRUTHS.get(asked.get("follow", "false").lower())
     if follow is None:
         raise BadInput("follow: expected true or false.", field="follow")
     function = asked.get("function")
     return LogQuery(
         tenant=principal_of(request).tenant,
         app=check_name(request.path_params["app"], "app"),
-        function=check_name(function, "function") if function else "*",
-        since=read_since(asked["since"]) if asked.get("since") else 0.0,
-        tail=read_tail(asked["tail"]) if asked.get("tail") else None,
+        function=check_name(function, "function") if function is not None else "*",
+        since=read_since(asked["since"]) if "since" in asked else 0.0,
+        tail=read_tail(asked["tail"]) if "tail" in asked else None,
         follow=follow,
     )
 

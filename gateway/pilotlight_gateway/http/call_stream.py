@@ -28,6 +28,7 @@ from pilotlight_gateway.http.exchange import Exchange, exchange_of
 from pilotlight_gateway.http.large_answers import PIECE_BYTES
 from pilotlight_gateway.http.problems import problem_of
 from pilotlight_gateway.http.services import Services
+from pilotlight_gateway.strangers import for_caller
 
 log = structlog.get_logger(__name__)
 
@@ -58,7 +59,7 @@ async def stream_call(services: Services, call: PreparedCall, scope: Scope, rece
     except PilotlightError as error:
         if not exchange.status:
             raise
-        await _fail(services, stream, exchange, error)
+        await _fail(services, stream, exchange, for_caller(error, call))
     except asyncio.CancelledError:
         if not exchange.status or not services.gate.was_aborted():
             raise
@@ -111,6 +112,7 @@ class EventWriter:
 
     def _result(self, result: CallResult) -> bytes:
         services, call = self._services, self._call
+        self._exchange.spent = result.spent
         value = None
         if is_value(call):
             value = checked_value(services.validators, call, result.output, look=not self._typed)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.api import CallRequest, Latency
-from pilotlight_core.model.errors import BadOutput, CallFailed, PilotlightError
+from pilotlight_core.model.errors import BadOutput, PilotlightError
 from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.call_answers import (
     checked_value,
@@ -38,9 +39,13 @@ from pilotlight_gateway.call_requests import (
 from pilotlight_gateway.http.bodies import BodyLimits, read_body
 from pilotlight_gateway.http.call_stream import stream_call
 from pilotlight_gateway.http.call_watch import unless_gone
-from pilotlight_gateway.http.exchange import exchange_of
+from pilotlight_gateway.http.exchange import Exchange, exchange_of
+from pilotlight_gateway.http.keyed_calls import answer_keyed
 from pilotlight_gateway.http.large_answers import PIECE_BYTES, answer_in_pieces
+from pilotlight_gateway.http.limiting import admit
 from pilotlight_gateway.http.services import Services
+from pilotlight_gateway.idempotency.header import KEY
+from pilotlight_gateway.strangers import for_caller
 
 PREFIX = "/v1/functions/"
 SUFFIX = "/calls"
@@ -78,13 +83,17 @@ class CallEndpoint:
         kind = format_of_body(headers.get(b"content-type", b""))
         with services.gate:
             version = await services.resolver.resolve(principal.tenant, scope["path"][len(PREFIX) : -len(SUFFIX)])
-            body = await read_body(scope, receive, CALL_BODY, services.budget, principal.tenant)
+            limits = await admit(services, exchange, version, CALL_BODY)
+            body = await read_body(scope, receive, limits, services.budget, principal.tenant)
             size = len(body)
             try:
                 exchange.call_id = services.calls.new_id()
                 call = await self._prepared(scope, headers, version, body, kind, answer)
                 del body  # from here on `call.input` is what is held
-                await self._run(call, answer, scope, receive)
+                if KEY in headers:
+                    await answer_keyed(services, call, answer, scope, partial(self._whole, call, answer, exchange))
+                else:
+                    await self._run(call, answer, scope, receive)
             except PilotlightError as error:
                 services.metrics.call_failed(error.wire_code)
                 raise
@@ -133,20 +142,14 @@ class CallEndpoint:
                 await stream_call(self._services, call, scope, receive)
             else:
                 await self._unary(call, answer, scope, receive)
-        except CallFailed as error:
-            if call.version.tenant != call.tenant:
-                error.more.pop("traceback", None)
-            raise
+        except PilotlightError as error:
+            raise for_caller(error, call) from None
 
     async def _unary(self, call: PreparedCall, answer: Format, scope: Scope, receive: Receive) -> None:
         services, exchange = self._services, exchange_of(scope)
         work = services.calls.run(call) if is_value(call) else self._all_chunks(call)
         result = await unless_gone(receive, work)
-        if len(result.output) > THREAD_BYTES:
-            with services.budget.holding(len(result.output), call.tenant):
-                body, latency = await asyncio.to_thread(self._render, call, result, answer, exchange.request_id)
-        else:
-            body, latency = self._render(call, result, answer, exchange.request_id)
+        body, latency = await self._rendered(call, result, answer, exchange)
         cold_start = result.cold_start
         del result  # from here on the body is what is held
         headers = [(b"content-type", answer.value)]
@@ -157,6 +160,25 @@ class CallEndpoint:
             with services.budget.holding(len(body), call.tenant):
                 services.metrics.call_ended(latency.stages, latency.total_ms, cold_start)
                 await answer_in_pieces(exchange, headers, body)
+
+    async def _whole(self, call: PreparedCall, answer: Format, exchange: Exchange) -> bytes:
+        """The body of a unary call's answer, which is awaited though nobody may be there to read it."""
+        try:
+            result = await (self._services.calls.run(call) if is_value(call) else self._all_chunks(call))
+            body, latency = await self._rendered(call, result, answer, exchange)
+        except PilotlightError as error:
+            raise for_caller(error, call) from None
+        self._services.metrics.call_ended(latency.stages, latency.total_ms, result.cold_start)
+        return body
+
+    async def _rendered(
+        self, call: PreparedCall, result: CallResult, answer: Format, exchange: Exchange
+    ) -> tuple[bytes, Latency]:
+        exchange.spent = result.spent
+        if len(result.output) <= THREAD_BYTES:
+            return self._render(call, result, answer, exchange.request_id)
+        with self._services.budget.holding(len(result.output), call.tenant):
+            return await asyncio.to_thread(self._render, call, result, answer, exchange.request_id)
 
     def _render(self, call: PreparedCall, result: CallResult, answer: Format, request_id: str) -> tuple[bytes, Latency]:
         services, as_json = self._services, answer is Format.JSON

@@ -17,6 +17,7 @@ async def show_openapi(request: Request, _services: Services) -> Response:
 
 async def show_function(request: Request, services: Services) -> Response:
     """`GET /v1/functions/{ref}/openapi.json`."""
-    version = await services.resolver.resolve(principal_of(request).tenant, request.path_params["ref"])
+    tenant = principal_of(request).tenant
+    version = await services.resolver.resolve(tenant, request.path_params["ref"])
     base = f"{request.url.scheme}://{request.url.netloc}"
-    return json_answer(function_document(version, base))
+    return json_answer(function_document(version, base, "" if version.tenant == tenant else version.tenant))

@@ -10,6 +10,7 @@ from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
 from pilotlight_gateway.http.bodies import ClientGone
 from pilotlight_gateway.http.calls import CallEndpoint
 from pilotlight_gateway.http.exchange import KEY, Exchange
+from pilotlight_gateway.http.limiting import settle
 from pilotlight_gateway.http.problems import problem_of
 from pilotlight_gateway.http.services import Services
 
@@ -47,6 +48,7 @@ class Edge:
                 raise  # the head is out: only a broken connection still tells the client
             await self._answer_error(exchange, PilotlightError(code="internal"), cause=error)
         finally:
+            settle(self._services, exchange)
             self._services.metrics.requests[exchange.route, exchange.status] += 1
 
     async def _answer_error(self, exchange: Exchange, error: PilotlightError, cause: Exception | None = None) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 from starlette.types import Message, Scope, Send
 
+from pilotlight_core.model.messages import Spent
 from pilotlight_gateway.auth import NOBODY, Principal
+from pilotlight_gateway.limits.admission import Admission
 
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
@@ -24,7 +26,19 @@ _numbers = count(1)
 class Exchange:
     """Stands in for `send`: it names the request in every answer, and remembers what was answered."""
 
-    __slots__ = ("_send", "_send_whole", "arrived", "call_id", "principal", "request_id", "route", "status")
+    __slots__ = (
+        "_send",
+        "_send_whole",
+        "admission",
+        "arrived",
+        "call_id",
+        "principal",
+        "request_id",
+        "route",
+        "spent",
+        "status",
+        "version",
+    )
 
     def __init__(self, scope: Scope, send: Send, arrived: float) -> None:
         self._send = send
@@ -38,6 +52,12 @@ class Exchange:
         """The path pattern that was matched, for metrics."""
         self.status = 0
         """0 until the answer's head is sent."""
+        self.admission: Admission | None = None
+        """Of a call that is counted under its tenant's limits."""
+        self.version = ""
+        """The id of that call's version."""
+        self.spent: Spent | None = None
+        """What it took, once that is known."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -57,6 +77,8 @@ class Exchange:
         names = [(b"x-request-id", self.request_id.encode())]
         if self.call_id:
             names.append((b"pilotlight-call-id", self.call_id.encode()))
+        if self.admission is not None:
+            names += self.admission.headers()
         return names
 
 

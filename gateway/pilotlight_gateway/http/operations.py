@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,6 +27,10 @@ Endpoint = Callable[[Request, Services], Awaitable[Response | None]]
 T = TypeVar("T")
 SMALL_BODY = BodyLimits(size=64 * 1024)
 JSON = "application/json"
+EXACT = 2**53
+"""Up to here floats are exact."""
+BODY = ("bad_request", "bad_input", "too_large", "unsupported_media_type", "deadline_exceeded")
+"""What can go wrong where there is a body."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +57,8 @@ class Operation:
     scopes: tuple[str, ...] = ()
     """One of them is needed; none: open to everybody."""
     request: type[msgspec.Struct] | None = None
+    body_required: bool = True
+    """Of those with a `request`: false where an empty body stands for defaults."""
     request_media: tuple[str, ...] = (JSON,)
     answer: Any = None
     """A type, or a JSON Schema; None: no content."""
@@ -72,6 +79,12 @@ class Operation:
         response = await self.endpoint(Request(scope, receive, exchange), services)
         if response is not None:
             await response(scope, receive, exchange)
+
+
+@cache
+def list_of(name: str, kind: Any) -> Any:
+    """The type of an object with one list in it. One name stands for one type."""
+    return msgspec.defstruct(name, [(name.lower(), list[kind])])
 
 
 def principal_of(request: Request) -> Principal:
@@ -99,7 +112,7 @@ async def read_struct(
     try:
         if not body and default is not None:
             return default
-        return msgspec.json.decode(body, type=kind)
+        return _decoded(body, kind)
     except msgspec.ValidationError as error:
         raise wrong_shape(error) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -108,3 +121,23 @@ async def read_struct(
         raise BadInput("The body is nested too deep.", field="body") from None
     finally:
         services.budget.give_back(len(body), tenant)
+
+
+def _decoded(body: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        if "got `float`" not in str(error):
+            raise
+        return msgspec.convert(_whole_numbers(msgspec.json.decode(body)), kind)
+
+
+def _whole_numbers(value: Any) -> Any:
+    """`value` with 3.0 as 3: to JSON they are the same integer, to msgspec they are not."""
+    if isinstance(value, dict):
+        return {key: _whole_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(inner) for inner in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
+        return int(value)
+    return value

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,7 +13,9 @@ from pilotlight_core.model.errors import PilotlightError
 
 MEDIA_TYPE = b"application/problem+json"
 LONGEST_RETRY_AFTER = 120.0
-"""Stock clients take a longer one as "give up"."""
+"""Stock clients take a longer one as "give up", and nobody can see further ahead. What a rate gives back is certain."""
+JITTER = 0.1
+"""Of the time to wait, at most and only upward, so that those who were refused together do not come back together."""
 DEFAULT_RETRY_AFTER = 1.0
 LONGEST_DETAIL = 2_000
 KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
@@ -35,10 +39,11 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
-def problem_of(error: PilotlightError, request_id: str) -> Problem:
-    """The document and the headers for `error`."""
+def problem_of(error: PilotlightError, request_id: str, chance: Callable[[], float] = random.random) -> Problem:
+    """The document and the headers for `error`; `chance`, 0 to 1, is this answer's jitter."""
     meaning, code = error.meaning, error.wire_code
     wait = retry_after(error)
+    told = None if wait is None else wait * (1 + JITTER * chance())
     detail = error.detail if len(error.detail) <= LONGEST_DETAIL else error.detail[:LONGEST_DETAIL] + "…"
     document: dict[str, Any] = {
         "type": f"urn:pilotlight:error:{code}",
@@ -49,8 +54,8 @@ def problem_of(error: PilotlightError, request_id: str) -> Problem:
         "advice": meaning.advice,
         "request_id": request_id,
     }
-    if wait is not None:
-        document["retry_after"] = wait
+    if told is not None:
+        document["retry_after"] = told
     document |= {key: value for key, value in error.more.items() if key not in document and key != "allow"}
     document["error"] = {
         "message": detail,
@@ -58,7 +63,7 @@ def problem_of(error: PilotlightError, request_id: str) -> Problem:
         "param": error.more.get("field"),
         "code": code,
     }
-    return Problem(status=meaning.status, document=document, headers=_headers(error, wait))
+    return Problem(status=meaning.status, document=document, headers=_headers(error, wait, told))
 
 
 def retry_after(error: PilotlightError) -> float | None:
@@ -66,18 +71,20 @@ def retry_after(error: PilotlightError) -> float | None:
     if error.retry_after is None and not (error.meaning.retry and error.meaning.status in (429, 503)):
         return None
     wait = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after
-    return min(max(wait, 0.0), LONGEST_RETRY_AFTER)
+    wait = max(wait, 0.0)
+    return wait if error.wire_code == "rate_limited" else min(wait, LONGEST_RETRY_AFTER)
 
 
-def _headers(error: PilotlightError, wait: float | None) -> Headers:
+def _headers(error: PilotlightError, wait: float | None, told: float | None) -> Headers:
     headers = [
         (b"content-type", MEDIA_TYPE),
         (b"x-should-retry", b"true" if error.meaning.retry else b"false"),
         (b"cache-control", b"no-store"),
     ]
-    if wait is not None:
-        headers.append((b"retry-after", str(math.ceil(wait)).encode()))
-        headers.append((b"retry-after-ms", str(math.ceil(wait * 1000)).encode()))
+    if wait is not None and told is not None:
+        # Whole seconds are never too early anyway; jitter must not make two of one.
+        headers.append((b"retry-after", b"%d" % max(math.ceil(wait), math.floor(told))))
+        headers.append((b"retry-after-ms", b"%d" % math.ceil(told * 1000)))
     if error.meaning.status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="pilotlight"'))
     if "allow" in error.more:

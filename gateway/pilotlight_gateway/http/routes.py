@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from pilotlight_core.model.api import (
     AppInfo,
     CallRequest,
@@ -13,37 +11,45 @@ from pilotlight_core.model.api import (
     CallStatus,
     DeployRequest,
     DeployResponse,
-    KeyRequest,
 )
-from pilotlight_core.model.spec import DeployRecord
-from pilotlight_gateway.function_logs import FunctionLine
+from pilotlight_core.model.ids import NAME_PATTERN
+from pilotlight_core.model.spec import DeployRecord, Priority
+from pilotlight_gateway.function_logs import MOST_LINES, FunctionLine
 from pilotlight_gateway.http import account, apps, documents, health
-from pilotlight_gateway.http.operations import Operation, Parameter
-from pilotlight_gateway.keys import KeyInfo, NewKey
+from pilotlight_gateway.http.operations import BODY, Operation, Parameter, list_of
+from pilotlight_gateway.http.tenancy import TENANCY
 from pilotlight_gateway.ledger.report import UsageReport
 
-BODY = ("bad_request", "bad_input", "too_large", "unsupported_media_type", "deadline_exceeded")
 CALL_ERRORS = (
     *BODY, "unknown_function", "unknown_version", "not_acceptable", "queue_full", "rate_limited", "cancelled",
     "function_raised", "load_failed", "bad_output", "container_died", "no_capacity", "draining", "overloaded",
-    "execution_timeout",
+    "execution_timeout", "idempotency_key_in_use", "idempotency_key_reused", "answer_not_kept", "call_lost",
 )  # fmt: skip
+NAME_SCHEMA = {"type": "string", "pattern": NAME_PATTERN}
+DAY_SCHEMA = {"type": "string", "format": "date"}
+SINCE_SCHEMA = {"type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,9})?[smhd]?$"}
+TAIL_SCHEMA = {"type": "integer", "minimum": 0, "maximum": MOST_LINES}
 OBJECT: dict[str, Any] = {"type": "object"}
-
-
-def _list(name: str, kind: Any) -> Any:
-    """The type of an object with one list in it."""
-    return msgspec.defstruct(name, [(name.lower(), list[kind])])
 
 
 OPERATIONS = (
     Operation(
         method="POST", path="/v1/functions/{ref}/calls", name="callFunction", endpoint=None, scopes=("invoke",),
         about="Call a function and wait for its answer, or for its stages, chunks and result as events.",
-        request=CallRequest, request_media=("application/json", "application/msgpack"), answer=CallResponse,
+        request=CallRequest, request_media=("application/json", "application/msgpack"), body_required=False,
+        answer=CallResponse,
         answer_media=("application/json", "application/msgpack", "text/event-stream"), errors=CALL_ERRORS,
         parameters=(
-            Parameter(name="Pilotlight-Priority", where="header", about="Lower the call's class: standard or batch."),
+            Parameter(
+                name="Pilotlight-Priority", where="header", about="Lower the call's class.",
+                schema={"enum": [str(priority) for priority in Priority]},
+            ),
+            Parameter(
+                name="Idempotency-Key", where="header",
+                about="A repeated request with the same key gets the first one's answer. Not with text/event-stream.",
+                schema={"type": "string", "minLength": 1, "maxLength": 255},
+            ),
+            Parameter(name="Prefer", where="header", about="wait=30: how long to wait for a first request that runs."),
             Parameter(name="values", about="msgpack: events carry values as base64 of msgpack."),
         ),
     ),
@@ -73,7 +79,7 @@ OPERATIONS = (
     ),
     Operation(
         method="GET", path="/v1/apps", name="listApps", about="What is deployed.", endpoint=apps.list_apps,
-        scopes=("read", "deploy"), answer=_list("Apps", AppInfo),
+        scopes=("read", "deploy"), answer=list_of("Apps", AppInfo),
     ),
     Operation(
         method="GET", path="/v1/apps/{app}", name="getApp", about="One app.", endpoint=apps.show_app,
@@ -81,7 +87,7 @@ OPERATIONS = (
     ),
     Operation(
         method="GET", path="/v1/apps/{app}/history", name="getHistory", about="An app's deploys, oldest first.",
-        endpoint=apps.show_history, scopes=("read", "deploy"), answer=_list("History", DeployRecord),
+        endpoint=apps.show_history, scopes=("read", "deploy"), answer=list_of("History", DeployRecord),
         errors=("not_found", "bad_input"),
     ),
     Operation(
@@ -93,9 +99,9 @@ OPERATIONS = (
         endpoint=apps.show_logs, scopes=("read", "deploy"), answer=FunctionLine,
         answer_media=("application/x-ndjson", "text/event-stream"), errors=("not_found", "bad_input", "rate_limited"),
         parameters=(
-            Parameter(name="function", about="Only this function's."),
-            Parameter(name="since", about="A time ago (10m, 2h) or unix seconds."),
-            Parameter(name="tail", about="Only the last so many.", schema={"type": "integer", "minimum": 0}),
+            Parameter(name="function", about="Only this function's.", schema=NAME_SCHEMA),
+            Parameter(name="since", about="A time ago (10m, 2h) or unix seconds.", schema=SINCE_SCHEMA),
+            Parameter(name="tail", about="Only the last so many.", schema=TAIL_SCHEMA),
             Parameter(name="follow", about="Wait for more.", schema={"type": "boolean"}),
         ),
     ),
@@ -105,31 +111,20 @@ OPERATIONS = (
     ),
     Operation(
         method="GET", path="/v1/nodes", name="listNodes", about="The nodes, their slices and blanks.",
-        endpoint=account.show_nodes, scopes=("admin",), answer=OBJECT,
+        endpoint=account.show_nodes, scopes=("operator",), answer=OBJECT,
     ),
     Operation(
         method="GET", path="/v1/usage", name="getUsage", about="What was used and what it costs, by UTC day.",
         endpoint=account.show_usage, scopes=("read",), answer=UsageReport,
         answer_media=("application/json", "text/csv"), errors=("bad_input",),
         parameters=(
-            Parameter(name="from", about="First day, such as 2026-11-01; default: 30 days before 'to'."),
-            Parameter(name="to", about="First day that is not in it; default: tomorrow."),
+            Parameter(name="from", about="First day, 2026-11-01; default: 30 days before 'to'.", schema=DAY_SCHEMA),
+            Parameter(name="to", about="First day that is not in it; default: tomorrow.", schema=DAY_SCHEMA),
             Parameter(name="group", about="Comma-separated: day, app, function, version, state, price, ppm."),
             Parameter(name="format", about="json or csv.", schema={"enum": ["json", "csv"]}),
         ),
     ),
-    Operation(
-        method="POST", path="/v1/keys", name="createKey", about="Make an API key; it is shown only here.", status=201,
-        endpoint=account.create, scopes=("admin",), request=KeyRequest, answer=NewKey, errors=(*BODY, "conflict"),
-    ),
-    Operation(
-        method="GET", path="/v1/keys", name="listKeys", about="The API keys, without their secrets.",
-        endpoint=account.show_keys, scopes=("admin",), answer=_list("Keys", KeyInfo),
-    ),
-    Operation(
-        method="DELETE", path="/v1/keys/{id}", name="revokeKey", about="End a key.", status=204,
-        endpoint=account.revoke, scopes=("admin",), errors=("not_found",),
-    ),
+    *TENANCY,
     Operation(
         method="GET", path="/openapi.json", name="getOpenapi", about="This document.",
         endpoint=documents.show_openapi, answer=OBJECT,

@@ -13,7 +13,10 @@ from pilotlight_gateway.call_port import CallPort
 from pilotlight_gateway.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.function_logs import LogSource
 from pilotlight_gateway.http.draining import Gate
+from pilotlight_gateway.idempotency.keyed import Idempotency
 from pilotlight_gateway.ledger.store import Ledger
+from pilotlight_gateway.limits.estimates import Estimates
+from pilotlight_gateway.limits.port import Limiter, MemoryLimiter
 from pilotlight_gateway.metrics import Metrics
 from pilotlight_gateway.registry_port import RegistryPort
 from pilotlight_gateway.resolver import Resolver
@@ -38,6 +41,9 @@ class Services:
     budget: Budget = field(default_factory=lambda: Budget(limit=BODY_BYTES_HELD))
     clock: Callable[[], float] = time.monotonic
     bus_connected: Callable[[], bool] = lambda: True
+    idempotency: Idempotency = field(default_factory=Idempotency)
+    limits: Limiter = field(default_factory=MemoryLimiter)
+    costs: Estimates = field(default_factory=Estimates)
     gate: Gate = field(default_factory=Gate)
     metrics: Metrics = field(default_factory=Metrics)
     validators: Validators = field(default_factory=Validators)

@@ -2,7 +2,10 @@
 
 A call that cannot make its deadline is refused at once, with the truth about when to come back, rather than left to
 time out in the queue. What is not known is not held against a call: without a measured service time or start time it
-is admitted. The estimate is Little's law: the calls that go first, over the rate at which slots become free.
+is admitted, and while containers are being started they count from when they should be ready.
+
+The test is `wait x (1 + MARGIN) + service <= time left`: who starts with less than the time of one call left would hold
+a slot for nothing. A call for which a slot is free is never refused by it: its own time is not known better than that.
 """
 
 from __future__ import annotations
@@ -10,19 +13,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
-from pilotlight_core.model.messages import CallDescriptor, ContainerState
+from pilotlight_core.model.messages import CallDescriptor
+from pilotlight_gateway.scheduler.estimate import Pace, ahead, wait_ms
 from pilotlight_gateway.scheduler.queue import FairQueue
 from pilotlight_gateway.scheduler.rooms import Rooms
 
-SMOOTHING = 0.2
-"""Weight of the newest observation in a smoothed time: about the last ten calls count."""
 UNKNOWN_DRAIN_S = 1.0
 """What Retry-After says of a full queue whose speed is not known yet."""
+MARGIN = 0.15
+"""Part of the estimated wait by which it may be wrong. In a queue that is full for long it costs nothing: what is
+refused for it is taken by the next call."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueueLimits:
-    """The bounds of a version's queue."""
+    """The bounds of a version's queue, where a call's own descriptor does not set narrower ones."""
 
     per_flow: int = 1_000
     """Calls of one tenant and class."""
@@ -32,61 +37,55 @@ class QueueLimits:
     tenant_in_flight: int | None = None
     """Calls of one tenant that may be in containers of one version at a time; None: as many as fit."""
 
+    def age_s(self, call: CallDescriptor) -> float:
+        """How long a call may wait in all."""
+        return min(call.queue_ms / 1000.0, self.max_age_s) if call.queue_ms else self.max_age_s
 
-class Pace:
-    """How long the calls of one version hold their slots, smoothed, and what they cost."""
-
-    __slots__ = ("cost", "hold_ms")
-
-    def __init__(self) -> None:
-        self.hold_ms: float | None = None
-        """From grant to end."""
-        self.cost: float | None = None
-        """GPU-milliseconds."""
-
-    def ended(self, hold_ms: float, cost: float | None) -> None:
-        """A call has ended."""
-        self.hold_ms = _smooth(self.hold_ms, max(0.0, hold_ms))
-        if cost is not None:
-            self.cost = _smooth(self.cost, cost)
+    def waiting(self, call: CallDescriptor) -> int:
+        """How many calls of its flow may wait."""
+        return call.queue_calls or self.per_flow
 
 
-def _smooth(old: float | None, new: float) -> float:
-    return new if old is None else old + SMOOTHING * (new - old)
-
-
-def wait_ms(ahead: float, rooms: Rooms, pace: Pace, at: float) -> float | None:
-    """How long a call with `ahead` calls before it will wait; None if that is not known."""
-    if ahead < rooms.free:
-        return 0.0
-    if rooms.slots:
-        return (ahead - rooms.free + 1) * pace.hold_ms / rooms.slots if pace.hold_ms is not None else None
-    if rooms.start_ms is None or rooms.has(ContainerState.READY):
-        return None
-    since = rooms.starting_since()
-    return max(0.0, rooms.start_ms - (at - since) * 1000.0 if since is not None else rooms.start_ms)
+def expected_ms(call: CallDescriptor, queue: FairQueue, rooms: Rooms, pace: Pace, at: float) -> float | None:
+    """How long the call would wait if it came now; None if that is not known."""
+    kept = queue.kept(call.tier_rank, rooms.slots, at)
+    return wait_ms(ahead(queue, call, pace.cost), rooms, pace, at, kept=kept)
 
 
 def admit(call: CallDescriptor, queue: FairQueue, rooms: Rooms, pace: Pace, limits: QueueLimits, at: float) -> None:
     """Return if the call may be queued.
 
     Raises:
-        TooMuch: the queue is full, or longer than the call has time for; `retry_after` is when it will have drained.
+        TooMuch: the queue is full, or longer than the call has time for; `retry_after` is how long it would have
+            waited.
         Unavailable: the container that must be started takes longer than the call has time for.
         DeadlineExceeded: it has no time left at all.
     """
     if call.remaining_ms <= 0:
         raise DeadlineExceeded("The deadline had passed before the call was queued.")
-    if not queue and rooms.free:
+    if not queue and rooms.free > queue.kept(call.tier_rank, rooms.slots, at):
         return
-    ahead = queue.ahead(call.tenant, call.priority)
-    wait = wait_ms(ahead, rooms, pace, at)
+    wait = expected_ms(call, queue, rooms, pace, at)
     drain = wait / 1000.0 if wait is not None else UNKNOWN_DRAIN_S
-    if len(queue) >= limits.per_version or queue.depth(call.tenant, call.priority) >= limits.per_flow:
+    if len(queue) >= limits.per_version or queue.depth(call.tenant, call.priority) >= limits.waiting(call):
         raise TooMuch(f"{len(queue)} calls wait for this function.", code="queue_full", retry_after=drain)
-    if wait is None or wait <= call.remaining_ms:
+    if wait is None or not wait:
+        return
+    age = limits.age_s(call)
+    if drain + call.age_ms / 1000.0 > age:
+        raise TooMuch(
+            f"Its turn would come in {drain:.1f} s, and calls may wait {age:.1f} s.",
+            code="queue_full",
+            retry_after=drain,
+        )
+    if fits(wait, pace, call.remaining_ms):
         return
     left = f"and the call has {call.remaining_ms / 1000.0:.1f} s."
-    if rooms.slots:
+    if rooms.capacity:
         raise TooMuch(f"Its turn would come in {drain:.1f} s, {left}", code="queue_full", retry_after=drain)
     raise Unavailable(f"Its container will be ready in {drain:.1f} s, {left}", retry_after=drain)
+
+
+def fits(wait: float, pace: Pace, left_ms: float, margin: float = MARGIN) -> bool:
+    """Whether a call that waits `wait` ms can be done within `left_ms`."""
+    return wait * (1.0 + margin) + pace.service_ms <= left_ms

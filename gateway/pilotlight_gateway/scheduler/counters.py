@@ -9,9 +9,13 @@ next. A pick is charged at an estimate and corrected when the call ends. For two
 service they receive differs by a bounded amount that does not grow with time, however unequal their demand.
 
     charge    pick:     value += estimate
-    correct   end:      value += actual - estimate        (may lower it)
+    correct   running:  value += cost so far - estimate   (only where it is more)
+              end:      value += actual - estimate        (may lower it)
     refund    returned: value -= estimate                 (it never ran)
     lift      idle -> active: value = max(value, the smallest value of the active)
+
+Each cost is divided by the tenant's weight, so that a tenant of weight 4 gets four times the service of one of
+weight 1 before its counter has risen as far.
 
 Without the lift, a tenant could sleep, save up "unused" service, and then shut everybody else out. If nobody is
 active, the floor is the counter of whoever left last. The counters belong to the *function*: a tenant does not get a
@@ -28,6 +32,8 @@ from pilotlight_core.model.spec import Priority
 
 KEPT = 1024
 """Counters of idle tenants that are kept without looking whether they still mean something."""
+LEARNT = 0.1
+"""Weight of the newest call in what a tenant's calls cost."""
 
 
 class Backlog(Protocol):
@@ -43,16 +49,20 @@ class Heads(Protocol):
 
 
 class Counter:
-    """The service that one tenant had, and its backlogged flows: one per version at most."""
+    """The service that one tenant had over its weight, and its backlogged flows: one per version (and tier)."""
 
-    __slots__ = ("backlog", "value")
+    __slots__ = ("backlog", "mean", "value", "weight")
 
     def __init__(self) -> None:
         self.value = 0.0
+        self.weight = 1.0
+        """The tenant's share among those that compete, as its last call said."""
+        self.mean = 0.0
+        """What its calls cost, smoothed over about the last ten; 0: not known yet."""
         self.backlog: list[Backlog] = []
 
     def add(self, cost: float) -> None:
-        """Charge (or, negative, give back) `cost` GPU-milliseconds."""
+        """Charge (or, negative, give back) `cost` GPU-milliseconds over the tenant's weight."""
         self.value += cost
         if cost < 0:
             for flow in self.backlog:
@@ -88,6 +98,10 @@ class Counters:
                 self._sweep()
             counter = self._of[tenant] = Counter()
         return counter
+
+    def known(self, tenant: str) -> Counter | None:
+        """The tenant's counter, if it has one."""
+        return self._of.get(tenant)
 
     def values(self) -> dict[str, float]:
         """The service of every tenant that is known, to be restored elsewhere."""

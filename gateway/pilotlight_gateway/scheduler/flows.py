@@ -1,25 +1,21 @@
-"""Flows (version x tenant x class) and the heap that finds the next one of a class.
-
-A flow's heap key is the counter's value at the time it was pushed. Counters mostly rise, so an old key is a lower
-bound: when a flow comes up whose counter has risen since, it is pushed down to its true place, and the next is looked
-at. A fall pushes a second, lower entry. Exactly the entries whose key equals `flow.key` count; all others are litter
-that is dropped when it comes up, and swept when it outgrows the living. Every operation is O(log n) amortised.
-"""
+"""Flows (version x tenant x class): one tenant's calls of one class, first come first served."""
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pilotlight_core.model.messages import CallDescriptor
-from pilotlight_gateway.scheduler.counters import Counter, Counters
+from pilotlight_gateway.scheduler.counters import Counter
+
+if TYPE_CHECKING:
+    from pilotlight_gateway.scheduler.lines import Line
 
 NOWHERE = math.nan
 """The key of a flow that is not in the heap: it equals no entry's key, not even itself."""
 LITTER = 64
-"""Dead heap entries that are tolerated beyond one for each living flow."""
+"""Dead entries that are tolerated beyond one for each living one."""
 
 
 class Entry:
@@ -32,7 +28,7 @@ class Entry:
         self.id = call.call
         self.flow = flow
         self.cost = cost
-        """Estimated GPU-milliseconds, as charged."""
+        """GPU-milliseconds as charged: the estimate, or what it has cost so far where that is more."""
         self.order = order
         self.pushed = pushed
         """The instant at which it entered this queue."""
@@ -64,7 +60,7 @@ class Flow:
 
     __slots__ = ("_first", "_last", "_length", "counter", "key", "line", "live", "load", "parked", "tenant")
 
-    def __init__(self, line: ClassLine, tenant: str, counter: Counter, load: TenantLoad | None) -> None:
+    def __init__(self, line: Line, tenant: str, counter: Counter, load: TenantLoad | None) -> None:
         self.line = line
         self.tenant = tenant
         self.counter = counter
@@ -83,6 +79,11 @@ class Flow:
         while entry is not None:
             yield entry
             entry = entry.next
+
+    @property
+    def cost(self) -> float:
+        """What its next pick will be charged, or about that. It has calls."""
+        return self._first.cost if self._first is not None else 0.0
 
     def lowered(self) -> None:
         """Its counter fell: its place in the heap is too far back."""
@@ -137,88 +138,3 @@ class Flow:
         for entry in living:
             entry.next = None
             self.append(entry)
-
-
-class ClassLine:
-    """The flows of one class at one version, the least served tenant first."""
-
-    def __init__(self, counters: Counters, *, weight: float, cap: int | None) -> None:
-        self.counters = counters
-        self.weight = weight
-        self.cap = cap
-        """Calls of one tenant in flight from this version at most; None: no limit."""
-        self.virtual = 0.0
-        """Cost served of this class over its weight: the same counter, one level up."""
-        self.live = 0
-        self.flows: dict[str, Flow] = {}
-        """The backlogged ones."""
-        self._heap: list[tuple[float, int, Flow]] = []
-        self._tick = itertools.count()
-        counters.join(self)
-
-    def least(self) -> float | None:
-        """The smallest counter that may go next here; None if none may."""
-        flow = self.head()
-        return flow.counter.value if flow is not None else None
-
-    def place(self, flow: Flow) -> None:
-        """Give the flow a heap entry at its counter's value."""
-        flow.key = flow.counter.value
-        heapq.heappush(self._heap, (flow.key, next(self._tick), flow))
-        if len(self._heap) > 2 * len(self.flows) + LITTER:
-            self._heap = [item for item in self._heap if item[0] == item[2].key]
-            heapq.heapify(self._heap)
-
-    def head(self) -> Flow | None:
-        """The flow that is next, with a true heap entry on top; None if none may go."""
-        heap = self._heap
-        while heap:
-            key, _, flow = heap[0]
-            if key != flow.key:
-                heapq.heappop(heap)
-            elif flow.counter.value != key:
-                flow.key = flow.counter.value
-                heapq.heapreplace(heap, (flow.key, next(self._tick), flow))
-            elif self.cap is not None and flow.load is not None and flow.load.in_flight >= self.cap:
-                heapq.heappop(heap)
-                self._park(flow, flow.load)
-            else:
-                return flow
-        return None
-
-    def _park(self, flow: Flow, load: TenantLoad) -> None:
-        flow.key = NOWHERE
-        flow.parked = True
-        load.parked.append(flow)
-
-    def unpark(self, flow: Flow) -> None:
-        """Its tenant dropped below the cap."""
-        flow.parked = False
-        self.place(flow)
-
-    def grow(self, flow: Flow) -> None:
-        """The flow has one call more; it joins if it had none."""
-        flow.live += 1
-        self.live += 1
-        if flow.live == 1:
-            self.flows[flow.tenant] = flow
-            if flow.load is not None:
-                flow.load.flows += 1
-            self.counters.activate(flow.counter, flow)
-            self.place(flow)
-
-    def shrink(self, flow: Flow) -> None:
-        """The flow has one call less; it leaves with the last."""
-        flow.live -= 1
-        self.live -= 1
-        flow.tidy()
-        if flow.live:
-            return
-        flow.key = NOWHERE
-        if flow.load is not None:
-            flow.load.flows -= 1
-            if flow.parked:
-                flow.parked = False
-                flow.load.parked.remove(flow)
-        del self.flows[flow.tenant]
-        self.counters.deactivate(flow.counter, flow)

@@ -12,8 +12,9 @@ credit no longer lists it, or when credits have not listed it for `PENDING_FOR` 
 it arrive after all, the agent's own slot table decides). So every lost message heals with the next credit, and an
 error of the count lasts a second at most.
 
-A container is usable while it is READY, has spoken within `QUARANTINE`, and has not refused a call since it spoke.
-Among the usable ones with room:
+A container is usable while it is READY, has spoken within `QUARANTINE`, has not refused a call since it spoke, and its
+breaker (`breakers.py`) is closed; half-open, it gets one call at a time. What is usable, or only full for the moment,
+is the version's *capacity*: what estimates of waiting go by. Among the usable ones with room:
 
 1. one whose forming batch has room, the fullest first: an item that joins a batch costs next to nothing;
 2. below target utilisation the oldest: load is packed, so that the others can become idle and scale down;
@@ -25,12 +26,15 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from pilotlight_core.model.messages import ContainerState, Credit, Refusal
+from pilotlight_gateway.scheduler.breakers import ContainerBreaker, State, Verdict
 from pilotlight_gateway.scheduler.integrity import require
 
 QUARANTINE = 3.0
 """Seconds without a credit after which a container gets no more calls: three of its heartbeats."""
 PENDING_FOR = 3.0
 """Seconds after which a grant that no credit has listed is counted as lost."""
+HEARTBEAT = 1.25
+"""Seconds within which every living agent speaks of each of its containers, and a little."""
 TARGET_UTILISATION = 0.7
 """Part of the usable slots in use up to which load is packed rather than spread."""
 BURIED_AFTER = 10.0
@@ -45,8 +49,8 @@ class Room:
     """One container as last heard of."""
 
     __slots__ = (
-        "batch_room", "container", "counted", "heard", "held", "instance", "node", "order", "pending", "seq", "shut",
-        "slots", "started_at", "state", "timeline",
+        "batch_room", "breaker", "charged_at", "container", "counted", "heard", "held", "instance", "node", "order",
+        "pending", "seq", "shut", "slots", "started_at", "state", "timeline",
     )  # fmt: skip
 
     def __init__(self, credit: Credit, order: int, at: float) -> None:
@@ -57,8 +61,12 @@ class Room:
         """Rises with the instant at which the container was first heard of."""
         self.pending: dict[str, float] = {}
         """Call -> the instant of its grant, in that order."""
-        self.counted = (0, 0)
-        """Slots and used slots as they stand in the version's sums."""
+        self.counted = (0, 0, 0)
+        """Slots, used slots and capacity as they stand in the version's sums."""
+        self.breaker: ContainerBreaker | None = None
+        """None while nothing has failed in it."""
+        self.charged_at = at
+        """When the calls that it holds were last charged for what they have cost so far."""
         self.started_at: float | None = None
         """When it began to start, if that was seen."""
         self.hear(credit, at)
@@ -82,9 +90,21 @@ class Room:
         """Slots that are taken, as far as is known."""
         return len(self.held) + len(self.pending)
 
-    def usable(self, quarantined: bool) -> bool:
-        """Whether it may get calls."""
-        return self.state is ContainerState.READY and self.shut is None and not quarantined
+    def sums(self, quarantined: bool) -> tuple[int, int, int]:
+        """Slots that may be granted, those of them in use, and slots that count as capacity."""
+        if self.state is not ContainerState.READY or quarantined:
+            return 0, 0, 0
+        if self.shut is None and self.breaker is None:
+            used = len(self.held) + len(self.pending)
+            return self.slots, used if used < self.slots else self.slots, self.slots
+        if self.shut not in (None, Refusal.NO_SLOT):
+            return 0, 0, 0
+        if self.breaker is not None and self.breaker.state is not State.CLOSED:
+            probing = self.breaker.state is State.HALF_OPEN and self.shut is None and self.used < self.slots
+            return (1, int(self.breaker.probe != ""), 0) if probing else (0, 0, 0)
+        if self.shut is not None:
+            return 0, 0, self.slots
+        return self.slots, min(self.used, self.slots), self.slots
 
 
 class Rooms:
@@ -94,6 +114,8 @@ class Rooms:
         self.slots = 0
         """Of the usable containers together."""
         self.used = 0
+        self.capacity = 0
+        """Slots of the usable containers and of those that are only full for the moment."""
         self.ready_since: float | None = None
         """When the first container became ready after a time without any, if its start was seen."""
         self.start_ms: float | None = None
@@ -103,10 +125,21 @@ class Rooms:
         self._open: dict[str, Room] = {}
         """Usable, with room."""
         self._quarantined: dict[str, Room] = {}
+        self._starting: dict[str, Room] = {}
+        self._broken: dict[str, Room] = {}
+        """Whose breaker is not closed."""
+        self._failing = False
+        """Whether any container has ever had a failure."""
+        self._fine_at = float("-inf")
+        """When a call was last answered, in any container."""
         self._orders = 0
 
     def __len__(self) -> int:
         return len(self._rooms)
+
+    def get(self, container: str) -> Room | None:
+        """A container, if it is known."""
+        return self._rooms.get(container)
 
     def all(self) -> list[Room]:
         """Every container that is not gone."""
@@ -125,12 +158,18 @@ class Rooms:
         """Whether a container is in one of the states."""
         return any(room.state in states for room in self._rooms.values())
 
-    def starting_since(self) -> float | None:
-        """When the start that is furthest on began; None if nothing starts."""
-        return min(
-            (r.started_at for r in self._rooms.values() if r.state in STARTING and r.started_at is not None),
-            default=None,
-        )
+    def starting(self, at: float) -> list[tuple[float | None, int]]:
+        """What is being started: in how many ms it should be ready (None: unknown) and its slots, the next first."""
+        if not self._starting:
+            return []
+        found = []
+        for room in self._starting.values():
+            left = None
+            if self.start_ms is not None:
+                begun = room.started_at if room.started_at is not None else at
+                left = max(0.0, self.start_ms - (at - begun) * 1000.0)
+            found.append((left, room.slots))
+        return sorted(found, key=lambda start: start[0] or 0.0)
 
     def hear(self, credit: Credit, at: float) -> tuple[str, ...] | None:
         """A container speaks. Returns the calls that it no longer holds; None if the credit is an old one."""
@@ -152,6 +191,7 @@ class Rooms:
         if room.state is ContainerState.GONE:
             freed += (*room.held, *room.pending)
             room.held, room.pending = {}, {}
+            self._broken.pop(room.container, None)
         self._recount(room)
         return freed
 
@@ -186,6 +226,8 @@ class Rooms:
         """A grant for the container has been given out."""
         room.pending[call] = at
         room.batch_room -= 1
+        if room.breaker is not None and room.breaker.state is State.HALF_OPEN:
+            room.breaker.send(call, at)
         self._recount(room)
 
     def is_pending(self, container: str, call: str) -> bool:
@@ -203,14 +245,60 @@ class Rooms:
                 room.shut = None
             self._recount(room)
 
-    def refuse(self, container: str, call: str, reason: Refusal) -> None:
-        """The container did not take the call; it gets none until it speaks again, if the reason lies with it."""
+    def ended(self, container: str, call: str, found: Verdict, at: float) -> None:
+        """How a call has ended in a container."""
+        if found is Verdict.FINE and not self._failing:
+            self._fine_at = at
+            return
         room = self._rooms.get(container)
-        if room is not None:
-            room.pending.pop(call, None)
-            if reason in CLOSING:
-                room.shut = reason
+        if room is not None and (room.breaker is not None or found in (Verdict.RAISED, Verdict.LATE)):
+            breaker = room.breaker = room.breaker or ContainerBreaker()
+            self._failing = True
+            breaker.note(found, call, self._fine_at, at)
+            if breaker.state is State.CLOSED:
+                self._broken.pop(container, None)
+            else:
+                self._broken[container] = room
             self._recount(room)
+        if found is Verdict.FINE:
+            self._fine_at = at
+
+    def probe(self, at: float) -> None:
+        """Let a probe go where the pause is over."""
+        for room in self._broken.values():
+            if room.breaker is not None and room.breaker.try_again(at):
+                self._recount(room)
+
+    def broken(self) -> list[Room]:
+        """The containers whose breaker is not closed."""
+        return list(self._broken.values())
+
+    def refuse(self, container: str, call: str, reason: Refusal, at: float = 0.0) -> None:
+        """The container did not take the call; it gets none until it speaks again, if the reason lies with it.
+
+        "Gone" may have been said for an agent that does not listen any more: then its other containers are not there
+        either.
+        """
+        room = self._rooms.get(container)
+        if room is None:
+            return
+        room.pending.pop(call, None)
+        if room.breaker is not None:
+            room.breaker.withdrawn(call, at)
+        if reason in CLOSING:
+            room.shut = reason
+        self._recount(room)
+        if reason is Refusal.GONE and all(
+            r.heard < at - HEARTBEAT for r in self._rooms.values() if r.node == room.node
+        ):
+            self.unheard(room.node)
+
+    def unheard(self, node: str) -> None:
+        """Nobody listens at a node: its containers get nothing until they speak again."""
+        for room in self._rooms.values():
+            if room.node == node and room.container not in self._quarantined:
+                self._quarantined[room.container] = room
+                self._recount(room)
 
     def quarantine(self, at: float) -> None:
         """Stop using the containers that have been silent for too long."""
@@ -243,24 +331,34 @@ class Rooms:
         self._recount(room)
         del self._rooms[room.container]
         self._quarantined.pop(room.container, None)
+        self._broken.pop(room.container, None)
         return calls
 
     def _recount(self, room: Room) -> None:
-        slots = used = 0
-        if room.usable(room.container in self._quarantined):
-            slots, used = room.slots, min(room.used, room.slots)
-        self.slots += slots - room.counted[0]
-        self.used += used - room.counted[1]
-        room.counted = (slots, used)
+        slots, used, capacity = sums = room.sums(room.container in self._quarantined)
+        was = room.counted
+        if sums != was:
+            self.slots += slots - was[0]
+            self.used += used - was[1]
+            self.capacity += capacity - was[2]
+            room.counted = sums
         if used < slots:
             self._open[room.container] = room
         else:
             self._open.pop(room.container, None)
+        if room.state in STARTING:
+            self._starting[room.container] = room
+        elif self._starting:
+            self._starting.pop(room.container, None)
 
     def check_integrity(self) -> None:
         """Raise AssertionError if the sums are not the sums, or more was given out than there is."""
-        usable = [r for r in self._rooms.values() if r.usable(r.container in self._quarantined)]
-        require(self.slots == sum(r.slots for r in usable), "slots are miscounted")
-        require(self.used == sum(min(r.used, r.slots) for r in usable), "used slots are miscounted")
-        require(set(self._open) == {r.container for r in usable if r.used < r.slots}, "open rooms are miscounted")
-        require(not any(set(r.held) & set(r.pending) for r in usable), "a call is held and pending")
+        sums = {r.container: r.sums(r.container in self._quarantined) for r in self._rooms.values()}
+        require(self.slots == sum(slots for slots, _, _ in sums.values()), "slots are miscounted")
+        require(self.used == sum(used for _, used, _ in sums.values()), "used slots are miscounted")
+        require(self.capacity == sum(capacity for _, _, capacity in sums.values()), "capacity is miscounted")
+        require(set(self._open) == {c for c, (slots, used, _) in sums.items() if used < slots}, "open rooms miscounted")
+        require(set(self._starting) == {r.container for r in self._rooms.values() if r.state in STARTING}, "starts")
+        require(set(self._broken) <= set(self._rooms), "a breaker of nothing")
+        for room in self._rooms.values():
+            require(not set(room.held) & set(room.pending), "a call is held and pending")

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pilotlight_core.model.messages import ContainerState, Credit, Demand, Grant, Shortage
-from pilotlight_gateway.scheduler.admission import Pace, QueueLimits
+from pilotlight_core.model.messages import ContainerState, Credit, Demand, Grant, Outcome, Shortage
+from pilotlight_gateway.scheduler.admission import QueueLimits, expected_ms
+from pilotlight_gateway.scheduler.breakers import Verdict, VersionBreaker, verdict
 from pilotlight_gateway.scheduler.counters import FunctionCounters
+from pilotlight_gateway.scheduler.estimate import Pace
 from pilotlight_gateway.scheduler.flows import Entry
 from pilotlight_gateway.scheduler.queue import FairQueue
 from pilotlight_gateway.scheduler.rooms import STARTING, Room, Rooms
+from pilotlight_gateway.scheduler.shedding import shed
+from pilotlight_gateway.scheduler.slowdown import Slowdowns, SlowFlow
 
 KEPT_IDLE = 3_600.0
 """Seconds for which what was learnt of an unused version (start time, cost) is kept."""
 SHORTAGE_FRESH = 5.0
 """Seconds after which an unrepeated shortage has passed."""
+GRACE = 0.5
+"""Seconds for which lost capacity may be replaced before calls are shed for it: a start from a blank takes less."""
+SCAN_EVERY = 1.0
+"""Seconds between two looks at every waiting call."""
+CHARGE_EVERY = 1.0
+"""Seconds between two charges of calls that run on."""
+DECLINED_MS = 5.0
+"""A grant that is over sooner, and cost nothing that is known, was declined by its origin: nothing has run."""
 
 
 class VersionDesk:
     """One version at its home."""
 
     __slots__ = (
-        "_limits", "arrivals", "deposed", "function", "load_errors", "never_since", "pace", "queue", "rooms",
-        "shortage", "shortage_at", "tenant", "told_at", "told_busy", "told_queued", "used_at", "version",
+        "_capacity", "_limits", "_scan_at", "arrivals", "breaker", "deposed", "function", "load_errors",
+        "never_since", "pace", "queue", "rooms", "shortage", "shortage_at", "slowdowns", "tenant", "told_at",
+        "told_busy", "told_queued", "used_at", "version",
     )  # fmt: skip
 
     def __init__(self, version: str, limits: QueueLimits, at: float) -> None:
@@ -35,6 +49,10 @@ class VersionDesk:
         self.queue = FairQueue(FunctionCounters(), tenant_in_flight=limits.tenant_in_flight)
         self.rooms = Rooms()
         self.pace = Pace()
+        self.slowdowns = Slowdowns()
+        self.breaker = VersionBreaker()
+        self._capacity = 0
+        self._scan_at = at
         self.deposed = False
         """An agent has heard of a newer home for this version."""
         self.arrivals = 0
@@ -87,6 +105,72 @@ class VersionDesk:
             self.used_at = at
         return told
 
+    def excess(self, until: Callable[[str], float | None], at: float) -> list[tuple[Entry, float]]:
+        """Look at what has become of the containers, and return the calls to shed, with the wait (ms) of each.
+
+        What is lost is given a moment to be replaced; a container that fell silent has had it.
+        """
+        self.resized(at)
+        self.rooms.quarantine(at)
+        self.rooms.probe(at)
+        if self.rooms.capacity < self._capacity:
+            self._scan_at = at
+        self._capacity = self.rooms.capacity
+        if at < self._scan_at or self.deposed:
+            return []
+        self._scan_at = at + SCAN_EVERY
+        return shed(self.queue, self.rooms, self.pace, until, at)
+
+    def why_out_of_time(self, entry: Entry, at: float) -> tuple[str, str, float | None]:
+        """Code, detail and Retry-After of a call that leaves the queue by itself."""
+        waited, age = at - entry.since, self._limits.age_s(entry.call)
+        if entry.call.queue_ms and waited >= age:
+            wait = expected_ms(entry.call, self.queue, self.rooms, self.pace, at)
+            detail = f"It waited {waited:.1f} s, and calls may wait {age:.1f} s."
+            return "queue_full", detail, wait / 1000.0 if wait is not None else None
+        why = self.shortage_now(at)
+        return "deadline_exceeded", f"It waited {waited:.1f} s for a container{': ' if why else ''}{why}.", None
+
+    def why_too_late(self, entry: Entry, leaves: float, at: float) -> tuple[str, str]:
+        """Code and detail of a call that cannot be done in the time it has left."""
+        waited, left, takes = at - entry.since, max(0.0, leaves - at), (self.pace.hold_ms or 0.0) / 1000.0
+        detail = f"It waited {waited:.1f} s, {left:.1f} s are left, and its calls take {takes:.1f} s."
+        return "deadline_exceeded", detail
+
+    def resized(self, at: float) -> None:
+        """Capacity may have changed: what is lost may be replaced in a moment."""
+        if self.rooms.capacity < self._capacity:
+            self._scan_at = at + GRACE
+        self._capacity = self.rooms.capacity
+
+    def ended(self, granted: Granted, at: float, cost: float | None, outcome: Outcome | None) -> bool:
+        """Learn from the end of a call that has freed its slot; whether it opened the version's breaker."""
+        hold = (at - granted.at) * 1000.0
+        if cost is None and outcome is None and hold < DECLINED_MS:
+            return False
+        grant, entry, rooms = granted.grant, granted.entry, self.rooms
+        found = verdict(outcome, hold, self.pace.hold_ms)
+        rooms.ended(grant.container, entry.id, found, at)
+        self.pace.ended(hold, cost)
+        self.slowdowns.ended(entry.call, entry.since, grant.start_ms, hold / 1000.0, rooms.capacity, at)
+        return found is not Verdict.NOTHING and self.breaker.note(found, grant.container, at)
+
+    def charge_running(self, container: str, granted: Mapping[str, Granted], at: float) -> None:
+        """Charge what the calls in a container have cost so far, where that is more than was estimated.
+
+        The agent meters a call only when it ends, so this goes by its time in the slot and what that costs usually.
+        """
+        room = self.rooms.get(container)
+        if room is None or at - room.charged_at < CHARGE_EVERY:
+            return
+        room.charged_at = at
+        known = self.pace.cost is not None and self.pace.hold_ms
+        rate = (self.pace.cost or 0.0) / (self.pace.hold_ms or 1.0) if known else 1.0 / max(1, len(room.held))
+        for call in room.held:
+            grant = granted.get(call)
+            if grant is not None and grant.grant.container == container:
+                self.queue.so_far(grant.entry, (at - grant.at) * 1000.0 * rate)
+
     def start_waited(self, entry: Entry, room: Room) -> tuple[float, dict[str, float]]:
         """Milliseconds that a call waited while no container was ready, and the steps of that start."""
         ready = self.rooms.ready_since
@@ -94,7 +178,7 @@ class VersionDesk:
             return 0.0, {}
         return (ready - entry.pushed) * 1000.0, room.timeline
 
-    def cannot_load(self, credit: Credit) -> bool:
+    def cannot_load(self, credit: Credit, at: float) -> bool:
         """Take note of how a start went; whether the next one would fail in the same way.
 
         One failure may be the node's while another container is on its way; two in a row are the function's.
@@ -103,8 +187,13 @@ class VersionDesk:
             self.load_errors = 0
         if credit.error is None or self.rooms.has(ContainerState.READY):
             return False
+        self.breaker.lost(credit.container, f"{credit.error.type}: {credit.error.message}", at)
         self.load_errors += 1
         return self.load_errors > 1 or not self.rooms.has(*STARTING)
+
+    def slow(self) -> list[SlowFlow]:
+        """The flows that others slow down."""
+        return self.slowdowns.slow(self.version, self.function)
 
     def note_shortage(self, shortage: Shortage, at: float) -> None:
         """The controller says why there is no capacity."""

@@ -10,6 +10,7 @@ from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import ago, print_json, print_table
 from pilotlight.cli.session import ask, client
 from pilotlight_core.model.api import AppInfo
+from pilotlight_core.model.tenancy import EVERYBODY
 
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
@@ -69,6 +70,72 @@ def stop(name: Name, as_json: Json = False) -> None:
         print_json(answer)
     else:
         print(f"Stopped {name}.")
+
+
+@app.command()
+def share(
+    name: Name,
+    tenant: Annotated[str, typer.Argument(help="who may call it; '*' is everybody")],
+    functions: Annotated[list[str] | None, typer.Argument(help="only these functions; default: all")] = None,
+    as_json: Json = False,
+) -> None:
+    """Let another tenant call an app's functions. It pays for its calls; logs and tracebacks stay yours.
+
+    \b
+    pilotlight app share llm acme
+    pilotlight app share llm '*' chat
+    """
+    answer = ask(client().tenancy.share(name, tenant, tuple(functions or ())))
+    if as_json:
+        print_json(answer)
+    else:
+        print(f"{_whom(tenant)} may call {', '.join(answer.get('functions', ())) or 'all functions'} of {name}.")
+
+
+@app.command()
+def unshare(name: Name, tenant: Annotated[str, typer.Argument(help="as it was shared with")]) -> None:
+    """End that.
+
+    \b
+    pilotlight app unshare llm acme
+    """
+    ask(client().tenancy.unshare(name, tenant))
+    print(f"{name} is not shared with {tenant} any more.")
+
+
+@app.command()
+def shares(name: Name, as_json: Json = False) -> None:
+    """List the tenants that may call an app's functions.
+
+    \b
+    pilotlight app shares llm
+    """
+    found = ask(client().tenancy.shares(name))
+    if as_json:
+        print_json(found)
+        return
+    rows = [(one["grantee"], ", ".join(one.get("functions", ())) or "all") for one in found]
+    print_table(("tenant", "functions"), rows, empty=f"{name} is not shared.")
+
+
+@app.command()
+def shared(as_json: Json = False) -> None:
+    """List the functions of other tenants that you may call.
+
+    \b
+    pilotlight app shared
+    pilotlight call acme:llm.chat prompt=Hello
+    """
+    found = ask(client().tenancy.shared())
+    if as_json:
+        print_json(found)
+        return
+    rows = [(one["ref"], one["owner"]) for one in found]
+    print_table(("function", "owner"), rows, empty="Nobody shares a function with you.")
+
+
+def _whom(tenant: str) -> str:
+    return "Everybody" if tenant == EVERYBODY else tenant
 
 
 def _rows(info: AppInfo) -> list[tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ import msgspec
 import typer
 
 from pilotlight_core.model.ids import Ref, parse_ref
+
+SPAN = re.compile(r"(\d{1,6})([smhd])")
+SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def read_arguments(words: list[str], whole: str | None) -> dict[str, Any]:
@@ -35,6 +39,18 @@ def read_value(text: str) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
+
+
+def read_span(text: str, option: str) -> float:
+    """The seconds of `90s`, `15m`, `12h` or `30d`.
+
+    Raises:
+        typer.BadParameter: naming the option.
+    """
+    found = SPAN.fullmatch(text)
+    if found is None:
+        raise typer.BadParameter(f"{option} {text!r}: expected a time such as 12h or 30d.")
+    return float(int(found[1]) * SECONDS[found[2]])
 
 
 def read_ref(text: str, method: str | None) -> tuple[Ref, str | None]:

@@ -55,7 +55,7 @@ def _row(container: dict[str, Any]) -> tuple[Any, ...]:
     return (
         container.get("id", ""),
         f"{container.get('app', '')}.{container.get('function', '')}",
-        container.get("state", ""),
+        _state(container),
         container.get("calls", 0),
         f"{container.get('running', 0)}/{container.get('slots', 0)}",
         span(float(container.get("age_s", 0.0))),
@@ -65,3 +65,12 @@ def _row(container: dict[str, Any]) -> tuple[Any, ...]:
         container.get("slice", ""),
         container.get("sandbox", ""),
     )
+
+
+def _state(container: dict[str, Any]) -> str:
+    """Its state, and the circuit breakers that keep calls from it."""
+    parts = [str(container.get("state", ""))]
+    for of, key in (("", "breaker"), ("version's ", "version_breaker")):
+        if (state := container.get(key, "closed")) != "closed":
+            parts.append(f"{of}breaker {str(state).replace('_', ' ')}")
+    return ", ".join(parts)

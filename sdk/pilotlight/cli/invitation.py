@@ -55,7 +55,7 @@ def curl_line(url: str, method: MethodSpec) -> str:
     body: dict[str, Any] = {"input": example_arguments(method.input_schema)}
     if method.name:
         body = {"method": method.name, **body}
-    key = f"${API_KEY}" if os.environ.get(API_KEY) else "$(pilotlight token show)"
+    key = f"${API_KEY}" if os.environ.get(API_KEY) else "$(pilotlight key show)"
     stream = ["-N", "-H", shlex.quote("Accept: text/event-stream")] if method.mode is Mode.GENERATOR else []
     words = [
         *("curl", shlex.quote(url), *stream, "-H", f'"Authorization: Bearer {key}"'),

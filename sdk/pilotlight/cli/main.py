@@ -23,11 +23,15 @@ COMMANDS = {
     "app": "apps",
     "container": "containers",
     "usage": "usage",
-    "token": "tokens",
+    "tenant": "tenant",
+    "key": "key",
+    "quota": "quota",
     "node": "node",
+    "plan": "plan",
     "version": "version",
 }
 """command -> module beside this one, in the order in which they are shown"""
+ALIASES = {"token": "key"}
 INTERRUPTED = 130
 
 
@@ -38,9 +42,10 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - typer's signature
-        if cmd_name not in COMMANDS:
+        module = COMMANDS.get(ALIASES.get(cmd_name, cmd_name))
+        if module is None:
             return None
-        command = typer.main.get_command(import_module(f"pilotlight.cli.{COMMANDS[cmd_name]}").app)
+        command = typer.main.get_command(import_module(f"pilotlight.cli.{module}").app)
         command.name = cmd_name
         return command
 

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from pilotlight.client.connection import Connection, lost
+from pilotlight.client.keyed import AUTO, call_keyed
 from pilotlight.client.problems import error_from
 from pilotlight.client.retry import Patience
 from pilotlight.client.sse import events
@@ -35,6 +36,8 @@ class Calls:
 
     async def call(self, function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The answer of a function that returns."""
+        if function.settings.idempotency_key is not None:
+            return await self._keyed(function, args, kwargs)
         async with aclosing(self._stream_of(function, args, kwargs)) as stream:
             async for name, data in stream:
                 if name == "chunk":
@@ -47,6 +50,8 @@ class Calls:
         self, function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> AsyncGenerator[Any, None]:
         """The chunks of a generator."""
+        if function.settings.idempotency_key is not None:
+            raise Misuse("idempotency_key: a stream is not kept, so it cannot have one.", field="idempotency_key")
         chunks = 0
         async with aclosing(self._stream_of(function, args, kwargs)) as stream:
             async for name, data in stream:
@@ -84,16 +89,31 @@ class Calls:
             self._orders[ref, method] = _order_in(document, method) or []
         return self._orders[ref, method]
 
+    async def _keyed(self, function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if function.is_generator:
+            raise Misuse(f"{function.label} is a generator: iterate over .remote_gen(…) instead.")
+        settings = function.settings
+        return await call_keyed(
+            self._connection,
+            await self._outgoing(function, args, kwargs),
+            settings.idempotency_key or AUTO,
+            deadline=settings.deadline,
+            grace_s=self._grace_s,
+        )
+
+    async def _outgoing(self, function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outgoing:
+        return Outgoing(
+            path=f"/v1/functions/{function.ref}/calls",
+            input=await self._named(function, args, kwargs),
+            method=function.method or None,
+            id=function.settings.id,
+        )
+
     async def _stream_of(
         self, function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> AsyncGenerator[Event, None]:
         settings = function.settings
-        outgoing = Outgoing(
-            path=f"/v1/functions/{function.ref}/calls",
-            input=await self._named(function, args, kwargs),
-            method=function.method or None,
-            id=settings.id,
-        )
+        outgoing = await self._outgoing(function, args, kwargs)
         repeatable = function.callee is not None and function.spec.idempotent
         patience = Patience(settings.deadline, repeatable=repeatable)
         async with aclosing(self.events(outgoing, patience)) as stream:

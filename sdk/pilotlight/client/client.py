@@ -9,6 +9,7 @@ from pilotlight.client.config import load_config, make_config
 from pilotlight.client.connection import Connection
 from pilotlight.client.face import face
 from pilotlight.client.platform import Platform
+from pilotlight.client.tenancy import Tenancy
 from pilotlight_core.model.ids import token
 
 
@@ -23,6 +24,7 @@ class Client:
         self._connection = Connection(self.config)
         self.calls = Calls(self._connection)
         self.platform = Platform(self._connection)
+        self.tenancy = Tenancy(self.platform)
         self.face = face()
 
     @classmethod

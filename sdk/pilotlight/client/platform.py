@@ -1,4 +1,4 @@
-"""The platform's own endpoints: apps, deploys, logs, containers, usage, keys."""
+"""The platform's own endpoints: apps, deploys, logs, containers, usage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from pilotlight.client.connection import Connection, Content
 from pilotlight.client.retry import QUICK_CONNECT_S, Patience
 from pilotlight.errors import BadOutput
-from pilotlight_core.model.api import AppInfo, DeployRequest, DeployResponse, KeyRequest
+from pilotlight_core.model.api import AppInfo, DeployRequest, DeployResponse
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -30,19 +30,19 @@ class Platform:
 
     async def apps(self) -> tuple[AppInfo, ...]:
         """What is deployed."""
-        return (await self._ask("GET", "/v1/apps", answer_type=Apps)).apps
+        return (await self.ask("GET", "/v1/apps", answer_type=Apps)).apps
 
     async def history(self, app: str) -> list[Json]:
         """The app's deploys."""
-        return list((await self._ask("GET", f"/v1/apps/{app}/history", answer_type=Json))["history"])
+        return list((await self.ask("GET", f"/v1/apps/{app}/history", answer_type=Json))["history"])
 
     async def stop(self, app: str) -> Json:
         """Take the app out of service."""
-        return await self._ask("POST", f"/v1/apps/{app}/stop", answer_type=Json)
+        return await self.ask("POST", f"/v1/apps/{app}/stop", answer_type=Json)
 
     async def deploy(self, app: str, request: DeployRequest) -> DeployResponse:
         """Deploy, or be told which blobs to upload first."""
-        return await self._ask("POST", f"/v1/apps/{app}/deploys", body=request, answer_type=DeployResponse)
+        return await self.ask("POST", f"/v1/apps/{app}/deploys", body=request, answer_type=DeployResponse)
 
     async def put_blob(self, sha256: str, size: int, read: Callable[[], Content]) -> None:
         """Upload one blob; `read` is called anew for each attempt."""
@@ -55,24 +55,12 @@ class Platform:
 
     async def containers(self) -> list[Json]:
         """The containers that run now."""
-        return list((await self._ask("GET", "/v1/containers", answer_type=Json))["containers"])
+        return list((await self.ask("GET", "/v1/containers", answer_type=Json))["containers"])
 
     async def usage(self, start: str | None, end: str | None) -> Json:
         """The usage report: `lines` and `total`."""
         params = {key: value for key, value in (("from", start), ("to", end)) if value}
-        return await self._ask("GET", "/v1/usage", params=params, answer_type=Json)
-
-    async def create_key(self, request: KeyRequest) -> Json:
-        """A new API key; its secret is in this answer and nowhere else."""
-        return await self._ask("POST", "/v1/keys", body=request, answer_type=Json)
-
-    async def keys(self) -> list[Json]:
-        """The API keys, without their secrets."""
-        return list((await self._ask("GET", "/v1/keys", answer_type=Json))["keys"])
-
-    async def revoke_key(self, id: str) -> None:  # noqa: A002 - what the API calls it
-        """End a key."""
-        await self._connection.fetch("DELETE", f"/v1/keys/{id}")
+        return await self.ask("GET", "/v1/usage", params=params, answer_type=Json)
 
     async def cancel(self, id: str) -> bool:  # noqa: A002
         """Cancel a call by its id or the caller's own; whether it was still alive.
@@ -80,7 +68,7 @@ class Platform:
         Raises:
             UnknownCall: if there is none.
         """
-        return bool((await self._ask("DELETE", f"/v1/calls/{id}", answer_type=Json)).get("cancelled", True))
+        return bool((await self.ask("DELETE", f"/v1/calls/{id}", answer_type=Json)).get("cancelled", True))
 
     async def logs(
         self,
@@ -106,15 +94,20 @@ class Platform:
             async for line in _lines(answer.aiter_bytes()):
                 yield msgspec.json.decode(line)
 
-    async def _ask(
+    async def tell(self, method: str, path: str) -> None:
+        """A request whose answer has no content."""
+        await self._connection.fetch(method, path)
+
+    async def ask(
         self,
         method: str,
         path: str,
         *,
-        body: msgspec.Struct | None = None,
+        body: msgspec.Struct | Json | None = None,
         params: Mapping[str, str] | None = None,
         answer_type: type[T],
     ) -> T:
+        """The answer to a request with a JSON body or none."""
         content = None if body is None else msgspec.json.encode(body)
 
         async def attempt() -> bytes:

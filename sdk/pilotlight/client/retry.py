@@ -20,6 +20,8 @@ CONNECT_PATIENCE_S = 10.0
 """How long a call knocks at a door that nobody opens: a gateway is restarted in less."""
 QUICK_CONNECT_S = 1.0
 """The same where somebody looks on."""
+IN_USE = "idempotency_key_in_use"
+"""The platform still works on an earlier attempt: no reason to lose patience."""
 MAX_ATTEMPTS = 20
 FIRST_BACKOFF_S = 0.1
 MAX_BACKOFF_S = 5.0
@@ -38,11 +40,14 @@ def delay_before_retry(
 
     Args:
         error: how attempt number `attempt` (from 1) ended.
-        spent: seconds since the first attempt began.
+        spent: seconds since the first attempt began, or since the first one failed.
         left: seconds until the caller's deadline.
         repeatable: whether the request may safely be taken twice.
         connect_within: seconds for which it is tried to reach a platform that does not answer.
     """
+    if error.wire_code == IN_USE:
+        delay = error.retry_after if error.retry_after is not None else FIRST_BACKOFF_S
+        return delay if delay < left else None
     lost = error.wire_code == "call_lost"
     refused = error.meaning.status in REFUSED and error.more.get("should_retry", True)
     if attempt >= MAX_ATTEMPTS or not (refused or (lost and repeatable)):
@@ -54,15 +59,25 @@ def delay_before_retry(
 
 
 class Patience:
-    """One caller's patience over the attempts of one request. `seconds` is the deadline, from now."""
+    """One caller's patience over the attempts of one request. `seconds` is the deadline, from now.
+
+    With `from_first_trouble` it counts from the first attempt that failed, since one that goes well may take long.
+    """
 
     def __init__(
-        self, seconds: float | None = None, *, repeatable: bool = False, connect_within: float = CONNECT_PATIENCE_S
+        self,
+        seconds: float | None = None,
+        *,
+        repeatable: bool = False,
+        connect_within: float = CONNECT_PATIENCE_S,
+        from_first_trouble: bool = False,
     ) -> None:
         self._began = time.monotonic()
         self._seconds = seconds
         self._repeatable = repeatable
         self._connect_within = connect_within
+        self._counts_from = None if from_first_trouble else self._began
+        self._from_first_trouble = from_first_trouble
         self._attempt = 0
 
     @property
@@ -76,12 +91,17 @@ class Patience:
         Raises:
             PilotlightError: `error` itself, if it must not or cannot help.
         """
-        self._attempt += 1
+        at = time.monotonic()
+        if self._from_first_trouble and error.wire_code == IN_USE:
+            self._counts_from, self._attempt = None, 0
+        else:
+            self._attempt += 1
+            self._counts_from = at if self._counts_from is None else self._counts_from
         left = self.left
         delay = delay_before_retry(
             error,
             attempt=self._attempt,
-            spent=time.monotonic() - self._began,
+            spent=at - (at if self._counts_from is None else self._counts_from),
             left=float("inf") if left is None else left,
             repeatable=self._repeatable,
             connect_within=self._connect_within,

@@ -59,6 +59,20 @@ def read_json(data: bytes) -> dict[str, Any]:
         raise BadOutput(f"The platform's answer cannot be read: {error}.") from error
 
 
+def read_answer(body: bytes) -> Any:
+    """The output in the msgpack answer of a call.
+
+    Raises:
+        BadOutput: if there is none that can be read here.
+    """
+    try:
+        return values.decode(body)["output"]
+    except ModuleNotFoundError as error:
+        raise BadOutput(f"The answer holds an array, and {error.name} is not installed here.") from error
+    except (msgspec.DecodeError, BadInput, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise BadOutput(f"The platform's answer cannot be read: {error}.") from error
+
+
 def value_in(event: dict[str, Any], name: str) -> Any:
     """The value that an event carries as `name` or, typed, as `name_b64`.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.host.bus import connect
+from pilotlight_core.host.bus import BusError, connect
 from pilotlight_core.host.embedded import (
     EmbeddedError,
     EmbeddedNats,
@@ -53,16 +53,31 @@ async def test_it_runs_until_the_block_ends_and_keeps_what_it_confirmed(tmp_path
 
 
 async def test_its_folder_is_its_owners(tmp_path: Path) -> None:
-    """The token opens the bus, and the store holds what went over it."""
-    async with embedded_nats(tmp_path / "nats") as server:
-        token = bus_token(server.folder)
+    """Passwords open the bus, and the store holds what went over it: neither is in a log or on a command line."""
+    async with embedded_nats(tmp_path / "nats", nodes=("n1",)) as server:
+        names = ["agent-n1", "controller", "duties", "gateway", "operator"]
+        tokens = {name: bus_token(server.folder, name) for name in names}
+        command = Path(f"/proc/{server.pid}/cmdline").read_text()  # noqa: ASYNC240
 
-        assert len(token) == 48
-        assert token in server.url
-        assert token not in server.log_tail()
-        assert server.folder.stat().st_mode & 0o777 == 0o700
-        for name in ("token", "nats.conf"):
-            assert (server.folder / name).stat().st_mode & 0o777 == 0o600
+        assert [len(token) for token in tokens.values()] == [48] * 5
+        assert len(set(tokens.values())) == 5
+        assert f"operator:{tokens['operator']}@" in server.url
+        assert f"gateway:{tokens['gateway']}@" in server.url_of("gateway")
+        assert not any(token in server.log_tail() + command for token in tokens.values())
+        assert sorted(path.name for path in (server.folder / "users").iterdir()) == names
+        for folder in (server.folder, server.folder / "users"):
+            assert folder.stat().st_mode & 0o777 == 0o700
+        for file in (server.folder / "nats.conf", *(server.folder / "users").iterdir()):
+            assert file.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_wrong_password_opens_nothing(tmp_path: Path) -> None:
+    """Nor does none, or another user's."""
+    async with embedded_nats(tmp_path) as server:
+        for place in ("", "gateway:wrong@", f"gateway:{bus_token(tmp_path, 'duties')}@"):
+            with pytest.raises(BusError):
+                async with connect(f"nats://{place}127.0.0.1:{server.port}", name="x", timeout=0.3):
+                    pass
 
 
 async def test_a_start_that_fails_says_why(tmp_path: Path) -> None:

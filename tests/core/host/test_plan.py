@@ -30,10 +30,12 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
     assert list(parts) == names
     assert sorted(parts.values(), key=lambda part: part.rank)[0].name == "nats"
     assert sorted(parts.values(), key=lambda part: part.rank)[-1].name.startswith("gateway")
-    token = (tmp_path / "nats" / "token").read_text().strip()
+    users = {path.name: path.read_text().strip() for path in (tmp_path / "nats" / "users").iterdir()}
     assert {name for name, part in parts.items() if part.env} == set(names) - {"nats"}
-    assert parts["gateway"].env == {"PILOTLIGHT_NATS_URL": f"nats://{token}@127.0.0.1:2"}
-    assert not any(token in word for part in parts.values() for word in part.command)
+    for name in set(names) - {"nats"}:
+        user = "gateway" if name.startswith("gateway") else name.replace("agent", "agent-local")
+        assert parts[name].env == {"PILOTLIGHT_NATS_URL": f"nats://{user}:{users[user]}@127.0.0.1:2"}
+    assert not any(token in word for token in users.values() for part in parts.values() for word in part.command)
     if "agent" in parts:
         assert "--blanks 3" in " ".join(parts["agent"].command)
         assert f"file://{tmp_path}/blobs" in parts["agent"].command

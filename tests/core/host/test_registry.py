@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.host.embedded import embedded_nats
-from pilotlight_core.host.registry import KeyRecord, Registry, TenantRecord
-from pilotlight_core.model.errors import BadInput, Conflict
+from pilotlight_core.host.registry import KeyRecord, LimitsRecord, Registry, ShareRecord, TenantRecord
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import token
+from pilotlight_core.model.limits import Limits, Tier
 from pilotlight_core.model.spec import AppRecord, FunctionSpec, MethodSpec, VersionRecord
 from tests.core.host.waiting import until
 
@@ -113,6 +115,75 @@ async def test_apps_are_listed_by_tenant(registry: Registry) -> None:
 
     assert [app.tenant for app in registry.iter_apps(one)] == [one]
     assert {one, two} <= {app.tenant for app in registry.iter_apps()}
+
+
+async def test_of_two_changes_at_once_none_is_lost(registry: Registry, elsewhere: Registry) -> None:
+    """Each decides anew on what the other has written."""
+    tenant = token()
+
+    def adding(name: str) -> Callable[[LimitsRecord | None], LimitsRecord]:
+        def change(present: LimitsRecord | None) -> LimitsRecord:
+            record = present or LimitsRecord(tenant=tenant)
+            return msgspec.structs.replace(record, functions=record.functions | {name: Limits(concurrency=1)})
+
+        return change
+
+    names = [f"f{number}" for number in range(4)]
+    await asyncio.gather(
+        *(
+            where.change_limits(tenant, adding(name))
+            for name, where in zip(names, (registry, elsewhere) * 2, strict=True)
+        )
+    )
+
+    found = await registry.limits_set(tenant)
+    assert found is not None
+    assert sorted(found.functions) == names
+    assert found == await elsewhere.limits_set(tenant)
+
+
+async def test_a_change_that_refuses_writes_nothing(registry: Registry) -> None:
+    """What the function raises comes out; what it leaves as it was is not written; None removes."""
+    name = token()
+
+    def refuse(present: TenantRecord | None) -> TenantRecord:
+        raise NotFound("No.")
+
+    with pytest.raises(NotFound):
+        await registry.change_tenant(name, refuse)
+    assert await registry.tenant(name) is None
+    assert await registry.change_tier(name, lambda present: present) is None
+    await registry.change_tier(name, lambda _: Tier(name=name, rank=50))
+    assert registry.tier(name) == Tier(name=name, rank=50)
+    assert await registry.change_tier(name, lambda _: None) is None
+    assert registry.tier(name) is None
+
+
+async def test_limits_and_tiers_follow_elsewhere(registry: Registry, elsewhere: Registry) -> None:
+    """What one process sets holds in all, without their asking."""
+    name, function = token(), "acme:a.f"
+    await registry.put_tenant(TenantRecord(name=name, created_at=1.0, tier="free"))
+    await until(lambda: elsewhere.tier_of(name).name == "free" and elsewhere.tenant_nowait(name))
+    assert elsewhere.limits(name, function).tenant.concurrency == 10
+
+    await registry.change_limits(name, lambda _: LimitsRecord(tenant=name, limits=Limits(concurrency=3)))
+    await until(lambda: elsewhere.limits(name, function).tenant.concurrency == 3)
+    await registry.change_tenant(name, lambda _: TenantRecord(name=name, created_at=1.0, tier="enterprise", weight=2.0))
+    await until(lambda: elsewhere.weight_of(name) == 32.0)
+
+    assert elsewhere.limits(name, function).tenant == Limits(concurrency=3)
+    assert elsewhere.tier_configured("free") == next(tier for tier in elsewhere.tiers() if tier.name == "free")
+
+
+async def test_shares_are_records_of_their_own(registry: Registry, elsewhere: Registry) -> None:
+    """They outlive deploys of the app, and are asked for at the bus."""
+    owner = token()
+    record = ShareRecord(tenant=owner, app="a", grants={"rival": ("f",)})
+    await registry.change_share(owner, "a", lambda _: record)
+
+    assert registry.share_nowait(owner, "a") == await elsewhere.share(owner, "a") == record
+    assert record in list(elsewhere.shares())
+    assert await registry.share(owner, "b") is None
 
 
 async def test_changes_are_told(registry: Registry, elsewhere: Registry) -> None:

@@ -1,4 +1,4 @@
-"""What a tenant has: keys, usage, containers and calls."""
+"""What a tenant has: usage, containers and calls."""
 
 from __future__ import annotations
 
@@ -11,25 +11,6 @@ from tests.gateway.ledger.metering import SECOND, busy, event
 from tests.gateway.world import World, function
 
 CALL = "call_local_1_00000000000000000001"
-
-
-async def test_a_key_is_made_used_listed_and_revoked(world: World) -> None:
-    """The secret is shown once; after revocation and the time of trust it opens nothing."""
-    async with world.client() as client:
-        made = (await client.post("/v1/keys", json={"scopes": ["read"], "label": "ci"})).json()
-        async with world.client(made["key"]) as other:
-            assert (await other.get("/v1/apps")).status_code == 200
-            assert (await other.get("/v1/keys")).status_code == 403
-            listed = (await client.get("/v1/keys")).json()["keys"]
-            assert {key["id"] for key in listed} == {made["id"], world.key.id}
-            assert made["key"] not in str(listed)
-
-            assert (await client.delete(f"/v1/keys/{made['id']}")).status_code == 204
-            world.clock.at += 2.0
-            assert (await other.get("/v1/apps")).status_code == 401
-        assert (await client.delete("/v1/keys/unknown0")).status_code == 404
-        assert (await client.post("/v1/keys", json={"scopes": ["root"]})).json()["field"] == "scopes"
-        assert (await client.post("/v1/keys")).json()["scopes"] == ["invoke"]
 
 
 async def test_usage_is_told_as_json_and_csv(world: World) -> None:

@@ -10,9 +10,14 @@ from tests.gateway.world import World
 
 GUARDED = [(op.method, op.path) for op in OPERATIONS if op.scopes]
 
+PLACES = {
+    "ref": "shop.hello", "sha256": "0" * 64, "app": "shop", "id": "x", "tenant": "acme", "function": "shop.hello",
+    "tier": "free", "grantee": "friend",
+}  # fmt: skip
+
 
 def filled(path: str) -> str:
-    return path.format(ref="shop.hello", sha256="0" * 64, app="shop", id="x")
+    return path.format_map(PLACES)
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED)

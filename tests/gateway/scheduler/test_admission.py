@@ -6,8 +6,9 @@ import pytest
 
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
 from pilotlight_core.model.messages import ContainerState
-from pilotlight_gateway.scheduler.admission import Pace, QueueLimits, admit, wait_ms
+from pilotlight_gateway.scheduler.admission import QueueLimits, admit
 from pilotlight_gateway.scheduler.counters import FunctionCounters
+from pilotlight_gateway.scheduler.estimate import Pace
 from pilotlight_gateway.scheduler.queue import FairQueue
 from pilotlight_gateway.scheduler.rooms import Rooms
 from tests.gateway.builders import call, credit
@@ -32,19 +33,6 @@ def busy(slots: int = 2) -> Rooms:
     return rooms
 
 
-def test_the_wait_is_the_calls_ahead_over_the_rate_of_slots() -> None:
-    """9 calls ahead, 2 slots of 100 ms each: 500 ms until the 10th has one."""
-    assert wait_ms(9, busy(), pace(100.0), 0.0) == 500.0
-
-
-def test_a_free_slot_means_no_wait() -> None:
-    """Whatever is known of the speed."""
-    rooms = Rooms()
-    rooms.hear(credit("c1", slots=4), 0.0)
-    assert wait_ms(3, rooms, pace(None), 0.0) == 0.0
-    assert wait_ms(4, rooms, pace(None), 0.0) is None
-
-
 def test_what_is_not_known_is_admitted() -> None:
     """No container, no measured start, no measured service: the call may wait."""
     admit(call("x", remaining_ms=1.0), filled(50), Rooms(), pace(None), QueueLimits(), 0.0)
@@ -57,7 +45,72 @@ def test_a_call_that_cannot_make_it_is_refused_with_the_time_of_its_turn() -> No
         admit(call("x", remaining_ms=400.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
     assert caught.value.wire_code == "queue_full"
     assert caught.value.retry_after == 0.5
-    admit(call("x", remaining_ms=600.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+    admit(call("x", remaining_ms=680.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+
+
+def test_a_call_needs_time_to_run_after_its_wait() -> None:
+    """One that would start just before its deadline would hold a slot for nothing; one that can start may try."""
+    with pytest.raises(TooMuch):
+        admit(call("x", remaining_ms=600.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+    free = Rooms()
+    free.hear(credit("c1", slots=4), 0.0)
+    admit(call("x", remaining_ms=50.0), filled(0), free, pace(100.0), QueueLimits(), 0.0)
+
+
+def test_the_fair_share_of_the_flow_decides_not_the_length_of_the_queue() -> None:
+    """Of two tenants behind the same flood, the one with more weight is let in for longer."""
+    queue = filled(100, "flood")
+    for n in range(10):
+        queue.push(call(f"l{n}", "light"), cost=1.0, at=0.0)
+        queue.push(call(f"h{n}", "heavy", weight=4.0), cost=1.0, at=0.0)
+    admit(call("x", "heavy", weight=4.0, remaining_ms=1_500.0), queue, busy(), pace(100.0), QueueLimits(), 0.0)
+    with pytest.raises(TooMuch):
+        admit(call("y", "light", remaining_ms=1_500.0), queue, busy(), pace(100.0), QueueLimits(), 0.0)
+
+
+def test_a_call_is_refused_whose_queue_age_would_run_out() -> None:
+    """Its tenant's limit in seconds of waiting is a bound of its own, and the age that it comes with counts."""
+    limited = call("x", queue_ms=400.0)
+    with pytest.raises(TooMuch) as caught:
+        admit(limited, filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+    assert caught.value.wire_code == "queue_full"
+    assert caught.value.retry_after == 0.5
+    admit(call("x", queue_ms=600.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+    with pytest.raises(TooMuch):
+        admit(call("x", queue_ms=600.0, age_ms=200.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+
+
+def test_a_tenants_own_bound_on_waiting_calls_goes_first() -> None:
+    """Narrower or wider than what the home allows by itself."""
+    limits = QueueLimits(per_flow=5)
+    with pytest.raises(TooMuch):
+        admit(call("x", queue_calls=3), filled(3), busy(), pace(None), limits, 0.0)
+    admit(call("x", queue_calls=9), filled(8), busy(), pace(None), limits, 0.0)
+
+
+def test_a_call_is_held_while_more_containers_start() -> None:
+    """What will be ready in time counts; if nobody knows when that is, the call waits and sees."""
+    rooms = busy()
+    rooms.start_ms = 300.0
+    with pytest.raises(TooMuch):
+        admit(call("x", remaining_ms=600.0), filled(20), rooms, pace(100.0), QueueLimits(), 0.0)
+    rooms.hear(credit("c2", 1, slots=16, state=ContainerState.LOADING), 0.0)
+    admit(call("x", remaining_ms=600.0), filled(20), rooms, pace(100.0), QueueLimits(), 0.0)
+    rooms.start_ms = None
+    admit(call("x", remaining_ms=1.0), filled(20), rooms, pace(100.0), QueueLimits(), 0.0)
+
+
+def test_a_free_slot_that_is_kept_for_a_higher_tier_is_none() -> None:
+    """A call of another tier waits beside it, and is refused if it cannot."""
+    queue = filled(0)
+    queue.push(call("vip", "gold", tier_rank=2, reserved=0.5), cost=1.0, at=0.0)
+    assert queue.remove("vip") is not None
+    rooms = Rooms()
+    rooms.hear(credit("c1", 1, "h0", slots=2), 0.0)
+    with pytest.raises(TooMuch) as caught:
+        admit(call("x", remaining_ms=90.0), queue, rooms, pace(100.0), QueueLimits(), 0.0)
+    assert caught.value.retry_after == 0.1
+    admit(call("y", "gold", tier_rank=2, remaining_ms=90.0), queue, rooms, pace(100.0), QueueLimits(), 0.0)
 
 
 def test_a_flood_of_another_tenant_does_not_get_a_call_refused() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.messages import ContainerState, Credit, Refusal
-from pilotlight_gateway.scheduler.rooms import BURIED_AFTER, PENDING_FOR, QUARANTINE, Rooms
+from pilotlight_gateway.scheduler.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, Verdict
+from pilotlight_gateway.scheduler.rooms import BURIED_AFTER, HEARTBEAT, PENDING_FOR, QUARANTINE, Rooms
 from tests.gateway.builders import credit
 
 
@@ -168,9 +169,105 @@ def test_a_node_takes_its_containers_along() -> None:
 def test_a_start_is_timed_and_its_end_is_noted_once() -> None:
     """The home learns how long a start takes, and since when there has been a ready container."""
     rooms = rooms_of(credit("c1", 1, state=ContainerState.LOADING))
-    assert rooms.starting_since() == 0.0
+    assert rooms.starting(0.2) == [(None, 1)]
     rooms.hear(credit("c1", 2, timeline={"bind": 100.0, "load": 400.0}), 0.6)
     assert (rooms.start_ms, rooms.ready_since) == (500.0, 0.6)
+    assert rooms.starting(0.6) == []
     rooms.hear(credit("c2", 3, state=ContainerState.BINDING), 1.0)
+    assert rooms.starting(1.25) == [(250.0, 1)]
     rooms.hear(credit("c2", 4), 1.5)
     assert (rooms.start_ms, rooms.ready_since) == (500.0, 0.6)
+
+
+def broken(*, others: bool = True) -> Rooms:
+    """Two containers, one of which has raised for as long as it takes."""
+    rooms = rooms_of(credit("bad", 1, slots=2), credit("good", 2, slots=2))
+    for n in range(CONTAINER_FAILURES):
+        rooms.ended("bad", f"b{n}", Verdict.RAISED, 1.0)
+        if others:
+            rooms.ended("good", f"g{n}", Verdict.FINE, 1.0)
+    rooms.check_integrity()
+    return rooms
+
+
+def test_a_container_that_fails_while_others_answer_gets_no_calls() -> None:
+    """Its device context may be broken for good; what is left is the capacity."""
+    rooms = broken()
+    assert [room.container for room in rooms.broken()] == ["bad"]
+    assert {chosen(rooms, str(n)) for n in range(3)} == {"good", None}
+    assert rooms.capacity == 2
+
+
+def test_a_function_that_raises_everywhere_is_no_broken_container() -> None:
+    """Its exceptions are its answers."""
+    assert broken(others=False).broken() == []
+
+
+def test_a_broken_container_gets_one_probe_after_a_pause() -> None:
+    """The probe decides: closed again, or a longer pause."""
+    rooms = broken()
+    for n in range(2):
+        assert chosen(rooms, f"full{n}") == "good"
+    rooms.probe(1.0 + FIRST_PAUSE_S)
+    assert [chosen(rooms, name, 2.0) for name in ("probe", "next")] == ["bad", None]
+    rooms.release("bad", "probe")
+    rooms.ended("bad", "probe", Verdict.RAISED, 2.1)
+    rooms.probe(2.1 + FIRST_PAUSE_S)
+    assert chosen(rooms, "too soon") is None
+    rooms.probe(2.1 + 2 * FIRST_PAUSE_S)
+    assert chosen(rooms, "again", 4.2) == "bad"
+    rooms.release("bad", "again")
+    rooms.ended("bad", "again", Verdict.FINE, 4.3)
+    assert rooms.broken() == []
+    assert rooms.capacity == 4
+    assert [chosen(rooms, name, 4.3) for name in "xy"] == ["bad", "bad"]
+
+
+def test_a_probe_that_the_container_does_not_take_may_be_another_call() -> None:
+    """It says nothing of the container; the next one probes as soon as it speaks."""
+    rooms = broken()
+    for n in range(2):
+        chosen(rooms, f"full{n}")
+    rooms.probe(2.0)
+    chosen(rooms, "probe", 2.0)
+    rooms.refuse("bad", "probe", Refusal.EXPIRED, 2.1)
+    rooms.check_integrity()
+    assert chosen(rooms, "another", 2.2) == "bad"
+
+
+def test_a_broken_container_that_is_gone_is_forgotten() -> None:
+    """Nothing of it is left in the books."""
+    rooms = broken()
+    rooms.hear(credit("bad", 3, state=ContainerState.GONE), 2.0)
+    assert rooms.broken() == []
+    rooms.check_integrity()
+
+
+def test_a_full_container_is_capacity_all_the_same() -> None:
+    """That it had no slot for a moment is no reason to shed calls."""
+    rooms = rooms_of(credit("c1", 1, "x", slots=3))
+    chosen(rooms, "a")
+    rooms.refuse("c1", "a", Refusal.NO_SLOT)
+    assert (rooms.slots, rooms.capacity) == (0, 3)
+    rooms.check_integrity()
+
+
+def test_a_node_that_nobody_hears_is_not_used_until_it_speaks() -> None:
+    """The bus knows at once that an agent is dead; silence takes three seconds."""
+    rooms = rooms_of(credit("c1", 1), credit("c2", 1, node="n2"), credit("c3", 2))
+    rooms.unheard("n1")
+    assert rooms.capacity == 1
+    assert [chosen(rooms, name) for name in "ab"] == ["c2", None]
+    rooms.hear(credit("c3", 3), 0.5)
+    assert chosen(rooms, "c", 0.5) == "c3"
+
+
+def test_gone_from_a_silent_node_is_the_node() -> None:
+    """Where no container has spoken for longer than a heartbeat, nobody was there to refuse the call."""
+    rooms = rooms_of(credit("c1", 1), credit("c2", 2))
+    chosen(rooms, "a")
+    rooms.refuse("c1", "a", Refusal.GONE, 0.5)
+    assert rooms.capacity == 1
+    chosen(rooms, "b")
+    rooms.refuse("c2", "b", Refusal.GONE, HEARTBEAT + 0.1)
+    assert rooms.capacity == 0

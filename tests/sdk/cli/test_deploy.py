@@ -145,4 +145,4 @@ def test_printed_lines_quote_what_a_shell_would_take_apart(monkeypatch: pytest.M
     assert call_line("a.Model", ask) == "pilotlight call a.Model.ask question='why?'"
     monkeypatch.delenv("PILOTLIGHT_API_KEY", raising=False)
     assert '"method":"ask"' in curl_line("http://x", ask)
-    assert "$(pilotlight token show)" in curl_line("http://x", ask)
+    assert "$(pilotlight key show)" in curl_line("http://x", ask)

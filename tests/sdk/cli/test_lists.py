@@ -48,6 +48,23 @@ SCRIPT: dict[str, Any] = {
          "expires_at": NOW + 100_000, "revoked": False},
         {"id": "k2", "label": "", "scopes": ["invoke"], "created_at": NOW - HOURS, "expires_at": None, "revoked": True},
     ]},
+    "/v1/tenants/acme/keys": {"keys": []},
+    "/v1/tenants": {"tenants": [
+        {"name": "acme", "tier": "paid", "weight": 1.5, "created_at": NOW - HOURS, "disabled": False},
+        {"name": "zoo", "tier": "free", "weight": 1.0, "created_at": NOW - HOURS, "disabled": True},
+    ]},
+    "/v1/tiers": {"tiers": [
+        {"name": "free", "rank": 0, "weight": 1.0, "priority_ceiling": "standard", "reserved_share": 0.25,
+         "limits": {"requests_per_s": 10.0, "concurrency": 5}, "source": "configuration"},
+        {"name": "paid", "rank": 1, "weight": 4.0, "priority_ceiling": "interactive", "reserved_share": 0.0,
+         "limits": {}, "source": "registry"},
+    ]},
+    "/v1/apps/search/shares": {"shares": [
+        {"grantee": "*", "functions": ["embed"]}, {"grantee": "acme", "functions": []},
+    ]},
+    "/v1/shared": {"shared": [
+        {"ref": "zoo:llm.chat", "owner": "zoo", "app": "llm", "function": "chat", "endpoint": ""},
+    ]},
     "/v1/usage": {
         "lines": [{
             "day": "2026-11-20", "app": "search", "function": "embed", "version": "search.embed@v7", "state": "busy",
@@ -61,7 +78,12 @@ LISTS = {
     ("app", "list"): "/v1/apps",
     ("app", "history", "search"): "/v1/apps/search/history",
     ("container", "list"): "/v1/containers",
-    ("token", "list"): "/v1/keys",
+    ("key", "list"): "/v1/keys",
+    ("key", "list", "--tenant", "acme"): "/v1/tenants/acme/keys",
+    ("tenant", "list"): "/v1/tenants",
+    ("quota", "tiers"): "/v1/tiers",
+    ("app", "shares", "search"): "/v1/apps/search/shares",
+    ("app", "shared"): "/v1/shared",
     ("usage",): "/v1/usage",
 }
 
@@ -93,8 +115,15 @@ def test_every_list_has_json(scripted: ScriptedPlatform, words: tuple[str, ...])
                                   "slice", "sandbox"],
                                  ["ctr_1", "search.embed", "ready", "5", "1/4", "1m", "0s", "2.5 MB", "n1", "cpu-0",
                                   "bubblewrap"]]),
-        (("token", "list"), [["id", "label", "scopes", "created", "expires"],
+        (("key", "list"), [["id", "label", "scopes", "created", "expires"],
                              ["k1", "ci", "invoke, deploy", "3h ago", "in 1d"], ["k2", "invoke", "3h ago", "revoked"]]),
+        (("tenant", "list"), [["tenant", "tier", "weight", "created", "state"],
+                              ["acme", "paid", "1.5", "3h ago", "active"], ["zoo", "free", "1", "3h ago", "disabled"]]),
+        (("quota", "tiers"), [["tier", "rank", "weight", "ceiling", "reserved", "limits", "from"],
+                              ["free", "0", "1", "standard", "25%", "requests_per_s=10 concurrency=5", "configuration"],
+                              ["paid", "1", "4", "interactive", "0%", "not limited", "registry"]]),
+        (("app", "shares", "search"), [["tenant", "functions"], ["*", "embed"], ["acme", "all"]]),
+        (("app", "shared"), [["function", "owner"], ["zoo:llm.chat", "zoo"]]),
         (("usage",), [["day", "function", "state", "price", "calls", "seconds", "cost"],
                       ["2026-11-20", "search.embed@v7", "busy", "cpu", "2", "1.235", "0.01 USD"],
                       ["total", "2", "1.235", "0.01 USD"]]),
@@ -121,19 +150,6 @@ def test_usage_as_csv_and_of_a_period(scripted: ScriptedPlatform) -> None:
     assert lines[0].startswith("day,app,function,version,state,price,ppm,calls,ns,")
     assert lines[1] == "2026-11-20,search,embed,search.embed@v7,busy,cpu,500000,2,5,1.23456,0.01,USD"
     assert scripted.requests[0].query == "from=2026-11-01&to=2026-12-01"
-
-
-def test_tokens_are_made_shown_and_revoked(platform: ScriptedPlatform) -> None:
-    """The secret is all of stdout, for `$(…)`."""
-    made = {"id": "k9", "key": "pl_live_k9_x", "scopes": ["invoke"], "expires_at": None}
-    platform.will("POST", "/v1/keys", answer(made, 201))
-    platform.will("DELETE", "/v1/keys/k9", Answer(status=204))
-    assert run("token", "create", "--scopes", "invoke, read", "--expires", "30d", "--label", "ci") == "pl_live_k9_x\n"
-    assert platform.requests[0].json == {"scopes": ["invoke", "read"], "expires_in_s": 30 * 86_400.0, "label": "ci"}
-    assert msgspec.json.decode(run("token", "create", "--json")) == made
-    assert run("token", "revoke", "k9") == "Revoked k9.\n"
-    assert run("token", "show") == "pl_live_test_secret\n"
-    assert CliRunner().invoke(app, ["token", "create", "--expires", "soon"]).exit_code == 2
 
 
 def test_an_app_is_stopped(platform: ScriptedPlatform) -> None:

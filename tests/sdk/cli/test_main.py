@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from pilotlight.cli.main import COMMANDS, app
 from tests.sdk.scripted import ScriptedPlatform, problem
 
-PAGES = [[], *([name] for name in COMMANDS), ["app", "list"], ["app", "history"], ["app", "stop"], ["token", "create"]]
+PAGES = [[], *([name] for name in COMMANDS), ["app", "list"], ["app", "history"], ["app", "stop"], ["key", "create"]]
 WITH_EXAMPLES = ("up", "deploy", "run", "call", "logs", "usage")
 
 

@@ -19,8 +19,10 @@ def delay(
 
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_only_what_was_not_taken_is_sent_again(code: str) -> None:
-    """429 and 503 say so; a call that was taken might run twice."""
-    assert (delay(error_from_code(code, "")) is not None) == (CODES[code].status in (429, 503))
+    """429 and 503 say so, and that an earlier attempt is still worked on; a call that was taken might run twice."""
+    again = CODES[code].status in (429, 503) or code == "idempotency_key_in_use"
+
+    assert (delay(error_from_code(code, "")) is not None) == again
 
 
 def test_the_servers_word_counts() -> None:
@@ -51,6 +53,25 @@ def test_a_lost_request_is_repeated_where_that_is_safe() -> None:
     """It may have been carried out."""
     assert delay(error_from_code("call_lost", ""), repeatable=True) is not None
     assert delay(error_from_code("call_lost", ""), repeatable=False) is None
+
+
+def test_what_is_worked_on_is_waited_for() -> None:
+    """However long it takes, up to the deadline."""
+    error = error_from_code("idempotency_key_in_use", "", retry_after=3.0)
+
+    assert delay(error, attempt=MAX_ATTEMPTS, spent=3600.0, left=3.1) == 3.0
+    assert delay(error, left=3.0) is None
+
+
+async def test_patience_counts_from_the_first_trouble() -> None:
+    """A call that ran for long, or is known to run, and is lost then, is asked for again."""
+    patience = Patience(repeatable=True, connect_within=0.0, from_first_trouble=True)
+    await patience.wait_after(error_from_code("call_lost", "", retry_after=0.0))
+    await patience.wait_after(error_from_code("idempotency_key_in_use", "", retry_after=0.0))
+    await patience.wait_after(error_from_code("call_lost", "", retry_after=0.0))
+
+    with pytest.raises(PilotlightError):
+        await patience.wait_after(error_from_code("call_lost", "", retry_after=0.001))
 
 
 async def test_patience_counts_attempts_and_raises_the_last_error() -> None:

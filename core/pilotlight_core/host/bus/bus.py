@@ -89,10 +89,11 @@ class Subscription:
 class Bus:
     """A connection to the bus; made by `connect`."""
 
-    def __init__(self, client: NatsClient, inbox: str, limits: StreamLimits) -> None:
+    def __init__(self, client: NatsClient, inbox: str, limits: StreamLimits, *, makes_streams: bool = True) -> None:
         self._client = client
         self._inbox = Inbox(client, inbox)
         self._limits = limits
+        self._makes_streams = makes_streams
         self._undecodable = 0
         self._handler_errors = 0
         self._reconnected = asyncio.Event()
@@ -316,7 +317,8 @@ class Bus:
             await self._reconnected.wait()
             self._reconnected.clear()
             try:
-                await self.ensure_streams()
+                if self._makes_streams:
+                    await self.ensure_streams()
             except BusError as error:
                 log.warning("streams are not restored yet", error=str(error))
                 await asyncio.sleep(RECONNECT_PAUSE)
@@ -338,20 +340,23 @@ async def connect(
     inbox: str = "_INBOX",
     timeout: float = 10.0,
     limits: StreamLimits = DEFAULT_LIMITS,
+    makes_streams: bool = True,
 ) -> AsyncIterator[Bus]:
     """Connect to the bus at `url`, make the platform's streams, and keep connected until the block ends.
 
     `inbox` is the prefix of the subjects on which this service gets its answers; each service has its own.
+    `makes_streams` False is for those who may not make them (`host.users`): what they ask of a stream waits for it.
 
     Raises:
         BusDown: if there is no connection within `timeout` seconds.
         BusError: if the streams cannot be made.
     """
     client = NatsClient()
-    bus = Bus(client, inbox, limits)
+    bus = Bus(client, inbox, limits, makes_streams=makes_streams)
     try:
         await bus.open(url, name, timeout)
-        await bus.ensure_streams()
+        if makes_streams:
+            await bus.ensure_streams()
         yield bus
     finally:
         await bus.aclose()

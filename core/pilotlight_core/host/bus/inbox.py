@@ -1,6 +1,7 @@
 """Questions and answers over one standing subscription.
 
-Each question gets a number below this connection's private inbox; whoever waits for it is a collector. A lost
+Each question gets a random name below this connection's private inbox, so that only who was asked can answer it;
+whoever waits for it is a collector. A lost
 connection fails every open question at once, because its answer cannot come any more.
 """
 
@@ -55,7 +56,6 @@ class Inbox:
         self._client = client
         self._base = f"{prefix}.{token(12)}."
         self._open: dict[str, Question] = {}
-        self._number = 0
 
     def __len__(self) -> int:
         return len(self._open)
@@ -83,8 +83,7 @@ class Inbox:
         self, subject: str, payload: bytes, *, timeout: float, is_last: Callable[[Reply], bool], headers: bytes = b""
     ) -> list[Reply]:
         """All answers up to the one that `is_last` recognises."""
-        self._number += 1
-        key = str(self._number)
+        key = token()
         question = self._open[key] = Question(is_last)
         try:
             self._client.publish_nowait(subject, payload, self._base + key, headers)
@@ -100,8 +99,7 @@ class Inbox:
         """Return when the server has seen everything published so far: it echoes a message behind all of them."""
         # Not nats-py's flush: a cancelled one leaves a cancelled future among its pongs, and the next pong then ends
         # the read loop.
-        self._number += 1
-        key = str(self._number)
+        key = token()
         question = self._open[key] = Question(_first)
         try:
             self._client.publish_nowait(self._base + key, b"")

@@ -28,6 +28,8 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     registry_bytes: int = 2**30
     leases_bytes: int = 64 * 2**20
     shards_bytes: int = 64 * 2**20
+    idempotency_bytes: int = 2 * 2**30
+    idempotency_keys: int = 2_000_000
     replicas: int = 1
 
 
@@ -50,6 +52,9 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
         _bucket(subjects.LEASE_BUCKET, limits, max_bytes=limits.leases_bytes)
         | {"allow_msg_ttl": True, "subject_delete_marker_ttl": MARKER_TTL * SECOND},
         _bucket(subjects.SHARD_BUCKET, limits, max_bytes=limits.shards_bytes),
+        # No markers: nothing mirrors it, and an expired key is to be as if it had never been.
+        _bucket(subjects.IDEMPOTENCY_BUCKET, limits, max_bytes=limits.idempotency_bytes)
+        | {"allow_msg_ttl": True, "max_msgs": limits.idempotency_keys},
         _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
         | {"max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},
         _stream(subjects.LOGS_STREAM, ["logs.>"], limits)
@@ -79,6 +84,7 @@ def _bucket(name: str, limits: StreamLimits, *, max_bytes: int) -> dict[str, Any
         "max_msgs_per_subject": 1,
         "max_bytes": max_bytes,
         "discard": "new",
-        "allow_rollup_hdrs": True,
+        # A rollup of "all" would let whoever may write one key remove every other.
+        "allow_rollup_hdrs": False,
         "deny_delete": True,
     }

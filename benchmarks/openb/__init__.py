@@ -1,0 +1,1 @@
+"""The published placement experiment on the openb traces (FGD, USENIX ATC 2023), and Pilotlight's policy in it."""

@@ -1,0 +1,67 @@
+"""What each tenant is allowed now, worked out from the registry's records and kept until one of them changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pilotlight_core.model.limits import NO_LIMITS, Effective, Tier, effective
+from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
+
+KEPT_AT_MOST = 10_000
+DECIDES = ("tenant.", "limits.", "tier.")
+"""Records below these keys change what is allowed."""
+
+
+class Allowances:
+    """Answers from memory, without waiting. `records` is a live mapping of the registry's keys to its records."""
+
+    def __init__(self, records: Mapping[str, Any], configured: Mapping[str, Tier]) -> None:
+        self._records = records
+        self._configured = dict(configured)
+        self._kept: dict[tuple[str, str], Effective] = {}
+
+    def changed(self, key: str) -> None:
+        """The record of `key` is another one, or gone."""
+        if key.startswith(DECIDES):
+            self._kept.clear()
+
+    def limits(self, tenant: str, function: str) -> Effective:
+        """What bounds the calls of `tenant` to `function` (`owner:app.function`)."""
+        found = self._kept.get((tenant, function))
+        return found if found is not None else self._work_out(tenant, function)
+
+    def tier_of(self, tenant: str) -> Tier:
+        """The tenant's tier; of an unknown tenant, or one whose tier is gone, the one that is shed first."""
+        record: TenantRecord | None = self._records.get(f"tenant.{tenant}")
+        tier = self.tier(record.tier) if record is not None else None
+        return tier if tier is not None else min(self.tiers(), key=lambda tier: (tier.rank, tier.name))
+
+    def weight_of(self, tenant: str) -> float:
+        """Its share among all tenants that compete: its own weight times its tier's."""
+        record: TenantRecord | None = self._records.get(f"tenant.{tenant}")
+        return self.tier_of(tenant).weight * (record.weight if record is not None else 1.0)
+
+    def tier(self, name: str) -> Tier | None:
+        """The tier as it holds now: the registry's, else the configured one."""
+        found: Tier | None = self._records.get(f"tier.{name}")
+        return found if found is not None else self._configured.get(name)
+
+    def configured(self, name: str) -> Tier | None:
+        """The tier as the configuration has it."""
+        return self._configured.get(name)
+
+    def tiers(self) -> list[Tier]:
+        """All tiers, those that are shed first first."""
+        stored = {record.name: record for key, record in self._records.items() if key.startswith("tier.")}
+        return sorted((self._configured | stored).values(), key=lambda tier: (tier.rank, tier.name))
+
+    def _work_out(self, tenant: str, function: str) -> Effective:
+        own: LimitsRecord | None = self._records.get(f"limits.{tenant}")
+        tier = self.tier_of(tenant).limits
+        of_tenant = own.limits if own is not None else NO_LIMITS
+        of_function = own.functions.get(function, NO_LIMITS) if own is not None else NO_LIMITS
+        if len(self._kept) >= KEPT_AT_MOST:
+            self._kept.clear()
+        found = self._kept[tenant, function] = effective(tier, of_tenant, of_function)
+        return found

@@ -1,0 +1,1 @@
+"""Idempotency keys: a repeated request gets the first one's answer instead of running again."""

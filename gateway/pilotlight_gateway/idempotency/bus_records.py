@@ -1,0 +1,138 @@
+"""Records in a bucket of the bus whose entries expire."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import structlog
+
+from pilotlight_core.host.bus import Bus, BusError, KeyConflict, StoreRefused, read_holder
+from pilotlight_core.host.bus.streams import key_subject
+from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET, LEASE_BUCKET
+from pilotlight_gateway.idempotency.record import FirstCall, Found, Owner, Stage, voided
+
+SETTLE_S = 2.0
+"""A caller waits so long for its answer to be remembered; then it is answered, and the record is written later."""
+PAUSE_S = 1.0
+LATE_AT_MOST = 256
+"""Writes that wait for the bus: of the largest, 64 MiB. What is beyond is told as lost once its time is over."""
+VOID_S = 2.0
+SETTLE_AFTER_BELL_S = 0.005
+"""A message reaches subscribers an instant before it is stored."""
+
+log = structlog.get_logger(__name__)
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(FirstCall)
+
+
+class BusRecords:
+    """The real `Records`."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._kv = bus.kv(IDEMPOTENCY_BUCKET)
+        self._leases = bus.kv(LEASE_BUCKET)
+        self._late = 0
+
+    async def read(self, place: str) -> Found | None:
+        """What stands there; see `Records`."""
+        record = await self._kv.read(place)
+        if record is None:
+            return None
+        return Found(None if record.gone else _decoder.decode(record.data), record.seq)
+
+    async def claim(self, place: str, first: FirstCall, revision: int, ttl: float) -> int:
+        """Write where `revision` stands; see `Records`."""
+        try:
+            return await self._kv.update(place, _encoder.encode(first), revision, ttl=ttl)
+        except StoreRefused as error:
+            log.error("a key cannot be remembered", error=str(error))
+            raise Unavailable(
+                "The platform's room for idempotency keys is used up.", code="overloaded", retry_after=60.0
+            ) from None
+        except BusError:
+            self._later(self._withdraw(place, first))
+            raise
+
+    async def settle(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
+        """Replace what was claimed; see `Records`."""
+        try:
+            await self._write(place, first, revision, ttl)
+        except StoreRefused as error:
+            log.error("an answer is not remembered", call=first.call, error=str(error))
+        except BusError:
+            self._later(self._insist(place, first, revision, ttl))
+
+    async def is_alive(self, owner: Owner) -> bool:
+        """Whether it holds its lease; see `Records`."""
+        entry = await self._leases.get(f"gateway.{owner.name}")
+        return entry is not None and read_holder(*entry).data.decode(errors="replace") == owner.instance
+
+    @asynccontextmanager
+    async def watch(self, place: str) -> AsyncIterator[BusBell]:
+        """Listen for changes; see `Records`."""
+        bell = BusBell()
+        subscription = await self._bus.doorbell(key_subject(IDEMPOTENCY_BUCKET, place), bell.ring)
+        try:
+            yield bell
+        finally:
+            await subscription.unsubscribe()
+
+    async def _write(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
+        ttl = VOID_S if first.stage is Stage.VOID else ttl
+        with contextlib.suppress(KeyConflict):  # another's now; or ours, by a write whose confirmation was lost
+            await self._kv.update(place, _encoder.encode(first), revision, ttl=ttl, timeout=SETTLE_S)
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._late >= LATE_AT_MOST:
+            work.close()
+            log.warning("too many records wait for the bus: one is given up")
+            return
+        self._late += 1
+        self._bus.spawn(work).add_done_callback(self._one_less)
+
+    def _one_less(self, _: asyncio.Task[None]) -> None:
+        self._late -= 1
+
+    async def _insist(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
+        while time.time() < first.until:
+            await asyncio.sleep(PAUSE_S)
+            with contextlib.suppress(BusError):
+                await self._write(place, first, revision, ttl)
+                return
+
+    async def _withdraw(self, place: str, first: FirstCall) -> None:
+        """Nobody acts on a claim that was not confirmed: should it stand, it is void."""
+        while time.time() < first.until:
+            await asyncio.sleep(PAUSE_S)
+            with contextlib.suppress(BusError):
+                found = await self.read(place)
+                if found is not None and found.first == first:
+                    await self._write(place, voided(first), found.revision, VOID_S)
+                return
+
+
+class BusBell:
+    """Rings when something is written where it was hung up."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def ring(self) -> None:
+        """Something was written."""
+        self._event.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Until it rings, or `seconds` have passed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+                await asyncio.sleep(SETTLE_AFTER_BELL_S)
+        self._event.clear()

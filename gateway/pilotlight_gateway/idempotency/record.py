@@ -1,0 +1,102 @@
+"""What is remembered of the first call with an idempotency key, and how that changes. Plain functions over values.
+
+                  claim                     the call ended
+      (nothing) ────────▶ RUNNING ──────────────────────────────▶ DONE
+          ▲                 │  ▲
+          │                 │  └── claimed anew: VOID, or its gateway is gone and the function is idempotent
+          └── expires ── VOID ◀─┘ the call provably never reached a container
+
+Every change is a compare-and-set on the record, so of all gateways that want one, one has it. A call is begun only by
+the gateway whose claim was confirmed, and by nobody else while the record stands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+
+import msgspec
+
+KEPT_BYTES = 256 * 1024
+"""Of one answer; a longer one is remembered as ended, without its body."""
+GRACE_S = 60.0
+"""Beyond its deadline a call is surely over, whatever two gateways' clocks say."""
+PLACE_DIGITS = 40
+
+
+class Stage(StrEnum):
+    """How the first call is."""
+
+    RUNNING = "running"  # it was begun, and may have started
+    DONE = "done"  # it has ended, well or badly
+    VOID = "void"  # it never reached a container: the key is as good as new
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """An HTTP answer as it is repeated."""
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """The process that runs a call: a gateway's name, and which of its incarnations."""
+
+    name: str
+    instance: str
+
+
+class FirstCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The record of a key."""
+
+    fingerprint: bytes
+    call: str
+    """Its id, which names the epoch of the gateway that runs it."""
+    owner: Owner
+    began: float
+    """Unix seconds, as the other times."""
+    until: float
+    """When it is over at the latest."""
+    stage: Stage = Stage.RUNNING
+    status: int = 0
+    """Of its answer."""
+    answer: Answer | None = None
+    """None in DONE: it was too large to keep."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A record as it stands, and the revision that wrote it. `first` None: somebody deleted it."""
+
+    first: FirstCall | None
+    revision: int
+
+
+def place_of(tenant: str, key: str) -> str:
+    """Where the record of a tenant's key is: nobody can guess, or reach, another tenant's."""
+    return hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()[:PLACE_DIGITS]
+
+
+def fingerprint_of(ref: str, method: str, accepts: bytes, arguments: bytes) -> bytes:
+    """What two requests must share to be the same: function, method, form of the answer, and arguments as msgpack."""
+    said = hashlib.sha256()
+    for part in (ref.encode(), method.encode(), accepts, arguments):
+        said.update(len(part).to_bytes(8, "big"))
+        said.update(part)
+    return said.digest()
+
+
+def begun(fingerprint: bytes, call: str, owner: Owner, *, at: float, patience: float) -> FirstCall:
+    """A call that begins at `at` and ends within `patience` seconds."""
+    return FirstCall(fingerprint=fingerprint, call=call, owner=owner, began=at, until=at + patience + GRACE_S)
+
+
+def ended(first: FirstCall, answer: Answer, *, keep: bool = True) -> FirstCall:
+    """Its answer is known. `keep` False: there is no room for the body."""
+    kept = answer if keep and len(answer.body) <= KEPT_BYTES else None
+    return msgspec.structs.replace(first, stage=Stage.DONE, status=answer.status, answer=kept)
+
+
+def voided(first: FirstCall) -> FirstCall:
+    """It never reached a container."""
+    return msgspec.structs.replace(first, stage=Stage.VOID)

@@ -1,0 +1,84 @@
+"""What one tenant has left in one scope."""
+
+from __future__ import annotations
+
+from pilotlight_gateway.limits.gcra import PS, Bucket, Rate
+from pilotlight_gateway.limits.permits import Key, Permits
+from pilotlight_gateway.limits.policy import Scope
+
+
+class Account:
+    """Counts what a scope limits. Instants are picoseconds here (`gcra.instant`), but those of permits."""
+
+    __slots__ = ("_born", "_scope", "cost", "permits", "requests")
+
+    def __init__(self, born: int) -> None:
+        self._born = born
+        """When its home began: whatever was there before that counts as spent."""
+        self.requests: Bucket | None = None
+        self.cost: Bucket | None = None
+        self.permits = Permits()
+        self._scope: Scope | None = None
+
+    def follow(self, scope: Scope, at: int) -> None:
+        """Count by the limits of `scope` from now on."""
+        if scope is self._scope:
+            return
+        self._scope = scope
+        self.requests = self._bucket(self.requests, scope.requests, at)
+        self.cost = self._bucket(self.cost, scope.cost, at)
+
+    def _bucket(self, bucket: Bucket | None, rate: Rate | None, at: int) -> Bucket | None:
+        if rate is None:
+            return None
+        if bucket is None:
+            return Bucket(rate, self._born + rate.room)
+        bucket.change(rate, at)
+        return bucket
+
+    def wait(self, scope: Scope, cost: float, at: int) -> tuple[float, tuple[str, ...]]:
+        """Seconds until a call may begin and what keeps it until then; (0.0, ()) if nothing does."""
+        longest = 0.0
+        violated: tuple[str, ...] = ()
+        if self.requests is not None and (wait := self.requests.wait(self.requests.rate.interval, at)):
+            longest, violated = wait / PS, (*violated, scope.names[0])
+        if self.cost is not None and (wait := self.cost.wait(self.cost.rate.length(cost), at)):
+            longest, violated = max(longest, wait / PS), (*violated, scope.names[1])
+        if scope.concurrency and len(self.permits) >= scope.concurrency:
+            longest, violated = max(longest, self.permits.wait(at / PS)), (*violated, scope.names[2])
+        return longest, violated
+
+    def take(self, scope: Scope, key: Key, cost: float, at: int) -> None:
+        """Count a call that nothing keeps."""
+        if self.requests is not None:
+            self.requests.take(self.requests.rate.interval, at)
+        if self.cost is not None:
+            self.cost.take(self.cost.rate.length(cost), at)
+        if scope.concurrency:
+            self.permits.enter(key, at / PS)
+
+    def correct(self, cost: float, at: int) -> None:
+        """A call cost so much more than was counted (negative: less)."""
+        if self.cost is not None:
+            self.cost.correct(self.cost.rate.length(cost), at)
+
+    def standing(self, scope: Scope, at: int) -> str:
+        """What is left, as items of the RateLimit header."""
+        requests, cost, concurrency = scope.names
+        items = f',"{concurrency}";r={max(0, scope.concurrency - len(self.permits))}' if scope.concurrency else ""
+        if self.cost is not None:
+            items = _item(cost, self.cost, at) + items
+        if self.requests is not None:
+            items = _item(requests, self.requests, at) + items
+        return items[1:]
+
+    def idle(self, at: int) -> bool:
+        """Whether a new account would say the same: nothing runs, and its buckets are full."""
+        buckets = (self.requests, self.cost)
+        full = all(b is None or max(b.full_at, self._born + b.rate.room) <= at for b in buckets)
+        return full and not len(self.permits)
+
+
+def _item(name: str, bucket: Bucket, at: int) -> str:
+    left, more = bucket.standing(at)
+    return f',"{name}";r={left};t={-(-more // PS)}' if more else f',"{name}";r={left}'

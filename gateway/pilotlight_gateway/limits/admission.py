@@ -1,0 +1,77 @@
+"""What became of one call's ask: it may begin, or why not; and what its answer's headers say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
+from pilotlight_core.model.limiting import LimitAnswer, Verdict
+from pilotlight_gateway.limits.policy import Policy
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+class Admission:
+    """One call under a policy. Whoever got one that is not refused calls `end` exactly once, whatever happens."""
+
+    __slots__ = ("_end", "answer", "error", "function", "policy", "tenant")
+
+    def __init__(
+        self,
+        tenant: str,
+        function: str,
+        policy: Policy,
+        *,
+        answer: LimitAnswer | None = None,
+        error: PilotlightError | None = None,
+        end: Callable[[Admission, float | None], None] | None = None,
+    ) -> None:
+        self.tenant = tenant
+        self.function = function
+        self.policy = policy
+        self.answer = answer
+        self.error = error
+        """Why the call may not begin; None: it may."""
+        self._end = end
+
+    def headers(self) -> Headers:
+        """RateLimit-Policy, and RateLimit where it is known."""
+        policy = (b"ratelimit-policy", self.policy.header.encode())
+        if self.answer is None or not self.answer.standing:
+            return (policy,)
+        return (policy, (b"ratelimit", self.answer.standing.encode()))
+
+    def end(self, cost: float | None) -> None:
+        """The call has ended and took `cost` GPU-milliseconds; None: the estimate stands."""
+        end, self._end = self._end, None
+        if end is not None:
+            end(self, cost)
+
+
+def admission_of(
+    tenant: str, function: str, policy: Policy, answer: LimitAnswer, end: Callable[[Admission, float | None], None]
+) -> Admission:
+    """What a home's answer means for the call; `end` hears of its end."""
+    if answer.verdict is Verdict.REFUSED:
+        return Admission(tenant, function, policy, answer=answer, error=refused(answer))
+    return Admission(tenant, function, policy, answer=answer, end=end)
+
+
+def refused(answer: LimitAnswer) -> TooMuch:
+    """What a caller hears whose call would be too much."""
+    names = " and ".join(answer.violated)
+    return TooMuch(
+        f"The limit of {names} is reached.",
+        code="rate_limited",
+        retry_after=answer.wait,
+        **{"violated-policies": list(answer.violated)},
+    )
+
+
+def unreachable(wait: float) -> Unavailable:
+    """What a caller hears while nobody can say whether its call would be too much."""
+    return Unavailable(
+        "The gateway that keeps this tenant's limits does not answer; another one takes over.",
+        code="starting",
+        retry_after=wait,
+    )

@@ -1,0 +1,26 @@
+"""What calls will cost, by what those of the same version cost before."""
+
+from __future__ import annotations
+
+FIRST = 100.0
+"""GPU-milliseconds of a call of which nothing is known. The end corrects it."""
+SMOOTHING = 0.1
+MOST_KNOWN = 10_000
+
+
+class Estimates:
+    """Smoothed costs of what this gateway has seen, in GPU-milliseconds."""
+
+    def __init__(self) -> None:
+        self._costs: dict[str, float] = {}
+
+    def of(self, version: str) -> float:
+        """What its next call is taken to cost."""
+        return self._costs.get(version, FIRST)
+
+    def learn(self, version: str, cost: float) -> None:
+        """One of its calls has cost this much."""
+        known = self._costs.pop(version, None)
+        if known is None and len(self._costs) >= MOST_KNOWN:
+            del self._costs[next(iter(self._costs))]  # the one that was learnt longest ago
+        self._costs[version] = cost if known is None else known + SMOOTHING * (cost - known)

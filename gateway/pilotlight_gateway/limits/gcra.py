@@ -1,0 +1,87 @@
+"""A rate with a burst: the generic cell rate algorithm (ITU-T I.371, annex A; ATM Forum, Traffic Management 4.0).
+
+A bucket is one number, the instant at which it is full again ("theoretical arrival time"). Taking n units moves it n
+intervals later, and it may never lie further ahead of the present than `room`. So for any window of length w, with k
+units taken in it: k · interval <= room + w, which is k <= burst + rate · w.
+
+Instants and lengths are whole picoseconds: sums of floats would let one too many through now and then, and the proof
+with them. An interval is rounded up and room down, so rounding only ever refuses.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import msgspec
+
+PS = 10**12
+"""Picoseconds in a second."""
+
+
+def instant(at: float) -> int:
+    """A monotonic instant in seconds, in picoseconds."""
+    return int(at * PS)
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """So many units a second, and so many at once. Made by `rate`."""
+
+    interval: int
+    """Picoseconds in which one unit comes back."""
+    room: int
+    """Picoseconds in which an empty bucket is full: the burst's worth. At least one interval."""
+
+    def length(self, units: float) -> int:
+        """What so many units take, in picoseconds."""
+        return math.ceil(units * self.interval)
+
+
+def rate(per_second: float, burst: float) -> Rate:
+    """A rate of `per_second` > 0 units with bursts of `burst` >= 1."""
+    interval = math.ceil(PS / Fraction(per_second))
+    return Rate(interval, max(interval, math.floor(Fraction(burst) * interval)))
+
+
+class Bucket:
+    """What one rate has left."""
+
+    __slots__ = ("full_at", "rate")
+
+    def __init__(self, rate: Rate, full_at: int) -> None:
+        self.rate = rate
+        self.full_at = full_at
+
+    def wait(self, length: int, at: int) -> int:
+        """Picoseconds until `length` may be taken; 0: now. What would never fit waits for a full bucket."""
+        room = self.rate.room
+        over = (self.full_at if self.full_at > at else at) + (length if length < room else room) - room - at
+        return over if over > 0 else 0
+
+    def take(self, length: int, at: int) -> int:
+        """Take `length`, at most the burst; what was taken. Only after `wait` said 0."""
+        room = self.rate.room
+        taken = length if length < room else room
+        self.full_at = (self.full_at if self.full_at > at else at) + taken
+        return taken
+
+    def correct(self, length: int, at: int) -> None:
+        """Take `length` more although it may not be there (a debt), or, if negative, give it back."""
+        self.full_at = (max(self.full_at, at) if length > 0 else self.full_at) + length
+
+    def standing(self, at: int) -> tuple[int, int]:
+        """Whole units there are (0 while there is a debt), and picoseconds until there are more (0: it is full)."""
+        ahead, room, interval = self.full_at - at, self.rate.room, self.rate.interval
+        if ahead <= 0:
+            return room // interval, 0
+        left = (room - ahead) // interval if ahead < room else 0
+        # There is one more from the instant on at which room - ahead reaches its intervals, if ever.
+        more = ahead - room + (left + 1) * interval
+        return left, more if more < ahead else ahead
+
+    def change(self, rate: Rate, at: int) -> None:
+        """Another rate from now on: the units that are left stay, as far as the new burst holds them."""
+        if rate != self.rate:
+            units = Fraction(self.rate.room - max(0, self.full_at - at), self.rate.interval)
+            self.rate = rate
+            self.full_at = at + max(0, rate.room - math.floor(units * rate.interval))

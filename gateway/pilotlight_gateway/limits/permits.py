@@ -1,0 +1,51 @@
+"""How many calls run at once: an exact count of who they are, so that nothing is ever given back twice or never."""
+
+from __future__ import annotations
+
+SMOOTHING = 0.1
+"""Of one call's time in the mean that the wait for a permit is estimated by."""
+UNKNOWN_S = 1.0
+"""How long a call holds its permit, while none has ended yet."""
+
+Key = tuple[str, int]
+"""A permit: the process that the call is at, and its number there."""
+
+
+class Permits:
+    """The calls of one scope that run."""
+
+    __slots__ = ("_held", "_mean")
+
+    def __init__(self) -> None:
+        self._held: dict[Key, float] = {}
+        """permit -> seconds at which it was given, in that order."""
+        self._mean = 0.0
+        """Seconds that a call held one; 0: not known yet."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def keys(self) -> set[Key]:
+        """Who they are."""
+        return set(self._held)
+
+    def enter(self, key: Key, at: float) -> None:
+        """The call runs."""
+        self._held[key] = at
+
+    def leave(self, key: Key, at: float) -> None:
+        """It has ended. If it was not known, nothing happens."""
+        since = self._held.pop(key, None)
+        if since is not None:
+            held = at - since
+            self._mean = held if not self._mean else self._mean + SMOOTHING * (held - self._mean)
+
+    def drop(self, key: Key) -> None:
+        """It is gone, and says nothing about how long calls run."""
+        self._held.pop(key, None)
+
+    def wait(self, at: float) -> float:
+        """Seconds until one is free, by how long calls ran so far: the oldest ends first, or is overdue."""
+        mean = self._mean or UNKNOWN_S
+        oldest = next(iter(self._held.values()), at)
+        return max(oldest + mean - at, mean / (len(self._held) + 1))

@@ -1,0 +1,117 @@
+"""Limits as they are counted: what a call of one tenant to one function must pass, compiled once.
+
+A policy has up to two scopes, all calls of the tenant and those to the one function. Each counts requests, cost and
+concurrency by itself; a call passes all of them or takes nothing from any.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import msgspec
+
+from pilotlight_core.model.limits import Effective, Limits
+from pilotlight_gateway.limits.gcra import PS, Rate, rate
+
+COST_UNIT = "gpu-milliseconds"
+"""Not among the registered units (requests, content-bytes, concurrent-requests): none of these counts cost."""
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """What is counted together. None or 0: not limited."""
+
+    function: str = ""
+    """`tenant:app.function`; "" is the tenant's all."""
+    requests: Rate | None = None
+    cost: Rate | None = None
+    concurrency: int = 0
+    names: tuple[str, str, str] = ("requests", "cost", "concurrency")
+    """As the headers and refusals call them."""
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call must pass."""
+
+    scopes: tuple[Scope, ...]
+    """Empty: nothing is counted, and nobody has to be asked."""
+    payload: int | None
+    """Bytes of the largest body; None: not limited here."""
+    header: str
+    """The value of RateLimit-Policy."""
+    holds: bool
+    """Whether it counts calls that run, so that their end matters."""
+    most_cost: float
+    """Of one call; 0: cost is not counted. A dearer one is counted as this much, and the rest when it is known."""
+
+
+PolicyOf = Callable[[str, str], Policy]
+"""(tenant, function) -> the policy."""
+
+
+def policy_of(limits: Effective, function: str) -> Policy:
+    """The policy by these limits."""
+    scopes = tuple(scope for scope in (_scope(limits.tenant, ""), _scope(limits.function, function)) if scope)
+    return Policy(
+        scopes=scopes,
+        payload=limits.function.payload_bytes,
+        header=",".join(item for scope in scopes for item in _items(scope)),
+        holds=any(scope.concurrency for scope in scopes),
+        most_cost=min((scope.cost.room / scope.cost.interval for scope in scopes if scope.cost), default=0.0),
+    )
+
+
+def _scope(limits: Limits, function: str) -> Scope | None:
+    requests, cost = limits.requests_per_s, limits.cost_per_s
+    if requests is None and cost is None and limits.concurrency is None:
+        return None
+    prefix = "function-" if function else ""
+    return Scope(
+        function=function,
+        requests=rate(requests, limits.request_burst) if requests is not None else None,
+        cost=rate(cost, limits.spending_burst) if cost is not None else None,
+        concurrency=limits.concurrency or 0,
+        names=(f"{prefix}requests", f"{prefix}cost", f"{prefix}concurrency"),
+    )
+
+
+def _items(scope: Scope) -> list[str]:
+    requests, cost, concurrency = scope.names
+    items = []
+    if scope.requests is not None:
+        items.append(f'"{requests}";{_quota(scope.requests)}')
+    if scope.cost is not None:
+        items.append(f'"{cost}";{_quota(scope.cost)};qu="{COST_UNIT}"')
+    if scope.concurrency:
+        items.append(f'"{concurrency}";q={scope.concurrency};qu="concurrent-requests"')
+    return items
+
+
+def _quota(rate: Rate) -> str:
+    """Quota and window: the shortest window of whole seconds that holds the burst, and what the rate gives in it."""
+    window = max(1, math.ceil(rate.room / PS))
+    return f"q={window * PS // rate.interval};w={window}"
+
+
+class Policies:
+    """The policies of all tenants, compiled when they are first asked for and when limits have changed."""
+
+    def __init__(self, limits: Callable[[str, str], Effective]) -> None:
+        self._limits = limits
+        self._known: dict[tuple[str, str], tuple[Effective, Policy]] = {}
+
+    def __call__(self, tenant: str, function: str) -> Policy:
+        limits = self._limits(tenant, function)
+        known = self._known.get((tenant, function))
+        # By identity first: whoever keeps limits in memory answers with the same object until they change.
+        if known is not None and (known[0] is limits or known[0] == limits):
+            return known[1]
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        policy = policy_of(limits, function)
+        self._known[tenant, function] = limits, policy
+        return policy
+
+
+MOST_KNOWN = 50_000
+"""Policies in memory, about 1 KiB each; beyond it all are compiled anew."""

@@ -1,0 +1,229 @@
+"""Which slices of a device would do for an ask, and what each costs for what it does: `options`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from pilotlight_core.model.messages import SliceKind
+from pilotlight_core.model.spec import Isolation
+from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
+from pilotlight_placement import curves
+from pilotlight_placement.ask import CPU, Ask
+from pilotlight_placement.catalogue import Cut, Device, is_kind, standard
+from pilotlight_placement.node import SHARE_UNITS, Domain, Slot
+from pilotlight_placement.scores import units_of
+
+COST_STEP = 1.05
+"""Costs within 5 % count as alike, so that a cent does not decide what fragmentation should."""
+UNMEASURED = 100_000
+"""What was never measured there comes after everything that was."""
+SPOT_PRICE = 0.4
+"""Part of the on-demand price, where the price book has none for spot."""
+SPOT_PREMIUM = 1.15
+"""An interruption costs a restart: spot is preferred only if it is cheaper by more than this."""
+CPU_PRICE = 0.05
+"""Dollars per hour of a host's cores: they are not chosen among by price."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """Dollars per device hour, by device name; what is missing costs what the catalogue says."""
+
+    on_demand: Mapping[str, float] = field(default_factory=dict)
+    spot: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, device: Device, domain: Domain) -> float:
+        """What an hour of the device costs there, the risk of losing it included."""
+        price = self.on_demand.get(device.name, device.price)
+        return self.spot.get(device.name, price * SPOT_PRICE) * SPOT_PREMIUM if domain.spot else price
+
+    def of_slot(self, slot: Slot, domain: Domain) -> float:
+        """What an hour of the device costs of which the slot is a part."""
+        return CPU_PRICE if slot.kind is SliceKind.CPU else self.of(standard().device(slot.type, slot.memory), domain)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One way to serve an ask on one kind of device. `memory` is MiB on each device."""
+
+    kind: SliceKind
+    choice: int
+    """Its place in the ask's order of preference."""
+    memory: int
+    part: float
+    """Of the device, for what it costs."""
+    count: int = 1
+    profile: int = -1
+    units: int = 0
+    throughput: float | None = None
+    """Items per second within the service level, where it was measured."""
+
+    @cached_property
+    def index(self) -> int:
+        """Its place in `Cell.open`."""
+        return max(0, self.profile)
+
+    @cached_property
+    def ppm(self) -> int:
+        """The part of the device that it is metered as."""
+        return SHARE[self.units] if self.units else min(WHOLE_DEVICE, round(self.part * WHOLE_DEVICE))
+
+    def level(self, price: float) -> int:
+        """Cost per throughput on a scale of 5 % steps."""
+        cost = max(1e-9, price * self.part * self.count / (self.throughput or 1.0))
+        return round(math.log(cost, COST_STEP)) + (0 if self.throughput else UNMEASURED)
+
+
+SHARE = tuple(WHOLE_DEVICE * units // SHARE_UNITS for units in range(SHARE_UNITS + 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """Why a kind of device is no option at all: the filter that stands first, and the most memory it could give."""
+
+    filter: str
+    largest: int = 0
+
+
+def options(ask: Ask, device: Device, *, mig: bool, shareable: bool) -> list[Option] | Refused:
+    """What an ask could use of a device in MIG mode, or of one that is given whole or in shares."""
+    found: list[Option] = []
+    typed = False
+    for choice, wanted in _choices(ask):
+        if wanted.type == CPU or not is_kind(wanted.type, device.name):
+            continue
+        typed = True
+        if mig:
+            found += _instances(ask, choice, wanted, device)
+        else:
+            found += _plain(ask, choice, wanted, device, shareable=shareable)
+    if not typed:
+        return Refused(filter="type")
+    if not found:
+        return _refused(ask, device, mig=mig)
+    return _within_level(ask, device, _once(found)) or Refused(filter="slo")
+
+
+def _once(found: list[Option]) -> list[Option]:
+    """Each way once: "H100" and "ANY" may both name it, and the first counts."""
+    ways: dict[tuple[int, int, int], Option] = {}
+    for option in found:
+        ways.setdefault((option.profile, option.units, option.count), option)
+    return list(ways.values())
+
+
+def slot_options(ask: Ask, slot: Slot) -> list[Option] | Refused:
+    """What an ask could use of a slice that exists as it is."""
+    for choice, wanted in _choices(ask):
+        if (slot.kind is SliceKind.CPU) != (wanted.type == CPU):
+            continue
+        if wanted.type != CPU and not is_kind(wanted.type, slot.type):
+            continue
+        if wanted.type != CPU and (refused := _slot_refusal(ask, wanted, slot)) is not None:
+            return refused
+        part = max(slot.ppm / WHOLE_DEVICE, 1e-6)
+        option = Option(kind=slot.kind, choice=choice, memory=slot.memory, part=part)
+        if slot.kind is not SliceKind.GPU or ask.curves is None:
+            return [option]
+        point = ask.curves.best(slot.type, curves.WHOLE, ask.slo_ms)
+        if point is None and ask.curves.knows(slot.type, curves.WHOLE):
+            return Refused(filter="slo")
+        return [replace(option, throughput=point.throughput if point else None)]
+    return Refused(filter="type")
+
+
+def _slot_refusal(ask: Ask, wanted: GpuAsk, slot: Slot) -> Refused | None:
+    whole = slot.ppm == WHOLE_DEVICE
+    if wanted.count > 1:
+        return Refused(filter="count", largest=slot.memory)
+    if slot.memory < ask.mib() or (not ask.vram and not whole):
+        return Refused(filter="vram", largest=slot.memory)
+    if ask.isolation is Isolation.EXCLUSIVE and not whole:
+        return Refused(filter="isolation", largest=slot.memory)
+    if ask.isolation is Isolation.MIG and not whole and slot.kind is not SliceKind.MIG:
+        return Refused(filter="isolation", largest=slot.memory)
+    return None
+
+
+def _choices(ask: Ask) -> Iterator[tuple[int, GpuAsk]]:
+    for number, wanted in enumerate(ask.choices):
+        yield (0 if ask.by_cost else number), wanted
+
+
+def _instances(ask: Ask, choice: int, wanted: GpuAsk, device: Device) -> Iterator[Option]:
+    """MIG instances do not reach each other, so one is all there is; without a known need only the largest holds it."""
+    if device.family is None or wanted.count > 1:
+        return
+    for cut, part in zip(device.cuts, device.shares, strict=True):
+        whole = cut.profile.size == device.family.slots
+        if cut.profile.media is not ask.media and not (ask.media and whole):
+            continue
+        if cut.memory < ask.mib() or (not whole and (not ask.vram or ask.isolation is Isolation.EXCLUSIVE)):
+            continue
+        yield _instance(ask, choice, cut, part, device)
+
+
+def _instance(ask: Ask, choice: int, cut: Cut, part: float, device: Device) -> Option:
+    return Option(
+        kind=SliceKind.MIG,
+        choice=choice,
+        memory=cut.memory,
+        part=part,
+        profile=cut.profile.index,
+        throughput=_throughput(ask, device, cut.profile.key),
+    )
+
+
+def _plain(ask: Ask, choice: int, wanted: GpuAsk, device: Device, *, shareable: bool) -> Iterator[Option]:
+    if device.memory < ask.mib(wanted.count):
+        return
+    speed = _throughput(ask, device, curves.whole(wanted.count))
+    yield Option(
+        kind=SliceKind.GPU, choice=choice, memory=device.memory, part=1.0, count=wanted.count, throughput=speed
+    )
+    units = units_of(ask.mib(), device)
+    if shareable and wanted.count == 1 and ask.vram and ask.isolation is Isolation.SHARED and units < SHARE_UNITS:
+        yield Option(
+            kind=SliceKind.SHARE,
+            choice=choice,
+            memory=device.memory * units // SHARE_UNITS,
+            part=units / SHARE_UNITS,
+            units=units,
+            # Neighbours take turns, so a share does its part of what the whole does, at best.
+            throughput=speed * units / SHARE_UNITS if speed else None,
+        )
+
+
+def _throughput(ask: Ask, device: Device, cut: str) -> float | None:
+    point = ask.curves.best(device.name, cut, ask.slo_ms) if ask.curves else None
+    return point.throughput if point else None
+
+
+def _within_level(ask: Ask, device: Device, found: list[Option]) -> list[Option]:
+    """Without those that were measured and never keep the service level."""
+
+    def keeps(option: Option) -> bool:
+        if option.throughput is not None or ask.curves is None or ask.slo_ms is None:
+            return True
+        return not ask.curves.knows(device.name, cut_key(option, device))
+
+    return [option for option in found if keeps(option)]
+
+
+def cut_key(option: Option, device: Device) -> str:
+    """The option's slice as curves name it."""
+    return device.cuts[option.profile].profile.key if option.profile >= 0 else curves.whole(option.count)
+
+
+def _refused(ask: Ask, device: Device, *, mig: bool) -> Refused:
+    """The filter that left nothing: memory, several devices on MIG, or isolation."""
+    counts = [wanted.count for _, wanted in _choices(ask) if is_kind(wanted.type, device.name)]
+    largest = max((cut.memory for cut in device.cuts), default=0) if mig else device.memory
+    if all(ask.mib(count) > largest for count in counts):
+        return Refused(filter="vram", largest=largest)
+    if mig and all(count > 1 for count in counts):
+        return Refused(filter="count", largest=largest)
+    return Refused(filter="isolation", largest=largest)

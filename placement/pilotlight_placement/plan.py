@@ -1,0 +1,142 @@
+"""From desired counts to commands: `plan(fleet, desired, at)`. Pure; the fleet is left as it was.
+
+1. What is missing is started on what is free, the largest first.
+2. What is too much is stopped; what found no place before is tried again on what that frees.
+3. For what is still blocked, room is made: idle GPUs leave or enter MIG mode where that needs no reset, and containers
+   are moved away, each to a place of its own before it is stopped; all of a group, or none.
+4. Devices that are hardly used are emptied onto others that are in use.
+
+Nothing on a draining node is counted, stopped or moved, and no container is moved before its minimum residency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pilotlight_placement.ask import Ask, Over
+from pilotlight_placement.commands import AnyCommand
+from pilotlight_placement.draft import Draft, Limits, Outcome, Want
+from pilotlight_placement.fleet import Fleet
+from pilotlight_placement.moves import empty_devices, make_room
+from pilotlight_placement.node import Held
+from pilotlight_placement.place import place
+from pilotlight_placement.record import NoFit, Placement
+from pilotlight_placement.switches import instead_of_whole, switch_off
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desired:
+    """What there should be. Functions that are not named are left as they are; `revision` makes container ids."""
+
+    wants: tuple[Want, ...]
+    revision: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Short:
+    """A function of which containers are missing, how many, and why the first of them has no place."""
+
+    function: str
+    missing: int
+    refusal: NoFit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Commands in an order in which they can be done, the decisions behind them, and what remains to be wished for."""
+
+    commands: tuple[AnyCommand, ...]
+    outcomes: tuple[Outcome, ...]
+    short: tuple[Short, ...]
+
+
+def plan(fleet: Fleet, desired: Desired, at: float, limits: Limits | None = None) -> Plan:
+    """The commands that bring the fleet from what it is to what is desired.
+
+    Raises:
+        ValueError: if a function is wanted twice, or has no name.
+    """
+    wants = {want.ask.function: want for want in desired.wants}
+    if len(wants) != len(desired.wants) or "" in wants:
+        raise ValueError("each function is wanted once, by its name")
+    draft = Draft(fleet=fleet, wants=wants, at=at, revision=desired.revision, limits=limits or Limits())
+    with fleet.trial():
+        missing = start_missing(draft, [(want.ask, _missing(fleet, want)) for want in by_size(wants.values())])
+        stop_surplus(draft)
+        if missing and draft.stopped:
+            missing = start_missing(draft, [(short.refusal.record.ask, short.missing) for short in missing])
+        missing = [after for short in missing if (after := _force(draft, short)).missing]
+        empty_devices(draft)
+    outcomes = (*draft.outcomes, *(("", short.refusal) for short in missing))
+    return Plan(commands=tuple(draft.commands), outcomes=outcomes, short=tuple(missing))
+
+
+def by_size(wants: Iterable[Want]) -> list[Want]:
+    """The largest first: what is hard to place is placed while there is choice."""
+
+    def size(want: Want) -> tuple[int, int, str]:
+        count = max(choice.count for choice in want.ask.choices)
+        return (-count, -want.ask.mib(count) if want.ask.vram else -(count > 1), want.ask.function)
+
+    return sorted(wants, key=size)
+
+
+def start_missing(draft: Draft, wanted: Sequence[tuple[Ask, int]]) -> list[Short]:
+    """Start so many containers of each ask; what finds no place is returned."""
+    short = []
+    for ask, count in wanted:
+        for done in range(count):
+            found = place(draft.fleet, ask)
+            if isinstance(found, NoFit):
+                short.append(Short(function=ask.function, missing=count - done, refusal=found))
+                break
+            _start(draft, ask, found)
+    return short
+
+
+def _start(draft: Draft, ask: Ask, found: Placement) -> None:
+    if not instead_of_whole(draft, ask, found):
+        draft.start(ask, found, draft.new_group())
+
+
+def living(fleet: Fleet, function: str) -> list[Held]:
+    """A function's containers that stay: those of draining nodes are leaving."""
+    every = fleet.functions.get(function, {}).values()
+    return [held for held in every if not fleet.places[held.slice.node].node.draining]
+
+
+def _missing(fleet: Fleet, want: Want) -> int:
+    return max(0, want.count - len(living(fleet, want.ask.function)))
+
+
+def stop_surplus(draft: Draft) -> None:
+    """Stop what is more than wanted: first where a function is most crowded, then what frees the emptiest device."""
+    for function, want in sorted(draft.wants.items()):
+        there = living(draft.fleet, function)
+        for _ in range(len(there) - want.count):
+            least = min(there, key=lambda held: _worth(draft.fleet, want, held))
+            there.remove(least)
+            draft.stop(least, f"{want.count} wanted, {len(there) + 1} there", draft.new_group())
+
+
+def _worth(fleet: Fleet, want: Want, held: Held) -> tuple[int, int, float, str]:
+    """What keeping a container is worth; the least goes first."""
+    place, crowd = fleet.places[held.slice.node], 0
+    if want.ask.spread is not None:
+        domain = (place.node.domain.region, place.node.domain.zone)
+        zone = fleet.zones(want.ask.function).get(domain, 0)
+        crowd = fleet.nodes_of(want.ask.function)[place.rank] if want.ask.spread.over is Over.NODE else zone
+    company = sum(len(place.by_id[name].held) - 1 for name in held.slice.ids)
+    return (-crowd, company, -held.since, held.container)
+
+
+def _force(draft: Draft, short: Short) -> Short:
+    """Make room for what is blocked, one container at a time, as far as the limits allow."""
+    ask, missing = short.refusal.record.ask, short.missing
+    while missing and draft.tries < draft.limits.blocked:
+        draft.tries += 1
+        if not (switch_off(draft, ask) or (not short.refusal.never and make_room(draft, ask))):
+            break
+        missing -= 1
+    return Short(function=short.function, missing=missing, refusal=short.refusal)

@@ -1,0 +1,82 @@
+"""Which device models are scarce: the load that falls on each if all demand is spread as evenly as it may be.
+
+Demand that accepts several models goes where there is room, so what is left to a model is decided by the sets that must
+use it. The set of models with the most demand of its own for its room is the most loaded, at that load; without it and
+its demand, the next is found in the same way (a polymatroid taken apart by its densest sets, Fujishige, Mathematics of
+Operations Research 5(2), 1980).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+STEEPNESS = 6.0
+"""Price for each unit of load above the least loaded model. 3 to 10 do as well."""
+DEAREST = 10.0
+"""Bound of a price: a model without room left would have no finite one."""
+MAX_SETS = 1024
+"""Bound of the sets that are looked at; those of the heaviest demand come first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """Demand by the set of models that it accepts, as bit masks over `models`, and the unions of such sets."""
+
+    models: tuple[str, ...]
+    demand: tuple[tuple[int, float], ...]
+    """Mask of models -> demand; the mask of all models for demand that accepts any."""
+    unions: tuple[int, ...]
+
+    @property
+    def everything(self) -> int:
+        """The mask of all models."""
+        return (1 << len(self.models)) - 1
+
+
+def claims(models: Sequence[str], demand: Mapping[frozenset[str], float]) -> Claims:
+    """What the demand claims of the models; an empty set accepts any. What none of them could meet is dropped."""
+    bits = {model: 1 << number for number, model in enumerate(models)}
+    everything = (1 << len(bits)) - 1
+    merged: dict[int, float] = {}
+    for accepted, amount in demand.items():
+        mask = sum(bits.get(model, 0) for model in accepted) if accepted else everything
+        if mask:
+            merged[mask] = merged.get(mask, 0.0) + amount
+    heaviest = sorted(merged.items(), key=lambda item: (-item[1], item[0]))
+    unions = {0}
+    for mask, _ in heaviest:
+        if 2 * len(unions) <= MAX_SETS:
+            unions |= {mask | union for union in unions}
+    unions = (unions | {everything}) - {0}
+    return Claims(models=tuple(models), demand=tuple(heaviest), unions=tuple(sorted(unions)))
+
+
+def loads(claimed: Claims, room: Mapping[str, float]) -> dict[str, float]:
+    """For each model its load: its part of the demand over its part of the room (any unit), both with 1 added."""
+    rooms = [room.get(model, 0.0) for model in claimed.models]
+    scale = (sum(rooms) + 1.0) / (sum(amount for _, amount in claimed.demand) or 1.0)
+    found: dict[str, float] = {}
+    done = 0
+    while done != claimed.everything:
+        groups = {union & ~done for union in claimed.unions} - {0}
+        load, _, densest = max(_load(claimed, group, done, rooms) for group in groups)
+        found |= {model: load * scale for number, model in enumerate(claimed.models) if densest >> number & 1}
+        done |= densest
+    return found
+
+
+def prices(claimed: Claims, room: Mapping[str, float]) -> dict[str, float]:
+    """What is added to the worth of each model's room, as a part of it; 0 for the least loaded model."""
+    if len(claimed.demand) <= 1:
+        return dict.fromkeys(claimed.models, 0.0)
+    found = loads(claimed, room)
+    least = min(found.values())
+    return {model: min(DEAREST, STEEPNESS * (load - least)) for model, load in found.items()}
+
+
+def _load(claimed: Claims, group: int, done: int, rooms: Sequence[float]) -> tuple[float, int, int]:
+    """Load of a group of models by the demand that nothing else can meet, then its size: ties take the larger."""
+    own = sum(amount for mask, amount in claimed.demand if mask & ~done and not mask & ~done & ~group)
+    space = sum(amount for number, amount in enumerate(rooms) if group >> number & 1)
+    return round(own / (space + 1.0), 12), group.bit_count(), group

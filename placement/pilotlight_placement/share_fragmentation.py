@@ -1,0 +1,199 @@
+"""What a place on a shared device costs those who come later: what is left is worth what it can still expect to carry.
+
+FGD (Weng et al., USENIX ATC 2023) calls free milli-GPU stranded when a typical task does not fit into it. So 190 free
+count as useful as often as a task of 160 comes, and 530 count in full where 470 fit and would leave 60. Here a device
+looks further ahead: it is offered HORIZON typical tasks in turn, and takes one only if that brings more than it blocks,
+the stochastic knapsack with a deadline (Papastavrou, Rajagopalan, Kleywegt, Management Science 42(12), 1996). With
+K_0 = 0 and typical tasks of weight p, size s and c cores,
+
+    K_t(r, C) = sum over tasks of p * max(K_{t-1}(r, C), s + K_{t-1}(r - s, C - c))
+
+is what a device with r free milli-GPU and C cores can expect to carry. A place costs what the room it is taken from was
+worth, less what the rest is worth. Quantities are milli-GPU and milli-CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+
+WHOLE = 1000
+"""Milli-GPU of a device."""
+GRAIN = 10
+"""Milli-GPU of a table row."""
+CORE = 1000
+"""Milli-CPU of a table column."""
+MOST_CORES = 40
+"""More cores than these for one device bring nothing more."""
+HORIZON = 28
+"""Tasks that a device is offered: few make it take what comes, many make it wait for what fits. 20 to 40 do as well."""
+HOSTING = 0.3
+"""Weight of the room for tasks of several devices, beside the expected load of the single ones."""
+TIDINESS = (0.025, 0.0015625)
+"""Cost of a free milli-GPU and a free milli-CPU beside a task that needs no GPU: such tasks fill up what is begun."""
+ALIKE = 10.0
+"""Costs so near to each other, in milli-GPU, are one: then the fixed order of nodes decides, and fills one by one."""
+
+Row = tuple[float, ...]
+Table = tuple[Row, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A typical task: how often it comes (an outlook makes the weights sum to 1), and what it needs.
+
+    `models` empty means any; `count` 0 means that it needs no GPU.
+    """
+
+    weight: float
+    cpu: int
+    milli: int
+    count: int = 1
+    models: frozenset[str] = frozenset()
+
+    def may_use(self, model: str) -> bool:
+        """Whether it accepts devices of a model."""
+        return not self.models or model in self.models
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """What a node has left: milli-CPU, and milli-GPU on each device."""
+
+    model: str
+    cpu: int
+    free: tuple[int, ...]
+
+    @property
+    def whole(self) -> int:
+        """Devices that nobody uses."""
+        return self.free.count(WHOLE)
+
+    def after(self, task: Task) -> Iterator[Room]:
+        """The rooms that the task may leave here: by device for a share, in one way for whole devices."""
+        cpu = self.cpu - task.cpu
+        if cpu < 0 or (task.count and not task.may_use(self.model)):
+            return
+        if task.count == 1 and task.milli < WHOLE:
+            for index, free in enumerate(self.free):
+                if free >= task.milli:
+                    left = (*self.free[:index], free - task.milli, *self.free[index + 1 :])
+                    yield Room(model=self.model, cpu=cpu, free=left)
+        elif self.whole >= task.count:
+            yield Room(model=self.model, cpu=cpu, free=_without_whole(self.free, task.count))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What the typical tasks let each model's devices expect. Immutable: made anew when the mix has moved."""
+
+    tasks: tuple[Task, ...]
+    tables: Mapping[str, Table]
+    """For each model: rows of GRAIN milli-GPU, columns of CORE milli-CPU."""
+
+    @cached_property
+    def several(self) -> tuple[Task, ...]:
+        """The typical tasks that need several devices of one node."""
+        return tuple(task for task in self.tasks if task.count > 1)
+
+    def expected(self, model: str, milli: int, cpu: float) -> float:
+        """Milli-GPU that a device with so much free can expect to carry."""
+        row = self.tables[model][milli // GRAIN]
+        if cpu >= MOST_CORES * CORE:
+            return row[-1]
+        column, part = divmod(cpu / CORE, 1)
+        low = row[int(column)]
+        return low + (row[int(column) + 1] - low) * part
+
+    def worth(self, room: Room) -> float:
+        """Milli-GPU that a node can expect to carry; its cores are shared out by what each device could use at best."""
+        rows = self.tables[room.model]
+        best = [rows[free // GRAIN][-1] for free in room.free]
+        total = sum(best)
+        if not total:
+            return 0.0
+        pairs = zip(room.free, best, strict=True)
+        return sum(self.expected(room.model, free, room.cpu * part / total) for free, part in pairs)
+
+    def hosting(self, room: Room) -> float:
+        """Milli-GPU of whole devices, weighted by the tasks of several devices that they could host together (FGD)."""
+        whole = room.whole
+        fitting = (t for t in self.several if t.count <= whole and t.cpu <= room.cpu and t.may_use(room.model))
+        return WHOLE * whole * sum(task.weight for task in fitting)
+
+    def cost(self, before: Room, left: Room, price: float = 0.0) -> float:
+        """Milli-GPU that those who come later lose if `left` remains of `before`. `price`: how scarce its model is."""
+        lost = (1.0 + price) * (self.worth(before) - self.worth(left))
+        return lost + HOSTING * (self.hosting(before) - self.hosting(left))
+
+    def cheapest(self, room: Room, task: Task, price: float = 0.0) -> tuple[float, Room] | None:
+        """What the task costs on a node at its best place there, and what that leaves; None if it does not fit."""
+        offers = zip(self.costs(room, task, price), room.after(task), strict=True)
+        return min(offers, key=lambda offer: offer[0], default=None)
+
+    def costs(self, room: Room, task: Task, price: float = 0.0) -> list[float]:
+        """What each of `room.after(task)` costs."""
+        tidy = 0.0 if task.count else 1.0
+        return [self.cost(room, left, price) + tidy * untidiness(left) for left in room.after(task)]
+
+
+def step(cost: float) -> int:
+    """Costs to be compared between nodes, in steps of ALIKE."""
+    return round(cost / ALIKE)
+
+
+def untidiness(left: Room) -> float:
+    """What stays free beside a task without GPU, as a cost: best fit."""
+    return TIDINESS[0] * sum(left.free) + TIDINESS[1] * left.cpu
+
+
+def outlook(tasks: Iterable[Task], models: Iterable[str]) -> Outlook:
+    """The outlook of each model under a mix of tasks; models that the same tasks may use share one table."""
+    given = tuple(tasks)
+    total = sum(task.weight for task in given)
+    mix = tuple(replace(task, weight=task.weight / total) for task in given)
+    tables: dict[tuple[Task, ...], Table] = {}
+    by_model: dict[str, Table] = {}
+    for model in models:
+        usable = tuple(task for task in mix if task.count and task.may_use(model))
+        if usable not in tables:
+            tables[usable] = table_of(usable, offers=sum(task.weight * max(1, task.count) for task in mix))
+        by_model[model] = tables[usable]
+    return Outlook(tasks=mix, tables=by_model)
+
+
+def table_of(usable: Iterable[Task], offers: float, horizon: int = HORIZON) -> Table:
+    """K_horizon by free milli-GPU and cores for a device that these tasks may use, `offers` being the weight of all.
+
+    A task of several devices is offered as so many whole ones, each with its part of the cores.
+    """
+    kinds = sorted((t.milli // GRAIN, -(-t.cpu // (t.count * CORE)), t.weight * t.count / offers) for t in usable)
+    merged = [(*key, sum(kind[2] for kind in same)) for key, same in groupby(kinds, key=lambda kind: kind[:2])]
+    table = [[0.0] * (MOST_CORES + 1) for _ in range(WHOLE // GRAIN + 1)]
+    for _ in range(horizon):
+        table = _offered(table, [kind for kind in merged if kind[1] <= MOST_CORES])
+    return tuple(tuple(row) for row in table)
+
+
+def _offered(table: list[list[float]], kinds: list[tuple[int, int, float]]) -> list[list[float]]:
+    """One step of the recurrence: K_t from K_{t-1}."""
+    offered = [row[:] for row in table]
+    for rows, cores, part in kinds:
+        size = float(rows * GRAIN)
+        for index in range(rows, len(table)):
+            sums = zip(offered[index][cores:], table[index][cores:], table[index - rows], strict=False)
+            offered[index][cores:] = [
+                now + part * gain if (gain := size + rest - keep) > 0 else now for now, keep, rest in sums
+            ]
+    return offered
+
+
+def _without_whole(free: tuple[int, ...], count: int) -> tuple[int, ...]:
+    left = []
+    for milli in free:
+        taken = count > 0 and milli == WHOLE
+        count -= taken
+        left.append(0 if taken else milli)
+    return tuple(left)

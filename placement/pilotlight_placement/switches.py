@@ -1,0 +1,95 @@
+"""MIG mode of idle GPUs: switched on where a part of a GPU would do, off where a whole one is needed.
+
+Only on architectures that switch without a reset. On Ampere a reset would take every client of the driver with it, so
+there MIG mode is what the operator has set.
+"""
+
+from __future__ import annotations
+
+from pilotlight_core.model.messages import SliceKind
+from pilotlight_core.model.spec import Isolation
+from pilotlight_placement.ask import Ask
+from pilotlight_placement.cells import Cell, node_rank
+from pilotlight_placement.draft import Draft
+from pilotlight_placement.node import Slice
+from pilotlight_placement.occupancy import Unit
+from pilotlight_placement.offers import refused_domain
+from pilotlight_placement.options import Refused, options
+from pilotlight_placement.place import place
+from pilotlight_placement.record import Placement
+
+
+def instead_of_whole(draft: Draft, ask: Ask, found: Placement) -> bool:
+    """Cut the idle GPU that an ask was about to get whole, if a part of it would do at less cost."""
+    if draft.switched >= draft.limits.switches or not _is_too_much(draft, ask, found):
+        return False
+    node, gpu = found.slice.node, found.slice.ids[0]
+    with draft.attempt() as attempt:
+        group = draft.new_group()
+        draft.switch(node, gpu, group, on=True)
+        again = place(draft.fleet, ask)
+        if isinstance(again, Placement) and again.slice.ids == (gpu,) and again.slice.profile:
+            draft.start(ask, again, group)
+            attempt.keep()
+    return attempt.kept
+
+
+def _is_too_much(draft: Draft, ask: Ask, found: Placement) -> bool:
+    """Whether the whole device that was found costs more than an instance of it would."""
+    chosen: Slice = found.slice
+    if chosen.kind is not SliceKind.GPU or chosen.slot or len(chosen.ids) != 1:
+        return False
+    if not ask.vram or ask.isolation is Isolation.EXCLUSIVE:
+        return False
+    unit = draft.fleet.places[chosen.node].by_id[chosen.ids[0]]
+    device, value = unit.cell.device, found.record.value
+    if device is None or not device.online_mig or value is None:
+        return False
+    parts = options(ask, device, mig=True, shareable=False)
+    price = draft.fleet.prices.of(device, unit.cell.domain)
+    return not isinstance(parts, Refused) and min(part.level(price) for part in parts) < value.cost
+
+
+def switch_off(draft: Draft, ask: Ask) -> bool:
+    """Take idle GPUs of one node out of MIG mode, if an ask then has the whole ones that it needs."""
+    for cell in sorted(draft.fleet.cells.values(), key=lambda cell: (cell.kind.order, cell.domain)):
+        for units in _idle(draft, ask, cell):
+            if draft.switched + len(units) <= draft.limits.switches and _switched_off(draft, ask, units):
+                return True
+    return False
+
+
+def _switched_off(draft: Draft, ask: Ask, units: list[Unit]) -> bool:
+    names = [(unit.node.name, unit.id) for unit in units]
+    with draft.attempt() as attempt:
+        group = draft.new_group()
+        for node, gpu in names:
+            draft.switch(node, gpu, group, on=False)
+        found = place(draft.fleet, ask)
+        if isinstance(found, Placement):
+            draft.start(ask, found, group)
+            attempt.keep()
+    return attempt.kept
+
+
+def _idle(draft: Draft, ask: Ask, cell: Cell) -> list[list[Unit]]:
+    """Of each node that has enough of them, the idle MIG GPUs that are missing for the ask; those of few first."""
+    device = cell.device
+    if not cell.kind.mig or device is None or not device.online_mig or refused_domain(ask, cell.domain):
+        return []
+    wholes = options(ask, device, mig=False, shareable=False)
+    if isinstance(wholes, Refused):
+        return []
+    count = min(option.count for option in wholes)
+    by_node: dict[int, list[Unit]] = {}
+    for rank in cell.states.get(0, ()):
+        by_node.setdefault(node_rank(rank), []).append(draft.fleet.units[rank])
+    found = []
+    for units in by_node.values():
+        place = units[0].node
+        vacant = max(
+            (len(ranks) for other, ranks in place.vacant.items() if other.kind.name == cell.kind.name), default=0
+        )
+        if vacant < count <= vacant + len(units):
+            found.append(units[: count - vacant])
+    return sorted(found, key=lambda units: (len(units), units[0].rank))[: draft.limits.donors]

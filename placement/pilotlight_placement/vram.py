@@ -1,0 +1,133 @@
+"""How much device memory a model needs: the arithmetic, line by line, so that a refusal can be checked by hand.
+
+    weights          parameters x bytes of one, by precision
+    KV cache         2 (key and value) x layers x KV heads x head size x bytes of one x tokens in all contexts
+    activations      what one forward pass keeps at a time: measured at deploy, or batch tokens x hidden size x a factor
+    context          what the driver and the libraries take in each process before anything is loaded
+
+Everything is bytes. Several GPUs share weights, KV cache and activations evenly (tensor parallel); the context is
+each one's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+GIB = 2**30
+CONTEXT_BYTES = 600 * 2**20
+"""CUDA context with PyTorch's kernels, cuBLAS and cuDNN workspaces, as nvidia-smi shows it for an idle process."""
+ACTIVATION_FACTOR = 8
+"""Live tensors of hidden size per token in a transformer's largest layer: residual, QKV, a 4x wide one, norm."""
+PRECISIONS = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5}
+"""Bytes of one parameter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What of a model decides its memory. Without `layers` there is no KV cache."""
+
+    parameters: float
+    precision: str = "bf16"
+    layers: int = 0
+    kv_heads: int = 0
+    head_size: int = 0
+    hidden: int = 0
+    kv_precision: str = "bf16"
+    activations: int | None = None
+    """Bytes at the largest batch, where they were measured."""
+
+    def __post_init__(self) -> None:
+        for name in (self.precision, self.kv_precision):
+            if name not in PRECISIONS:
+                raise ValueError(f"precision {name!r} is not known: expected one of {', '.join(PRECISIONS)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line of the arithmetic: what, how it was computed, and bytes on each device."""
+
+    what: str
+    arithmetic: str
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryPlan:
+    """The lines and what they come to."""
+
+    rows: tuple[Row, ...]
+    devices: int
+
+    @property
+    def per_device(self) -> int:
+        """Bytes that each of the devices must have."""
+        return sum(row.bytes for row in self.rows)
+
+    @property
+    def total(self) -> int:
+        """Bytes on all devices: what `Ask.vram` means."""
+        return self.per_device * self.devices
+
+    def lines(self) -> list[str]:
+        """The arithmetic as text, the sum last."""
+        shown = [f"{row.what:<12} {row.bytes / GIB:8.2f} GiB  = {row.arithmetic}" for row in self.rows]
+        each = f" on each of {self.devices} GPUs" if self.devices > 1 else ""
+        return [*shown, f"{'total':<12} {self.per_device / GIB:8.2f} GiB{each}"]
+
+
+def memory_plan(
+    model: Model, *, concurrency: int = 1, context_tokens: int = 0, batch_tokens: int = 0, devices: int = 1
+) -> MemoryPlan:
+    """What a model needs at `concurrency` contexts of `context_tokens`, with `batch_tokens` in one forward pass."""
+    among = f" / {devices} GPUs" if devices > 1 else ""
+    rows = [_weights(model, devices, among)]
+    if model.layers:
+        rows.append(_kv_cache(model, concurrency, context_tokens, devices, among))
+    rows.append(_activations(model, batch_tokens or concurrency, devices, among))
+    rows.append(Row(what="context", arithmetic="driver and libraries, each process", bytes=CONTEXT_BYTES))
+    return MemoryPlan(rows=tuple(rows), devices=devices)
+
+
+def declared(vram: int, devices: int = 1) -> MemoryPlan:
+    """The plan of a function that says itself how much it needs in all."""
+    row = Row(what="declared", arithmetic=f"vram={vram / GIB:.2f} GiB / {devices}", bytes=-(-vram // devices))
+    return MemoryPlan(rows=(row,), devices=devices)
+
+
+def shortfall(plan: MemoryPlan, largest: int, name: str) -> list[str]:
+    """The lines, and what is missing on the largest slice that exists: `largest` bytes, called `name`."""
+    missing = plan.per_device - largest
+    verdict = f"{-missing / GIB:.2f} GiB remain" if missing <= 0 else f"{missing / GIB:.2f} GiB are missing"
+    return [*plan.lines(), f"{'largest':<12} {largest / GIB:8.2f} GiB  = {name}: {verdict}"]
+
+
+def _weights(model: Model, devices: int, among: str) -> Row:
+    each = PRECISIONS[model.precision]
+    arithmetic = f"{model.parameters / 1e9:.2f} G parameters x {each:g} B ({model.precision}){among}"
+    return Row(what="weights", arithmetic=arithmetic, bytes=_part(model.parameters * each, devices))
+
+
+def _kv_cache(model: Model, concurrency: int, context_tokens: int, devices: int, among: str) -> Row:
+    each = PRECISIONS[model.kv_precision]
+    token = 2 * model.layers * model.kv_heads * model.head_size * each
+    arithmetic = (
+        f"2 x {model.layers} layers x {model.kv_heads} KV heads x {model.head_size} x {each:g} B "
+        f"x {context_tokens} tokens x {concurrency} contexts{among}"
+    )
+    return Row(what="KV cache", arithmetic=arithmetic, bytes=_part(token * context_tokens * concurrency, devices))
+
+
+def _activations(model: Model, tokens: int, devices: int, among: str) -> Row:
+    if model.activations is not None:
+        return Row(what="activations", arithmetic=f"measured{among}", bytes=_part(model.activations, devices))
+    each = PRECISIONS[model.precision] if model.precision in ("fp32", "bf16", "fp16") else 2.0
+    arithmetic = f"{tokens} tokens x {model.hidden} hidden x {ACTIVATION_FACTOR} x {each:g} B{among}"
+    return Row(
+        what="activations",
+        arithmetic=arithmetic,
+        bytes=_part(tokens * model.hidden * ACTIVATION_FACTOR * each, devices),
+    )
+
+
+def _part(total: float, devices: int) -> int:
+    return int(-(-total // devices))

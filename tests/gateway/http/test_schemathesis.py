@@ -1,0 +1,118 @@
+"""The API against its own document, by somebody else's judge: all checks of schemathesis, on a served gateway.
+
+Three callers are known: the admins of two tenants, which must not see each other's things, and an operator. Whatever
+an operation refuses to one of them is asked as the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pilotlight_gateway.auth import Authenticator, Principal
+from pilotlight_gateway.http.app import create_app
+from pilotlight_gateway.key_authenticator import KeyAuthenticator
+from pilotlight_gateway.keys import new_key
+from pilotlight_gateway.server import listen, make_server, url_of
+from tests.gateway.world import World, function, generator
+
+CALLERS = {
+    "acme": Principal(tenant="acme", key_id="standing", scopes=frozenset({"admin"})),
+    "rival": Principal(tenant="rival", key_id="standing", scopes=frozenset({"admin"})),
+    "operator": Principal(tenant="platform", key_id="standing", scopes=frozenset({"admin", "operator"})),
+}
+CONFIG = """
+[auth.wfc]
+path = "{folder}/callers.json"
+peers = ["acme", "rival"]
+
+# What these take depends on more than a schema can say: rules between the fields of a deploy, a function's own schema
+# (which its own document has), that one day comes after another, and that a digest is that of the content.
+[[operations]]
+include-operation-id = ["deployApp", "callFunction", "getUsage", "putBlob"]
+checks.positive_data_acceptance.expected-statuses = [
+    "2xx", "401", "403", "404", "406", "409", "422", "429", "5xx"
+]
+"""
+
+
+class StandingKeys:
+    """Keys that the tests' callers keep whatever they revoke or disable; others are looked up as always."""
+
+    def __init__(self, others: Authenticator) -> None:
+        self.keys = {name: str(new_key()) for name in CALLERS}
+        self._known = {f"Bearer {key}".encode(): CALLERS[name] for name, key in self.keys.items()}
+        self._others = others
+
+    async def authenticate(self, authorization: bytes) -> Principal:
+        return self._known.get(authorization) or await self._others.authenticate(authorization)
+
+
+@asynccontextmanager
+async def served(world: World, folder: Path) -> AsyncIterator[str]:
+    """The gateway on loopback, and a configuration for its judge in `folder`; the address of its document."""
+    world.deploy(function("hello"), function("words", generator()))
+    world.deploy(function("hello"), tenant="rival")
+    world.add_key("rival")
+    keys = world.services.authenticator = StandingKeys(KeyAuthenticator(world.registry))
+    callers = [
+        {"name": name, "fixedHeaders": [{"name": "Authorization", "value": f"Bearer {key}"}]}
+        for name, key in keys.keys.items()
+    ]
+    (folder / "callers.json").write_bytes(msgspec.json.encode({"auth": callers}))
+    (folder / "schemathesis.toml").write_text(CONFIG.format(folder=folder))
+    server = make_server(create_app(world.services))
+    with listen("127.0.0.1", 0) as listening:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server.serve(sockets=[listening]))
+            try:
+                yield f"{url_of(listening)}/openapi.json"
+            finally:
+                server.stop()
+
+
+async def judge(world: World, folder: Path, *options: str) -> None:
+    """Fail with what schemathesis says if it finds anything."""
+    async with served(world, folder) as address:
+        command = ("--config-file", str(folder / "schemathesis.toml"), "run", address, "--checks", "all", *options)
+        judging = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "schemathesis.cli", *command, "--no-shrink", "--no-color", "--workers", "1",
+            cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        said, _ = await judging.communicate()
+    if judging.returncode:
+        pytest.fail(said.decode(errors="replace"), pytrace=False)
+
+
+EACH_AND_OPERATOR = pytest.mark.parametrize(
+    "caller",
+    [
+        # What the operator makes, a tenant that asks for it next rightly does not find.
+        ("--exclude-checks", "ensure_resource_availability"),
+        ("--auth-wfc-user", "operator"),
+    ],
+    ids=["each in turn", "operator"],
+)
+
+
+@pytest.mark.timeout(180)
+@EACH_AND_OPERATOR
+async def test_the_edges_of_every_schema_are_as_the_document_says(
+    world: World, tmp_path: Path, caller: tuple[str, ...]
+) -> None:
+    """Each bound just met and just missed, each field left out, each method and header, and no key at all."""
+    await judge(world, tmp_path, "--phases", "coverage", "--seed", "1", *caller)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@EACH_AND_OPERATOR
+async def test_no_request_finds_a_violation(world: World, tmp_path: Path, caller: tuple[str, ...]) -> None:
+    """Random requests and sequences of them, as each caller in turn and as the operator alone."""
+    await judge(world, tmp_path, "--max-examples", "40", "--seed", "1", *caller)

@@ -1,0 +1,189 @@
+"""A tenant sees, guesses and reaches nothing of another: every route is walked with another tenant's key.
+
+Each address is asked for twice, once with the names of what the tenant `acme` has and once with names that nobody has.
+The answers must not differ: whether something is absent or not yours is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from pilotlight_core.host.bus import Stored
+from pilotlight_core.model.api import CallStatus
+from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.messages import LogBatch, LogLine
+from pilotlight_core.model.tenancy import LimitsRecord, ShareRecord, TenantRecord
+from pilotlight_gateway.http.operations import Operation
+from pilotlight_gateway.http.routes import OPERATIONS
+from tests.gateway.ledger.metering import SECOND, busy
+from tests.gateway.world import WALL, World, entry, function
+
+CALL, NO_CALL = "call_local_1_00000000000000000001", "call_local_1_99999999999999999999"
+BLOB, NO_BLOB = (hashlib.sha256(content).hexdigest() for content in (b"acme's--blob", b"nobodys-blob"))
+SECRET = "hush-hush"
+"""In everything that acme has and that is text."""
+DEPLOY = {
+    "functions": [{"spec": msgspec.to_builtins(function("hello", module="main"))}],
+    "files": [msgspec.to_builtins(entry(b"acme's--blob"))],
+}
+BODIES: dict[str, Any] = {
+    "callFunction": {"input": {"name": "x"}},
+    "deployApp": DEPLOY,
+    "createKey": {"scopes": ["invoke"]},
+    "createTenant": {"name": "new"},
+    "createTenantKey": {"scopes": ["invoke"]},
+    "setLimits": {"concurrency": 1},
+    "setFunctionLimits": {"concurrency": 1},
+    "changeTenant": {"disabled": True},
+    "setTier": {"weight": 2},
+    "shareApp": {},
+    "rotateKey": {},
+    "rotateTenantKey": {},
+}
+
+
+@dataclass
+class Names:
+    """What stands for the parts of addresses."""
+
+    ref: str
+    app: str
+    id: str
+    tenant: str
+    function: str
+    sha256: str
+    tier: str = "free"
+    grantee: str = "friend"
+
+    def of(self, operation: Operation) -> dict[str, str]:
+        names = dict(vars(self))
+        if "/keys/" not in operation.path:
+            names["id"] = CALL if self.tenant == "acme" else NO_CALL
+        return names
+
+
+@pytest.fixture
+async def acme(world: World) -> Names:
+    """A tenant that has one of everything there is."""
+    (version,) = world.deploy(function("hello", env={"TOKEN": SECRET}))
+    world.calls.listed = [{"id": "ctr_hush-hush", "tenant": "acme", "version": version.id, "app": "shop"}]
+    world.calls.statuses["acme", CALL] = CallStatus(id=CALL, state="running", version="shop.hello@v1", age_ms=1.0)
+    world.ledger.fold("USAGE", 1, [busy(1, 0, ("a", SECOND, "ok"), app="hush-hush")])
+    line = LogLine(at=WALL, stream="stdout", text=SECRET, container="ctr_hush-hush")
+    world.logs.kept = [Stored(seq=1, at=WALL, subject="logs.local.acme.shop.hello", message=LogBatch(lines=(line,)))]
+    records = world.registry
+    records.tenant_records["acme"] = TenantRecord(name="acme", created_at=WALL, tier="enterprise")
+    functions = {"acme:shop.hello": Limits(concurrency=7)}
+    records.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(concurrency=9), functions=functions)
+    records.share_records["acme", "shop"] = ShareRecord(tenant="acme", app="shop", grants={"friend": ()})
+
+    async def content() -> Any:
+        yield b"acme's--blob"
+
+    await world.blobs.put("acme", BLOB, content())
+    return Names(ref="acme:shop.hello", app="shop", id=world.key.id, tenant="acme", function="shop.hello", sha256=BLOB)
+
+
+NOBODY = Names(ref="nobd:shop.hello", app="nada", id="00000000", tenant="nobd", function="nada.hello", sha256=NO_BLOB)
+
+
+async def ask(client: httpx.AsyncClient, operation: Operation, names: Names) -> httpx.Response:
+    path = operation.path.format_map(names.of(operation))
+    if operation.name == "putBlob":
+        return await client.put(path, content=b"acme's--blob" if names.sha256 == BLOB else b"nobodys-blob")
+    return await client.request(operation.method, path, json=BODIES.get(operation.name))
+
+
+def said(answer: httpx.Response, operation: Operation, names: Names) -> tuple[int, dict[str, str], str]:
+    """The answer without what differs between any two requests: the names that were asked for, and its own id."""
+    text = answer.text
+    parts = {key: value for key, value in names.of(operation).items() if f"{{{key}}}" in operation.path}
+    for key, value in sorted(parts.items(), key=lambda part: -len(part[1])):
+        text = text.replace(value, f"<{key}>")
+    headers = {key: value for key, value in answer.headers.items() if key not in ("x-request-id", "content-length")}
+    if "application/problem" in headers.get("content-type", ""):
+        document = answer.json()
+        text = text.replace(document["request_id"], "")
+    headers.pop("pilotlight-call-id", None)
+    return answer.status_code, headers, text
+
+
+def everything_of(world: World) -> bytes:
+    """What the registry and the blob store hold of acme."""
+    records = world.registry
+    held = (
+        records.tenant_records["acme"],
+        [key for key in records.key_records.values() if key.tenant == "acme"],
+        records.limit_records["acme"],
+        records.share_records["acme", "shop"],
+        records.apps["acme", "shop"],
+        [version for version in records.versions.values() if version.tenant == "acme"],
+        sorted(records.tier_records),
+    )
+    return msgspec.json.encode(held)
+
+
+GUARDED = [operation for operation in OPERATIONS if operation.scopes]
+
+
+@pytest.mark.parametrize("scopes", [("admin",), ("read", "deploy", "invoke")], ids="+".join)
+@pytest.mark.parametrize("operation", GUARDED, ids=lambda operation: operation.name)
+async def test_what_is_anothers_is_as_if_it_were_not_there(
+    world: World, acme: Names, operation: Operation, scopes: tuple[str, ...]
+) -> None:
+    """The same status, headers and text, whether it is acme's or nobody's; and acme keeps all that it has."""
+    before = everything_of(world)
+    async with world.client(world.add_key("rival", *scopes)) as rival:
+        theirs = await ask(rival, operation, acme)
+        absent = await ask(rival, operation, NOBODY)
+
+    if operation.name in ("createKey", "getUsage"):  # random, or about the asker alone: nothing in the address differs
+        assert theirs.status_code == absent.status_code
+    else:
+        assert said(theirs, operation, acme) == said(absent, operation, NOBODY)
+    assert everything_of(world) == before
+    assert not world.calls.cancelled
+    named = any(part in operation.path for part in ("{ref}", "{id}", "{tenant}"))
+    assert not named or theirs.status_code in (403, 404)
+    for private in (SECRET, world.key.id, "enterprise"):
+        assert private not in said(theirs, operation, acme)[2]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+async def test_without_a_key_nothing_is_told(world: World, acme: Names, operation: Operation) -> None:
+    """401 for whatever is guarded, before anything is looked at; what is open names no tenant's things."""
+    async with world.client("") as stranger:
+        theirs = await ask(stranger, operation, acme)
+        absent = await ask(stranger, operation, NOBODY)
+
+    assert theirs.status_code == absent.status_code == (401 if operation.scopes else 200)
+    for private in (SECRET, world.key.id, "acme", "shop"):
+        assert private not in theirs.text
+
+
+async def test_a_share_opens_one_function_to_one_tenant(world: World, acme: Names) -> None:
+    """Whom it is shared with may call and read how to call; nothing else of the owner opens."""
+    opened = []
+    async with world.client(world.add_key("friend", "admin")) as friend:
+        for operation in GUARDED:
+            answer = await ask(friend, operation, acme)
+            if "{" in operation.path and answer.status_code < 400:
+                opened.append(operation.name)
+
+    assert set(opened) == {"callFunction", "describeFunction", "deployApp", "putBlob"}
+    assert world.calls.seen[0].tenant == "friend"
+    assert ("friend", "shop") not in world.registry.apps  # its own deploy wants its own blob first
+
+
+async def test_a_deploy_finds_out_nothing_about_anothers_blobs(world: World, acme: Names) -> None:
+    """A file that acme has uploaded is missing for everybody else."""
+    async with world.client(world.add_key("rival", "deploy")) as rival:
+        answer = await rival.post("/v1/apps/shop/deploys", json=DEPLOY)
+
+    assert answer.json()["missing"] == [BLOB]

@@ -1,0 +1,88 @@
+"""A bucket never gives more than its burst and what came back since, in any window."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_gateway.limits.gcra import PS, Bucket, instant, rate
+
+TICK = PS // 1024
+"""Instants in the property test are multiples of it, which floats hold exactly."""
+
+
+def test_a_burst_goes_at_once_and_then_one_comes_back_at_a_time() -> None:
+    """Three at once; the fourth waits for an interval, and what is told is exactly that."""
+    bucket = Bucket(rate(2.0, 3.0), 0)
+    step = bucket.rate.interval
+    for _ in range(3):
+        assert bucket.wait(step, 0) == 0
+        bucket.take(step, 0)
+
+    assert (bucket.wait(step, 0), bucket.standing(0)) == (PS // 2, (0, PS // 2))
+    assert bucket.wait(step, PS // 2 - 1) == 1
+    assert bucket.wait(step, PS // 2) == 0
+
+
+def test_what_never_fits_takes_a_full_bucket() -> None:
+    """Ten of a burst of three wait until it is full, and are counted as three."""
+    bucket = Bucket(rate(1.0, 3.0), 0)
+    bucket.take(bucket.rate.interval, 0)
+
+    assert bucket.wait(10 * PS, 0) == PS
+    assert bucket.take(10 * PS, PS) == 3 * PS
+    assert bucket.standing(PS) == (0, PS)
+
+
+def test_a_correction_is_a_debt_or_comes_back() -> None:
+    """What cost more keeps the next one waiting longer; what cost less lets it in at once."""
+    bucket = Bucket(rate(1.0, 1.0), 0)
+    bucket.take(PS, 0)
+    bucket.correct(2 * PS, 0)
+
+    assert (bucket.wait(PS, 0), bucket.standing(0)) == (3 * PS, (0, 3 * PS))
+
+    bucket.correct(-3 * PS, 0)
+    assert (bucket.wait(PS, 0), bucket.standing(0)) == (0, (1, 0))
+
+
+def test_another_rate_keeps_what_is_left() -> None:
+    """Neither a higher nor a lower burst gives anything at once; a lower one takes what it cannot hold."""
+    bucket = Bucket(rate(1.0, 10.0), 0)
+    bucket.take(4 * PS, 0)
+    bucket.change(rate(5.0, 100.0), 0)
+    assert bucket.standing(0)[0] == 6
+
+    bucket.change(rate(1.0, 2.0), 0)
+    assert bucket.standing(0)[0] == 2
+
+
+@given(
+    per_second=st.one_of(st.integers(1, 1000), st.floats(0.01, 1000)),
+    burst=st.one_of(st.integers(1, 20), st.floats(1, 20)),
+    asks=st.lists(st.tuples(st.integers(0, 3000), st.sampled_from([0.1, 1, 1, 1, 2.5, 7, 50])), max_size=60),
+)
+def test_no_window_gets_more_than_the_bound(per_second: float, burst: float, asks: list[tuple[int, float]]) -> None:
+    """Over every window w: taken <= burst + rate · w; in exact arithmetic, without tolerance."""
+    bucket = Bucket(rate(per_second, burst), 0)
+    at, taken = 0, []
+    for pause, units in asks:
+        at += pause * TICK
+        length = bucket.rate.length(units)
+        if bucket.wait(length, at) == 0:
+            taken.append((at, Fraction(bucket.take(length, at), bucket.rate.interval)))
+        else:
+            assert bucket.wait(length, at + bucket.wait(length, at)) == 0
+
+    for first, (begin, _) in enumerate(taken):
+        total = Fraction(0)
+        for end, given_out in taken[first:]:
+            total += given_out
+            assert total <= Fraction(burst) + Fraction(per_second) * Fraction(end - begin, PS)
+
+
+def test_seconds_become_picoseconds() -> None:
+    """As exactly as a float is."""
+    assert instant(1.5) == 3 * PS // 2

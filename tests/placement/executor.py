@@ -1,0 +1,72 @@
+"""Carries a plan out, one command after the other, and holds it to everything that it must not do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pilotlight_placement.commands import AnyCommand, Cut, Start, Stop, SwitchMig
+from pilotlight_placement.fleet import Fleet
+from pilotlight_placement.plan import Plan
+
+
+def carry_out(fleet: Fleet, made: Plan, check: Callable[[AnyCommand], None] = lambda _: None) -> None:
+    """Apply the commands in their order; each must be possible, and wait only for what was done before."""
+    for number, command in enumerate(made.commands):
+        assert command.number == number
+        assert all(earlier < number for earlier in command.after)
+        apply(fleet, made, command)
+        fleet.check_integrity()
+        check(command)
+
+
+def apply(fleet: Fleet, made: Plan, command: AnyCommand) -> None:
+    match command:
+        case Start(held=held):
+            unit = fleet.places[held.slice.node].by_id[held.slice.ids[0]]
+            assert not unit.node.node.draining
+            if held.slice.profile:
+                there = [(each.start, each.profile) for each in unit.gpu.instances] if unit.gpu else []
+                assert (held.slice.start, held.slice.profile) in there, "its instance was not cut"
+            fleet.hold(held)
+        case Stop(container=container, node=node):
+            assert not fleet.places[node].node.draining
+            copies = [c for c in made.commands if isinstance(c, Start) and c.replaces == container]
+            assert all(copy.number in command.after for copy in copies), "broken before made"
+            _leave_instances(fleet, container)
+            fleet.release(container)
+        case Cut() | SwitchMig():
+            _describe(fleet, command)
+
+
+def _leave_instances(fleet: Fleet, container: str) -> None:
+    """As an agent does: the instance of a container that is gone stays until it is destroyed."""
+    slice_ = fleet.held[container].slice
+    place = fleet.places[slice_.node]
+    unit = place.by_id[slice_.ids[0]]
+    if slice_.profile and unit.gpu is not None:
+        changed = replace(unit.gpu, instances=tuple(sorted({*unit.gpu.instances, *unit.instances()})))
+        gpus = tuple(changed if gpu.id == unit.gpu.id else gpu for gpu in place.node.gpus)
+        fleet.put(replace(place.node, gpus=gpus))
+
+
+def _describe(fleet: Fleet, command: Cut | SwitchMig) -> None:
+    place = fleet.places[command.node]
+    assert not place.node.draining
+    unit = place.by_id[command.gpu]
+    assert unit.gpu is not None
+    if isinstance(command, Cut):
+        used = set(unit.instances())
+        there = set(unit.gpu.instances) | used
+        assert not used & set(command.destroy), "an instance in use would be destroyed"
+        assert set(command.destroy) <= there
+        left = there - set(command.destroy) | set(command.create)
+        assert unit.gpu.device.family is not None
+        unit.gpu.device.family.masks_of(left)
+        changed = replace(unit.gpu, instances=tuple(sorted(left)))
+    else:
+        assert unit.is_empty, "MIG mode of a GPU in use"
+        assert unit.gpu.device.online_mig, "MIG mode switched where it needs a reset"
+        changed = replace(unit.gpu, mig=command.on, instances=())
+    gpus = tuple(changed if gpu.id == command.gpu else gpu for gpu in place.node.gpus)
+    fleet.put(replace(place.node, gpus=gpus))

@@ -1,0 +1,98 @@
+"""Small makers of what placement tests are about: nodes, asks, and fleets that hypothesis draws."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from hypothesis import strategies as st
+
+from pilotlight_core.model.messages import SliceKind
+from pilotlight_core.model.spec import Isolation
+from pilotlight_core.model.units import GpuAsk
+from pilotlight_placement.ask import GIB, Ask, Over, Purchase, Spread
+from pilotlight_placement.catalogue import standard
+from pilotlight_placement.geometry import layouts
+from pilotlight_placement.node import Domain, Gpu, Node, Slot
+
+KINDS = ("H100-80GB", "H100-80GB", "H100-80GB", "A30", "T4")
+LAYOUTS = {
+    kind: list(islice(layouts(cut, ("1g", "2g", "4g")), 40)) for kind in KINDS if (cut := standard()[kind].family)
+}
+"""Instances that may exist on a device of a kind."""
+OFTEN_NOT = (False, False, True)
+FUNCTIONS = ("f", "g", "h")
+
+
+def gpu(name: str, kind: str = "H100-80GB", **more: Any) -> Gpu:
+    return Gpu(id=name, device=standard()[kind], **more)
+
+
+def cpu(number: int) -> Slot:
+    return Slot(id=f"cpu-{number}", kind=SliceKind.CPU, type="CPU", memory=8192, ppm=250_000)
+
+
+def node(name: str, *gpus: Gpu, zone: str = "", region: str = "local", spot: bool = False, **more: Any) -> Node:
+    return Node(name=name, domain=Domain(region=region, zone=zone, spot=spot), gpus=gpus, **more)
+
+
+def ask(*types: str, gib: float = 0, **more: Any) -> Ask:
+    """`ask("H100", "T4:2", gib=20)`."""
+    wanted = tuple(GpuAsk(name.split(":")[0], int([*name.split(":"), "1"][1])) for name in types)
+    return Ask(gpu=wanted, vram=int(gib * GIB), **more)
+
+
+def mostly(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
+    """The usual value two times out of three: wishes that are all there at once leave no place to compare."""
+    return st.sampled_from((usual,) * 2 * len(others) + others)
+
+
+@st.composite
+def nodes(draw: st.DrawFn, name: str = "n") -> Node:
+    """A node with devices of one kind, each in one of the modes, perhaps with CPU slots."""
+    gpus = []
+    kind = draw(st.sampled_from(KINDS))
+    for number in range(draw(st.integers(0, 4))):
+        mig = standard()[kind].family is not None and draw(st.booleans())
+        shareable = not mig and draw(st.booleans())
+        instances = draw(st.sampled_from(LAYOUTS[kind])) if mig else ()
+        link = draw(st.sampled_from("ab"))
+        gpus.append(gpu(f"{name}-gpu{number}", kind, mig=mig, shareable=shareable, link=link, instances=instances))
+    return Node(
+        name=name,
+        domain=Domain(zone=draw(st.sampled_from(("x", "y"))), spot=draw(st.sampled_from(OFTEN_NOT))),
+        gpus=tuple(gpus),
+        slots=tuple(cpu(number) for number in range(draw(st.integers(0, 2)))),
+        host_memory=draw(mostly(0, 4 * GIB, 64 * GIB)),
+        draining=draw(st.sampled_from(OFTEN_NOT)),
+        weights=frozenset(draw(st.sets(st.sampled_from(("w", "v")), max_size=2))),
+    )
+
+
+@st.composite
+def some_nodes(draw: st.DrawFn, most: int = 6) -> list[Node]:
+    """A few nodes with different names."""
+    return [draw(nodes(f"n{number}")) for number in range(draw(st.integers(1, most)))]
+
+
+@st.composite
+def asks(draw: st.DrawFn) -> Ask:
+    """An ask with any mixture of wishes, most of them modest."""
+    types = draw(mostly(("ANY",), ("H100", "ANY"), ("H100",), ("ANY", "T4"), (), ("H100:2", "ANY:2"), ("A30", "H100")))
+    most = draw(mostly(None, 1, 2))
+    return ask(
+        *types,
+        gib=draw(st.sampled_from((0, 3, 3, 5, 8, 14, 18, 40, 90))),
+        function=draw(st.sampled_from(FUNCTIONS)),
+        tenant=draw(st.sampled_from(("t", "u"))),
+        memory=draw(mostly(0, 2 * GIB, 8 * GIB)),
+        isolation=draw(mostly(Isolation.SHARED, Isolation.MIG, Isolation.EXCLUSIVE)),
+        by_cost=draw(st.booleans()),
+        spread=draw(mostly(None, Spread(over=Over.NODE, most=most), Spread(over=Over.ZONE, most=most))),
+        avoid=draw(mostly((), ("f",), ("g",))),
+        weights=draw(mostly("", "w", "v")),
+        purchase=draw(mostly(Purchase.ANY, Purchase.SPOT, Purchase.ON_DEMAND)),
+        zones=draw(mostly((), ("x",))),
+        neighbours=draw(st.booleans()),
+        media=draw(st.sampled_from(OFTEN_NOT)),
+    )
