@@ -20,7 +20,8 @@ LEARN_AT = 64
 PRIOR = 8.0
 """Arrivals of each profile that a policy assumes to have seen."""
 
-Key = tuple[float, float, int]
+Score = tuple[float, float]
+"""Less is better."""
 Arrival = tuple[float, int, float]
 """When, which profile (index), until when."""
 Chosen = tuple[int, int] | None
@@ -100,57 +101,61 @@ def first_fit(fleet: Fleet, profile: int) -> Chosen:
 
 
 class Ranked:
-    """A policy that is a fixed order of states and starts; `learns` makes the order anew when the mix has moved."""
+    """A policy that scores states and starts; `learns` scores anew when the mix has moved.
 
-    def __init__(self, rank: Callable[[Fleet, int, int, int], Key], *, learns: bool = False) -> None:
-        self._rank = rank
+    What scores the same is decided by the fixed order of devices, then by the higher start.
+    """
+
+    def __init__(self, score: Callable[[Fleet, int, int, int], Score], *, learns: bool = False) -> None:
+        self._score = score
         self._learns = learns
         self._mix: tuple[float, ...] | None = None
-        self._rows: list[list[tuple[Key, int, int]]] = []
+        self._rows: list[list[dict[int, int]]] = []
 
     def __call__(self, fleet: Fleet, profile: int) -> Chosen:
         if self._mix is None or (self._learns and self._mix is not fleet.mix):
             self._mix = fleet.mix
             self._rows = [self._row(fleet, index) for index in range(len(fleet.family.profiles))]
         by_mask = fleet.by_mask
-        for _, mask, start in self._rows[profile]:
-            if mask in by_mask:
-                return by_mask[mask][0], start
+        for alike in self._rows[profile]:
+            found = [(by_mask[mask][0], start) for mask, start in alike.items() if mask in by_mask]
+            if found:
+                return min(found)
         return None
 
-    def _row(self, fleet: Fleet, profile: int) -> list[tuple[Key, int, int]]:
-        free = fleet.family.free_starts
-        return sorted(
-            (self._rank(fleet, profile, mask, start), mask, start)
-            for mask in range(fleet.family.full + 1)
-            for start in free[mask][profile]
-        )
+    def _row(self, fleet: Fleet, profile: int) -> list[dict[int, int]]:
+        """By score, best first: mask -> start."""
+        row: dict[Score, dict[int, int]] = {}
+        for mask in range(fleet.family.full + 1):
+            for start in fleet.family.free_starts[mask][profile]:
+                row.setdefault(self._score(fleet, profile, mask, start), {})[mask] = start
+        return [alike for _, alike in sorted(row.items())]
 
 
-def best_fit(fleet: Fleet, _: int, mask: int, start: int) -> Key:
+def best_fit(fleet: Fleet, _: int, mask: int, start: int) -> Score:
     """Least left free, then the lowest start."""
-    return fleet.family.free_slots[mask], start, 0
+    return fleet.family.free_slots[mask], start
 
 
-def best_fit_high(fleet: Fleet, _: int, mask: int, start: int) -> Key:
+def best_fit_high(fleet: Fleet, _: int, mask: int, start: int) -> Score:
     """Least left free, then the highest start."""
-    return fleet.family.free_slots[mask], -start, 0
+    return fleet.family.free_slots[mask], -start
 
 
-def fgd(fleet: Fleet, profile: int, mask: int, start: int) -> Key:
-    """FGD on masks: least growth of what is stranded, then the highest start.
+def fgd(fleet: Fleet, profile: int, mask: int, start: int) -> Score:
+    """FGD on masks: least growth of what is stranded.
 
     The measure of Weng et al. with memory slices in the place of a node's GPUs: for a profile that fits nowhere all
     that is free is stranded, else what is free where it cannot lie; weighted by the profile's part in demand.
     """
     after = mask | fleet.family.profiles[profile].mask(start)
-    return round(_stranded(fleet, after) - _stranded(fleet, mask), 9), -start, 0
+    return round(_stranded(fleet, after) - _stranded(fleet, mask), 9), 0.0
 
 
-def fgd_whole(fleet: Fleet, profile: int, mask: int, start: int) -> Key:
+def fgd_whole(fleet: Fleet, profile: int, mask: int, start: int) -> Score:
     """The same with a device as the unit: what is free is stranded if the profile does not fit, and not if it does."""
     after = mask | fleet.family.profiles[profile].mask(start)
-    return round(_blocked(fleet, after) - _blocked(fleet, mask), 9), -start, 0
+    return round(_blocked(fleet, after) - _blocked(fleet, mask), 9), 0.0
 
 
 def _stranded(fleet: Fleet, mask: int) -> float:

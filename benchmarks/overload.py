@@ -33,7 +33,7 @@ SPREAD = 0.25
 """Part of its mean by which the time of a call may differ."""
 REFUSED = (429, 503)
 LONG_S = 1.0
-"""Waits from which on Retry-After is held to the truth."""
+"""Waits from which on Retry-After is held to the truth; and who is refused after as long was let in before."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,17 +63,27 @@ class Load:
         return done / (self.ended - self.begun) / CAPACITY
 
     @property
+    def refused(self) -> list[Call]:
+        """The calls that were refused at once."""
+        return [call for call in self.calls if call.status in REFUSED and call.ended - call.sent < LONG_S]
+
+    @property
+    def shed(self) -> list[Call]:
+        """The calls that were let in and had to leave the queue again."""
+        return [call for call in self.calls if call.status in REFUSED and call.ended - call.sent >= LONG_S]
+
+    @property
     def accepted(self) -> list[Call]:
-        """The calls that were not refused at once."""
-        return [call for call in self.calls if call.status not in REFUSED]
+        """The calls that were let in."""
+        return [call for call in self.calls if call.status not in REFUSED] + self.shed
 
     def retry_after_errors(self) -> list[float]:
         """How far Retry-After was from what the accepted call that came nearest waited, relative to that."""
         waited = sorted((call.sent, call.waited) for call in self.calls if call.status == 200)
         sent = [instant for instant, _ in waited]
         errors = []
-        for call in self.calls:
-            if call.status in REFUSED and call.told and sent:
+        for call in self.refused:
+            if call.told and sent:
                 place = min(bisect_left(sent, call.sent), len(sent) - 1)
                 near = min(waited[max(0, place - 1) : place + 1], key=lambda other: abs(other[0] - call.sent))
                 if near[1] >= LONG_S:
@@ -152,32 +162,43 @@ def _tell(loads: dict[int, Load]) -> None:
     rows = []
     for times, load in loads.items():
         ok = [call.ended - call.sent for call in load.calls if call.status == 200]
-        refused = [call.ended - call.sent for call in load.calls if call.status in REFUSED]
+        refused = [call.ended - call.sent for call in load.refused]
         rows.append(
             (
                 f"{times}x",
                 load.goodput,
                 len(ok),
                 len(refused),
-                len(load.calls) - len(ok) - len(refused),
+                len(load.shed),
+                len(load.accepted) - len(ok) - len(load.shed),
                 report.percentile(ok, 50) if ok else 0.0,
                 report.percentile(refused, 99) * 1000 if refused else 0.0,
                 load.core,
             )
         )
-    columns = ("offered", "goodput", "answered", "refused", "else", "p50 s", "p99 of refusals ms", "gateway's core")
+    columns = (
+        "offered",
+        "goodput",
+        "answered",
+        "refused",
+        "shed",
+        "expired",
+        "p50 s",
+        "p99 of refusals ms",
+        "gateway's core",
+    )
     report.table("overload", columns, rows)
     errors = [error for load in loads.values() for error in load.retry_after_errors()]
     latest = DEADLINE_S + SERVICE_S
     late = sum(call.ended - call.sent > latest for load in loads.values() for call in load.accepted)
     accepted = sum(len(load.accepted) for load in loads.values())
-    expired = sum(call.status != 200 for load in loads.values() for call in load.accepted)
+    in_vain = sum(call.status != 200 for load in loads.values() for call in load.accepted)
     report.finish(
         "overload",
         {f"goodput_{times}x": load.goodput for times, load in loads.items()}
         | {
             "late_accepted": late,
-            "expired_share": expired / max(1, accepted),
+            "in_vain_share": in_vain / max(1, accepted),
             "retry_after_error": report.median(errors) if errors else float("nan"),
             "refuse_core_share": loads[5].core - loads[1].core,
         },

@@ -138,6 +138,7 @@ async def _gateway(
         limits=QueueLimits(),
     )
     limiter = HomeLimiter(bus, calls.shards, Policies(registry.limits), region=settings.region, gateway=instance)
+    calls.shards.lodgers["limits"] = limiter
     blobs = open_blobs(settings.blobs)
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     ledger = await asyncio.to_thread(Ledger, settings.database_url, book)

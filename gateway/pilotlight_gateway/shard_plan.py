@@ -30,8 +30,8 @@ class ShardRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """What a shard's key holds. The revision that wrote it is the home's epoch."""
 
     home: Member
-    state: bytes = b""
-    """`HomeState`, where the former home handed over in order."""
+    state: dict[str, bytes] = {}
+    """By lodger, where the former home handed over in order."""
 
 
 class Owned(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,20 +32,24 @@ WRITE_S = 2.0
 LEAVE_S = 3.0
 """For handing everything over at the end."""
 PREFIX = "gateway."
-STATE_BYTES = 512 * 1024
-"""Of what is handed over with a shard; beyond it the origins enqueue anew, as after a death."""
+STATE_BYTES = 384 * 1024
+"""Of what a lodger hands over; beyond it nothing is, as after a death: origins enqueue anew."""
 
 log = structlog.get_logger(__name__)
 
 
-class Host(Protocol):
-    """Where homes live. None of it waits."""
+class Lodger(Protocol):
+    """What lives in a shard, and moves with it. None of it waits."""
 
     def begin(self, shard: int, epoch: int, state: bytes) -> None:
-        """Act as the home of a shard from now on; `state` is what its former home handed over."""
+        """Act as the home of a shard from now on; `state` is what its former home handed over, b"" after a death."""
 
     def end(self, shard: int) -> bytes:
         """Act as its home no more; what the next one should know."""
+
+
+class Host(Lodger, Protocol):
+    """The lodger that also has callers: it hears of other homes, and of gateways that are gone."""
 
     def homes_changed(self, shards: frozenset[int]) -> None:
         """Other gateways are their homes now."""
@@ -68,6 +72,8 @@ class Shards:
     def __init__(self, bus: Bus, host: Host, *, name: str, instance: str) -> None:
         self._bus = bus
         self._host = host
+        self.lodgers: dict[str, Lodger] = {"calls": host}
+        """By the name under which their part is handed over; to be complete before it runs."""
         # The name outlives the process, so that a restarted gateway need not wait for its former self to expire.
         self._identity = bus.lease(f"{PREFIX}{name}", name, data=instance.encode())
         self._kv = bus.kv(SHARD_BUCKET)
@@ -229,9 +235,7 @@ class Shards:
         await self._write(step.shard, ShardRecord(home=me), step.revision)
 
     async def _move(self, step: Move) -> None:
-        state = self._stop_acting(step.shard)
-        if len(state) > STATE_BYTES:
-            state = b""
+        state = {name: part for name, part in self._stop_acting(step.shard).items() if len(part) <= STATE_BYTES}
         await self._write(step.shard, ShardRecord(home=step.heir, state=state), step.owned.revision)
         # If that failed, the record still names us: the next turn begins with what it holds, and origins repeat.
 
@@ -254,13 +258,14 @@ class Shards:
         holder = read_holder(entry.value, entry.revision)
         return (holder.data.decode(errors="replace"), holder.epoch) == (home.instance, home.epoch)
 
-    def _act(self, shard: int, epoch: int, state: bytes) -> None:
+    def _act(self, shard: int, epoch: int, state: dict[str, bytes]) -> None:
         self._acting[shard] = epoch
-        self._host.begin(shard, epoch, state)
+        for name, lodger in self.lodgers.items():
+            lodger.begin(shard, epoch, state.get(name, b""))
 
-    def _stop_acting(self, shard: int) -> bytes:
+    def _stop_acting(self, shard: int) -> dict[str, bytes]:
         self._acting.pop(shard, None)
-        return self._host.end(shard)
+        return {name: lodger.end(shard) for name, lodger in self.lodgers.items()}
 
     async def _leave(self) -> None:
         self._leaving = True

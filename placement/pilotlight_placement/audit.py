@@ -86,11 +86,7 @@ def _cells(fleet: Fleet) -> None:
             for cell in alike:
                 masks.update({mask: len(ranks) for mask, ranks in cell.states.items()})
             _require(tally.devices == dict(masks), "tallies of states")
-            family = alike[0].device.family if alike[0].device else None
-            free = sum(family.free_slots[mask] * count for mask, count in masks.items()) if family else 0
-            _require(
-                (tally.free, tally.slots) == (free, sum(masks.values()) * (family.slots if family else 0)), "slots"
-            )
+            _require((tally.free, tally.slots) == _slots(alike[0], masks), "tallies of slices")
             _require(tally.running == running.get(alike[0].kind, 0), "tallies of instances")
     for place in fleet.places.values():
         for cell, ranks in place.vacant.items():

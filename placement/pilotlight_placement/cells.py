@@ -19,6 +19,8 @@ from pilotlight_placement.occupancy import Cut, Place, Unit
 from pilotlight_placement.scores import Key, Row, Scores, best_start
 
 NO_SCORES = Scores(masks=None, shares=())
+CHEAP = 1e-6
+"""A price below this decides nothing that hope does not; so it stays as it is while devices come and go."""
 States = dict[int, list[int]]
 """state -> ranks, ascending; no empty lists."""
 
@@ -62,19 +64,25 @@ class Tally:
         self.slots = 0
         """MIG: memory slices in all."""
         self._stale = True
+        self._now: tuple[int, ...] = ()
+        """What prices follow from: how many devices are open for each profile, instances, free part."""
         self._prices: tuple[float, ...] = ()
         self._rows: dict[int, Row] = {}
         self._best: list[dict[int, tuple[Key, int] | None]] = [{} for _ in range(kinds)]
 
     def rescore(self) -> None:
         """Forget what was scored by another demand."""
-        self._stale, self._prices = True, ()
+        self._stale, self._now, self._prices = True, (), ()
 
     def count(self, unit: Unit, family: Family, change: int) -> None:
         """One MIG device more or less in its state."""
-        self.devices[unit.mask] = self.devices.get(unit.mask, 0) + change
-        if not self.devices[unit.mask]:
+        there = self.devices.get(unit.mask, 0) + change
+        if there:
+            self.devices[unit.mask] = there
+        else:
             del self.devices[unit.mask]
+        if there == max(0, change):  # the first or the last one in its state
+            self._rows.clear()
         self.running += change * len(unit.held)
         self.free += change * family.free_slots[unit.mask]
         self.slots += change * family.slots
@@ -100,18 +108,22 @@ class Tally:
 
     def _price(self, scores: MaskFragmentation) -> None:
         """Price places by how many there are; in steps, so that one device more or less seldom changes a price."""
-        open_on = [step(count) for count in self.open]
-        free = round(32 * self.free / (self.slots or 1)) / 32
-        prices = scores.prices(open_on, step(self.running), free)
+        now = (*map(step, self.open), step(self.running), round(16 * self.free / (self.slots or 1)))
+        self._stale = False
+        if now == self._now:
+            return
+        self._now = now
+        prices = scores.prices(now[:-2], now[-2], now[-1] / 16)
+        prices = tuple([price if price > CHEAP else 0.0 for price in prices])
         if prices != self._prices:
+            self._prices = prices
             self._best = [{} for _ in self.open]
-        self._prices, self._stale = prices, False
-        self._rows.clear()
+            self._rows.clear()
 
 
 def step(count: int) -> int:
-    """A count, rounded down to 16 steps an octave: exact where it is small, where alone it matters."""
-    bits = max(0, count.bit_length() - 5)
+    """A count, rounded down to 8 steps an octave: exact where it is small, where alone it matters."""
+    bits = max(0, count.bit_length() - 4)
     return count >> bits << bits
 
 
@@ -139,10 +151,16 @@ class Cell:
         """MIG: profile's index and start -> units on which that instance exists and is idle."""
         self.vacant: States = {}
         """Whole devices: number of empty ones -> nodes (by rank of node)."""
-        self.shared: dict[str, States] = {}
-        """Shares: tenant -> free 64ths -> units that this tenant alone uses."""
+        self.shared: dict[tuple[str, bool], States] = {}
+        """Shares: tenant, and whether it agrees to others -> free 64ths -> units that this tenant alone uses."""
         self.agreeing: States = {}
         """Shares: free 64ths -> units whose users all agree to other tenants."""
+
+    def pools(self, tenant: str, *, neighbours: bool) -> list[States]:
+        """The units that a tenant may join, in states without common units."""
+        pools = [self.shared.get((tenant, False))] if tenant else []
+        pools.append(self.agreeing if neighbours else self.shared.get((tenant, True)) if tenant else None)
+        return [pool for pool in pools if pool]
 
     def add(self, unit: Unit) -> None:
         """Put a unit where its state belongs."""
@@ -179,8 +197,8 @@ class Cell:
         elif unit.free:
             for states in self._share_states(unit):
                 _delete(states, unit.free, unit.rank)
-            if not self.shared.get(unit.tenant, True):
-                del self.shared[unit.tenant]
+            if not self.shared[unit.tenant, unit.agrees]:
+                del self.shared[unit.tenant, unit.agrees]
 
     def _put_mask(self, unit: Unit, change: int) -> None:
         assert self.device is not None and self.device.family is not None  # noqa: S101, PT018 - only MIG cells come here
@@ -199,7 +217,7 @@ class Cell:
         self.tally.open[0] += change
 
     def _share_states(self, unit: Unit) -> Iterator[States]:
-        yield self.shared.setdefault(unit.tenant, {})
+        yield self.shared.setdefault((unit.tenant, unit.agrees), {})
         if unit.agrees:
             yield self.agreeing
 
@@ -251,7 +269,7 @@ def contents(cell: Cell, units: list[Unit]) -> dict[str, dict[int, list[int]]]:
         elif unit.is_empty:
             vacant[unit.node.rank] = vacant.get(unit.node.rank, 0) + 1
         elif 0 < unit.free < SHARE_UNITS:
-            wanted.setdefault(f"shared {unit.tenant}", {}).setdefault(unit.free, []).append(unit.rank)
+            wanted.setdefault(f"shared {unit.tenant, unit.agrees}", {}).setdefault(unit.free, []).append(unit.rank)
             if unit.agrees:
                 wanted["agreeing"].setdefault(unit.free, []).append(unit.rank)
     for node, count in sorted(vacant.items()):
@@ -261,7 +279,7 @@ def contents(cell: Cell, units: list[Unit]) -> dict[str, dict[int, list[int]]]:
 
 def indexed(cell: Cell) -> dict[str, dict[int, list[int]]]:
     """What a cell's index holds, in the form of `contents`."""
-    shared = {f"shared {tenant}": states for tenant, states in cell.shared.items()}
+    shared = {f"shared {whose}": states for whose, states in cell.shared.items()}
     return {"states": cell.states, "vacant": cell.vacant, "agreeing": cell.agreeing, **shared}
 
 

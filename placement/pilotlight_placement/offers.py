@@ -41,6 +41,7 @@ class Choice:
     number: int
     levels: tuple[Level, ...]
     by_cell: ByCell
+    """The offers of each cell, cheapest first."""
     zones: frozenset[Zone]
 
 
@@ -149,7 +150,7 @@ def _choice(number: int, offers: list[Offer]) -> Choice:
     return Choice(
         number=number,
         levels=tuple((level, tuple(levels[level])) for level in sorted(levels)),
-        by_cell=_by_cell(offers),
+        by_cell=_by_cell(sorted(offers, key=lambda offer: (offer.level, offer.serial))),
         zones=frozenset((cell.domain.region, cell.domain.zone) for offer in offers for cell in offer.cells),
     )
 

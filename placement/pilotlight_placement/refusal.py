@@ -105,13 +105,8 @@ def open_units(option: Option, cells: Sequence[Cell], ask: Ask) -> int:
 
 
 def _open_shares(cell: Cell, units: int, ask: Ask) -> int:
-    own = cell.shared.get(ask.tenant) if ask.tenant else None
-    if not ask.neighbours:
-        return sum([len(ranks) for free, ranks in own.items() if free >= units]) if own else 0
-    own = own or {}
-    return len(
-        {rank for pool in (own, cell.agreeing) for free, ranks in pool.items() if free >= units for rank in ranks}
-    )
+    pools = cell.pools(ask.tenant, neighbours=ask.neighbours)
+    return sum([len(ranks) for pool in pools for free, ranks in pool.items() if free >= units])
 
 
 def no_fit(fleet: Fleet, ask: Ask, record: Record) -> NoFit:

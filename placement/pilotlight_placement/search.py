@@ -21,6 +21,8 @@ from pilotlight_placement.scores import Key
 
 PER_STATE = 2
 """Places of one state that are looked at: the winner, and who lost to it by rank alone."""
+NEVER = 10**9
+"""Above any cost."""
 NO_KEY: Key = (0.0, 0.0, 0)
 
 
@@ -74,19 +76,32 @@ def may_be_open(offer: Offer, cells: Sequence[Cell]) -> list[Cell]:
 
 
 def on_nodes(by_cell: ByCell, ask: Ask, places: Iterable[Place], within: Within) -> list[Found]:
-    """The places on certain nodes, best first; of devices in the same state on a node, the first."""
-    found = []
+    """The places on certain nodes, best first: those of the lowest cost, and of the next one that there is."""
+    found: list[Found] = []
+    lowest = second = NEVER
     for place in places:
         if place.node.draining or place.rank in within.blocked:
             continue
         for cell, units in place.by_cell.items():
-            if (offers := by_cell.get(cell)) and within.has(cell):
-                if (different := place.different.get(cell)) is None:
-                    different = place.different[cell] = _different(cell, units)
-                for unit in different:
-                    found += [at for offer in offers if (at := at_unit(offer, ask, unit)) is not None]
-    found.sort()
-    return found
+            if not (offers := by_cell.get(cell)) or not within.has(cell):
+                continue
+            if (different := place.different.get(cell)) is None:
+                different = place.different[cell] = _different(cell, units)
+            for offer in offers:
+                if offer.level > second:
+                    break
+                here = [at for unit in different if (at := at_unit(offer, ask, unit)) is not None]
+                if here:
+                    found += here
+                    lowest, second = _lowest_two(lowest, second, offer.level)
+    return sorted([at for at in found if at.level <= second])
+
+
+def _lowest_two(lowest: int, second: int, level: int) -> tuple[int, int]:
+    """The two lowest different costs, with one more."""
+    if level < lowest:
+        return level, lowest
+    return lowest, level if lowest < level < second else second
 
 
 def _different(cell: Cell, units: list[Unit]) -> list[Unit]:
@@ -211,22 +226,19 @@ def _shares(
 ) -> Iterator[Found]:
     """Devices that the tenant shares already, those whose users agree to it, and empty ones."""
     best = cells[0].scores.share_best[offer.option.units]
-    found: dict[int, Found] = {}
+    found: list[Found] = []
     for cell in cells:
-        pools = [cell.shared.get(ask.tenant, {})] if ask.tenant else []
-        if ask.neighbours:
-            pools.append(cell.agreeing)
-        for pool in pools:
+        for pool in cell.pools(ask.tenant, neighbours=ask.neighbours):
             for free, ranks in pool.items():
                 if free in best:
-                    for rank in _first(ranks, blocked):
-                        found[rank] = Found(level, best[free], 0, rank, offer.serial, offer)
+                    first = _first(ranks, blocked)
+                    found += [Found(level, best[free], 0, rank, offer.serial, offer) for rank in first]
         key = best[SHARE_UNITS]
         for vacant, names in cell.vacant.items():
             for node in _first_nodes(names, blocked):
                 rank = nodes[node].vacant[cell][0]
-                found[rank] = Found(level, (key[0], key[1], vacant), 0, rank, offer.serial, offer)
-    return iter(sorted(found.values()))
+                found.append(Found(level, (key[0], key[1], vacant), 0, rank, offer.serial, offer))
+    return iter(sorted(found))
 
 
 def _unit(nodes: Nodes, rank: int) -> Unit:

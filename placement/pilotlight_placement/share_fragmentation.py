@@ -169,7 +169,7 @@ def table_of(usable: Iterable[Task], offers: float, horizon: int = HORIZON) -> T
 
     A task of several devices is offered as so many whole ones, each with its part of the cores.
     """
-    kinds = sorted((t.milli // GRAIN, -(-t.cpu // (t.count * CORE)), t.weight * t.count / offers) for t in usable)
+    kinds = sorted((-(-t.milli // GRAIN), -(-t.cpu // (t.count * CORE)), t.weight * t.count / offers) for t in usable)
     merged = [(*key, sum(kind[2] for kind in same)) for key, same in groupby(kinds, key=lambda kind: kind[:2])]
     table = [[0.0] * (MOST_CORES + 1) for _ in range(WHOLE // GRAIN + 1)]
     for _ in range(horizon):

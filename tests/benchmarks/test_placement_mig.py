@@ -32,6 +32,12 @@ def test_first_and_best_fit() -> None:
     assert chosen("best_fit_high", "1g", 0, 0b1111) == (1, 6)
 
 
+def test_what_fgd_finds_alike_is_decided_by_the_order_of_devices() -> None:
+    """As in the published simulator, where random ties cost it several points; then the higher start."""
+    assert chosen("fgd_masks", "1g", 0b0001, 0b0010) == (0, 1)
+    assert chosen("fgd_whole", "7g", 0, 0) == (0, 0)
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_what_fits_nowhere_is_refused_and_what_fits_is_not(policy: str) -> None:
     """By every policy alike."""

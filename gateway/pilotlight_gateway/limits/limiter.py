@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import msgspec
 import structlog
 
 from pilotlight_core.host.bus import NO_RESPONDERS, Bus
@@ -27,7 +28,7 @@ from pilotlight_core.model.limiting import (
     Verdict,
 )
 from pilotlight_gateway.limits.admission import Admission, admission_of, unreachable
-from pilotlight_gateway.limits.handover import LimitState
+from pilotlight_gateway.limits.handover import NOTHING, LimitState
 from pilotlight_gateway.limits.home import LimitHome, LimitHomeStatistics
 from pilotlight_gateway.limits.mail import LimitMail
 from pilotlight_gateway.limits.ownership import Ownership
@@ -139,17 +140,18 @@ class HomeLimiter:
         if self._looks % TELL_EVERY == 0:
             self._tell_all()
 
-    def begin(self, shard: int, epoch: int, state: LimitState) -> None:
+    def begin(self, shard: int, epoch: int, state: bytes) -> None:
         """The shard is ours, with what its former home handed over. Whoever does not say so loses that: see `look`."""
         self._alive |= {self._gateway, *self._ownership.others()}
-        self._home.begin(shard, epoch, self._clock(), self._alive, state)
+        levels = msgspec.msgpack.decode(state, type=LimitState) if state else NOTHING
+        self._home.begin(shard, epoch, self._clock(), self._alive, levels)
         if not self._due:  # one look for all shards that begin now: it asks what runs
             self._due = True
             asyncio.get_running_loop().call_soon(self.look)
 
-    def end(self, shard: int) -> LimitState:
+    def end(self, shard: int) -> bytes:
         """It is not any more; what the next home should know. Only when `mine` says so already."""
-        return self._home.end(shard, self._clock())
+        return msgspec.msgpack.encode(self._home.end(shard, self._clock()))
 
     def _look_at(self, shard: int, at: float) -> None:
         acting, epoch = self._home.epoch(shard), self._ownership.mine(shard, at)

@@ -265,7 +265,7 @@ def test_the_oldest_is_known_also_when_it_came_back(queue: FairQueue) -> None:
 
 
 steps = st.lists(
-    st.tuples(st.sampled_from("pppkksrx"), st.integers(0, 4), st.sampled_from(list(Priority)), st.integers(1, 50)),
+    st.tuples(st.sampled_from("pppkksrxfc"), st.integers(0, 4), st.sampled_from(list(Priority)), st.integers(1, 50)),
     max_size=200,
 )
 
@@ -290,6 +290,10 @@ def test_any_history_keeps_the_books_in_order(steps: list[tuple[str, int, Priori
             entry = flying.pop(tenant % len(flying))
             queue.give_back(entry, entry.call)
             waiting.add(entry.call.call)
+        elif step == "f" and flying:
+            queue.forgo(flying.pop(tenant % len(flying)))
+        elif step == "c" and flying:
+            queue.so_far(flying[tenant % len(flying)], float(cost))
         elif step == "x" and waiting:
             name = min(waiting)
             queue.remove(name)
