@@ -15,7 +15,7 @@ are many. So a change of one device's occupancy mask is priced in two parts:
 The idea of weighing what becomes unusable by demand is FGD's (Weng et al., USENIX ATC 2023), which knows no scarcity:
 it guards what nobody will miss as closely as the last of its kind. Constants were fitted on the churn of 100 devices
 under five mixes (the three of `benchmarks.placement_mig` among them) with seeds that it does not use; acceptance
-changes by less than 0.05 points when any of them is a fifth larger or smaller.
+changes by 0.06 points at most when any of them is a quarter larger or smaller.
 
 Pure and small: tables are made once per mix of demand, a decision looks at the masks that occur in the fleet.
 """

@@ -135,9 +135,12 @@ class FairQueue:
         if cost is not None:
             if cost < LEAST_COST:
                 cost = LEAST_COST
-            counter = entry.flow.counter
-            counter.mean = cost if not counter.mean else counter.mean + LEARNT * (cost - counter.mean)
-            self._charge(entry, cost - entry.cost)
+            flow, more = entry.flow, cost - entry.cost
+            counter, of = flow.counter, flow.line.of
+            mean = counter.mean
+            counter.mean = mean + LEARNT * (cost - mean) if mean else cost
+            counter.add(more / counter.weight)
+            of.virtual += more / of.weight
         self._landed(entry)
 
     def forgo(self, entry: Entry) -> None:
@@ -255,7 +258,9 @@ class FairQueue:
         if flow is None:
             load = self._tenants.setdefault(tenant, TenantLoad()) if self._cap is not None else None
             flow = Flow(line, tenant, line.counters.of(tenant), load)
-        flow.counter.weight = weight
+            flow.counter.weight = weight
+        elif flow.counter.weight != weight:
+            flow.counter.weight = weight
         return flow
 
     def _line(self, queue: ClassQueue, rank: int) -> Line:
