@@ -25,7 +25,8 @@ from pilotlight_gateway.shard_plan import Begin, Leave, Member, Move, Owned, Sha
 
 LOOK_EVERY_S = 0.25
 MOVE_AFTER_S = 2.0
-"""How long the gateways must have been the same before a shard is handed over: a restart moves nothing."""
+"""How long the gateways and a shard's home must have been the same before it is handed over: a restart moves nothing,
+and what a gateway hands over as it leaves is not handed back to it."""
 MOVES_AT_ONCE = 8
 WRITES_AT_ONCE = 16
 WRITE_S = 2.0
@@ -83,6 +84,8 @@ class Shards:
         self._instance = instance
         self._acting: dict[int, int] = {}
         self._owned: dict[int, Owned] = {}
+        self._since = [float("-inf")] * SHARDS
+        """When each shard got its present home."""
         self._owners: list[Owner | None] = [None] * SHARDS
         self._members: tuple[Member, ...] = ()
         self._members_since = float("-inf")
@@ -145,6 +148,7 @@ class Shards:
             if known is None or known.revision < entry.revision:
                 record = msgspec.msgpack.decode(entry.value, type=ShardRecord)
                 self._owned[shard] = Owned(record=record, revision=entry.revision)
+                self._since[shard] = time.monotonic()
                 self._bell.set()
 
     def _look(self, at: float) -> None:
@@ -206,11 +210,13 @@ class Shards:
         if me is None:
             return
         planned = steps(self._owned, self._members, me, self._acting, leaving=self._leaving)
-        calm = self._leaving or at - self._members_since >= MOVE_AFTER_S
-        moves = [step for step in planned if isinstance(step, Move)] if calm else []
+        moves = [step for step in planned if isinstance(step, Move) and self._calm(step.shard, at)]
         todo = [step for step in planned if not isinstance(step, Move)]
         await self._perform(me, [*todo, *moves[: SHARDS if self._leaving else MOVES_AT_ONCE]])
         self._look(time.monotonic())
+
+    def _calm(self, shard: int, at: float) -> bool:
+        return self._leaving or at - max(self._members_since, self._since[shard]) >= MOVE_AFTER_S
 
     async def _perform(self, me: Member, todo: list[Step]) -> None:
         room = asyncio.Semaphore(WRITES_AT_ONCE)
