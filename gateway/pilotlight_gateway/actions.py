@@ -73,4 +73,5 @@ def settle(ended: Ended) -> Settle:
         number=ended.grant,
         cost=spent.ns / 1e6 * (spent.ppm / 1e6) if spent is not None else None,
         frees=ended.frees,
+        outcome=ended.outcome,
     )

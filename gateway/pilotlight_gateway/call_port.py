@@ -14,6 +14,8 @@ import msgspec
 from pilotlight_core.model.api import CallStatus
 from pilotlight_core.model.messages import Spent
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
+from pilotlight_gateway.scheduler.report import HomeStatistics
+from pilotlight_gateway.standing import PLAIN, Standing
 
 
 class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +36,8 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     """The instant at which the request's head was read."""
     stream: bool
     """Whether stages and chunks are wanted as they happen; a generator's chunks always are."""
+    standing: Standing = PLAIN
+    """Of its tenant at this function."""
     traceparent: str = ""
     gateway_ms: float = 0.0
     """From arrival to here: authenticate, parse, validate."""
@@ -85,6 +89,8 @@ class CallStatistics:
     blanks: int = 0
     homes: int = 0
     """Shards that this gateway is the home of."""
+    scheduling: tuple[HomeStatistics, ...] = ()
+    """How each of its homes is."""
 
 
 class CallPort(Protocol):

@@ -29,13 +29,13 @@ from pilotlight_core.model.messages import (
     Ended,
     Grant,
     NodeReport,
-    Reconcile,
     Refused,
     Shortage,
     Started,
 )
 from pilotlight_core.model.scheduling import (
     AskCall,
+    Breakers,
     CallTold,
     Dropped,
     Enqueue,
@@ -59,12 +59,11 @@ from pilotlight_gateway.live import Live
 from pilotlight_gateway.mailbox import Mailbox
 from pilotlight_gateway.nodes import GoneNode, Nodes
 from pilotlight_gateway.origin import Origin, State
+from pilotlight_gateway.reconciler import NODE, Reconciler
 from pilotlight_gateway.shards import Shards
 
 WATCH_S = 0.5
 """How often silent nodes are looked for, and agents are told which calls are wanted."""
-SILENT_S = 2.0
-"""A call that was sent and not heard of for so long is asked for."""
 LOST_ANSWER = "The answer was lost between the node and the gateway."
 
 log = structlog.get_logger()
@@ -90,8 +89,9 @@ class Calls:
         self._book = CallBook()
         self._fleet = FleetView()
         self._nodes = Nodes()
-        self._told: set[tuple[str, str]] = set()
-        """Agents (node, incarnation) last told of wanted calls: told once more when there are none."""
+        self._reconciler = Reconciler(bus, self._book, region=region, gateway=gateway)
+        self._broken = False
+        """Whether breakers were told of last."""
 
     # -- the life of the whole -----------------------------------------------------------------------------------
 
@@ -104,6 +104,7 @@ class Calls:
         await self._bus.subscribe(subjects.credit(region), self._on_credit)
         await self._bus.subscribe(subjects.beat(region), self._on_report)
         await self._bus.subscribe(subjects.shortage(region), self._on_shortage)
+        await self._bus.subscribe(subjects.breakers(region), self._on_breakers)
         await self._bus.subscribe(subjects.to_home(region, gateway), self._homes.on_mail)
         await self._bus.subscribe(subjects.to_origin(region, gateway), self._on_mail)
         await self._bus.subscribe(subjects.ask(region, gateway), self._on_ask)
@@ -142,28 +143,18 @@ class Calls:
             await asyncio.sleep(WATCH_S)
             for gone in self._nodes.lost(time.monotonic()):
                 self._node_gone(gone)
-            self._reconcile()
+            self._reconciler.tell(time.monotonic())
+            self._tell_breakers(time.monotonic())
 
-    def _reconcile(self) -> None:
-        """Tell each agent which of its calls are wanted, and ask for the silent ones: frames can be lost."""
-        at = time.monotonic()
-        wanted: dict[tuple[str, str], dict[str, int]] = {agent: {} for agent in self._told}
-        silent: dict[tuple[str, str], dict[str, int]] = {}
-        for live in self._book:
-            if (grant := live.origin.grant) is not None:
-                agent = (grant.node, grant.instance)
-                wanted.setdefault(agent, {})[grant.call] = grant.number
-                if at - live.heard > SILENT_S:
-                    silent.setdefault(agent, {})[grant.call] = grant.number
-        self._told = {agent for agent, calls in wanted.items() if calls}
-        for agent, calls in wanted.items():
-            node, instance = agent
-            asked = silent.get(agent, {})
-            message = Reconcile(gateway=self._gateway, instance=instance, calls=tuple(calls), grants=asked)
-            try:
-                self._bus.publish_nowait(subjects.control(self._region, node), message)
-            except (BusDown, MessageTooLarge) as error:
-                log.warning("not reconciled", node=node, calls=len(calls), error=str(error))
+    def _tell_breakers(self, at: float) -> None:
+        """Every gateway lists them: all are told while there are any, and once after."""
+        told = self._homes.breakers(at)
+        if not told and not self._broken:
+            return
+        self._broken = bool(told)
+        message = Breakers(gateway=self._gateway, told=told)
+        with contextlib.suppress(BusDown, MessageTooLarge):
+            self._bus.publish_nowait(subjects.breakers(self._region), message)
 
     async def _reconnected(self) -> None:
         self._homes.stir_all()
@@ -237,6 +228,7 @@ class Calls:
         told = self._homes.statistics(at)
         reports = self._fleet.reports(at)
         return CallStatistics(
+            scheduling=tuple(told),
             queued=sum(one.queued for one in told),
             oldest_ms=max((one.oldest_ms for one in told), default=0.0),
             homes=len(told),
@@ -259,6 +251,7 @@ class Calls:
             function=f"{version.tenant}:{version.app}.{version.function}",
             method=call.method.name,
             priority=call.priority,
+            standing=call.standing,
             gateway=self._gateway,
             arrived=call.arrived,
             deadline=call.deadline,
@@ -414,8 +407,11 @@ class Calls:
 
     def _settle_late(self, item: Settle) -> None:
         """Of a call that nobody waits for any more. If its home is elsewhere, it hears from the agent's credits."""
+        at = time.monotonic()
         for home in self._homes:
-            home.done(item.call, item.container, item.number, time.monotonic(), cost=item.cost, frees=item.frees)
+            home.done(
+                item.call, item.container, item.number, at, cost=item.cost, frees=item.frees, outcome=item.outcome
+            )
         self._homes.stir_all()
 
     def _on_frame(self, _: str, message: object, __: str) -> None:
@@ -432,6 +428,11 @@ class Calls:
         if message is not NO_RESPONDERS:
             return
         call, grant = subject.rsplit(".", 2)[1:]
+        if call == NODE:
+            for home in self._homes:
+                home.node_unheard(grant, time.monotonic())
+            self._homes.stir_all()
+            return
         if (live := self._book.get(call)) is not None:
             self._act(live, live.origin.no_responders(int(grant), time.monotonic()))
 
@@ -458,6 +459,10 @@ class Calls:
                 self._node_gone(gone)
         else:
             self._node_seen(message.node, message.instance, at)
+
+    def _on_breakers(self, _: str, message: object, __: str) -> None:
+        if isinstance(message, Breakers):
+            self._fleet.on_breakers(message, time.monotonic())
 
     def _on_shortage(self, _: str, message: object, __: str) -> None:
         if not isinstance(message, Shortage):

@@ -18,6 +18,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages import Credit, Grant
 from pilotlight_core.model.scheduling import (
+    BreakerTold,
     CreditsWanted,
     Dropped,
     Enqueue,
@@ -115,6 +116,10 @@ class Homes:
         """How each is."""
         return [home.statistics(at) for home in self]
 
+    def breakers(self, at: float) -> tuple[BreakerTold, ...]:
+        """Those of all, as far as they are worth a word."""
+        return tuple(told for home in self for told in home.breakers(at))
+
     # -- what they are told --------------------------------------------------------------------------------------
 
     def tell(self, shard: int, item: HomeItem, at: float) -> None:
@@ -130,7 +135,9 @@ class Homes:
             case Enqueue(call):
                 home.enqueue(call, at)
             case Settle():
-                home.done(item.call, item.container, item.number, at, cost=item.cost, frees=item.frees)
+                home.done(
+                    item.call, item.container, item.number, at, cost=item.cost, frees=item.frees, outcome=item.outcome
+                )
             case HandBack():
                 home.refused(item.call, item.container, item.reason, item.epoch, at)
             case Withdraw(call_id):

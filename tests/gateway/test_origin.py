@@ -90,7 +90,7 @@ def test_a_call_is_queued_sent_and_answered() -> None:
     spent = Spent(ns=2_000_000, ppm=500_000, price="h100")
     stages = Stages(batch_wait=100.0, execute=300.0, total=450.0)
     settle, finish = origin.frame(ended(output=b"out", spent=spent, stages=stages), 1.5)
-    assert settle == Settle(call="a", container="c1", number=1, cost=1.0)
+    assert settle == Settle(call="a", container="c1", number=1, cost=1.0, outcome=Outcome.OK)
     assert isinstance(finish, Finish)
     assert (finish.output, finish.attempts, finish.container, finish.cold_start) == (b"out", 1, "c1", None)
     assert finish.stages == pytest.approx(

@@ -45,6 +45,7 @@ from pilotlight_gateway.http.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.http.limiting import admit
 from pilotlight_gateway.http.services import Services
 from pilotlight_gateway.idempotency.header import KEY
+from pilotlight_gateway.standing import standing_of
 from pilotlight_gateway.strangers import for_caller
 
 PREFIX = "/v1/functions/"
@@ -114,15 +115,18 @@ class CallEndpoint:
         else:
             request, method, packed = self._read(version, body, kind)
         exchange, spec = exchange_of(scope), version.spec
+        tenant = exchange.principal.tenant
+        standing = standing_of(self._services.registry, tenant, f"{version.tenant}:{version.app}.{version.function}")
         patience = seconds_to_wait(request.deadline_ms, spec.timeout + spec.startup_timeout)
         return PreparedCall(
             id=exchange.call_id,
             client_id=request.id,
-            tenant=exchange.principal.tenant,
+            tenant=tenant,
             version=version,
             method=method,
             input=packed,
-            priority=priority_of(spec.priority, headers.get(b"pilotlight-priority", b"")),
+            priority=standing.lowered(priority_of(spec.priority, headers.get(b"pilotlight-priority", b""))),
+            standing=standing,
             deadline=exchange.arrived + patience,
             arrived=exchange.arrived,
             stream=answer is Format.EVENTS or method.mode is not Mode.UNARY,

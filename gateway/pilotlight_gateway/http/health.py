@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.model.errors import Unavailable
+from pilotlight_gateway.home_metrics import home_gauges
 from pilotlight_gateway.http.operations import json_answer
 from pilotlight_gateway.http.services import Services
 from pilotlight_gateway.metrics import gauge, gauge_by
@@ -59,6 +60,7 @@ def gauges_of(services: Services) -> Iterator[Metric]:
     yield gauge("pilotlight_blanks", "Blanks that are ready.", calls.blanks)
     yield gauge("pilotlight_requests_inside", "Calls whose caller waits here.", len(services.gate))
     yield gauge("pilotlight_body_bytes", "Bytes of bodies held.", services.budget.used)
+    yield from home_gauges(calls.scheduling)
     yield gauge("pilotlight_ready", "1 when calls are taken.", 0 if why_not_ready(services) else 1)
 
 
