@@ -153,6 +153,7 @@ def _wait_for_start(missing: float, rooms: Rooms, pace: Pace, at: float) -> floa
         return rooms.start_ms
     ready_ms = starting[0][0]
     slots = sum(more for _, more in starting)
-    if ready_ms is None or pace.hold_ms is None or missing <= slots:
+    # A container whose start has just begun does not say yet how many calls it will take.
+    if ready_ms is None or pace.hold_ms is None or missing <= slots or not slots:
         return ready_ms
     return ready_ms + (missing - slots) * pace.hold_ms / slots

@@ -152,3 +152,12 @@ def test_the_pace_is_a_mean_that_no_single_call_rules() -> None:
     assert learnt.hold_ms == pytest.approx(100.0, rel=0.05)
     assert learnt.cost == pytest.approx(7.0)
     assert learnt.service_ms == pytest.approx(100.0, rel=0.3)
+
+
+def test_a_start_that_has_not_said_how_many_it_takes_is_waited_for() -> None:
+    """It counts from when it should be ready, however many calls wait."""
+    rooms = Rooms()
+    rooms.hear(credit("c1", 1, slots=0, state=ContainerState.BINDING), 0.0)
+    rooms.start_ms = 500.0
+
+    assert wait_ms(10.0, rooms, pace(20.0), 0.1) == pytest.approx(400.0)
