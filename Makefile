@@ -50,7 +50,7 @@ bench: setup ## Run every benchmark (NAME=overhead for one); needs wrk for some
 
 .PHONY: test
 test: setup ## Run every test that takes no minutes of its own (ARGS="tests/sdk -x" passes options on)
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) --numprocesses 2 --dist loadgroup $(ARGS)
 
 .PHONY: test-crash
 test-crash: setup ## Kill processes at seeded instants (SEED=123 repeats a run)

@@ -17,6 +17,7 @@ import httpx
 
 from benchmarks import report, wrk
 from tests.system.platform import Platform, platform, wait_until
+from tests.system.processes import descendants
 
 BODY = '{"input": {"text": "hello"}}'
 JSON = {"Content-Type": "application/json"}
@@ -51,8 +52,7 @@ def _measure(running: Platform, bare: str, runs: int, seconds: float) -> dict[st
     for _ in range(runs):
         for connections in (1, 64):
             for name, url in (("bare", bare), ("whole", whole), ("batched", batched)):
-                pids = _parts(running)
-                before = {part: report.cpu_seconds(pid) for part, pid in pids.items()}
+                before = _cpu(running)
                 start = time.monotonic()
                 load = wrk.post(url, BODY, headers, connections=connections, seconds=seconds)
                 took = time.monotonic() - start
@@ -61,18 +61,22 @@ def _measure(running: Platform, bare: str, runs: int, seconds: float) -> dict[st
                 loads.setdefault(f"{name}_{connections}", []).append(load)
                 if name == "whole" and connections == 64:
                     calls += load.rps * took
-                    for part, pid in pids.items():
-                        cpu[part] = cpu.get(part, 0.0) + report.cpu_seconds(pid) - before[part]
+                    for part, used in _cpu(running).items():
+                        cpu[part] = cpu.get(part, 0.0) + used - before[part]
     return _tell(loads, {part: 1e6 * used / calls for part, used in cpu.items()})
 
 
-def _parts(running: Platform) -> dict[str, int]:
-    """Every process that a call passes through, the guest too."""
-    pids = {name: pid for name, pid in running.pids.items() if "controller" not in name}
-    for container in running.containers():
-        if container["function"] == "echo" and container.get("pid"):
-            pids["guest"] = int(container["pid"])
-    return pids
+def _cpu(running: Platform) -> dict[str, float]:
+    """Seconds that every process has used so far that a call passes through; what runs in sandboxes is one part."""
+    used = {name: report.cpu_seconds(pid) for name, pid in running.pids.items() if "controller" not in name}
+    return used | {"guests": sum(_cpu_if_there(pid) for pid in descendants(running.pids["agent"]))}
+
+
+def _cpu_if_there(pid: int) -> float:
+    try:
+        return report.cpu_seconds(pid)
+    except OSError:
+        return 0.0  # it has just ended
 
 
 def _tell(loads: dict[str, list[wrk.Load]], cpu: dict[str, float]) -> dict[str, float]:

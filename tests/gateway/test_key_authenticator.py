@@ -31,7 +31,9 @@ async def test_a_valid_key_gives_its_tenant_and_scopes(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [b"", b"Bearer", b"Bearer ", b"Basic YWJj", b"Bearer pl_live_x", b"\xff\xfe", bearer(new_key())]
+    "header",
+    [b"", b"Bearer", b"Bearer ", b"Basic YWJj", b"Bearer pl_live_x", b"\xff\xfe", bearer(new_key())],
+    ids=["absent", "scheme", "blank", "basic", "short", "binary", "unknown"],
 )
 async def test_what_is_no_known_key_is_refused(world: World, header: bytes) -> None:
     """Absent, malformed, mistyped and unknown credentials are all 401."""

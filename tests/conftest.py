@@ -1,0 +1,27 @@
+"""Which tests may run beside each other.
+
+Those of a file stay together, since they share what is slow to make. Those that start sandboxes and whole platforms are
+one file in this sense: they look at the host's processes, users and control groups, where two would meet.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+HOST = frozenset({"runtime", "system", "examples"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The host's tests come first: they take longest, and one worker has them all."""
+    groups = {item: _group(item) for item in items}
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: groups[item] != "host")
+
+
+def _group(item: pytest.Item) -> str:
+    place = item.path.relative_to(HERE)
+    return "host" if place.parts[0] in HOST else str(place)
