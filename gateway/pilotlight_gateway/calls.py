@@ -307,10 +307,12 @@ class Calls:
         if self.shards.mine(live.shard, at) is not None:
             try:
                 self._homes.tell(live.shard, item, at)
+                live.origin.placed()
             except PilotlightError as error:
                 self._perform(live, live.origin.refused_entry(error))
         elif (owner := self.shards.owner(live.shard)) is not None and owner.gateway != self._gateway:
             self._mailbox.to_home(owner.gateway, live.shard, item)
+            live.origin.placed()
 
     def _send(self, live: Live, action: Send) -> None:
         run, data = action.run, live.call.input

@@ -77,8 +77,8 @@ class Origin:
     """One live call."""
 
     __slots__ = (
-        "_cold_start", "_doubt", "_epoch", "_grant", "_number", "_placements", "_raised", "_reason", "_repeat_at",
-        "_reruns", "_resume_at", "_seq", "_starts", "_told_window", "_unread_bytes",
+        "_cold_start", "_doubt", "_epoch", "_grant", "_number", "_placed", "_placements", "_raised", "_reason",
+        "_repeat_at", "_reruns", "_resume_at", "_seq", "_starts", "_told_window", "_unread_bytes",
         "_unread_chunks", "_watch", "plan", "state",
     )  # fmt: skip
 
@@ -92,6 +92,7 @@ class Origin:
         """The highest that was used."""
         self._epoch = 0
         """Of the present home, as far as is known."""
+        self._placed = False
         self._placements = 0
         self._reruns = 0
         self._raised = 0
@@ -130,6 +131,10 @@ class Origin:
         """The call is queued for the first time."""
         return [*self._stage("queued", at), self._enqueue(at, admitted=False)]
 
+    def placed(self) -> None:
+        """A home has heard of the call: whichever home it is told to next, it need not be admitted again."""
+        self._placed = True
+
     def refused_entry(self, error: PilotlightError) -> list[Action]:
         """The home did not let the call into its queue."""
         return self._fail(error) if self.state is State.QUEUED else []
@@ -141,7 +146,7 @@ class Origin:
     def home_changed(self, epoch: int, at: float) -> list[Action]:
         """Another home acts from now on. What has not been granted is enqueued there."""
         self._epoch = max(self._epoch, epoch)
-        return [self._enqueue(at, admitted=True)] if self.state is State.QUEUED else []
+        return [self._enqueue(at, admitted=self._placed)] if self.state is State.QUEUED else []
 
     def granted(self, grant: Grant, at: float) -> list[Action]:
         """The home lets the call go to a container."""
@@ -223,7 +228,7 @@ class Origin:
             self.state = State.QUEUED
             return [self._enqueue(at, admitted=True)]
         if self.state is State.QUEUED and at >= self._repeat_at:
-            return [self._enqueue(at, admitted=True)]
+            return [self._enqueue(at, admitted=self._placed)]
         if self._grant is not None and self._doubt is not None and at >= self._doubt:
             return self._lost(self._reason, at)
         return []

@@ -28,6 +28,10 @@ log = structlog.get_logger(__name__)
 CONNECTIONS = 10_000
 HEAD_BYTES = 64 * 1024
 """Give or take one read from the socket."""
+READ_BYTES = 256 * 1024
+"""What one read from a socket gives at most."""
+PIPELINED = 32
+"""Requests that may wait on a connection for the answer to an earlier one."""
 HEAD_SECONDS = 10.0
 LINGER_SECONDS = 2.0
 """How long a body is still read (and thrown away) after its request was answered: a client that sends all before it
@@ -48,7 +52,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._heading = True
         self._receiving = False
-        self._head_size = 0
+        self._expecting = False
+        self._head_size = self._trailing = self._bodiless = 0
         self._timer: asyncio.TimerHandle | None = None
         if len(self.connections) > self.connections_at_most:
             transport.write(TOO_MANY)
@@ -69,16 +74,35 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.transport.close()
             elif self._timer is None:
                 self._arm(self.head_seconds)
+        elif self._receiving and not self.transport.is_closing():
+            self._bodiless += len(data)
+            if self._bodiless > HEAD_BYTES + READ_BYTES:  # a trailer or a chunk's head without an end
+                self.transport.close()
 
     def on_message_begin(self) -> None:
         self._heading = self._receiving = True
-        self._head_size = 0
+        self._head_size = self._trailing = self._bodiless = 0
         super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._heading:
+            super().on_header(name, value)
+            return
+        self._trailing += len(name) + len(value)  # a trailer: nobody reads it
+        if self._trailing > HEAD_BYTES:
+            raise ValueError("trailers too large")
+
+    def on_body(self, body: bytes) -> None:
+        self._bodiless = 0
+        super().on_body(body)
 
     def on_headers_complete(self) -> None:
         self._heading = False
         self._disarm()
         super().on_headers_complete()
+        self._expecting = self.expect_100_continue
+        if len(self.pipeline) > PIPELINED:
+            raise ValueError("too many pipelined requests")
         if isinstance(self.cycle, RequestResponseCycle):
             self.scope[SEND_WHOLE] = partial(send_whole, self.cycle)  # type: ignore[literal-required]
 
@@ -90,7 +114,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._receiving and not self._heading and self._timer is None:
+        if self.pipeline:
+            self.flow.pause_reading()  # which uvicorn has just resumed
+        if self._receiving and self._expecting:
+            # The client may send the body that it was not asked for, or not: what comes next cannot be told apart.
+            self.transport.close()
+        elif self._receiving and not self._heading and self._timer is None:
             self._arm(self.linger_seconds)
 
     def _arm(self, seconds: float) -> None:
@@ -112,6 +141,8 @@ def send_whole(cycle: RequestResponseCycle, status: int, headers: Sequence[tuple
         return False
     if cycle.disconnected:
         return True
+    if cycle.waiting_for_100_continue and cycle.more_body:
+        cycle.keep_alive = False
     lines = [name + b": " + value for name, value in (*cycle.default_headers, *headers)]
     if not cycle.keep_alive:
         lines.append(b"connection: close")

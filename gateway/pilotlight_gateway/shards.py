@@ -33,8 +33,12 @@ WRITE_S = 2.0
 LEAVE_S = 3.0
 """For handing everything over at the end."""
 PREFIX = "gateway."
+EPOCHS_KNOWN = 10_000
 STATE_BYTES = 384 * 1024
 """Of what a lodger hands over; beyond it nothing is, as after a death: origins enqueue anew."""
+
+NOBODY = Member("", "", 0)
+"""Whose shards may be taken."""
 
 log = structlog.get_logger(__name__)
 
@@ -83,12 +87,16 @@ class Shards:
         self._name = name
         self._instance = instance
         self._acting: dict[int, int] = {}
+        self._kept: dict[int, tuple[int, dict[str, bytes]]] = {}
+        """What was taken out of a shard whose move may have failed: the record's revision, and the state."""
         self._owned: dict[int, Owned] = {}
         self._since = [float("-inf")] * SHARDS
         """When each shard got its present home."""
         self._owners: list[Owner | None] = [None] * SHARDS
         self._members: tuple[Member, ...] = ()
         self._members_since = float("-inf")
+        self._instances: dict[int, str] = {}
+        """Which process has, or had, a lease of an epoch: a call keeps the one under which it came."""
         self.newest = 0
         """The highest epoch that any gateway has had, as far as was seen."""
         self._leaving = False
@@ -111,7 +119,8 @@ class Shards:
 
     def process_of(self, epoch: int) -> str | None:
         """The living gateway whose calls carry `epoch`; None if it is gone."""
-        return next((member.instance for member in self._members if member.epoch == epoch), None)
+        instance = self._instances.get(epoch)
+        return instance if any(member.instance == instance for member in self._members) else None
 
     def others(self) -> list[str]:
         """The other gateways that live."""
@@ -144,8 +153,9 @@ class Shards:
         if entry is None:
             return  # records are never deleted; should somebody do it, the next compare-and-set fails and is repeated
         with contextlib.suppress(ValueError, msgspec.DecodeError):
-            shard, known = int(key), self._owned.get(int(key))
-            if known is None or known.revision < entry.revision:
+            shard = int(key)
+            known = self._owned.get(shard)
+            if 0 <= shard < SHARDS and (known is None or known.revision < entry.revision):
                 record = msgspec.msgpack.decode(entry.value, type=ShardRecord)
                 self._owned[shard] = Owned(record=record, revision=entry.revision)
                 self._since[shard] = time.monotonic()
@@ -158,6 +168,9 @@ class Shards:
             gone = {m.instance for m in self._members} - {m.instance for m in members}
             self._members, self._members_since = members, at
             self.newest = max([self.newest, *(member.epoch for member in members)])
+            self._instances |= {member.epoch: member.instance for member in members}
+            while len(self._instances) > EPOCHS_KNOWN:
+                del self._instances[min(self._instances)]
             log.info("gateways", names=[member.name for member in members])
             for instance in gone - {self._instance}:
                 self._host.gateway_gone(instance)
@@ -172,7 +185,10 @@ class Shards:
     def _living(self) -> list[Member]:
         found = []
         for key, entry in self._leases.items():
-            holder = read_holder(entry.value, entry.revision)
+            try:
+                holder = read_holder(entry.value, entry.revision)
+            except msgspec.DecodeError:
+                continue  # nobody that we could speak to
             name, instance = key.removeprefix(PREFIX), holder.data.decode(errors="replace")
             if instance != self._instance:
                 found.append(Member(name, instance, holder.epoch))
@@ -198,7 +214,10 @@ class Shards:
                 for shard in list(self._acting):
                     self._stop_acting(shard)
                 await self._identity.acquire()
-            await self._turn(time.monotonic())
+            try:
+                await self._turn(time.monotonic())
+            except Exception:
+                log.exception("looking after the shards failed; it is tried again")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EVERY_S):
                     await self._bell.wait()
@@ -231,7 +250,7 @@ class Shards:
                     case Take() | Move():
                         group.create_task(bounded(step))
                     case Begin(shard, owned):
-                        self._act(shard, owned.revision, owned.record.state)
+                        self._act(shard, owned.revision, self._state_of(shard, owned))
                     case Leave(shard):
                         self._stop_acting(shard)
 
@@ -242,16 +261,36 @@ class Shards:
 
     async def _move(self, step: Move) -> None:
         state = {name: part for name, part in self._stop_acting(step.shard).items() if len(part) <= STATE_BYTES}
+        self._kept[step.shard] = (step.owned.revision, state)
         await self._write(step.shard, ShardRecord(home=step.heir, state=state), step.owned.revision)
-        # If that failed, the record still names us: the next turn begins with what it holds, and origins repeat.
+        # If that failed, the record still names us: the next turn begins with what was kept.
 
     async def _write(self, shard: int, record: ShardRecord, revision: int) -> None:
         value = msgspec.msgpack.encode(record)
-        with contextlib.suppress(WrongRevision, BusError):
-            written = await self._kv.update(str(shard), value, revision, timeout=WRITE_S)
+        with contextlib.suppress(BusError):
+            try:
+                written = await self._kv.update(str(shard), value, revision, timeout=WRITE_S)
+            except WrongRevision:
+                await self._read(shard)
+                return
             self._record_changed(str(shard), Entry(value, written))
             if record.home == self._me():
                 self._act(shard, written, record.state)
+
+    async def _read(self, shard: int) -> None:
+        """The mirror is behind, or the record is nobody's: cannot be read, or was deleted. Then it is taken over."""
+        found = await self._kv.read(str(shard))
+        if found is None:
+            self._owned.pop(shard, None)
+            return
+        self._record_changed(str(shard), Entry(found.data, found.seq))
+        if found.gone or (shard in self._owned and self._owned[shard].revision < found.seq) or shard not in self._owned:
+            self._owned[shard] = Owned(record=ShardRecord(home=NOBODY), revision=found.seq)
+
+    def _state_of(self, shard: int, owned: Owned) -> dict[str, bytes]:
+        """What to begin with. A record's state is what its shard was when the record was written: used once."""
+        revision, state = self._kept.pop(shard, (0, {}))
+        return state if revision == owned.revision else owned.record.state
 
     async def _lives(self, home: Member) -> bool:
         """Ask the server itself before somebody is taken for dead."""
@@ -267,11 +306,21 @@ class Shards:
     def _act(self, shard: int, epoch: int, state: dict[str, bytes]) -> None:
         self._acting[shard] = epoch
         for name, lodger in self.lodgers.items():
-            lodger.begin(shard, epoch, state.get(name, b""))
+            try:
+                lodger.begin(shard, epoch, state.get(name, b""))
+            except Exception:
+                log.exception("what was handed over cannot be used", shard=shard, lodger=name)
+                lodger.begin(shard, epoch, b"")
 
     def _stop_acting(self, shard: int) -> dict[str, bytes]:
         self._acting.pop(shard, None)
-        return {name: lodger.end(shard) for name, lodger in self.lodgers.items()}
+        state = {}
+        for name, lodger in self.lodgers.items():
+            try:
+                state[name] = lodger.end(shard)
+            except Exception:
+                log.exception("nothing is handed over", shard=shard, lodger=name)
+        return state
 
     async def _leave(self) -> None:
         self._leaving = True

@@ -47,6 +47,7 @@ from tests.gateway.builders import grant, plan
 def queued(**more: Any) -> Origin:
     origin = Origin(plan(**more), 0.0)
     origin.begin(0.0)
+    origin.placed()
     return origin
 
 
@@ -507,3 +508,18 @@ def test_what_the_home_refuses_or_drops_fails_the_call() -> None:
     assert isinstance(error, LoadFailed)
     assert error.more["traceback"] == "Traceback …"
     assert sent().dropped(dropped) == []
+
+
+def test_what_no_home_has_heard_of_is_not_called_admitted() -> None:
+    """A call that came while nobody was its function's home is admitted, or refused, by the first that is."""
+    origin = Origin(plan(), 0.0)
+    origin.begin(0.0)
+
+    (enqueue,) = origin.home_changed(5, 1.0)
+    assert isinstance(enqueue, Enqueue)
+    assert not enqueue.call.admitted
+
+    origin.placed()
+    (again,) = origin.home_changed(6, 2.0)
+    assert isinstance(again, Enqueue)
+    assert again.call.admitted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,7 +11,7 @@ import httpx
 import pytest
 
 from pilotlight_gateway import server
-from pilotlight_gateway.server import HEAD_BYTES, BoundedProtocol, listen, make_server, url_of
+from pilotlight_gateway.server import HEAD_BYTES, PIPELINED, BoundedProtocol, listen, make_server, url_of
 from tests.core.host.waiting import until
 from tests.gateway.world import World, function
 
@@ -97,6 +98,56 @@ async def test_a_body_that_goes_on_after_its_answer_is_cut_off(world: World) -> 
         async with asyncio.timeout(5.0):
             await reader.read()
         writer.close()
+
+
+async def closed(host: str, port: int, *pieces: bytes) -> bytes:
+    """What a client reads that sends on and on until it is cut off."""
+    reader, writer = await asyncio.open_connection(host, port)
+
+    async def send() -> None:
+        with contextlib.suppress(ConnectionError):
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+
+    read = b""
+    async with asyncio.timeout(20.0):
+        sending = asyncio.create_task(send())
+        with contextlib.suppress(ConnectionError):
+            read = await reader.read()
+        await sending
+    writer.close()
+    return read
+
+
+async def test_requests_do_not_pile_up_on_a_connection(world: World) -> None:
+    """Few may wait for the answer to an earlier one; who sends more is cut off."""
+    async with serving(world) as (host, port):
+        read = await closed(host, port, *([b"GET /v1/apps HTTP/1.1\r\nhost: x\r\n\r\n" * 1_000] * 20))
+
+    assert read.count(b"HTTP/1.1 401") <= 2 * PIPELINED
+    assert b"HTTP/1.1 400" in read or not read
+
+
+@pytest.mark.parametrize("trailer", [b"a: b\r\n", b"a"], ids=["lines", "one line"])
+async def test_trailers_do_not_pile_up(world: World, trailer: bytes) -> None:
+    """Nobody reads them; too many, or one without end, close the connection."""
+    async with serving(world) as (host, port):
+        head = CALL + b"transfer-encoding: chunked\r\n\r\n0\r\n"
+        await closed(host, port, head, *([trailer * 10_000] * 100))
+
+
+async def test_a_body_that_was_not_asked_for_is_no_request(world: World) -> None:
+    """Answered before it was told to go on, a client may send its body or not: the connection ends either way."""
+    async with serving(world) as (host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(CALL + b"expect: 100-continue\r\ncontent-length: 40\r\n\r\n")
+        async with asyncio.timeout(5.0):
+            read = await reader.read()
+        writer.close()
+
+    assert read.startswith(b"HTTP/1.1 401")
+    assert b"connection: close" in read
 
 
 async def test_connections_are_counted(world: World) -> None:

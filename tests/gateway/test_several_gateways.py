@@ -13,7 +13,7 @@ from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.model import values
 from pilotlight_core.model.errors import TooMuch, UnknownCall
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.subjects import SHARDS, shard_of
+from pilotlight_core.model.subjects import LEASE_BUCKET, SHARD_BUCKET, SHARDS, shard_of
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.calls import Calls
 from pilotlight_gateway.home import QueueLimits
@@ -175,3 +175,38 @@ async def test_a_call_is_found_and_cancelled_through_any_gateway(fleet: Fleet, s
             await other.status("acme", call.id)
         assert lost.value.wire_code == "call_lost"
         running.exception()
+
+
+class Clumsy:
+    """A lodger that raises whenever it is handed something, or asked for it."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    def begin(self, shard: int, epoch: int, state: bytes) -> None:
+        if state:
+            raise ValueError("what is this")
+        self.begun += 1
+
+    def end(self, shard: int) -> bytes:
+        raise OverflowError("it does not fit")
+
+
+async def test_what_a_lodger_cannot_use_or_say_ends_no_gateway(fleet: Fleet, server_url: str) -> None:
+    """Nor does a record that nobody can read: the shards move all the same, and calls run."""
+    async with connect(server_url, name="somebody") as bus:
+        await bus.kv(LEASE_BUCKET).put("gateway.junk", b"\xff")
+        await bus.kv(SHARD_BUCKET).put(str(SHARDS), b"\x01")
+        await bus.kv(SHARD_BUCKET).put(str(shard_of(FUNCTION)), b"\xff")
+    one = await fleet.start("one")
+    await until(lambda: fleet.homes() == {"one": SHARDS}, within=15.0)
+    clumsy = one.shards.lodgers["clumsy"] = Clumsy()
+    await fleet.start("two")
+    await fleet.settled()
+    await fleet.stop("two")
+    await until(lambda: fleet.homes() == {"one": SHARDS}, within=15.0)
+
+    assert clumsy.begun
+    async with agent_of(server_url) as agent:
+        agent.credit()
+        assert (await one.run(prepared(one, agent))).attempts == 1

@@ -172,6 +172,7 @@ class SimGateway(Process):
             match action:
                 case Enqueue() | HandBack() | Settle() | Withdraw():
                     self._to_home(action)
+                    origin.placed()
                 case Send():
                     self._heard[origin.plan.id] = self.clock
                     self.send(action.node, action.run)

@@ -41,6 +41,8 @@ class LimitState(msgspec.Struct, frozen=True, array_like=True):
 
 
 NOTHING = LimitState()
+MOST = 2**62
+"""Picoseconds (53 days) that travel at most: what is longer is forgotten, and the buckets begin empty."""
 Accounts = dict[tuple[str, str], Account]
 
 
@@ -52,7 +54,9 @@ def handed_over(accounts: Accounts, born: int, now: int) -> LimitState:
         AccountLevels(tenant, function, _level(account.requests, now), _level(account.cost, now))
         for (tenant, function), account in accounts.items()
     ]
-    return LimitState(now - born, tuple(levels))
+    if any(_is_long(level) for account in levels for level in (account.requests, account.cost)):
+        return NOTHING
+    return LimitState(min(now - born, MOST), tuple(levels))
 
 
 def taken_over(state: LimitState, now: int) -> tuple[int, Accounts]:
@@ -62,6 +66,10 @@ def taken_over(state: LimitState, now: int) -> tuple[int, Accounts]:
         account = accounts[levels.tenant, levels.function] = Account(born)
         account.requests, account.cost = _bucket(levels.requests, now), _bucket(levels.cost, now)
     return born, accounts
+
+
+def _is_long(level: Level | None) -> bool:
+    return level is not None and max(abs(level.ahead), level.interval, level.room) > MOST
 
 
 def _level(bucket: Bucket | None, now: int) -> Level | None:

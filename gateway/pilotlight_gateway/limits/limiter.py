@@ -310,7 +310,7 @@ class HomeLimiter:
                 self._tell(shard, owner.epoch, owner.gateway)
 
     def _tell(self, shard: int, epoch: int, home: str) -> None:
-        self._told[shard] = epoch
+        self._told[shard] = max(self._told.get(shard, 0), epoch)
         running: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for number, call in self._held.get(shard, {}).items():
             running[call].append(number)

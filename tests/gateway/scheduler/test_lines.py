@@ -83,7 +83,7 @@ def test_a_tier_that_had_to_wait_has_saved_nothing_up(queue: FairQueue) -> None:
     share=st.sampled_from([0.1, 0.25, 0.5, 1.0]),
 )
 def test_whoever_has_a_reserve_never_waits_within_it(steps: list[tuple[str, Priority]], share: float) -> None:
-    """In any history: a tier with calls waiting has its share of the slots in use, once it has been seen."""
+    """In any history: a tier with calls waiting has its share of the slots in use; but one slot is open to all."""
     slots = 8
     queue = FairQueue(FunctionCounters())
     push_gold(queue, "first", share)
@@ -99,6 +99,6 @@ def test_whoever_has_a_reserve_never_waits_within_it(steps: list[tuple[str, Prio
             flying.append(entry)
         running = sum(entry.call.tenant == "gold" for entry in flying)
         waiting = sum(entry.call.tenant == "gold" for entry in queue)
-        assert not waiting or running >= int(share * slots)
+        assert not waiting or running >= min(int(share * slots), slots - 1)
         assert not len(queue) or len(flying) >= slots - int(share * slots)
         queue.check_integrity()
