@@ -11,6 +11,8 @@ from enum import StrEnum
 
 import msgspec
 
+from pilotlight_core.model.devices import DeviceReport
+
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True):
     """The base of all messages: frozen, keyword-only, tagged by class name; unknown fields are ignored."""
@@ -291,6 +293,8 @@ class NodeReport(Message, frozen=True, kw_only=True):
     containers: tuple[ContainerReport, ...] = ()
     blanks: dict[str, int] = {}
     """base environment -> blanks ready."""
+    devices: tuple[DeviceReport, ...] = ()
+    """Its GPUs, cut or not."""
     controller_epoch: int = 0
     draining: bool = False
     stopped: bool = False

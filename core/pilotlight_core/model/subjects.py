@@ -2,7 +2,7 @@
 
 pl.{region}.node.{node}.run.{instance}   origin -> agent  Run: a granted call with its input
 pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
-pl.{region}.node.{node}.cmd        controller -> agent    Bind, Drain, Stop (request, reply: CommandReply)
+pl.{region}.node.{node}.cmd        controller -> agent    commands (request, reply: CommandReply)
 pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
 pl.{region}.credit.{version}       agent -> home          Credit: room in one container, and what it is doing
 pl.{region}.credits                home -> agents         CreditsWanted

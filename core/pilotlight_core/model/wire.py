@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages import (
     Bind,
@@ -32,7 +33,7 @@ from pilotlight_core.model.scheduling import AskCall, Breakers, CallTold, Credit
 
 MESSAGE = (
     Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Shortage
-    | Bind | Drain | Stop | CommandReply | UsageBatch | LogBatch
+    | Bind | Drain | Stop | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallTold | Breakers
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
 )  # fmt: skip

@@ -1,0 +1,65 @@
+"""Names of slices, and devices on the wire."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_core.model import wire
+from pilotlight_core.model.device_commands import Cut, SwitchMig
+from pilotlight_core.model.devices import (
+    DeviceReport,
+    InstanceReport,
+    MigMode,
+    Place,
+    ProfileReport,
+    SliceName,
+)
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.messages import NodeReport
+
+NAMES = {
+    "cpu-0": SliceName(devices=("cpu-0",)),
+    "GPU-1": SliceName(devices=("GPU-1",)),
+    "GPU-1+GPU-2": SliceName(devices=("GPU-1", "GPU-2")),
+    "GPU-1:3g@4": SliceName(devices=("GPU-1",), profile="3g", start=4),
+    "GPU-1:1g.2x@6": SliceName(devices=("GPU-1",), profile="1g.2x", start=6),
+    "GPU-1:16/64~ctr_f_1": SliceName(devices=("GPU-1",), units=16, holder="ctr_f_1"),
+}
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_a_name_is_read_as_it_is_written(text: str) -> None:
+    """Every kind of slice has one name, which says what it is."""
+    assert SliceName.parse(text) == NAMES[text]
+    assert str(NAMES[text]) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ":", "GPU-1:", "GPU-1:3g", "GPU-1+GPU-1", "GPU-1+", "a b", "G:1g@0:1g@1", "G+H:1g@0", "G:0/64~c", "G:65/64~c",
+     "G:1/64~", "G:1/32~c", "x" * 600],
+)  # fmt: skip
+def test_what_is_no_name_is_refused(text: str) -> None:
+    """A name that means nothing is refused, whatever is wrong with it."""
+    with pytest.raises(BadInput):
+        SliceName.parse(text)
+
+
+def test_a_name_says_what_part_of_the_device_it_is() -> None:
+    """A share and a whole device say how much they are; of an instance only the device knows."""
+    assert SliceName.parse("GPU-1:16/64~c").ppm == 250_000
+    assert SliceName.parse("GPU-1").ppm == 1_000_000
+    assert SliceName.parse("GPU-1:3g@4").ppm is None
+
+
+def test_devices_travel() -> None:
+    """A report with devices, and the commands for them, are the same on the other side."""
+    place = Place(start=4, profile="3g")
+    instance = InstanceReport(slice="GPU-1:3g@4", place=place, name="3g.40gb", uuid="MIG-1", memory=1, ppm=500_000)
+    device = DeviceReport(
+        id="GPU-1", type="H100", name="NVIDIA H100", memory=80, price="h100", mig=MigMode.ON, instances=(instance,),
+        profiles=(ProfileReport(name="3g.40gb", memory=1, sms=60, size=4, starts=(0, 4)),),
+    )  # fmt: skip
+    report = NodeReport(node="n", instance="i", seq=1, region="r", zone="z", sandbox="process", devices=(device,))
+    for message in (report, Cut(epoch=1, device="GPU-1", create=(place,)), SwitchMig(epoch=1, device="GPU-1", on=True)):
+        assert wire.decode(wire.encode(message)) == message
