@@ -14,8 +14,8 @@ The origin is the only one who sends the call to an agent, the only retrier and 
 1. At most one grant is in use. A grant that comes while another is in use, or whose number is not higher than any
    before, is declined. Frames of any grant but the one in use are ignored.
 2. A call that provably never started may go elsewhere, `MAX_PLACEMENTS` times. Proof is one of: no grant was used; the
-   agent said so (`Refused`, or `Ended` with `started=False`); the bus said that nobody listens. Silence is no proof: a
-   run that was sent counts as started from then on.
+   agent said so, or the one that followed it (`Refused`, or `Ended` with `started=False`); the bus said that nobody
+   listens. Silence is no proof: a run that was sent counts as started from then on.
 3. What counts as started and was lost with its container or node is run again only if the function is idempotent, at
    most `MAX_RERUNS` times; otherwise it has failed with `container_died`.
 4. Code that raised is run again `retries=` times, after a backoff, if the deadline leaves time for it.

@@ -18,7 +18,18 @@ import structlog
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.host.bus import Bus, BusDown, BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages import Bind, Cancel, Drain, Reconcile, Run, SliceReport, Stop, Window
+from pilotlight_core.model.messages import (
+    Bind,
+    Cancel,
+    Drain,
+    Ended,
+    Outcome,
+    Reconcile,
+    Run,
+    SliceReport,
+    Stop,
+    Window,
+)
 from pilotlight_core.model.scheduling import CreditsWanted
 from pilotlight_runtime.base import BaseEnvironment
 from pilotlight_runtime.blank_pool import BlankPool
@@ -38,6 +49,7 @@ from pilotlight_runtime.slots import SlotTable
 from pilotlight_runtime.stage import Stager, Verifies
 from pilotlight_runtime.stall import StallWatch
 from pilotlight_runtime.usage_log import UsageLog
+from pilotlight_runtime.waiting_calls import WaitingCalls
 
 log = structlog.get_logger(__name__)
 
@@ -90,6 +102,7 @@ class Agent:
         usage_log = await asyncio.to_thread(UsageLog, self._parts.folders.usage, boot_id())
         if usage_log.cut_bytes:
             log.warning("the usage log was torn by a crash", cut_bytes=usage_log.cut_bytes)
+        self._waiting = await asyncio.to_thread(WaitingCalls, self._parts.folders.waiting, boot_id())
         try:
             async with asyncio.TaskGroup() as group:
                 self._make(group, usage_log)
@@ -99,6 +112,7 @@ class Agent:
         except* _Over:
             pass
         finally:
+            self._waiting.close()
             await asyncio.to_thread(usage_log.close)
 
     def check_integrity(self) -> None:
@@ -169,6 +183,7 @@ class Agent:
             credits=self._credits,
             metering=self._metering,
             shipper=self._shipper,
+            waiting=self._waiting,
         )
 
     async def _subscribe(self) -> None:
@@ -187,10 +202,26 @@ class Agent:
         runs = (self._pool.run, self._shipper.run, self._metering.run)
         standing = [group.create_task(job()) for job in (*jobs, *runs)]
         standing.append(group.create_task(self._parts.devices.watch(self._reporter.changed)))
+        self._speak_for_the_dead()
         self._reporter.send()
         self.up.set()
         await stop.wait()
         await self._end(standing)
+
+    def _speak_for_the_dead(self) -> None:
+        """Tell the origins what the agent before had not started: before they hear that it is gone."""
+        for call in self._waiting.former:
+            ended = Ended(
+                call=call.call,
+                grant=call.grant,
+                container=call.container,
+                outcome=Outcome.DIED,
+                started=False,
+                reason="its node's agent was killed before the call had started",
+            )
+            self._origins.tell(call.gateway, ended)
+        if self._waiting.former:
+            log.info("calls that the agent before had not started go elsewhere", calls=len(self._waiting.former))
 
     # -- what comes over the bus --------------------------------------------------------------------------------
 

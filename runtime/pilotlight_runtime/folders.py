@@ -38,6 +38,11 @@ class NodeFolders:
         """The append log of usage."""
         return self.root / "usage"
 
+    @property
+    def waiting(self) -> Path:
+        """The file that says which calls have not started."""
+        return self.root / "waiting"
+
 
 @contextmanager
 def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:

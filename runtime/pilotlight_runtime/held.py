@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from pilotlight_core.model.messages import Outcome, RemoteError, Run, Spent, Stages
+from pilotlight_runtime.waiting_calls import NO_NOTE
 
 
 class Phase(Enum):
@@ -54,6 +55,8 @@ class HeldCall:
     """Chunks that the origin has passed on."""
     read_at: float = 0.0
     """When the origin last did."""
+    note: int = NO_NOTE
+    """Where it is noted as not started."""
     spent: Spent | None = None
     """What it cost, while its answer is on the way."""
     verdict: Verdict | None = None

@@ -15,6 +15,7 @@ from pilotlight_runtime.held import HeldCall
 from pilotlight_runtime.meter import SliceMeter
 from pilotlight_runtime.runner import Runner
 from pilotlight_runtime.services import Services
+from pilotlight_runtime.waiting_calls import NO_NOTE
 
 log = structlog.get_logger(__name__)
 
@@ -32,13 +33,14 @@ class ContainerRim:
         kill: Callable[[str], None],
     ) -> None:
         self.kill = kill
-        self.freed = freed
+        self._freed = freed
         self.tell: Callable[[str, Frame], None] = services.origins.tell
         self.runner: Runner
         self._services = services
         self._blank = blank
         self._meter = meter
         self._slots = services.slots
+        self._waiting = services.waiting
         self._clock = services.clock
         self._boot_ns = services.boot_ns
         self._timer: asyncio.TimerHandle | None = None
@@ -61,7 +63,12 @@ class ContainerRim:
             held.run.answer, output, lambda taken: self.runner.left(held, self._clock(), taken=taken)
         )
 
+    def waits(self, held: HeldCall) -> None:
+        held.note = self._waiting.add(held.run)
+
     def start(self, held: HeldCall, at: float) -> Refusal | None:
+        if held.note != NO_NOTE:
+            self._take_back(held)
         refusal = self._slots.start(held.run.call, held.run.grant, at)
         if refusal is None:
             self._meter.call_started(held.run.call, held.run.tenant, self._boot_ns())
@@ -69,6 +76,11 @@ class ContainerRim:
 
     def spent(self, held: HeldCall, outcome: Outcome) -> Spent | None:
         return self._meter.call_ended(held.run.call, outcome.value, self._boot_ns(), held.batch_size)
+
+    def freed(self, held: HeldCall) -> None:
+        if held.note != NO_NOTE:
+            self._take_back(held)
+        self._freed(held)
 
     def wake(self, at: float | None) -> None:
         if self._timer is not None:
@@ -81,6 +93,10 @@ class ContainerRim:
     def close(self) -> None:
         """No more timers."""
         self.wake(None)
+
+    def _take_back(self, held: HeldCall) -> None:
+        self._waiting.remove(held.note)
+        held.note = NO_NOTE
 
     def _woken(self) -> None:
         self._timer = None

@@ -60,6 +60,9 @@ class Rim(Protocol):
     def leave(self, held: HeldCall) -> None:
         """Take the verdict's output to the origin; `Runner.left` is called later."""
 
+    def waits(self, held: HeldCall) -> None:
+        """It was accepted and could not be started at once; `start` or `freed` follows."""
+
     def start(self, held: HeldCall, at: float) -> Refusal | None:
         """Asked right before the guest gets it. None: it counts as started; GONE: somebody has ended it already."""
 
@@ -144,6 +147,8 @@ class Runner:
         else:
             held.phase = Phase.FETCHING
             self._rim.fetch(held)
+        if not held.was_started and run.call in self._held:
+            self._rim.waits(held)
 
     def fetched(self, held: HeldCall, data: bytes | None, at: float) -> None:
         """Its large input is here; None: it cannot be had."""

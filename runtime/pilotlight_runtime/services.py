@@ -15,6 +15,7 @@ from pilotlight_runtime.metering import Metering, boot_ns
 from pilotlight_runtime.origins import Origins
 from pilotlight_runtime.slots import SlotTable
 from pilotlight_runtime.stage import Stager
+from pilotlight_runtime.waiting_calls import WaitingCalls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,5 +31,6 @@ class Services:
     credits: Credits
     metering: Metering
     shipper: LogShipper
+    waiting: WaitingCalls
     clock: Callable[[], float] = time.monotonic
     boot_ns: Callable[[], int] = boot_ns

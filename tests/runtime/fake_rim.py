@@ -22,6 +22,7 @@ class FakeRim:
         self.fetches: list[HeldCall] = []
         self.leaves: list[HeldCall] = []
         self.killed: list[str] = []
+        self.waiting: list[str] = []
         self.freed_calls: list[str] = []
         self.wake_at: float | None = None
         self.refuse_start: Refusal | None = None
@@ -37,6 +38,9 @@ class FakeRim:
 
     def leave(self, held: HeldCall) -> None:
         self.leaves.append(held)
+
+    def waits(self, held: HeldCall) -> None:
+        self.waiting.append(held.run.call)
 
     def start(self, held: HeldCall, at: float) -> Refusal | None:
         return self.refuse_start

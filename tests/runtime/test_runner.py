@@ -84,6 +84,17 @@ def test_the_guest_gets_as_much_as_it_works_on_at_a_time(rim: FakeRim) -> None:
     assert runner.running == 2
 
 
+def test_what_does_not_start_at_once_is_noted(rim: FakeRim) -> None:
+    """A batch that forms, a turn that is waited for, an input on its way; what starts at once needs no note."""
+    runner_of(rim, batching=Batching(max_batch_size=2, wait_ms=50)).take(run_of("in a batch"), 0.0, 0.0)
+    one_by_one = runner_of(rim)
+    one_by_one.take(run_of("at once"), 0.0, 0.0)
+    one_by_one.take(run_of("behind it"), 0.0, 0.0)
+    runner_of(rim).take(run_of("large", body=BodyRef("http://gw/1", "t")), 0.0, 0.0)
+
+    assert rim.waiting == ["in a batch", "behind it", "large"]
+
+
 def test_what_waits_too_long_is_refused(rim: FakeRim) -> None:
     """A call that could not start in time is refused as expired, and never reaches the guest."""
     runner = runner_of(rim)

@@ -25,11 +25,14 @@ from pilotlight_core.model.messages import (
     Stages,
     Started,
 )
+from pilotlight_gateway.nodes import LOST_AFTER
 from pilotlight_runtime.slots import Held, SlotTable
 from tests.simulation.promises import Broken
 from tests.simulation.world import Process, World
 
 _bills = itertools.count(1)
+LATE = 1.0
+"""An agent that was away for nearly as long as nodes are waited for may speak too late for its predecessor."""
 
 
 @dataclass
@@ -48,6 +51,8 @@ class SimAgent(Process):
         super().__init__(world, name)
         self._make_table = slots
         self._gateways = gateways
+        self._notes: list[Run] = []
+        """What the last life had accepted and not started, as it would be found on the node's disk."""
         self.muted = False
 
     def boot(self) -> None:
@@ -57,12 +62,28 @@ class SimAgent(Process):
         self._runs: dict[tuple[str, int], Run] = {}
         self._seq = 0
         self.every(1.0, self._beat)
+        self._speak_for_the_dead()
 
     def died(self) -> None:
-        for (call, _), run in self._runs.items():
-            self.world.promises.excused.add(call)
+        self._notes += [run for run in self._runs.values() if self.has_note(run)]
+        for run in self._runs.values():
             if self._is_running(run):
+                self.world.promises.excused.add(run.call)
                 self.world.promises.stopped(run.container)
+
+    def has_note(self, run: Run) -> bool:
+        """Whether its disk says that the call has not started."""
+        return not self._is_running(run)
+
+    def _speak_for_the_dead(self) -> None:
+        notes, self._notes = self._notes, []
+        for run in notes:
+            if self.world.now - self.killed_at > LOST_AFTER - LATE:
+                self.world.promises.excused.add(run.call)
+            self.send(
+                run.gateway,
+                Ended(call=run.call, grant=run.grant, container=run.container, outcome=Outcome.DIED, started=False),
+            )
 
     # -- containers ----------------------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 P1  A grant starts at most once, and a call at most once more than its code raised; idempotent ones at most thrice.
 P2  In particular no call that is not idempotent starts twice, whatever homes come and go.
 P3  Every call of a living gateway ends exactly once, with an answer or an error, by its deadline and a margin.
-P4  A call that never started does not fail with container_died, unless a message of it was lost or its agent died.
+P4  A call that never started does not fail with container_died, unless a message of it was lost, or its agent died and
+    was away for long.
     It runs elsewhere: no call fails for want of a place, and after the storm every call is answered.
 P5  No container runs more calls than it has slots.
 P6  When all is quiet, no slot is taken, nothing is queued, and the books of all parts are in order.

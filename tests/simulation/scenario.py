@@ -33,6 +33,7 @@ class Parts:
     home: type[Home] = Home
     origin: type[Origin] = Origin
     slots: type[SlotTable] = SlotTable
+    agent: type[SimAgent] = SimAgent
 
 
 class Controller(Process):
@@ -79,7 +80,7 @@ class History:
             SimGateway(world, name, gateways=gateways, agents=agents, lease=lease, home=home, origin=origin)
             for name in gateways
         ]
-        self.agents = [SimAgent(world, name, parts.slots, gateways) for name in agents]
+        self.agents = [parts.agent(world, name, parts.slots, gateways) for name in agents]
         for process in (*self.gateways, *self.agents, Controller(world, self.agents)):
             process.start()
         self._versions = ["ver_1", "ver_2"][: self._rng.choice((1, 2))]

@@ -14,6 +14,7 @@ from pilotlight_gateway.actions import Action, Send
 from pilotlight_gateway.home import Home
 from pilotlight_gateway.origin import Origin, State
 from pilotlight_runtime.slots import Held, Reconciled, SlotTable
+from tests.simulation.agent import SimAgent
 from tests.simulation.promises import Broken
 from tests.simulation.scenario import Parts, simulate
 
@@ -131,6 +132,20 @@ class Repeating(Origin):
         return super()._again_or_died(reason, at)
 
 
+class Late(SimAgent):
+    """Takes its notes back only when a call has ended."""
+
+    def has_note(self, run: Run) -> bool:
+        return True
+
+
+class Secretive(SimAgent):
+    """Leaves no notes."""
+
+    def has_note(self, run: Run) -> bool:
+        return False
+
+
 MUTANTS: list[tuple[dict[str, Any], str]] = [
     ({"slots": Forgetful}, "P1 P2 P9"),
     ({"slots": Boundless, "home": Greedy}, "P5"),
@@ -146,6 +161,8 @@ MUTANTS: list[tuple[dict[str, Any], str]] = [
     ({"origin": Stubborn}, "P1"),
     ({"origin": Fickle}, "P7 P4"),
     ({"origin": Repeating}, "P1"),
+    ({"agent": Late}, "P1 P2"),
+    ({"agent": Secretive}, "P4 P7"),
 ]
 
 

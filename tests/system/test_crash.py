@@ -6,13 +6,17 @@ import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pilotlight_gateway.nodes import LOST_AFTER
+from pilotlight_runtime.metering import boot_id
+from pilotlight_runtime.waiting_calls import notes_in
 from tests.system.apps.crash.app import MARK
 from tests.system.conftest import APPS, EXAMPLES
 from tests.system.ledger import check_no_instant_is_sold_twice, receipts
@@ -135,6 +139,28 @@ def test_a_model_is_back_in_fifteen_seconds(platform: Platform, part: str) -> No
 
     assert time.monotonic() - killed < MODEL_WITHIN_S
     assert max(abs(a - b) for a, b in zip(before, after, strict=True)) < 1e-5
+
+
+def test_calls_in_a_batch_that_forms_survive_their_agent(platform: Platform) -> None:
+    """They had not started: each runs elsewhere, once, though the function is not idempotent."""
+    notes, names = platform.state / "node" / "local" / "waiting", [f"patient {number}" for number in range(6)]
+    with ThreadPoolExecutor(len(names)) as callers:
+        answers = callers.map(lambda name: platform.call("crash.Patient", 30.0, "work", name=name), names)
+        wait_until(lambda: len(notes_in(notes, boot_id())) == len(names), "the batch forms", 30.0)
+        killed = platform.pids["agent"]
+        platform.kill("agent")
+        told = list(answers)
+
+    assert [answer.json()["output"] for answer in told] == names
+    assert {answer.json()["usage"]["attempts"] for answer in told} == {1}
+    assert platform.pids["agent"] != killed
+    lines = [f"ran {name}" for name in names]
+    wait_until(lambda: ran(platform, "Patient", lines) == Counter(lines), "each has run once, and says so")
+
+
+def ran(platform: Platform, function: str, lines: list[str]) -> Counter[str]:
+    """How often each of these lines was logged."""
+    return Counter(line["text"] for line in platform.logs("crash", function) if line["text"] in lines)
 
 
 @pytest.mark.parametrize("part", ["gateway", "agent"])

@@ -26,10 +26,20 @@ def to_zero(platform: Platform, app: str = "zero") -> None:
     wait_until(lambda: not platform.containers(app), f"the containers of {app} go", 20.0)
 
 
-def nothing_is_left(platform: Platform) -> bool:
-    """Whether the host shows the blank and nothing else: no process, uid, control group or folder of a container."""
-    found: Sandboxes = sandboxes_of(platform.pids["agent"], platform.state / "node" / "local")
-    return found.count == platform.blanks() == 1 and not platform.containers()
+def zero_is_reached(platform: Platform) -> None:
+    """Wait until the host shows the blank and nothing else: no process, uid, control group or folder of a container."""
+    seen: tuple[Sandboxes, int, list[str]] | None = None
+
+    def is_reached() -> bool:
+        nonlocal seen
+        left = [f"{container['function']} is {container['state']}" for container in platform.containers()]
+        seen = sandboxes_of(platform.pids["agent"], platform.state / "node" / "local"), platform.blanks(), left
+        return seen[0].count == seen[1] == 1 and not left
+
+    try:
+        wait_until(is_reached, "zero is reached")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; seen last: {seen}") from None
 
 
 def logged(platform: Platform, function: str, text: str) -> int:
@@ -83,14 +93,14 @@ def test_zero_is_reached_after_a_stream_that_was_left(platform: Platform) -> Non
             break
 
     wait_until(lambda: logged(platform, "trickles", "closed"), "the generator is closed")
-    wait_until(lambda: nothing_is_left(platform), "zero is reached")
+    zero_is_reached(platform)
 
 
 def test_zero_is_reached_after_errors(platform: Platform) -> None:
     """A function that raised is idle like any other."""
     assert [platform.call("zero.fails").json()["code"] for _ in range(3)] == ["function_raised"] * 3
 
-    wait_until(lambda: nothing_is_left(platform), "zero is reached")
+    zero_is_reached(platform)
 
 
 def test_zero_is_reached_after_a_crash(platform: Platform) -> None:
@@ -99,7 +109,7 @@ def test_zero_is_reached_after_a_crash(platform: Platform) -> None:
     before = descendants(platform.pids["agent"])
     assert platform.call("zero.dies").json()["code"] == "container_died"
 
-    wait_until(lambda: nothing_is_left(platform), "zero is reached")
+    zero_is_reached(platform)
     assert not [pid for pid in before - descendants(platform.pids["agent"]) if is_alive(pid)]
 
 

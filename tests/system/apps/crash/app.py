@@ -40,6 +40,18 @@ class Together:
 
 
 @app.gpu_function(scaledown_window=SHORT, max_containers=1)
+class Patient:
+    """As `Together`, but waits long for company."""
+
+    @batched(max_batch_size=64, wait_ms=4000)
+    def work(self, name: list[str]) -> list[str]:
+        MARK.touch()
+        for one in name:
+            print(f"ran {one}")
+        return name
+
+
+@app.gpu_function(scaledown_window=SHORT, max_containers=1)
 def counts(name: str, seconds: float) -> Iterator[int]:
     """As `once`, in ten pieces."""
     MARK.touch()
