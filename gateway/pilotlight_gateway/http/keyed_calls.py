@@ -19,7 +19,7 @@ from pilotlight_gateway.http.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.http.problems import problem_of
 from pilotlight_gateway.http.services import Services
 from pilotlight_gateway.idempotency.decision import HEADER
-from pilotlight_gateway.idempotency.header import KEY, PREFER, read_key, read_wait
+from pilotlight_gateway.idempotency.header import PREFER, read_wait, the_key
 from pilotlight_gateway.idempotency.keyed import Ask, Given
 from pilotlight_gateway.idempotency.record import Answer, fingerprint_of
 
@@ -36,7 +36,7 @@ async def answer_keyed(
 
     Raises:
         PilotlightError: how the call failed, or why there is no answer (see `Idempotency.give`).
-        BadInput: `bad_request`, if the key is none, or a stream is asked for.
+        BadInput: `bad_request`, if the key is none or there are several, or a stream is asked for.
     """
     exchange = exchange_of(scope)
     if form is Format.EVENTS:
@@ -63,7 +63,7 @@ async def answer_keyed(
 
 
 async def _ask_of(call: PreparedCall, form: Format, scope: Scope) -> Ask:
-    key = read_key(header(scope, KEY))
+    key = the_key(scope["headers"])
     said = (scope["path"], call.method.name, form.value, call.input)
     if len(call.input) > THREAD_BYTES:
         fingerprint = await asyncio.to_thread(fingerprint_of, *said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.idempotency.decision import HEADER
@@ -14,6 +15,18 @@ LONGEST_WAIT = 300.0
 BARE = re.compile(r"[\x21-\x7e]+")
 QUOTED = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')
 WAIT = re.compile(rb"\s*wait\s*=\s*\"?(\d{1,6})\"?\s*(?:;.*)?", re.IGNORECASE | re.DOTALL)
+
+
+def the_key(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """The key of a request that has at least one.
+
+    Raises:
+        BadInput: `bad_request`, if it has several: which one its sender relies on, nobody can tell; or see `read_key`.
+    """
+    first, *more = (value for name, value in headers if name == KEY)
+    if more:
+        raise BadInput(f"{HEADER}: it was sent {len(more) + 1} times; send it once.", code="bad_request", field=HEADER)
+    return read_key(first)
 
 
 def read_key(value: bytes) -> str:

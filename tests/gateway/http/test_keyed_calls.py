@@ -207,6 +207,19 @@ async def test_a_bad_key_is_refused(worlds: tuple[World, World]) -> None:
     assert (refused.status_code, refused.json()["code"], one.calls.seen) == (400, "bad_request", [])
 
 
+async def test_two_keys_are_refused(worlds: tuple[World, World]) -> None:
+    """Also the same one twice: a proxy that joins them makes another key of it; nothing runs."""
+    one, _ = worlds
+    async with one.client() as client:
+        for second in ("k2", "k"):
+            headers = [("authorization", client.headers["authorization"]), *keyed().items(), *keyed(second).items()]
+            refused = await client.post(PATH, json=BODY, headers=headers)
+
+            assert (refused.status_code, refused.json()["code"]) == (400, "bad_request")
+            assert "2 times" in refused.json()["detail"]
+    assert one.calls.seen == []
+
+
 @pytest.mark.parametrize("size", [PIECE_BYTES, KEPT_BYTES - 1024, KEPT_BYTES])
 async def test_large_answers(worlds: tuple[World, World], size: int) -> None:
     """They are repeated as far as they are kept; beyond it the second caller hears that the call has run."""
