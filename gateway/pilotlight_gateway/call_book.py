@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 
 from pilotlight_core.model.api import CallStatus
 from pilotlight_core.model.errors import Conflict
+from pilotlight_gateway.fair_memory import FairMemory
 from pilotlight_gateway.live import Live
 
 REMEMBERED = 10_000
-"""Ended calls whose status is kept."""
+"""Ended calls whose status is kept: of all tenants, and beyond it whoever has most loses its oldest."""
 
 
 class CallBook:
     """Calls by id and by the id that their client made; a tenant finds only its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, remembered: int = REMEMBERED) -> None:
         self._live: dict[str, Live] = {}
-        self._ended: OrderedDict[str, tuple[str, CallStatus]] = OrderedDict()
+        self._ended: FairMemory[CallStatus] = FairMemory(remembered)
         self._clients: dict[tuple[str, str], str] = {}
 
     def __len__(self) -> int:
@@ -48,9 +48,7 @@ class CallBook:
         """A call has ended; its status is kept for a while."""
         call = live.call
         self._live.pop(call.id, None)
-        self._ended[call.id] = (call.tenant, live.status(at))
-        while len(self._ended) > REMEMBERED:
-            _, (tenant, status) = self._ended.popitem(last=False)
+        for tenant, status in self._ended.keep(call.tenant, call.id, live.status(at)):
             if status.client_id is not None:
                 self._clients.pop((tenant, status.client_id), None)
 
@@ -60,5 +58,4 @@ class CallBook:
         live = self._live.get(call)
         if live is not None and live.call.tenant == tenant:
             return live, live.status(at)
-        owner, status = self._ended.get(call, ("", None))
-        return None, status if owner == tenant else None
+        return None, self._ended.get(tenant, call)
