@@ -59,6 +59,8 @@ class LimitAnswer(msgspec.Struct, frozen=True, array_like=True):
     """What is left of each: the value of the RateLimit header."""
     charged: float = 0.0
     """The cost that was counted."""
+    holds: bool = False
+    """The call holds a permit, by the limits as the home knows them, until its end is told."""
 
 
 class ToLimitHome(Message, frozen=True, kw_only=True):

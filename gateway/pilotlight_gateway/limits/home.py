@@ -115,7 +115,7 @@ class LimitHome:
         if policy.holds:
             state.permits.setdefault(gateway, {})[ask.number] = accounts
         standing = _standing(policy, accounts, now)
-        return LimitAnswer(ask.number, Verdict.GRANTED, state.epoch, 0.0, (), standing, cost)
+        return LimitAnswer(ask.number, Verdict.GRANTED, state.epoch, 0.0, (), standing, cost, policy.holds)
 
     def ended(self, shard: int, gateway: str, end: LimitEnd, at: float) -> None:
         """A call has ended: its permit is free, and what it really cost is counted."""

@@ -181,7 +181,8 @@ class HomeLimiter:
                 wait = self._silence.wait(shard, owner.gateway if owner is not None else "", self._clock())
                 return Admission(tenant, function, policy, error=unreachable(wait))
             self._silence.answered(shard, self._clock())
-        if policy.holds and answer.verdict is Verdict.GRANTED:
+        # The home may have heard of a limit that was not set yet when the call came.
+        if answer.holds:
             self._held.setdefault(shard, {})[answer.number] = tenant, function
         return admission_of(tenant, function, policy, answer, self._ended)
 

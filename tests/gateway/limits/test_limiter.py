@@ -149,6 +149,22 @@ async def test_a_permit_comes_back_when_its_call_ends_or_its_gateway_is_gone(ser
         second.end(None)
 
 
+async def test_a_limit_that_is_set_while_a_call_asks_leaves_no_permit_behind(server_url: str) -> None:
+    """Its gateway asked by the old policy, its home counted by the new one: its end frees what was counted."""
+    async with fleet_of(server_url, Limits(requests_per_s=100.0), "g1", "g2") as fleet:
+        before = fleet.policy
+        limits = Limits(requests_per_s=100.0, concurrency=1)
+        fleet.policy = policy_of(Effective(tenant=limits, function=NO_LIMITS), FUNCTION)
+        home = fleet.gateways["g1"][0]
+        for name in ("g1", "g2"):
+            call = await fleet.gateways[name][0].admit("acme", FUNCTION, before, 0.0)
+            assert (call.error, home.statistics().permits) == (None, 1)
+            assert is_refused(await fleet.admit(name))
+
+            call.end(None)
+            await fleet.until(lambda: home.statistics().permits == 0)
+
+
 async def test_what_the_dead_told_is_forgotten(server_url: str) -> None:
     """A gateway whose lease is gone tells what runs there, and dies: its permits come back nevertheless."""
     async with fleet_of(server_url, Limits(concurrency=1), "g1", "g2") as fleet:
