@@ -16,9 +16,10 @@ import time
 from itertools import count
 
 from benchmarks.report import arguments, finish, median, percentile, table
+from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.ask import GIB, Ask, Over, Purchase, Spread
+from pilotlight_placement.ask import GIB, Ask
 from pilotlight_placement.catalogue import standard
 from pilotlight_placement.curves import Curves, Point, whole
 from pilotlight_placement.draft import Want

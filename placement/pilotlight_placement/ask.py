@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from functools import lru_cache
 
+from pilotlight_core.model.placing import Measured, Purchase, Spread
 from pilotlight_core.model.spec import FunctionSpec, Isolation
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.curves import Curves
+from pilotlight_placement.catalogue import is_kind, standard
+from pilotlight_placement.curves import Curves, Point
+from pilotlight_placement.needs import memory_of
 
 ANY_GPU = "ANY"
 CPU = "CPU"
 MIB = 2**20
 GIB = 2**30
-
-
-class Over(StrEnum):
-    """What containers are spread over."""
-
-    NODE = "node"
-    ZONE = "zone"
-
-
-class Purchase(StrEnum):
-    """How the node was bought."""
-
-    ANY = "any"
-    ON_DEMAND = "on-demand"
-    SPOT = "spot"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spread:
-    """The domain with fewest containers of the function goes first; `most` is a hard limit in one domain."""
-
-    over: Over
-    most: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,14 +53,26 @@ class Ask:
     @classmethod
     def of(cls, spec: FunctionSpec, *, function: str = "", tenant: str = "") -> Ask:
         """The ask that a function's spec makes."""
+        placing = spec.placing
         return cls(
             function=function,
             tenant=tenant,
             gpu=spec.gpu,
-            vram=spec.vram or 0,
+            vram=memory_of(spec),
             memory=spec.memory,
             isolation=spec.isolation,
+            by_cost=placing.by_cost,
+            curves=curves_of(placing.measured) if placing.measured else None,
             slo_ms=spec.slo.p95_ms,
+            spread=placing.spread,
+            avoid=tuple(f"{tenant}:{name}" for name in placing.avoid),
+            # Names of weights are a tenant's own: another's of the same name are other weights.
+            weights=f"{tenant}:{placing.weights}" if placing.weights else "",
+            purchase=placing.purchase,
+            regions=placing.regions,
+            zones=placing.zones,
+            neighbours=placing.neighbours,
+            media=placing.media,
         )
 
     @property
@@ -96,3 +88,26 @@ class Ask:
         wanted = " or ".join("a CPU slot" if choice.type == CPU else str(choice) for choice in self.choices)
         vram = f" with {self.vram / GIB:.1f} GiB" if self.vram else ""
         return f"{wanted}{vram} and {self.memory / GIB:.1f} GiB of host memory" if self.memory else f"{wanted}{vram}"
+
+
+@lru_cache(maxsize=4096)
+def curves_of(measured: tuple[Measured, ...]) -> Curves:
+    """The curves that measured points make; the same points always make the same object, so that asks stay equal."""
+    points: dict[tuple[str, str], tuple[Point, ...]] = {}
+    for each in measured:
+        point = Point(batch=each.batch, throughput=each.throughput, p95_ms=each.p95_ms)
+        for key in _slices_meant(each):
+            points[key] = (*points.get(key, ()), point)
+    return Curves(points)
+
+
+def _slices_meant(each: Measured) -> list[tuple[str, str]]:
+    """The slices that a measured point speaks of: "H100" is each of that name, "3g.40gb" is the profile "3g"."""
+    devices = [device for name, device in standard().devices.items() if is_kind(each.gpu, name)]
+    if not devices:
+        return [(each.gpu, each.slice)]
+    found = []
+    for device in devices:
+        keys = {cut.name: cut.profile.key for cut in device.cuts}
+        found.append((device.name, keys.get(each.slice, each.slice)))
+    return found

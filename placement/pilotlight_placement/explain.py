@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from pilotlight_placement.ask import Ask, Over
+from pilotlight_core.model.placing import Over
+from pilotlight_placement.ask import Ask
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.node import Slice
 from pilotlight_placement.options import COST_STEP, UNMEASURED

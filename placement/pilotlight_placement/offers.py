@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pilotlight_placement.ask import Ask, Purchase
+from pilotlight_core.model.placing import Purchase
+from pilotlight_placement.ask import Ask
 from pilotlight_placement.cells import Cell, Sort
 from pilotlight_placement.node import Domain
 from pilotlight_placement.options import Option, Prices, Refused, options, slot_options

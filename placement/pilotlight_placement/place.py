@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from pilotlight_placement.ask import Ask, Over
+from pilotlight_core.model.placing import Over
+from pilotlight_placement.ask import Ask
 from pilotlight_placement.cells import Cell
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.node import Slice

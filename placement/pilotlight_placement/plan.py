@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pilotlight_placement.ask import Ask, Over
+from pilotlight_core.model.placing import Over
+from pilotlight_placement.ask import Ask
 from pilotlight_placement.commands import AnyCommand
 from pilotlight_placement.draft import Draft, Limits, Outcome, Want
 from pilotlight_placement.fleet import Fleet

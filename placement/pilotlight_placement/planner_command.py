@@ -12,10 +12,21 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pilotlight_placement.planner import SLO_PART, UTILISATION, CannotPlan, Demand, Group, Plan, Terms, demands_of
+from pilotlight_placement.planner import (
+    SLO_PART,
+    TOLERANCE,
+    UTILISATION,
+    CannotPlan,
+    Demand,
+    Group,
+    Plan,
+    Terms,
+    demands_of,
+)
 from pilotlight_placement.planner_csv import BadTable, curves_of, read_curves, read_demand, read_prices
 from pilotlight_placement.planner_greedy import plan_greedily
 from pilotlight_placement.planner_ilp import SECONDS, is_installed, plan_exactly
@@ -50,14 +61,34 @@ def make(options: argparse.Namespace) -> Plan:
     prices = read_prices(options.prices) if options.prices else None
     terms = Terms(utilisation=options.utilisation, slo_part=options.slo_part, prices=prices)
     demands = demands_of(needs, curves_of(*tables), terms)
-    if options.solver == GREEDY or (options.solver == AUTO and not is_installed()):
-        plan = plan_greedily(demands, terms)
-    elif not is_installed():
-        raise CannotPlan("--solver ilp needs OR-tools: pip install 'pilotlight[planner]'")
-    else:
-        plan = plan_exactly(demands, terms, options.seconds)
+    plan = _planned(demands, terms, options)
     plan.check_integrity()
     return plan
+
+
+def _planned(demands: Sequence[Demand], terms: Terms, options: argparse.Namespace) -> Plan:
+    if options.solver == GREEDY or (options.solver == AUTO and not is_installed()):
+        return plan_greedily(demands, terms)
+    if not is_installed():
+        raise CannotPlan("--solver ilp needs OR-tools: pip install 'pilotlight[planner]'")
+    if options.solver == EXACT:
+        return plan_exactly(demands, terms, options.seconds)
+    return cheaper(plan_greedily(demands, terms), _within(demands, terms, options.seconds))
+
+
+def _within(demands: Sequence[Demand], terms: Terms, seconds: float) -> Plan | None:
+    try:
+        return plan_exactly(demands, terms, seconds)
+    except CannotPlan:
+        return None  # not in that time: the greedy one stands
+
+
+def cheaper(greedy: Plan, exact: Plan | None) -> Plan:
+    """The plan that costs less, with the better of both bounds: a solver that ran out of time may have found worse."""
+    if exact is None:
+        return greedy
+    best = exact if exact.cost <= greedy.cost * (1 + TOLERANCE) else greedy
+    return replace(best, bound=max(greedy.bound, exact.bound))
 
 
 def as_text(plan: Plan) -> list[str]:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pilotlight_core.model.messages import SliceKind
-from pilotlight_placement.ask import CPU, GIB, Ask, Over
+from pilotlight_core.model.placing import Over
+from pilotlight_placement.ask import CPU, GIB, Ask
 from pilotlight_placement.catalogue import is_kind
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.occupancy import Unit

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from pilotlight_placement.ask import CPU, Ask, Over
+from pilotlight_core.model.placing import Over
+from pilotlight_placement.ask import CPU, Ask
 from pilotlight_placement.cells import Cell
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.offers import Offers, Totals, Zone

@@ -17,7 +17,7 @@ from pilotlight_placement.geometry import Family
 from pilotlight_placement.histogram import Shape
 from pilotlight_placement.mask_fragmentation import MaskFragmentation
 from pilotlight_placement.node import SHARE_UNITS
-from pilotlight_placement.share_fragmentation import HORIZON
+from pilotlight_placement.share_fragmentation import Task, table_of
 
 PRIOR = 0.05
 """Weight of each plain profile before anything was seen: keeps room for large ones where only small ones came."""
@@ -129,16 +129,9 @@ def share_rows(weights: tuple[float, ...]) -> tuple[Row, ...]:
 def expected(weights: Sequence[float]) -> list[float]:
     """64ths that a device with so many free can expect to carry, if typical asks are offered to it in turn.
 
-    The recurrence of `share_fragmentation.py`, without cores: an ask is taken only if that brings more than it blocks.
+    The table of `share_fragmentation`, in 64ths and without cores: an ask is taken only if that brings more than it
+    blocks.
     """
-    total = sum(weights) or 1.0
-    asks = [(size, weight / total) for size, weight in enumerate(weights) if weight and size]
-    worth = [0.0] * (SHARE_UNITS + 1)
-    for _ in range(HORIZON):
-        last = worth[:]
-        for size, part in asks:
-            for free in range(size, SHARE_UNITS + 1):
-                gain = size + last[free - size] - last[free]
-                if gain > 0:
-                    worth[free] += part * gain
-    return worth
+    asks = [Task(weight=weight, cpu=0, milli=size) for size, weight in enumerate(weights) if weight and size]
+    table = table_of(asks, offers=sum(weights) or 1.0, whole=SHARE_UNITS, grain=1, most_cores=0)
+    return [row[0] for row in table]

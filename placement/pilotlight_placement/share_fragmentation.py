@@ -164,24 +164,34 @@ def outlook(tasks: Iterable[Task], models: Iterable[str]) -> Outlook:
     return Outlook(tasks=mix, tables=by_model)
 
 
-def table_of(usable: Iterable[Task], offers: float, horizon: int = HORIZON) -> Table:
-    """K_horizon by free milli-GPU and cores for a device that these tasks may use, `offers` being the weight of all.
+def table_of(
+    usable: Iterable[Task],
+    offers: float,
+    horizon: int = HORIZON,
+    *,
+    whole: int = WHOLE,
+    grain: int = GRAIN,
+    most_cores: int = MOST_CORES,
+) -> Table:
+    """K_horizon by free parts and cores for a device that these tasks may use, `offers` being the weight of all.
 
-    A task of several devices is offered as so many whole ones, each with its part of the cores.
+    `Task.milli` counts parts of which a device has `whole`; a row of the table is `grain` of them. A task of several
+    devices is offered as so many whole ones, each with its part of the cores.
     """
-    kinds = sorted((-(-t.milli // GRAIN), -(-t.cpu // (t.count * CORE)), t.weight * t.count / offers) for t in usable)
+    kinds = sorted((-(-t.milli // grain), -(-t.cpu // (t.count * CORE)), t.weight * t.count / offers) for t in usable)
     merged = [(*key, sum(kind[2] for kind in same)) for key, same in groupby(kinds, key=lambda kind: kind[:2])]
-    table = [[0.0] * (MOST_CORES + 1) for _ in range(WHOLE // GRAIN + 1)]
+    fitting = [kind for kind in merged if kind[1] <= most_cores]
+    table = [[0.0] * (most_cores + 1) for _ in range(whole // grain + 1)]
     for _ in range(horizon):
-        table = _offered(table, [kind for kind in merged if kind[1] <= MOST_CORES])
+        table = _offered(table, fitting, grain)
     return tuple(tuple(row) for row in table)
 
 
-def _offered(table: list[list[float]], kinds: list[tuple[int, int, float]]) -> list[list[float]]:
+def _offered(table: list[list[float]], kinds: list[tuple[int, int, float]], grain: int) -> list[list[float]]:
     """One step of the recurrence: K_t from K_{t-1}."""
     offered = [row[:] for row in table]
     for rows, cores, part in kinds:
-        size = float(rows * GRAIN)
+        size = float(rows * grain)
         for index in range(rows, len(table)):
             sums = zip(offered[index][cores:], table[index][cores:], table[index - rows], strict=False)
             offered[index][cores:] = [

@@ -13,33 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pilotlight_core.model.placing import PRECISIONS, Model
+
 GIB = 2**30
 CONTEXT_BYTES = 600 * 2**20
 """CUDA context with PyTorch's kernels, cuBLAS and cuDNN workspaces, as nvidia-smi shows it for an idle process."""
 ACTIVATION_FACTOR = 8
 """Live tensors of hidden size per token in a transformer's largest layer: residual, QKV, a 4x wide one, norm."""
-PRECISIONS = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5}
-"""Bytes of one parameter."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Model:
-    """What of a model decides its memory. Without `layers` there is no KV cache."""
-
-    parameters: float
-    precision: str = "bf16"
-    layers: int = 0
-    kv_heads: int = 0
-    head_size: int = 0
-    hidden: int = 0
-    kv_precision: str = "bf16"
-    activations: int | None = None
-    """Bytes at the largest batch, where they were measured."""
-
-    def __post_init__(self) -> None:
-        for name in (self.precision, self.kv_precision):
-            if name not in PRECISIONS:
-                raise ValueError(f"precision {name!r} is not known: expected one of {', '.join(PRECISIONS)}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
     from pilotlight.function import Function
     from pilotlight.marks import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
+    from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
 
 __version__ = "0.1.0"
@@ -63,6 +64,7 @@ _HOMES = {
     ),
     "pilotlight.function": ("Function",),
     "pilotlight.marks": ("batched", "concurrent", "enter", "exit", "method"),
+    "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.spec": ("SLO",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -84,11 +86,14 @@ __all__ = [
     "Function",
     "FunctionRaised",
     "LoadFailed",
+    "Measured",
     "Misuse",
+    "Model",
     "NotFound",
     "Obj",
     "OptionError",
     "PilotlightError",
+    "Spread",
     "TooMuch",
     "Unauthenticated",
     "Unavailable",

@@ -65,6 +65,12 @@ SAID_HERE = {
     "is_generator": "nothing: a function that yields is a generator",
     "mig": 'isolation="mig"',
     "exclusive": 'isolation="exclusive"',
+    "nonpreemptible": "spot=False",
+    "preemptible": "spot=True",
+    "regions": "region=",
+    "availability_zone": "zone=",
+    "placement_group": 'spread="node" or spread="zone"',
+    "anti_affinity": "spread= (of its own containers) or avoid= (of other functions)",
 }
 """Another dialect's option -> what it is here."""
 
@@ -100,11 +106,7 @@ NOT_YET = {
     "egress": "functions have no network yet; an allow-list of hosts will open it",
     "block_network": "functions have no network yet, so there is nothing to block",
     "proxy": "functions have no network yet; an allow-list of hosts will open it",
-    "region": "there is one region; placement by region comes with more of them",
-    "cloud": "there is one region; placement by region comes with more of them",
-    "zone": "there is one region; placement by zone comes with more of them",
-    "nonpreemptible": "it comes with pools of interruptible nodes",
-    "spot": "it comes with pools of interruptible nodes",
+    "cloud": "nodes say their region and zone, not their provider: use region= or zone=",
     "enable_memory_snapshot": "blanks make starts short already; snapshots come later",
     "checkpoint_enabled": "blanks make starts short already; snapshots come later",
     "ephemeral_disk": "a container has /tmp in memory; scratch disks come later",

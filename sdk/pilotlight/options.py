@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+
+import msgspec
 
 from pilotlight.dialects import SAID_HERE, why_not
 from pilotlight.errors import OptionError
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.placing import Measured, Model, Over, Placing, Purchase, Spread
 from pilotlight_core.model.spec import SLO, Isolation, Priority
 from pilotlight_core.model.units import GpuAsk, parse_gpu, parse_memory
 
@@ -57,6 +60,28 @@ class Options(TypedDict, total=False):
     """The latencies to aim for."""
     priority: Literal["interactive", "standard", "batch"]
     """Default "standard"."""
+    model: Model
+    """What GPU memory is computed from, instead of `vram`: Model(parameters=8e9, layers=32, …)."""
+    by_cost: bool
+    """Take whatever of the GPU list is cheapest for what it does, instead of the first. Default False."""
+    measured: Sequence[Measured]
+    """What it was measured to do on GPUs and slices: for cost per throughput, and for the service level."""
+    weights: str
+    """A name for the weights that it loads: nodes that have loaded them already go first."""
+    spread: Literal["node", "zone"] | Spread
+    """Keep its containers apart; Spread(over="zone", most=2) is a hard limit."""
+    avoid: str | Sequence[str]
+    """Functions of yours ("app.function") whose nodes it stays away from."""
+    spot: bool | None
+    """True: interruptible nodes only, False: none of them. Default: any."""
+    region: str | Sequence[str]
+    """Default: any."""
+    zone: str | Sequence[str]
+    """Default: any."""
+    neighbours: bool
+    """Whether other tenants may share its GPU, where they agree too. Default False."""
+    media: bool
+    """Whether it needs the GPU's video engines. Default False."""
     name: str
     """What to call it; default: the function's or class's own name."""
     app: str | App
@@ -77,15 +102,22 @@ def spec_fields(options: Mapping[str, Any]) -> dict[str, Any]:
     for name in options:
         if name not in KNOWN or (name == "secrets" and options[name] is not None):
             raise OptionError(why_not(name, KNOWN, SAID_HERE), field=name)
-    fields: dict[str, Any] = {}
-    for name, value in options.items():
-        if name in READERS:
-            try:
-                fields[name] = READERS[name](name, value)
-            except BadInput as error:
-                raise OptionError(error.detail, field=name) from error
+    fields = _read(READERS, options)
+    if placing := _read(PLACING, options):
+        fields["placing"] = Placing(**{PLACING_FIELDS.get(name, name): value for name, value in placing.items()})
     if fields.get("vram") and not fields.get("gpu"):
         raise OptionError('vram= is memory of a GPU: say which with gpu=, or gpu="any".', field="vram")
+    return fields
+
+
+def _read(readers: Mapping[str, Callable[[str, Any], Any]], options: Mapping[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, value in options.items():
+        if name in readers:
+            try:
+                fields[name] = readers[name](name, value)
+            except BadInput as error:
+                raise OptionError(error.detail, field=name) from error
     return fields
 
 
@@ -193,3 +225,70 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "slo": _slo,
     "priority": _choice(Priority),
 }
+
+
+def _one_or_more(name: str, value: Any) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(each, str) and each for each in names):
+        raise _expected(name, value, "a name, or a list of names")
+    return tuple(names)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise _expected(name, value, "a name")
+    return value
+
+
+def _model(name: str, value: Any) -> Model:
+    if not isinstance(value, Model):
+        raise _expected(name, value, "Model(parameters=, precision=, layers=, …)")
+    return _checked(name, value)
+
+
+def _measured(name: str, value: Any) -> tuple[Measured, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(point, Measured) for point in value):
+        raise _expected(name, value, 'a list of Measured(gpu="H100", slice="3g", batch=, throughput=, p95_ms=)')
+    return tuple(_checked(name, point) for point in value)
+
+
+def _spread(name: str, value: Any) -> Spread:
+    try:
+        spread = value if isinstance(value, Spread) else Spread(over=Over(value))
+        return _checked(name, msgspec.structs.replace(spread, over=Over(spread.over)))
+    except ValueError:
+        raise _expected(name, value, '"node", "zone", or Spread(over=, most=)') from None
+
+
+def _spot(name: str, value: Any) -> Purchase:
+    if value is None:
+        return Purchase.ANY
+    return Purchase.SPOT if _truth(name, value) else Purchase.ON_DEMAND
+
+
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+
+def _checked(name: str, value: Struct) -> Struct:
+    """The value with fields of the declared types: constructors do not look at them."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(value), type(value))
+    except (msgspec.ValidationError, TypeError) as error:
+        raise OptionError(f"{name}={value!r}: {error}.", field=name) from None
+
+
+PLACING: dict[str, Callable[[str, Any], Any]] = {
+    "model": _model,
+    "by_cost": _truth,
+    "measured": _measured,
+    "weights": _text,
+    "spread": _spread,
+    "avoid": _one_or_more,
+    "spot": _spot,
+    "region": _one_or_more,
+    "zone": _one_or_more,
+    "neighbours": _truth,
+    "media": _truth,
+}
+PLACING_FIELDS = {"spot": "purchase", "region": "regions", "zone": "zones"}
+"""Options whose field has another name."""

@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages import SliceKind
+from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.ask import GIB, Ask, Over, Purchase, Spread
+from pilotlight_placement.ask import GIB, Ask
 from pilotlight_placement.catalogue import standard
 from pilotlight_placement.geometry import layouts
 from pilotlight_placement.node import Domain, Gpu, Node, Slot

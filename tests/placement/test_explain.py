@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
+from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
-from pilotlight_placement.ask import CPU, Ask, Over, Purchase, Spread
+from pilotlight_placement.ask import CPU, Ask
 from pilotlight_placement.catalogue import is_kind
 from pilotlight_placement.curves import Curves, Point, whole
 from pilotlight_placement.explain import explain, ruled_out, rules, why_not

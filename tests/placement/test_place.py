@@ -7,7 +7,8 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_placement.ask import Ask, Over
+from pilotlight_core.model.placing import Over
+from pilotlight_placement.ask import Ask
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.node import Held, Node
 from pilotlight_placement.occupancy import Unit

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages import SliceKind
+from pilotlight_core.model.placing import Over, Spread
 from pilotlight_core.model.spec import Isolation
-from pilotlight_placement.ask import Ask, Over, Spread
+from pilotlight_placement.ask import Ask
 from pilotlight_placement.commands import Cut, Start, Stop
 from pilotlight_placement.draft import Limits, Want
 from pilotlight_placement.fleet import Fleet

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pilotlight_placement.planner_command import main
+from pilotlight_placement.catalogue import standard
+from pilotlight_placement.planner import Cutting, Plan, Terms
+from pilotlight_placement.planner_command import cheaper, main
 
 EXAMPLE = "function,rps,slo_ms,gpu,batch,latency_ms\nclassify,1000,,A100-80GB,32,75\n"
 TWO = (
@@ -75,3 +78,24 @@ def test_a_part_is_a_part(demand: Path, part: str) -> None:
     """Refused by the option's name."""
     with pytest.raises(SystemExit):
         main(["--demand", str(demand), f"--utilisation={part}"])
+
+
+def test_auto_takes_the_cheaper_of_both_and_the_better_bound() -> None:
+    """A solver that ran out of time may have found worse, and a greedy plan may be optimal by the solver's bound."""
+    terms = Terms()
+    greedy = Plan(demands=(), groups=(), cuttings=(), bound=0.0, method="greedy", terms=terms)
+    a100 = standard()["A100-80GB"]
+    dear = replace(greedy, method="ilp", bound=1.0, cuttings=(Cutting(device=a100, layout=(), functions=()),))
+
+    assert cheaper(greedy, dear) == replace(greedy, bound=1.0)
+    assert cheaper(dear, replace(greedy, method="ilp")).method == "ilp"
+    assert cheaper(greedy, replace(greedy, method="ilp")).method == "ilp"
+    assert cheaper(greedy, None) is greedy
+
+
+def test_auto_without_time_for_the_solver_keeps_the_greedy_plan(
+    demand: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Some plan is better than none."""
+    assert main(["--demand", str(demand), "--seconds", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["gpus"] == {"A100-80GB": 4}

@@ -89,3 +89,15 @@ def test_what_a_device_can_expect_grows_with_what_is_free() -> None:
 def test_memory_in_64ths(mib: int, units: int) -> None:
     """Rounded up; more than the device has is more than 64."""
     assert units_of(mib, standard()["T4"]) == units
+
+
+def test_what_a_share_can_expect_is_the_table_of_shares() -> None:
+    """Half a device is worth its half where halves are asked for, and nothing where only whole ones are."""
+    halves = [0.0] * (SHARE_UNITS + 1)
+    halves[SHARE_UNITS // 2] = 1.0
+    wholes = [0.0] * SHARE_UNITS + [1.0]
+
+    assert expected(halves)[SHARE_UNITS // 2] == SHARE_UNITS // 2
+    assert expected(halves)[SHARE_UNITS // 2 - 1] == 0
+    assert expected(wholes)[SHARE_UNITS - 1] == 0
+    assert expected(wholes)[SHARE_UNITS] == SHARE_UNITS

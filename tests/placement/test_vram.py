@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_placement.vram import CONTEXT_BYTES, GIB, Model, declared, memory_plan, shortfall
+from pilotlight_core.model.placing import Model
+from pilotlight_placement.vram import CONTEXT_BYTES, GIB, declared, memory_plan, shortfall
 
 LLAMA_8B = Model(parameters=8.03e9, layers=32, kv_heads=8, head_size=128, hidden=4096)
 
@@ -54,9 +55,3 @@ def test_what_is_missing_on_the_largest_slice_is_shown() -> None:
 
     assert lines[-1].endswith("a whole H100-80GB: 20.00 GiB are missing")
     assert shortfall(declared(100 * GIB, devices=2), 80 * GIB, "one of two")[-1].endswith("30.00 GiB remain")
-
-
-def test_an_unknown_precision_is_refused() -> None:
-    """With the ones that are known."""
-    with pytest.raises(ValueError, match="expected one of fp32"):
-        Model(parameters=1, precision="fp3")

@@ -8,12 +8,30 @@ from typing import Any
 
 import pytest
 
-from pilotlight import SLO, App, Cls, Function, OptionError, batched, concurrent, enter, exit, gpu_function, method  # noqa: A004
+from pilotlight import (
+    SLO,
+    App,
+    Cls,
+    Function,
+    Measured,
+    Model,
+    OptionError,
+    Spread,
+    batched,
+    concurrent,
+    enter,
+    exit,  # noqa: A004
+    gpu_function,
+    method,
+)
 from pilotlight.dialects import NOT_YET, SAID_HERE
 from pilotlight.options import KNOWN
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.placing import Over, Purchase
 from pilotlight_core.model.spec import FunctionSpec, Isolation, Mode, Priority
 from pilotlight_core.model.units import GpuAsk
+
+POINT = Measured(gpu="H100", slice="3g", batch=8, throughput=100.0, p95_ms=20.0)
 
 
 def embed(text: str) -> list[float]:
@@ -58,6 +76,30 @@ def test_every_option_reaches_the_spec(options: dict[str, Any], field: str, expe
     assert getattr(spec_with(**options), field) == expected
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "field", "expected"),
+    [
+        ("by_cost", True, "by_cost", True),
+        ("spread", "zone", "spread", Spread(over=Over.ZONE)),
+        ("spread", Spread(over=Over.NODE, most=2), "spread", Spread(over=Over.NODE, most=2)),
+        ("avoid", "jobs.train", "avoid", ("jobs.train",)),
+        ("weights", "llama-3-8b", "weights", "llama-3-8b"),
+        ("spot", None, "purchase", Purchase.ANY),
+        ("spot", True, "purchase", Purchase.SPOT),
+        ("spot", False, "purchase", Purchase.ON_DEMAND),
+        ("region", "eu", "regions", ("eu",)),
+        ("zone", ["a", "b"], "zones", ("a", "b")),
+        ("neighbours", True, "neighbours", True),
+        ("media", True, "media", True),
+        ("model", Model(parameters=7e9), "model", Model(parameters=7e9)),
+        ("measured", [POINT], "measured", (POINT,)),
+    ],
+)
+def test_where_it_should_run_is_part_of_the_spec(option: str, value: object, field: str, expected: object) -> None:
+    """Under the name by which placement knows it."""
+    assert getattr(spec_with(**{"gpu": "any", option: value}).placing, field) == expected
+
+
 def test_defaults_are_those_of_the_spec() -> None:
     """A bare decorator asks for a CPU slot."""
     spec = App("tests").gpu_function(embed).spec
@@ -93,7 +135,7 @@ def test_no_dialect_word_is_an_option_of_ours() -> None:
     [
         ({"tiemout": 3}, r"tiemout= is not an option; did you mean timeout=\?"),
         ({"keep_wram": 3}, r"here it is min_containers="),
-        ({"zzz": 3}, r"the options are app, buffer_containers"),
+        ({"zzz": 3}, r"the options are app, avoid, buffer_containers"),
         ({"gpu": "H 100"}, r"gpu='H 100' is not a GPU"),
         ({"gpu": 2}, r"gpu=2: expected"),
         ({"gpu": []}, r"gpu=\[\]: expected"),
@@ -118,6 +160,30 @@ def test_no_dialect_word_is_an_option_of_ours() -> None:
         ({"slo": {"p95_ms": 1}}, r"expected SLO\("),
         ({"slo": SLO(p95_ms=0)}, r"more than 0"),
         ({"priority": "urgent"}, r'"interactive" or "standard" or "batch"'),
+        ({"spread": "rack"}, r'spread=\'rack\': expected "node", "zone"'),
+        ({"spread": Spread(over=Over.NODE, most=0)}, r"spread= allows 0 containers in one node"),
+        ({"model": 7e9}, r"model=.*expected Model\("),
+        ({"model": Model(parameters=7e9)}, r"model= is memory of a GPU"),
+        ({"gpu": "any", "vram": 8, "model": Model(parameters=7e9)}, r"model= and vram= both say"),
+        ({"gpu": "any", "model": Model(parameters=7e9, precision="fp3")}, r"model= precision='fp3' is not known"),
+        ({"gpu": "any", "model": Model(parameters=0)}, r"model= parameters=0.0 is out of range"),
+        ({"gpu": "any", "model": Model(parameters=7e9, layers=-1)}, r"model= layers=-1 is out of range"),
+        ({"gpu": "any", "model": Model(parameters=7e9, layers=32)}, r"KV cache needs kv_heads= and head_size="),
+        ({"gpu": "any", "model": Model(parameters=7e9, activations=-1)}, r"activations=-1 is out of range"),
+        ({"gpu": "any", "model": Model(parameters="7B")}, r"Expected `float`"),  # type: ignore[arg-type]
+        ({"measured": [3]}, r"measured=\[3\]: expected a list of Measured"),
+        ({"measured": [Measured(gpu="T4", batch=0, throughput=1, p95_ms=1)]}, r"expected batch=, throughput= and"),
+        ({"measured": [Measured(gpu="T 4", batch=1, throughput=1, p95_ms=1)]}, r'expected gpu="H100-80GB"'),
+        ({"weights": ""}, r"weights='': expected a name"),
+        ({"weights": "a\nb"}, r"weights= expected a name of at most 200"),
+        ({"avoid": "other"}, r"avoid= names 'other': expected functions of yours, as app\.function"),
+        ({"spot": "yes"}, r"spot='yes': expected True or False"),
+        ({"region": []}, r"region=\[\]: expected a name, or a list"),
+        ({"region": "eu north"}, r"region 'eu north' is not a name"),
+        ({"zone": ["a", "a"]}, r"zone= names 2: expected at most 32, each once"),
+        ({"neighbours": 1}, r"neighbours=1: expected True or False"),
+        ({"media": "h264"}, r"media='h264': expected True or False"),
+        ({"by_cost": "yes"}, r"by_cost='yes': expected True or False"),
         ({"name": "a.b"}, r"name 'a\.b' is not a name"),
         ({"app": 3}, r"app=3: expected a name or an App"),
     ],

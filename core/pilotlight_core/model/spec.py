@@ -13,6 +13,7 @@ import msgspec
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.units import GpuAsk
 
 MAX_SCHEMA_BYTES = 64 * 1024
@@ -111,6 +112,7 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     idempotent: bool = False
     slo: SLO = SLO()
     priority: Priority = Priority.STANDARD
+    placing: Placing = Placing()
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "" is the only one there is.
@@ -130,8 +132,16 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def slots(self) -> int:
         """The calls a container holds at once: running ones, and for a batcher one batch that forms meanwhile."""
-        batch = max((m.batching.max_batch_size for m in self.methods if m.batching), default=0)
-        return max(self.max_inputs, 2 * batch)
+        return max(self.max_inputs, 2 * self._largest_batch)
+
+    @property
+    def concurrency(self) -> int:
+        """The calls a container works on at once."""
+        return max(self.max_inputs, self._largest_batch)
+
+    @property
+    def _largest_batch(self) -> int:
+        return max((m.batching.max_batch_size for m in self.methods if m.batching), default=0)
 
 
 class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -257,6 +267,7 @@ def check_spec(spec: FunctionSpec) -> None:
             raise BadInput(
                 f"{spec.name}: {field}={getattr(spec, field)!r} is out of range: expected {expected}.", field=field
             )
+    check_placing(spec)
     for method in spec.methods:
         _check_method(spec, method)
 

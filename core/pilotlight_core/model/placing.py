@@ -1,0 +1,170 @@
+"""What a function asks of where it runs: how it is spread, what it should find there, what it was measured to do.
+
+All of it is optional, part of the spec, and checked with it (`check_placing`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.ids import NAME, check_name
+
+if TYPE_CHECKING:
+    from pilotlight_core.model.spec import FunctionSpec
+
+PRECISIONS = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5}
+"""Bytes of one parameter."""
+MAX_POINTS = 512
+"""Measured points of one function: a dozen GPU types, their slices, a few batch sizes."""
+MAX_NAMES = 32
+"""Regions, zones, and functions to avoid."""
+MAX_WEIGHTS = 200
+MAX_COUNT = 2.0**53
+
+
+class Over(StrEnum):
+    """What containers are spread over."""
+
+    NODE = "node"
+    ZONE = "zone"
+
+
+class Purchase(StrEnum):
+    """How the node was bought."""
+
+    ANY = "any"
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The domain with fewest containers of the function goes first; `most` is a hard limit in one domain."""
+
+    over: Over
+    most: int | None = None
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What of a model decides its device memory. Without `layers` there is no KV cache."""
+
+    parameters: float
+    precision: str = "bf16"
+    layers: int = 0
+    kv_heads: int = 0
+    head_size: int = 0
+    hidden: int = 0
+    kv_precision: str = "bf16"
+    context_tokens: int = 0
+    """The longest context of one call."""
+    batch_tokens: int = 0
+    """Tokens in one forward pass; 0: one of each call."""
+    activations: int | None = None
+    """Bytes at the largest batch, where they were measured."""
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One measured point of a throughput curve: items per second at a batch size, and p95 of one batch in ms.
+
+    `gpu` is the device as agents report it ("H100-80GB"); `slice` is "whole", "whole:4" or a MIG profile ("3g").
+    """
+
+    gpu: str
+    batch: int
+    throughput: float
+    p95_ms: float
+    slice: str = "whole"
+
+
+class Placing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a function's containers should be."""
+
+    by_cost: bool = False
+    """All types of the GPU list are as good, and cost per throughput decides among them."""
+    spread: Spread | None = None
+    avoid: tuple[str, ...] = ()
+    """Functions (`app.function`) whose nodes are not to be used."""
+    weights: str = ""
+    """What should be resident on a node already: a name of weights that functions share; "" is none."""
+    purchase: Purchase = Purchase.ANY
+    regions: tuple[str, ...] = ()
+    """Empty: any."""
+    zones: tuple[str, ...] = ()
+    neighbours: bool = False
+    """Whether other tenants may share its GPU."""
+    media: bool = False
+    """Whether it needs the video engines, which one instance of a MIG device can have."""
+    model: Model | None = None
+    """Instead of vram=: what memory is computed from."""
+    measured: tuple[Measured, ...] = ()
+
+
+def check_placing(spec: FunctionSpec) -> None:
+    """Refuse what contradicts itself or goes beyond the bounds.
+
+    Raises:
+        BadInput: naming the field.
+    """
+    for field, expected in _wrong(spec):
+        raise BadInput(f"{spec.name}: {field}= {expected}.", field=field)
+
+
+def _wrong(spec: FunctionSpec) -> Iterator[tuple[str, str]]:
+    placing = spec.placing
+    spread = placing.spread
+    if spread is not None and spread.most is not None and not 1 <= spread.most <= 10_000:
+        yield "spread", f"allows {spread.most} containers in one {spread.over.value}: expected 1 to 10000"
+    for field, option in (("regions", "region"), ("zones", "zone")):
+        names: tuple[str, ...] = getattr(placing, field)
+        if len(names) > MAX_NAMES or len(set(names)) != len(names):
+            yield option, f"names {len(names)}: expected at most {MAX_NAMES}, each once"
+        for name in names:
+            check_name(name, option)
+    if len(placing.avoid) > MAX_NAMES:
+        yield "avoid", f"names {len(placing.avoid)} functions: expected at most {MAX_NAMES}"
+    for function in placing.avoid:
+        app, _, name = function.partition(".")
+        if not (NAME.fullmatch(app) and NAME.fullmatch(name)):
+            yield "avoid", f"names {function!r}: expected functions of yours, as app.function"
+    if len(placing.weights) > MAX_WEIGHTS or not placing.weights.isprintable():
+        yield "weights", f"expected a name of at most {MAX_WEIGHTS} printable characters"
+    yield from _wrong_model(spec)
+    yield from _wrong_points(placing.measured)
+
+
+def _wrong_model(spec: FunctionSpec) -> Iterator[tuple[str, str]]:
+    model = spec.placing.model
+    if model is None:
+        return
+    if spec.vram is not None:
+        yield "model", "and vram= both say how much memory is needed: give one of them"
+    if not any(choice.type != "CPU" for choice in spec.gpu):
+        yield "model", 'is memory of a GPU: say which with gpu=, or gpu="any"'
+    if not (math.isfinite(model.parameters) and 0 < model.parameters <= 1e15):
+        yield "model", f"parameters={model.parameters!r} is out of range: expected more than 0 and at most 1e15"
+    for name in ("precision", "kv_precision"):
+        if getattr(model, name) not in PRECISIONS:
+            yield "model", f"{name}={getattr(model, name)!r} is not known: expected one of {', '.join(PRECISIONS)}"
+    for name in ("layers", "kv_heads", "head_size", "hidden", "context_tokens", "batch_tokens"):
+        if not 0 <= getattr(model, name) <= 10**8:
+            yield "model", f"{name}={getattr(model, name)!r} is out of range: expected 0 to 100000000"
+    if model.layers and not (model.kv_heads and model.head_size):
+        yield "model", "has layers=, so its KV cache needs kv_heads= and head_size="
+    if model.activations is not None and not 0 <= model.activations <= 2**42:
+        yield "model", f"activations={model.activations!r} is out of range: expected 0 to 4 TiB, in bytes"
+
+
+def _wrong_points(points: tuple[Measured, ...]) -> Iterator[tuple[str, str]]:
+    if len(points) > MAX_POINTS:
+        yield "measured", f"has {len(points)} points: expected at most {MAX_POINTS}"
+    for point in points:
+        numbers = (point.throughput, point.p95_ms)
+        if point.batch < 1 or not all(math.isfinite(number) and 0 < number <= MAX_COUNT for number in numbers):
+            yield "measured", f"has {point}: expected batch=, throughput= and p95_ms= above 0"
+        if not NAME.fullmatch(point.gpu) or not 0 < len(point.slice) <= 63 or not point.slice.isprintable():
+            yield "measured", f'has {point}: expected gpu="H100-80GB" and slice="whole", "whole:4" or "3g"'
