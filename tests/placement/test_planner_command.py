@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_placement.catalogue import standard
-from pilotlight_placement.planner import Cutting, Plan, Terms
+from pilotlight_placement.curves import Curves, Point
+from pilotlight_placement.planner import Need, Terms, demands_of
 from pilotlight_placement.planner_command import cheaper, main
+from pilotlight_placement.planner_greedy import plan_greedily
 
 EXAMPLE = "function,rps,slo_ms,gpu,batch,latency_ms\nclassify,1000,,A100-80GB,32,75\n"
 TWO = (
@@ -82,14 +83,13 @@ def test_a_part_is_a_part(demand: Path, part: str) -> None:
 
 def test_auto_takes_the_cheaper_of_both_and_the_better_bound() -> None:
     """A solver that ran out of time may have found worse, and a greedy plan may be optimal by the solver's bound."""
-    terms = Terms()
-    greedy = Plan(demands=(), groups=(), cuttings=(), bound=0.0, method="greedy", terms=terms)
-    a100 = standard()["A100-80GB"]
-    dear = replace(greedy, method="ilp", bound=1.0, cuttings=(Cutting(device=a100, layout=(), functions=()),))
+    curves = {"f": Curves({("A100-80GB", "whole"): (Point(batch=8, throughput=100.0, p95_ms=40.0),)})}
+    greedy = plan_greedily(demands_of([Need(function="f", rps=100.0)], curves, Terms()), Terms())
+    exact = replace(greedy, method="ilp", bound=greedy.bound + 1.0)
+    dear = replace(exact, terms=Terms(prices={"A100-80GB": 100.0}))
 
-    assert cheaper(greedy, dear) == replace(greedy, bound=1.0)
-    assert cheaper(dear, replace(greedy, method="ilp")).method == "ilp"
-    assert cheaper(greedy, replace(greedy, method="ilp")).method == "ilp"
+    assert cheaper(greedy, dear) == replace(greedy, bound=exact.bound)
+    assert cheaper(greedy, exact) == exact
     assert cheaper(greedy, None) is greedy
 
 
