@@ -73,7 +73,9 @@ class BusRecords:
     async def is_alive(self, owner: Owner) -> bool:
         """Whether it holds its lease; see `Records`."""
         entry = await self._leases.get(f"gateway.{owner.name}")
-        return entry is not None and read_holder(*entry).data.decode(errors="replace") == owner.instance
+        with contextlib.suppress(msgspec.DecodeError):  # what cannot be read is not what it wrote
+            return entry is not None and read_holder(*entry).data.decode(errors="replace") == owner.instance
+        return False
 
     @asynccontextmanager
     async def watch(self, place: str) -> AsyncIterator[BusBell]:

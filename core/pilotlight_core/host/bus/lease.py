@@ -53,7 +53,11 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_holder(value: bytes, revision: int) -> Holder:
-    """The holder that a lease's entry names, as a mirror of the lease bucket shows it."""
+    """The holder that a lease's entry names, as a mirror of the lease bucket shows it.
+
+    Raises:
+        msgspec.DecodeError: if it cannot be read.
+    """
     record = msgspec.msgpack.decode(value, type=LeaseRecord)
     return Holder(name=record.holder, epoch=record.epoch or revision, data=record.data)
 
@@ -78,6 +82,8 @@ class Lease:
         self._revision = 0
         self._valid_until = float("-inf")
         self._task: asyncio.Task[None] | None = None
+        self._unreadable: tuple[int, float] = (0, 0.0)
+        """A record that nobody can read: its revision, and since when it stands."""
         self.epoch = 0
         self.lost = asyncio.Event()
         """Set when it is gone without having been released; `acquire` may be called again."""
@@ -131,10 +137,9 @@ class Lease:
                 await self._kv.delete(self.key, self._revision)
 
     async def _try_acquire(self) -> bool:
-        asked = time.monotonic()
         try:
             record = await self._kv.read(self.key)
-            if record is not None and not record.gone and self._holder_of(record).name != self.holder:
+            if record is not None and not record.gone and not self._may_replace(record, time.monotonic()):
                 return False
             asked = time.monotonic()
             value = msgspec.msgpack.encode(LeaseRecord(holder=self.holder, data=self._data))
@@ -146,6 +151,19 @@ class Lease:
         self.epoch = self._revision
         self._valid_until = asked + self.ttl - self._margin
         return self.valid(time.monotonic())
+
+    def _may_replace(self, record: Record, at: float) -> bool:
+        try:
+            return self._holder_of(record).name == self.holder
+        except msgspec.DecodeError:
+            # Whoever holds it renews it, also where it is written in a way that is not known here. So what stands for
+            # a whole time to live is nobody's.
+            revision, since = self._unreadable
+            if revision != record.seq:
+                self._unreadable = record.seq, at
+                log.warning("a lease cannot be read; it is taken if nobody renews it", key=self.key, within=self.ttl)
+                return False
+            return at - since >= self.ttl
 
     async def _keep(self) -> None:
         wait = self.ttl / 3
@@ -172,14 +190,16 @@ class Lease:
         except WrongRevision:
             # An earlier renewal may have arrived although its answer did not.
             record = await self._kv.read(self.key)
-            if record is None or record.gone or self._holder_of(record) != self._self():
+            if record is None or record.gone or not self._is_ours(record):
                 raise
             self._revision = record.seq
             raise BusTimeout("An earlier renewal had arrived.") from None
         self._valid_until = asked + self.ttl - self._margin
 
-    def _self(self) -> Holder:
-        return Holder(name=self.holder, epoch=self.epoch, data=self._data)
+    def _is_ours(self, record: Record) -> bool:
+        with contextlib.suppress(msgspec.DecodeError):
+            return self._holder_of(record) == Holder(name=self.holder, epoch=self.epoch, data=self._data)
+        return False
 
     def _holder_of(self, record: Record) -> Holder:
         return read_holder(record.data, record.seq)

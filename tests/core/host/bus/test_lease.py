@@ -14,6 +14,7 @@ import pytest
 from pilotlight_core.host.bus import Bus, BusTimeout, Holder, connect, read_holder
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import LEASE_BUCKET
+from tests.core.host.waiting import until
 
 HOLDER = Path(__file__).with_name("lease_holder.py")
 
@@ -123,6 +124,36 @@ async def test_a_paused_holder_that_wakes_up_knows_that_it_may_not_act(server_ur
         if process.returncode is None:
             process.kill()
         await process.wait()
+
+
+async def test_a_record_that_cannot_be_read_is_taken_once_nobody_renews_it(bus: Bus, other: Bus) -> None:
+    """It may be a holder's of another version of the platform: while it changes it is somebody's, and then nobody's."""
+    key = f"home.{token()}"
+    lease = other.lease(key, "me", ttl=1.0)
+    kv = bus.kv(LEASE_BUCKET)
+    written = await kv.put(key, b"\xff")
+    waiting, began = asyncio.create_task(lease.acquire(timeout=30)), time.monotonic()
+
+    while time.monotonic() < began + 2 * lease.ttl:
+        await until(lambda: waiting.done() or lease._unreadable[0] == written)  # noqa: B023 - waited for at once
+        assert not waiting.done()
+        written = await kv.put(key, b"\xff")
+
+    assert await waiting > written
+    assert lease.valid(time.monotonic())
+    await lease.release()
+
+
+async def test_a_holder_whose_record_was_overwritten_knows_that_it_has_lost(bus: Bus, other: Bus) -> None:
+    """Also if nobody can read what stands there now."""
+    key = f"home.{token()}"
+    lease = bus.lease(key, "me", ttl=1.0)
+    await lease.acquire()
+    await other.kv(LEASE_BUCKET).put(key, b"\xff")
+
+    async with asyncio.timeout(10):
+        await lease.lost.wait()
+    assert not lease.valid(time.monotonic())
 
 
 async def test_a_lease_lives_at_least_a_second(bus: Bus) -> None:
