@@ -56,7 +56,7 @@ class Begin(msgspec.Struct, frozen=True):
 
 
 class Move(msgspec.Struct, frozen=True):
-    """We are the home, and `heir` should be: hand over."""
+    """We are the home, and `heir` should be: hand over what we have, or have been handed and did not begin with."""
 
     shard: int
     owned: Owned
@@ -86,20 +86,27 @@ def steps(
         records: the shards' records, as last seen.
         members: the gateways that live, this one among them.
         acting: shard -> epoch, where we act as the home.
-        leaving: we are about to end: we take nothing, and every shard has another heir.
+        leaving: we are about to end: we take and begin nothing, and every shard has another heir.
     """
     heirs = [member for member in members if not (leaving and member == me)]
     found: list[Step] = []
     for shard in range(SHARDS):
         owned = records.get(shard)
-        step = _step(shard, owned, heir_of(shard, heirs), members, me, acting.get(shard))
+        step = _step(shard, owned, heir_of(shard, heirs), members, me, acting.get(shard), leaving=leaving)
         if step is not None:
             found.append(step)
     return found
 
 
 def _step(
-    shard: int, owned: Owned | None, heir: Member | None, members: Iterable[Member], me: Member, acting: int | None
+    shard: int,
+    owned: Owned | None,
+    heir: Member | None,
+    members: Iterable[Member],
+    me: Member,
+    acting: int | None,
+    *,
+    leaving: bool,
 ) -> Step | None:
     if owned is None or owned.record.home not in members:
         if acting is not None:
@@ -107,7 +114,7 @@ def _step(
         return Take(shard, owned.revision if owned is not None else 0) if heir == me else None
     if owned.record.home != me:
         return Leave(shard) if acting is not None else None
-    if acting != owned.revision:
+    if acting != owned.revision and not leaving:
         return Begin(shard, owned)
     return Move(shard, owned, heir) if heir is not None and heir != me else None
 

@@ -151,13 +151,16 @@ class Shards:
 
     def _record_changed(self, key: str, entry: Entry | None) -> None:
         if entry is None:
-            return  # records are never deleted; should somebody do it, the next compare-and-set fails and is repeated
+            # The platform deletes none. Where somebody else did, the shard's home goes on: it alone acts by that
+            # record, and whoever writes next finds that it is gone (`_read`), and takes the shard anew.
+            return
         with contextlib.suppress(ValueError, msgspec.DecodeError):
             shard = int(key)
             known = self._owned.get(shard)
             if 0 <= shard < SHARDS and (known is None or known.revision < entry.revision):
                 record = msgspec.msgpack.decode(entry.value, type=ShardRecord)
                 self._owned[shard] = Owned(record=record, revision=entry.revision)
+                self._kept.pop(shard, None)  # what was kept is in this record, or too old for it
                 self._since[shard] = time.monotonic()
                 self._bell.set()
 
@@ -260,7 +263,10 @@ class Shards:
         await self._write(step.shard, ShardRecord(home=me), step.revision)
 
     async def _move(self, step: Move) -> None:
-        state = {name: part for name, part in self._stop_acting(step.shard).items() if len(part) <= STATE_BYTES}
+        # Where an earlier move was cut off, or what we were handed was not begun with, it goes on to the heir.
+        acting = step.shard in self._acting
+        state = self._stop_acting(step.shard) if acting else self._state_of(step.shard, step.owned)
+        state = {name: part for name, part in state.items() if len(part) <= STATE_BYTES}
         self._kept[step.shard] = (step.owned.revision, state)
         await self._write(step.shard, ShardRecord(home=step.heir, state=state), step.owned.revision)
         # If that failed, the record still names us: the next turn begins with what was kept.
@@ -300,7 +306,10 @@ class Shards:
             return True
         if entry is None:
             return False
-        holder = read_holder(entry.value, entry.revision)
+        try:
+            holder = read_holder(entry.value, entry.revision)
+        except msgspec.DecodeError:
+            return False  # whatever stands there, it is not what that home wrote
         return (holder.data.decode(errors="replace"), holder.epoch) == (home.instance, home.epoch)
 
     def _act(self, shard: int, epoch: int, state: dict[str, bytes]) -> None:

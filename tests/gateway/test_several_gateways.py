@@ -7,17 +7,20 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+import msgspec
 import pytest
 
 from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.model import values
 from pilotlight_core.model.errors import TooMuch, UnknownCall
 from pilotlight_core.model.ids import token
+from pilotlight_core.model.scheduling import HomeState
 from pilotlight_core.model.subjects import LEASE_BUCKET, SHARD_BUCKET, SHARDS, shard_of
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.calls import Calls
 from pilotlight_gateway.home import QueueLimits
 from pilotlight_gateway.internal import Bodies
+from pilotlight_gateway.shard_plan import Member, ShardRecord
 from tests.core.host.waiting import until
 from tests.gateway.scripted_agent import ScriptedAgent
 from tests.gateway.test_calls import prepared
@@ -151,6 +154,31 @@ async def test_a_gateway_that_ends_hands_over_its_queues(fleet: Fleet, server_ur
             await call
 
 
+async def test_a_gateway_that_ends_in_the_middle_of_a_move_hands_over_what_it_had_taken_out(
+    fleet: Fleet, server_url: str
+) -> None:
+    """The queue stands in the record of the next home, as if nothing had come between; after that nothing is kept."""
+    home, other = await fleet.pair()
+    shard = shard_of(FUNCTION)
+    async with agent_of(server_url) as agent, connect(server_url, name="reader") as bus:
+        waiting = [asyncio.create_task(other.run(prepared(other, agent))) for _ in range(5)]
+        await until(lambda: home.statistics().queued == 5)
+
+        shards = home.shards
+        shards._kept[shard] = (shards._owned[shard].revision, shards._stop_acting(shard))
+        await fleet.stop(next(name for name, calls in fleet.calls.items() if calls is home))
+
+        entry = await bus.kv(SHARD_BUCKET).get(str(shard))
+        assert entry is not None
+        record = msgspec.msgpack.decode(entry.value, type=ShardRecord)
+        assert record.home.instance == other.shards._instance
+        assert len(msgspec.msgpack.decode(record.state["calls"], type=HomeState).calls) == 5
+        assert shards._kept == {}
+        agent.credit()
+        for call in waiting:
+            await call
+
+
 async def test_a_call_is_found_and_cancelled_through_any_gateway(fleet: Fleet, server_url: str) -> None:
     """By its id, and by its client's id; another tenant finds nothing; an owner that is gone took the call with it."""
     home, other = await fleet.pair()
@@ -197,6 +225,8 @@ async def test_what_a_lodger_cannot_use_or_say_ends_no_gateway(fleet: Fleet, ser
     async with connect(server_url, name="somebody") as bus:
         await bus.kv(LEASE_BUCKET).put("gateway.junk", b"\xff")
         await bus.kv(SHARD_BUCKET).put(str(SHARDS), b"\x01")
+        lost = ShardRecord(home=Member("junk", "junk-1", 1))
+        await bus.kv(SHARD_BUCKET).put("0", msgspec.msgpack.encode(lost))
         await bus.kv(SHARD_BUCKET).put(str(shard_of(FUNCTION)), b"\xff")
     one = await fleet.start("one")
     await until(lambda: fleet.homes() == {"one": SHARDS}, within=15.0)

@@ -81,6 +81,16 @@ def test_who_leaves_hands_everything_over() -> None:
     assert steps({}, [me], me, {}, leaving=True) == []
 
 
+def test_who_leaves_in_the_middle_of_a_move_goes_on_with_it() -> None:
+    """It has stopped acting, and its record was not written: it begins nothing that it would have to end at once."""
+    me, other = member("gw0"), member("gw1")
+    record = owned(me, 5)
+
+    for acting in ({}, {0: 4}):
+        assert steps({0: record}, [me, other], me, acting, leaving=True) == [Move(0, record, other)]
+    assert steps({0: record}, [me], me, {}, leaving=True) == []
+
+
 def test_who_was_replaced_stops() -> None:
     """The record names another gateway, or nobody who lives."""
     me, other = member("gw0"), member("gw1")
