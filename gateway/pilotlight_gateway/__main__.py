@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import NoReturn
 
 import structlog
 import uvloop
@@ -11,8 +12,12 @@ from pilotlight_core.host import telemetry
 from pilotlight_core.host.bus import BusDown
 from pilotlight_core.host.config import load
 from pilotlight_core.model.errors import BadInput
+from pilotlight_gateway.namesakes import NameTaken
 from pilotlight_gateway.serving import BusLost, serve
 from pilotlight_gateway.settings import ServeSettings
+
+EXPECTED = (BusDown, BusLost, NameTaken, BadInput, OSError)
+"""What ends it with a line in the log."""
 
 
 def main() -> None:
@@ -22,9 +27,21 @@ def main() -> None:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(settings))
-    except (BusDown, BusLost, BadInput, OSError) as error:
-        structlog.get_logger(__name__).error("the gateway cannot run on", error=str(error))
-        raise SystemExit(1) from None
+    except EXPECTED as error:
+        _end(error)
+    except BaseExceptionGroup as group:  # of the task group in which a part of it began
+        if (expected := group.subgroup(EXPECTED)) is None:
+            raise
+        _end(_first(expected))
+
+
+def _end(error: BaseException) -> NoReturn:
+    structlog.get_logger(__name__).error("the gateway cannot run on", error=str(error))
+    raise SystemExit(1) from None
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ class Calls:
         self._budget = budget
         self._mailbox = Mailbox(bus, region)
         self._homes = Homes(bus, self, self._mailbox, region=region, gateway=gateway, limits=limits)
-        self.shards = Shards(bus, self, name=name, instance=gateway)
+        self.shards = Shards(bus, self, region=region, name=name, instance=gateway)
         self._homes.ownership = self.shards
         self._elsewhere = Elsewhere(bus, self.shards, region=region)
         self._book = CallBook()

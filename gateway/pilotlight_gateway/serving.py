@@ -38,6 +38,7 @@ from pilotlight_gateway.ledger.store import Ledger
 from pilotlight_gateway.limits.gauges import limit_gauges
 from pilotlight_gateway.limits.limiter import HomeLimiter
 from pilotlight_gateway.limits.policy import Policies
+from pilotlight_gateway.namesakes import NameTaken
 from pilotlight_gateway.server import QuietServer, listen, make_server, url_of
 from pilotlight_gateway.settings import ServeSettings
 
@@ -59,6 +60,7 @@ class Gateway:
     services: Services
     public: QuietServer
     internal: QuietServer
+    superseded: asyncio.Future[NameTaken]
 
     async def shut_down(self, drain_seconds: float) -> None:
         """End without cutting anybody off who can be served in time. Every step has a bound."""
@@ -79,6 +81,7 @@ async def serve(settings: ServeSettings) -> None:
     Raises:
         BadInput: if the price file or the tiers file is wrong.
         BusDown: if there is no bus at the start. BusLost: if it is gone for good.
+        NameTaken: if another gateway has its name.
     """
     book, tiers = load_prices(settings.prices), load_tiers(settings.tiers)
     stop = asyncio.Event()
@@ -95,7 +98,9 @@ async def serve(settings: ServeSettings) -> None:
             if settings.client_file is not None:
                 await bootstrap(registry, settings.client_file, url_of(public))
             await _run(gateway, bus, (public, internal), stop, settings.drain_seconds)
-            lost = bus.closed.is_set()
+            lost, superseded = bus.closed.is_set(), gateway.superseded
+    if superseded.done():
+        raise superseded.result()
     if lost:
         raise BusLost("The connection to the bus is gone for good.")
 
@@ -105,13 +110,15 @@ async def _run(
 ) -> None:
     async with asyncio.TaskGroup() as group:
         watch = group.create_task(_stop_when_lost(bus, stop))
+        gateway.superseded.add_done_callback(lambda _: stop.set())
         group.create_task(gateway.public.serve(sockets=[sockets[0]]))
         group.create_task(gateway.internal.serve(sockets=[sockets[1]]))
         settle()
         log.info("gateway serves", url=url_of(sockets[0]))
         await stop.wait()
         log.info("gateway shuts down", inside=len(gateway.services.gate))
-        await gateway.shut_down(0.0 if bus.closed.is_set() else drain_seconds)
+        at_once = bus.closed.is_set() or gateway.superseded.done()
+        await gateway.shut_down(0.0 if at_once else drain_seconds)
         # 5. Calls, registry and bus are closed by those who opened them.
         watch.cancel()
 
@@ -167,6 +174,7 @@ async def _gateway(
                 services=services,
                 public=make_server(create_app(services)),
                 internal=make_server(bodies),
+                superseded=calls.shards.superseded,
             )
     finally:
         await blobs.aclose()

@@ -21,6 +21,7 @@ from pilotlight_core.host.bus import Bus, BusError, WrongRevision
 from pilotlight_core.host.bus.kv import Entry
 from pilotlight_core.host.bus.lease import read_holder
 from pilotlight_core.model.subjects import LEASE_BUCKET, SHARD_BUCKET, SHARDS
+from pilotlight_gateway.namesakes import Namesakes, NameTaken
 from pilotlight_gateway.shard_plan import Begin, Leave, Member, Move, Owned, ShardRecord, Step, Take, steps
 
 LOOK_EVERY_S = 0.25
@@ -74,13 +75,13 @@ class Owner(msgspec.Struct, frozen=True):
 class Shards:
     """This gateway among all: `mine` and `owner` answer at once, from memory."""
 
-    def __init__(self, bus: Bus, host: Host, *, name: str, instance: str) -> None:
+    def __init__(self, bus: Bus, host: Host, *, region: str, name: str, instance: str) -> None:
         self._bus = bus
         self._host = host
         self.lodgers: dict[str, Lodger] = {"calls": host}
         """By the name under which their part is handed over; to be complete before it runs."""
-        # The name outlives the process, so that a restarted gateway need not wait for its former self to expire.
-        self._identity = bus.lease(f"{PREFIX}{name}", name, data=instance.encode())
+        namesakes = Namesakes(bus, region=region, name=name)
+        self._identity = bus.lease(f"{PREFIX}{name}", name, data=instance.encode(), may_succeed=namesakes.is_gone)
         self._kv = bus.kv(SHARD_BUCKET)
         self._leases = bus.mirror(LEASE_BUCKET, PREFIX)
         self._records = bus.mirror(SHARD_BUCKET)
@@ -103,6 +104,8 @@ class Shards:
         self._bell = asyncio.Event()
         self.settled = asyncio.Event()
         """Set once every shard has had a living home."""
+        self.superseded: asyncio.Future[NameTaken] = asyncio.get_running_loop().create_future()
+        """Done when another process has our name: this one is the home of nothing any more, and should end."""
 
     @property
     def epoch(self) -> int:
@@ -128,7 +131,11 @@ class Shards:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Take part until the block ends; then hand over what is ours."""
+        """Take part until the block ends; then hand over what is ours.
+
+        Raises:
+            NameTaken: another living gateway has our name.
+        """
         async with self._leases, self._records:
             self._leases.on_change.append(self._gateway_changed)
             self._records.on_change.append(self._record_changed)
@@ -216,7 +223,13 @@ class Shards:
             if self._identity.lost.is_set():
                 for shard in list(self._acting):
                     self._stop_acting(shard)
-                await self._identity.acquire()
+                try:
+                    await self._identity.acquire()
+                except NameTaken as error:
+                    # We were silent for so long that somebody was started in our place.
+                    log.error("another gateway has this one's name", error=str(error))
+                    self.superseded.set_result(error)
+                    return
             try:
                 await self._turn(time.monotonic())
             except Exception:

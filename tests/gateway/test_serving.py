@@ -87,6 +87,22 @@ async def test_a_gateway_serves_and_remembers(server_url: str, tmp_path: Path) -
         assert [(line.version, line.changed) for line in again.functions] == [("shop.hello@v1", False)]
 
 
+async def test_a_second_gateway_of_the_same_name_is_refused(server_url: str, tmp_path: Path) -> None:
+    """It ends with 1 and says what to do; the first serves on."""
+    async with gateway(server_url, tmp_path) as client:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "pilotlight_gateway", "--nats-url", server_url,
+            "--state-dir", str(tmp_path / "second"), "--port", "0",
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        _, errors = await asyncio.wait_for(process.communicate(), 30)
+
+        assert process.returncode == 1
+        assert b"Another gateway named 'gateway' runs" in errors
+        assert b"Traceback" not in errors
+        assert (await client.get("/readyz")).status_code == 200
+
+
 async def test_a_wrong_setting_ends_it_at_once_and_is_named(tmp_path: Path) -> None:
     """A flag beyond its bounds, and a price file that is not there."""
     for flags, code, said in (

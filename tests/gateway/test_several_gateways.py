@@ -20,6 +20,7 @@ from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.calls import Calls
 from pilotlight_gateway.home import QueueLimits
 from pilotlight_gateway.internal import Bodies
+from pilotlight_gateway.namesakes import NameTaken
 from pilotlight_gateway.shard_plan import Member, ShardRecord
 from tests.core.host.waiting import until
 from tests.gateway.scripted_agent import ScriptedAgent
@@ -40,15 +41,15 @@ class Fleet:
 
     async def start(self, name: str, limits: QueueLimits | None = None) -> Calls:
         """A gateway joins."""
-        stack = AsyncExitStack()
-        bus = self._buses[name] = await stack.enter_async_context(connect(self._url, name=name))
         bodies = Bodies(url="http://origin", budget=Budget(limit=10**7))
-        calls = Calls(
-            bus, region="local", gateway=f"{name}-{token(8)}", name=f"{name}{self._suffix}", bodies=bodies,
-            budget=bodies.budget, limits=limits or QueueLimits(),
-        )  # fmt: skip
-        await stack.enter_async_context(calls.running())
-        self.calls[name], self._stacks[name] = calls, stack
+        async with AsyncExitStack() as stack:
+            bus = await stack.enter_async_context(connect(self._url, name=name))
+            calls = Calls(
+                bus, region="local", gateway=f"{name}-{token(8)}", name=f"{name}{self._suffix}", bodies=bodies,
+                budget=bodies.budget, limits=limits or QueueLimits(),
+            )  # fmt: skip
+            await stack.enter_async_context(calls.running())
+            self.calls[name], self._buses[name], self._stacks[name] = calls, bus, stack.pop_all()
         return calls
 
     async def stop(self, name: str) -> None:
@@ -205,6 +206,37 @@ async def test_a_call_is_found_and_cancelled_through_any_gateway(fleet: Fleet, s
         running.exception()
 
 
+async def test_a_second_gateway_of_one_name_does_not_begin(fleet: Fleet, server_url: str) -> None:
+    """It says whose name it has and what to do; the first keeps its lease and its shards."""
+    one = await fleet.start("one")
+    await until(lambda: fleet.homes() == {"one": SHARDS})
+    epoch = one.shards.epoch
+
+    rival = Fleet(server_url)
+    rival._suffix = fleet._suffix
+    with pytest.raises(NameTaken, match=rf"runs \(process {one.shards._instance}\).*--name"):
+        await rival.start("one")
+
+    assert (fleet.homes(), one.shards.epoch) == ({"one": SHARDS}, epoch)
+    assert not one.shards.superseded.done()
+
+
+async def test_a_gateway_whose_name_was_given_away_ends_instead_of_fighting(fleet: Fleet, server_url: str) -> None:
+    """It was silent for so long that another process was started under its name: that one keeps the lease."""
+    one, two = await fleet.start("one"), await fleet.start("two")
+    name = one.shards._name
+    async with connect(server_url, name="thief") as bus:
+        heir = bus.lease(f"gateway.{name}", name, data=two.shards._instance.encode())
+        await heir.acquire()
+
+        error = await asyncio.wait_for(asyncio.shield(one.shards.superseded), 20)
+
+        assert "--name" in error.detail
+        assert heir.valid(time.monotonic())
+        assert fleet.homes()["one"] == 0
+        await heir.release()
+
+
 class Clumsy:
     """A lodger that raises whenever it is handed something, or asked for it."""
 
@@ -240,3 +272,5 @@ async def test_what_a_lodger_cannot_use_or_say_ends_no_gateway(fleet: Fleet, ser
     async with agent_of(server_url) as agent:
         agent.credit()
         assert (await one.run(prepared(one, agent))).attempts == 1
+    async with connect(server_url, name="somebody") as bus:
+        await bus.kv(LEASE_BUCKET).delete("gateway.junk")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+
+import msgspec
 
 from pilotlight_core.host.bus import Bus, Entry
 from pilotlight_core.host.bus.lease import read_holder
@@ -31,8 +34,8 @@ class Renewals:
         return next((at for process, at in self._seen.values() if process == gateway), None)
 
     def _changed(self, key: str, entry: Entry | None) -> None:
-        if entry is None:
-            self._seen.pop(key, None)
-        else:
-            process = read_holder(entry.value, entry.revision).data.decode(errors="replace")
-            self._seen[key] = process, self._clock()
+        self._seen.pop(key, None)
+        with contextlib.suppress(msgspec.DecodeError):  # what cannot be read renews nobody's lease
+            if entry is not None:
+                process = read_holder(entry.value, entry.revision).data.decode(errors="replace")
+                self._seen[key] = process, self._clock()

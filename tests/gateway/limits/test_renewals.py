@@ -26,3 +26,20 @@ async def test_renewals_are_heard_by_process(bus: Bus, other: Bus) -> None:  # n
         await lease.release()
         await changed.wait()
         assert renewals.of("g-process") is None
+
+
+async def test_what_cannot_be_read_renews_nothing(bus: Bus, other: Bus) -> None:  # noqa: F811
+    """And what stood there before is over."""
+    renewals, key = Renewals(bus, lambda: 10.0), f"gateway.g{token(8)}"
+    lease = other.lease(key, "g", data=b"a-process")
+    changed = asyncio.Event()
+    async with renewals.followed():
+        renewals._mirror.on_change.append(lambda told, _: changed.set() if told == key else None)
+        await lease.acquire()
+        await changed.wait()
+        changed.clear()
+        kv = other.kv("LEASES")
+        await kv.put(key, b"\xff")
+        await changed.wait()
+        assert renewals.of("a-process") is None
+        await kv.delete(key)

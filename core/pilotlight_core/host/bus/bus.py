@@ -25,7 +25,7 @@ from pilotlight_core.host.bus.inbox import STATUS, Inbox
 from pilotlight_core.host.bus.jetstream import JetStream
 from pilotlight_core.host.bus.jobs import Jobs
 from pilotlight_core.host.bus.kv import Kv
-from pilotlight_core.host.bus.lease import Lease
+from pilotlight_core.host.bus.lease import Lease, MaySucceed, at_once
 from pilotlight_core.host.bus.mirror import Mirror
 from pilotlight_core.host.bus.reader import Stored, read_stream
 from pilotlight_core.host.bus.streams import DEFAULT_LIMITS, StreamLimits, stream_configs
@@ -227,9 +227,11 @@ class Bus:
         """A live copy of the keys that start with `prefix` ("" or whole tokens, such as "app.default.")."""
         return Mirror(self, bucket, prefix)
 
-    def lease(self, key: str, holder: str, ttl: float = 3.0, data: bytes = b"") -> Lease:
+    def lease(
+        self, key: str, holder: str, ttl: float = 3.0, data: bytes = b"", may_succeed: MaySucceed = at_once
+    ) -> Lease:
         """The right to act as `key`, for one holder at a time."""
-        return Lease(self, key, holder, ttl=ttl, data=data)
+        return Lease(self, key, holder, ttl=ttl, data=data, may_succeed=may_succeed)
 
     # -- how it is ----------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import random
 import time
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -62,14 +63,34 @@ def read_holder(value: bytes, revision: int) -> Holder:
     return Holder(name=record.holder, epoch=record.epoch or revision, data=record.data)
 
 
+MaySucceed = Callable[[Holder], Awaitable[bool]]
+"""Whether a holder of our name with other data may be replaced now, before its lease is over. What it raises ends
+`acquire`."""
+
+
+async def at_once(_: Holder) -> bool:
+    """A holder of our name is our former self."""
+    return True
+
+
 class Lease:
     """The lease `key` in the hands of `holder`. `async with` acquires it and releases it at the end.
 
     The same holder name takes over at once: a restarted process need not wait for its former self to expire, which its
-    new epoch fences. `ttl` is in seconds, at least 1.
+    new epoch fences. Where two processes may have one name by mistake, `data` names the process and `may_succeed` says
+    whether the other one is gone. `ttl` is in seconds, at least 1.
     """
 
-    def __init__(self, bus: Bus, key: str, holder: str, *, ttl: float = 3.0, data: bytes = b"") -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        key: str,
+        holder: str,
+        *,
+        ttl: float = 3.0,
+        data: bytes = b"",
+        may_succeed: MaySucceed = at_once,
+    ) -> None:
         if ttl < 1.0:
             raise ValueError(f"ttl={ttl}: the server counts whole seconds, so a lease lives at least 1 s")
         self._bus = bus
@@ -78,6 +99,7 @@ class Lease:
         self.holder = holder
         self.ttl = ttl
         self._data = data
+        self._may_succeed = may_succeed
         self._margin = min(0.5, ttl / 6)
         self._revision = 0
         self._valid_until = float("-inf")
@@ -106,6 +128,7 @@ class Lease:
 
         Raises:
             BusTimeout: if it is not within `timeout` seconds.
+            Exception: whatever `may_succeed` raises.
         """
         await self._stop()
         bell = asyncio.Event()
@@ -139,7 +162,7 @@ class Lease:
     async def _try_acquire(self) -> bool:
         try:
             record = await self._kv.read(self.key)
-            if record is not None and not record.gone and not self._may_replace(record, time.monotonic()):
+            if record is not None and not record.gone and not await self._may_replace(record, time.monotonic()):
                 return False
             asked = time.monotonic()
             value = msgspec.msgpack.encode(LeaseRecord(holder=self.holder, data=self._data))
@@ -152,9 +175,9 @@ class Lease:
         self._valid_until = asked + self.ttl - self._margin
         return self.valid(time.monotonic())
 
-    def _may_replace(self, record: Record, at: float) -> bool:
+    async def _may_replace(self, record: Record, at: float) -> bool:
         try:
-            return self._holder_of(record).name == self.holder
+            holder = self._holder_of(record)
         except msgspec.DecodeError:
             # Whoever holds it renews it, also where it is written in a way that is not known here. So what stands for
             # a whole time to live is nobody's.
@@ -164,6 +187,7 @@ class Lease:
                 log.warning("a lease cannot be read; it is taken if nobody renews it", key=self.key, within=self.ttl)
                 return False
             return at - since >= self.ttl
+        return holder.name == self.holder and (holder.data == self._data or await self._may_succeed(holder))
 
     async def _keep(self) -> None:
         wait = self.ttl / 3
