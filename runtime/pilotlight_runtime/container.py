@@ -377,8 +377,10 @@ class Container:
         in_order = self.state is ContainerState.DRAINING and not self.held and end.reason == "exited"
         if not in_order:
             killed = end.reason == "killed" and (self._why or (self._blank.broken if self._blank else ""))
-            self.reason = killed or describe(end, self._manifest.spec if self._manifest else None)
-            self._say(f"the container has ended: {self.reason}")
+            reason = killed or describe(end, self._manifest.spec if self._manifest else None)
+            if self.state is not ContainerState.GONE:  # a start that failed has said why
+                self.reason = reason
+            self._say(f"the container has ended: {reason}")
         if not self._loaded.done():
             self._loaded.set_exception(StartFailed(self.reason, RemoteError("ContainerDied", self.reason)))
         if self.runner is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from pathlib import Path
 
@@ -134,9 +135,13 @@ async def test_a_module_that_does_not_import_is_told_with_its_traceback(world: H
     container = await world.bind(version, state=ContainerState.GONE)
 
     gone = world.credits[container][-1]
-    assert gone.reason == "import failed"
     assert gone.error is not None
     assert gone.error.type == "ModuleNotFoundError"
+    async with asyncio.timeout(10):  # it is said again each second, also when the process has ended since
+        while sum(credit.state is ContainerState.GONE for credit in world.credits[container]) < 3:
+            await world.news()
+    reasons = {credit.reason for credit in world.credits[container] if credit.state is ContainerState.GONE}
+    assert reasons == {"import failed"}
     lines = await world.logs(lambda lines: any("import failed" in line.text for line in lines))
     assert lines[0].stream == "platform"
 
