@@ -161,7 +161,9 @@ async def _gateway(
         bus_connected=lambda: bus.connected,
         limits=limiter,
         idempotency=Idempotency(
-            BusRecords(bus), owner=Owner(name=name, instance=instance), ttl=settings.idempotency_seconds
+            BusRecords(bus, lambda owner: owner.instance in calls.shards.others()),
+            owner=Owner(name=name, instance=instance),
+            ttl=settings.idempotency_seconds,
         ),
     )
     services.metrics.gauges.append(lambda: bus_gauges(bus.statistics()))

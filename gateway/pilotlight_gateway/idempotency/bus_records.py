@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -24,8 +24,8 @@ PAUSE_S = 1.0
 LATE_AT_MOST = 256
 """Writes that wait for the bus: of the largest, 64 MiB. What is beyond is told as lost once its time is over."""
 VOID_S = 2.0
-SETTLE_AFTER_BELL_S = 0.005
-"""A message reaches subscribers an instant before it is stored."""
+ECHOES_S = (0.005, 0.02, 0.08, 0.32, 1.28)
+"""A message reaches subscribers an instant before it is stored: its ring is heard again after these pauses."""
 
 log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
@@ -35,8 +35,10 @@ _decoder = msgspec.msgpack.Decoder(FirstCall)
 class BusRecords:
     """The real `Records`."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, lives: Callable[[Owner], bool] = lambda _: True) -> None:
+        """`lives` says, from memory, whether a gateway holds its lease; True where that is not known."""
         self._bus = bus
+        self._lives = lives
         self._kv = bus.kv(IDEMPOTENCY_BUCKET)
         self._leases = bus.kv(LEASE_BUCKET)
         self._late = 0
@@ -77,14 +79,20 @@ class BusRecords:
             return entry is not None and read_holder(*entry).data.decode(errors="replace") == owner.instance
         return False
 
+    def seems_alive(self, owner: Owner) -> bool:
+        """The same from memory; see `Records`."""
+        return self._lives(owner)
+
     @asynccontextmanager
     async def watch(self, place: str) -> AsyncIterator[BusBell]:
-        """Listen for changes; see `Records`."""
+        """Listen for changes; see `Records`. What was written while the connection was away is rung for afterwards."""
         bell = BusBell()
         subscription = await self._bus.doorbell(key_subject(IDEMPOTENCY_BUCKET, place), bell.ring)
+        self._bus.on_reconnect.append(bell.reconnected)
         try:
             yield bell
         finally:
+            self._bus.on_reconnect.remove(bell.reconnected)
             await subscription.unsubscribe()
 
     async def _write(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
@@ -122,19 +130,31 @@ class BusRecords:
 
 
 class BusBell:
-    """Rings when something is written where it was hung up."""
+    """Rings when something is written where it was hung up, and then a few times more: see `ECHOES_S`."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
+        self._echoes: tuple[float, ...] = ()
 
     def ring(self) -> None:
         """Something was written."""
         self._event.set()
 
-    async def wait(self, seconds: float) -> None:
-        """Until it rings, or `seconds` have passed."""
+    async def reconnected(self) -> None:
+        """Something may have been."""
+        self.ring()
+
+    async def wait(self, seconds: float) -> bool:
+        """Until it rings or echoes, or `seconds` have passed; see `Bell`."""
+        echo = self._echoes[0] if self._echoes else seconds
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(min(echo, seconds)):
                 await self._event.wait()
-                await asyncio.sleep(SETTLE_AFTER_BELL_S)
-        self._event.clear()
+                self._event.clear()
+                self._echoes = ECHOES_S[1:]
+            await asyncio.sleep(min(ECHOES_S[0], seconds))
+            return True
+        if self._echoes and echo <= seconds:
+            self._echoes = self._echoes[1:]
+            return True
+        return False

@@ -24,15 +24,17 @@ from pilotlight_gateway.idempotency.decision import (
     is_over,
 )
 from pilotlight_gateway.idempotency.memory import MemoryRecords
-from pilotlight_gateway.idempotency.port import Records
+from pilotlight_gateway.idempotency.port import Bell, Records
 from pilotlight_gateway.idempotency.record import Answer, FirstCall, Owner, begun, ended, place_of, voided
 from pilotlight_gateway.idempotency.shares import RECORD_BYTES, Shares
 
 DAY_S = 86_400.0
 SHARE_BYTES = 256 * 2**20
 """Of one tenant at one gateway, in the life of a key."""
-POLL_S = 1.0
-"""How often a waiting request looks whether the first one's gateway lives."""
+GLANCE_S = 1.0
+"""How often a waiting request looks, in this process's memory, whether the first one's gateway lives."""
+LOOK_S = 15.0
+"""How often it reads the record although nothing rang: between several servers of the bus a ring may be lost."""
 COLLISIONS = 8
 """Claims that a request may lose before it is told that the key is in use."""
 
@@ -90,12 +92,14 @@ class Idempotency:
         ttl: float = DAY_S,
         wall: Callable[[], float] = time.time,
         share_bytes: int = SHARE_BYTES,
+        glance: float = GLANCE_S,
     ) -> None:
         self._records: Records = MemoryRecords() if records is None else records
         self._owner = owner or Owner(name="", instance="")
         self._ttl = ttl
         self._wall = wall
         self._shares = Shares(limit=share_bytes, life=ttl)
+        self._glance = glance
         self._counts = KeyStatistics()
 
     def statistics(self) -> KeyStatistics:
@@ -204,8 +208,18 @@ class Idempotency:
                 left = end - time.monotonic()
                 if left <= 0.0:
                     return self._in_use(verdict)
-                await bell.wait(min(POLL_S, left))
+                await self._news(bell, verdict.first, min(left, LOOK_S))
             return verdict
+
+    async def _news(self, bell: Bell, first: FirstCall, patience: float) -> None:
+        """Until something was written, or its gateway seems to be gone, or `patience` seconds have passed."""
+        end = time.monotonic() + patience
+        while (left := end - time.monotonic()) > 0.0:
+            if await bell.wait(min(self._glance, left)):
+                return
+            ours = first.owner == self._owner
+            if is_over(first, self._wall()) or not (ours or self._records.seems_alive(first.owner)):
+                return
 
     def _in_use(self, busy: Busy) -> Refuse:
         return Refuse(in_use(busy.first, self._wall()), busy.first.call)

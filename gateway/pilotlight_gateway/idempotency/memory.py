@@ -25,6 +25,8 @@ class MemoryRecords:
     deaf: bool = False
     """What is settled is lost, as if the gateway died before."""
     reads: int = 0
+    glances: int = 0
+    """How often it was asked who seems to live."""
     _kept: dict[str, tuple[FirstCall, int, float]] = field(default_factory=dict)
     _revision: int = 0
     _bells: set[asyncio.Event] = field(default_factory=set)
@@ -45,6 +47,10 @@ class MemoryRecords:
                 self._write(place, first, revision, ttl)
 
     async def is_alive(self, owner: Owner) -> bool:
+        return owner not in self.gone
+
+    def seems_alive(self, owner: Owner) -> bool:
+        self.glances += 1
         return owner not in self.gone
 
     @asynccontextmanager
@@ -77,8 +83,10 @@ class MemoryBell:
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event
 
-    async def wait(self, seconds: float) -> None:
+    async def wait(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._event.wait()
+        rang = self._event.is_set()
         self._event.clear()
+        return rang

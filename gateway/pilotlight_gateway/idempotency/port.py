@@ -11,8 +11,8 @@ from pilotlight_gateway.idempotency.record import FirstCall, Found, Owner
 class Bell(Protocol):
     """Rings when a record may have changed."""
 
-    async def wait(self, seconds: float) -> None:
-        """Return when it rings, or after `seconds`."""
+    async def wait(self, seconds: float) -> bool:
+        """Return True when it rings, or False after `seconds`."""
         ...
 
 
@@ -39,6 +39,10 @@ class Records(Protocol):
 
     async def is_alive(self, owner: Owner) -> bool:
         """Whether that gateway process holds its lease."""
+        ...
+
+    def seems_alive(self, owner: Owner) -> bool:
+        """The same as far as this process knows, at once and without asking anybody."""
         ...
 
     def watch(self, place: str) -> AbstractAsyncContextManager[Bell]:

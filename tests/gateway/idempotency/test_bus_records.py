@@ -17,7 +17,7 @@ from pilotlight_core.host.embedded import embedded_nats
 from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
-from pilotlight_gateway.idempotency.bus_records import BusRecords
+from pilotlight_gateway.idempotency.bus_records import ECHOES_S, BusRecords
 from pilotlight_gateway.idempotency.keyed import Idempotency
 from pilotlight_gateway.idempotency.record import Answer, FirstCall, Owner, Stage, begun, ended, place_of, voided
 from tests.core.host.bus.test_restart import crash, restart
@@ -85,6 +85,24 @@ async def test_of_many_at_once_one_runs(one: Process, two: Process) -> None:
     assert work.begun == 1
     assert sorted(task.result().replayed for task in asked) == [False] + [True] * 9
     assert len({task.result().answer.body for task in asked}) == 1
+
+
+async def test_a_bell_rings_again_until_what_was_written_can_be_read(one: Process, two: Process) -> None:
+    """A message is heard before it is stored; after its echoes there is silence, until the connection was away."""
+    place, records = place_of("acme", token()), BusRecords(one.bus)
+    async with BusRecords(two.bus).watch(place) as bell:
+        assert not await bell.wait(0.01)
+        await two.bus.flush()
+        await records.claim(place, first_call(one.owner), 0, ttl=TTL)
+        assert await bell.wait(30.0)
+        echoes = [await bell.wait(30.0) for _ in ECHOES_S[1:-1]]
+        bell.ring()
+        assert await bell.wait(30.0)
+
+        assert all(echoes)
+        assert not await bell.wait(0.001)
+        await bell.reconnected()
+        assert await bell.wait(30.0)
 
 
 async def test_a_gateway_that_is_gone_is_missed(server_url: str, two: Process) -> None:

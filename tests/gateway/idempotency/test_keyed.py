@@ -14,6 +14,7 @@ from pilotlight_gateway.idempotency.decision import NOT_TAKEN
 from pilotlight_gateway.idempotency.keyed import Idempotency
 from pilotlight_gateway.idempotency.memory import MemoryRecords
 from pilotlight_gateway.idempotency.record import KEPT_BYTES, Answer, Owner
+from tests.core.host.waiting import until
 from tests.gateway.idempotency.asking import Work, ask, give, told
 
 ONE, TWO = Owner(name="one", instance="one-1"), Owner(name="two", instance="two-1")
@@ -102,6 +103,46 @@ async def test_while_the_first_runs_the_second_comes_again_or_waits() -> None:
 
     assert waiting.result().answer == first.result().answer
     assert (waiting.result().replayed, work.begun) == (True, 1)
+
+
+async def test_who_waits_reads_nothing_until_something_is_written() -> None:
+    """It looks into memory whether the first one's gateway lives, and asks the bus when the bell rings."""
+    records = MemoryRecords()
+    one, two = Idempotency(records, owner=ONE), Idempotency(records, owner=TWO, glance=0.001)
+    work = Work(hold=asyncio.Event())
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(give(one, ask(), work))
+        await work.running.wait()
+        waiting = tasks.create_task(give(two, ask(wait=300.0), work))
+        await until(lambda: records.glances > 1)
+        reads = records.reads
+        await until(lambda: records.glances > 50)
+
+        assert records.reads == reads
+        assert work.hold is not None
+        work.hold.set()
+
+    assert waiting.result().replayed
+    assert records.reads == reads + 1
+
+
+async def test_who_waits_hears_that_the_first_ones_gateway_is_gone() -> None:
+    """Though nothing is written then."""
+    records = MemoryRecords()
+    one, two = Idempotency(records, owner=ONE), Idempotency(records, owner=TWO, glance=0.001)
+    work = Work(hold=asyncio.Event())
+    lost = asyncio.create_task(give(one, ask(), work))
+    await work.running.wait()
+    waiting = asyncio.create_task(give(two, ask(wait=300.0), work))
+    await until(lambda: records.glances > 1)
+    records.gone.add(ONE)
+
+    with pytest.raises(PilotlightError) as refused:
+        await waiting
+
+    assert refused.value.wire_code == "call_lost"
+    lost.cancel()
+    await asyncio.wait([lost])
 
 
 @pytest.mark.parametrize("idempotent", [False, True])
