@@ -17,6 +17,7 @@ from pilotlight_core.host.bus.streams import key_subject
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET, LEASE_BUCKET
 from pilotlight_gateway.idempotency.record import FirstCall, Found, Owner, Stage, voided
+from pilotlight_gateway.idempotency.shares import NOTHING, Taken
 
 SETTLE_S = 2.0
 """A caller waits so long for its answer to be remembered; then it is answered, and the record is written later."""
@@ -55,10 +56,7 @@ class BusRecords:
         try:
             return await self._kv.update(place, _encoder.encode(first), revision, ttl=ttl)
         except StoreRefused as error:
-            log.error("a key cannot be remembered", error=str(error))
-            raise Unavailable(
-                "The platform's room for idempotency keys is used up.", code="overloaded", retry_after=60.0
-            ) from None
+            raise _no_room(error) from None
         except BusError:
             self._later(self._withdraw(place, first))
             raise
@@ -71,6 +69,20 @@ class BusRecords:
             log.error("an answer is not remembered", call=first.call, error=str(error))
         except BusError:
             self._later(self._insist(place, first, revision, ttl))
+
+    async def read_share(self, place: str) -> tuple[Taken, int] | None:
+        """What a tenant has taken; see `Records`."""
+        record = await self._kv.read(place)
+        if record is None:
+            return None
+        return NOTHING if record.gone else msgspec.msgpack.decode(record.data, type=Taken), record.seq
+
+    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:
+        """Write it; see `Records`."""
+        try:
+            await self._kv.update(place, _encoder.encode(taken), revision, ttl=ttl)
+        except StoreRefused as error:
+            raise _no_room(error) from None
 
     async def is_alive(self, owner: Owner) -> bool:
         """Whether it holds its lease; see `Records`."""
@@ -127,6 +139,11 @@ class BusRecords:
                 if found is not None and found.first == first:
                     await self._write(place, voided(first), found.revision, VOID_S)
                 return
+
+
+def _no_room(error: StoreRefused) -> Unavailable:
+    log.error("a key cannot be remembered", error=str(error))
+    return Unavailable("The platform's room for idempotency keys is used up.", code="overloaded", retry_after=60.0)
 
 
 class BusBell:

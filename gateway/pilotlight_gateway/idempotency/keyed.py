@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pilotlight_core.host.bus import KeyConflict
-from pilotlight_core.model.errors import Conflict, PilotlightError, TooMuch
+from pilotlight_core.host.bus import BusError, KeyConflict
+from pilotlight_core.model.errors import Conflict, PilotlightError, TooMuch, Unavailable
 from pilotlight_gateway.idempotency.decision import (
     Busy,
     Claim,
@@ -26,11 +26,12 @@ from pilotlight_gateway.idempotency.decision import (
 from pilotlight_gateway.idempotency.memory import MemoryRecords
 from pilotlight_gateway.idempotency.port import Bell, Records
 from pilotlight_gateway.idempotency.record import Answer, FirstCall, Owner, begun, ended, place_of, voided
-from pilotlight_gateway.idempotency.shares import RECORD_BYTES, Shares
+from pilotlight_gateway.idempotency.room import Room
+from pilotlight_gateway.idempotency.shares import RECORD_BYTES
 
 DAY_S = 86_400.0
 SHARE_BYTES = 256 * 2**20
-"""Of one tenant at one gateway, in the life of a key."""
+"""Of one tenant, in the life of a key."""
 GLANCE_S = 1.0
 """How often a waiting request looks, in this process's memory, whether the first one's gateway lives."""
 LOOK_S = 15.0
@@ -98,7 +99,7 @@ class Idempotency:
         self._owner = owner or Owner(name="", instance="")
         self._ttl = ttl
         self._wall = wall
-        self._shares = Shares(limit=share_bytes, life=ttl)
+        self._room = Room(self._records, limit=share_bytes, life=ttl, wall=wall)
         self._glance = glance
         self._counts = KeyStatistics()
 
@@ -116,6 +117,7 @@ class Idempotency:
         Raises:
             PilotlightError: `work`'s own; or why there is no answer: `idempotency_key_reused`, `answer_not_kept`,
                 `idempotency_key_in_use`, `call_lost`.
+            TooMuch, Unavailable: there is no room for another key, of the tenant's or at all.
             BusError: it is not known what the key stands for; nothing was run.
         """
         place = place_of(ask.tenant, ask.key)
@@ -139,18 +141,22 @@ class Idempotency:
 
     async def _claim(self, place: str, ask: Ask, revision: int) -> Claimed | None:
         """The key, if nobody else was first."""
-        if not self._shares.has_room(ask.tenant, RECORD_BYTES, self._wall()):
+        try:
+            await self._room.take(ask.tenant, RECORD_BYTES)
+        except TooMuch:
             if isinstance(decide(await self._records.read(place), ask.fingerprint), Claim):
-                raise TooMuch("The tenant's room for idempotency keys is used up for now.", retry_after=60.0)
+                raise
             return None
         first = begun(ask.fingerprint, ask.call, self._owner, at=self._wall(), patience=ask.patience)
         # No record may expire before its call has ended, or the call could be run a second time.
         ttl = max(self._ttl, first.until - first.began)
         try:
             revision = await self._records.claim(place, first, revision, ttl)
-        except KeyConflict:
-            return None
-        self._shares.count(ask.tenant, RECORD_BYTES, self._wall())
+        except (KeyConflict, Unavailable) as error:
+            self._room.give_back(ask.tenant, RECORD_BYTES)
+            if isinstance(error, KeyConflict):
+                return None
+            raise
         return Claimed(place=place, ask=ask, first=first, revision=revision)
 
     async def _first(
@@ -166,23 +172,29 @@ class Idempotency:
             # What it came to is not known. Cancelled, it stays RUNNING: this process ends, and is missed by the others.
             await self._failed(claimed, PilotlightError(code="internal"), told)
             raise
-        await self._settle(claimed, self._ended(claimed, answer))
+        await self._settle(claimed, await self._ended(claimed, answer))
         return Given(answer=answer, call=claimed.first.call, replayed=False)
 
     async def _failed(
         self, claimed: Claimed, error: PilotlightError, told: Callable[[PilotlightError], Answer]
     ) -> None:
         forget = fate_of(error, idempotent=claimed.ask.idempotent) is Fate.FORGET
-        await self._settle(claimed, voided(claimed.first) if forget else self._ended(claimed, told(error)))
+        await self._settle(claimed, voided(claimed.first) if forget else await self._ended(claimed, told(error)))
 
     async def _settle(self, claimed: Claimed, record: FirstCall) -> None:
         await self._records.settle(claimed.place, record, claimed.revision, self._ttl)
 
-    def _ended(self, claimed: Claimed, answer: Answer) -> FirstCall:
-        tenant, size, at = claimed.ask.tenant, len(answer.body), self._wall()
-        record = ended(claimed.first, answer, keep=self._shares.has_room(tenant, size, at))
-        if record.answer is not None:
-            self._shares.count(tenant, size, at)
+    async def _ended(self, claimed: Claimed, answer: Answer) -> FirstCall:
+        record = ended(claimed.first, answer)
+        if record.answer is None:
+            return record
+        tenant, size = claimed.ask.tenant, len(answer.body)
+        try:
+            await self._room.take(tenant, size)
+        except (TooMuch, Unavailable) as error:
+            if not isinstance(error, BusError):
+                return ended(claimed.first, answer, keep=False)
+            self._room.owe(tenant, size)  # it has run, so its answer is kept: it is written when the bus is back
         return record
 
     async def _look(self, place: str, ask: Ask) -> Verdict:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from pilotlight_core.host.bus import BusError, KeyConflict, WrongRevision
 from pilotlight_gateway.idempotency.record import FirstCall, Found, Owner
+from pilotlight_gateway.idempotency.shares import NOTHING, Taken
 
 
 @dataclass(kw_only=True)
@@ -27,6 +28,9 @@ class MemoryRecords:
     reads: int = 0
     glances: int = 0
     """How often it was asked who seems to live."""
+    blocks: int = 0
+    """How often room was taken."""
+    _shares: dict[str, tuple[Taken, int]] = field(default_factory=dict)
     _kept: dict[str, tuple[FirstCall, int, float]] = field(default_factory=dict)
     _revision: int = 0
     _bells: set[asyncio.Event] = field(default_factory=set)
@@ -45,6 +49,17 @@ class MemoryRecords:
         if not self.deaf:
             with contextlib.suppress(KeyConflict):
                 self._write(place, first, revision, ttl)
+
+    async def read_share(self, place: str) -> tuple[Taken, int] | None:
+        self._may_fail()
+        return self._shares.get(place)
+
+    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:  # noqa: ARG002
+        self._may_fail()
+        if self._shares.get(place, (NOTHING, 0))[1] != revision:
+            raise WrongRevision(f"{place} was changed by somebody else.")
+        self.blocks += 1
+        self._shares[place] = taken, revision + 1
 
     async def is_alive(self, owner: Owner) -> bool:
         return owner not in self.gone

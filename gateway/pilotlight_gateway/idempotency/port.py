@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from pilotlight_gateway.idempotency.record import FirstCall, Found, Owner
+from pilotlight_gateway.idempotency.shares import Taken
 
 
 class Bell(Protocol):
@@ -35,6 +36,14 @@ class Records(Protocol):
 
     async def settle(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
         """Replace what was claimed as `revision`: now, or as soon as the bus allows. If another has it, it stays."""
+        ...
+
+    async def read_share(self, place: str) -> tuple[Taken, int] | None:
+        """What a tenant has taken of its room, and the revision that wrote it; None if nothing stands there."""
+        ...
+
+    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:
+        """Write it where `revision` stands; raises as `claim` does."""
         ...
 
     async def is_alive(self, owner: Owner) -> bool:

@@ -1,51 +1,74 @@
-"""How much of the room for keys each tenant takes, as far as one gateway wrote it. Pure.
+"""How much of the room for keys each tenant takes, over all gateways. Plain functions over values.
 
-The bucket refuses what it has no room for, so that no key is forgotten before its time; these shares keep one tenant
-from taking all of it. They forget at a restart, as the bound of the whole does not.
+The bucket refuses what it has no room for, so that no key is forgotten before its time; a tenant's share keeps one
+tenant from taking all of it. What a tenant has taken stands in one record of the bucket, by the part (slot) of a key's
+life in which it was taken, so it holds over gateways and their restarts. Gateways take room in blocks by
+compare-and-set and spend them by themselves, so few keys cost a write more. What is left of a block is void with its
+slot, so blocks are small where little is written: at most as much as was taken in this slot before.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import hashlib
+import math
+
+import msgspec
 
 SLOTS = 24
 """Parts of a key's life in which bytes are counted together: what has expired is known to 1/24 of that."""
 RECORD_BYTES = 400
 """A record without an answer, with what the server keeps around it."""
+SMALLEST_BLOCK = 16 * 1024
+LARGEST_BLOCK = 2**20
 
 
-class Shares:
-    """Bytes written within the last `life` seconds, by tenant; none may have more than `limit`."""
+class Taken(msgspec.Struct, frozen=True, array_like=True):
+    """What one tenant has taken of its share."""
 
-    def __init__(self, *, limit: int, life: float) -> None:
-        self.limit = limit
-        self._span = life / SLOTS
-        self._slots: deque[tuple[int, dict[str, int]]] = deque()
-        self._used: dict[str, int] = {}
+    slots: dict[int, int] = {}
+    """slot -> bytes"""
 
-    def has_room(self, tenant: str, size: int, at: float) -> bool:
-        """Whether `size` bytes more are within the tenant's share at `at` (any clock's seconds)."""
-        while self._slots and self._slots[0][0] < int(at / self._span) - SLOTS:
-            self._forget(self._slots.popleft()[1])
-        return self._used.get(tenant, 0) + size <= self.limit
 
-    def count(self, tenant: str, size: int, at: float) -> None:
-        """`size` bytes were written."""
-        now = int(at / self._span)
-        if not self._slots or self._slots[-1][0] < now:
-            self._slots.append((now, {}))
-        counted = self._slots[-1][1]
-        counted[tenant] = counted.get(tenant, 0) + size
-        self._used[tenant] = self._used.get(tenant, 0) + size
+NOTHING = Taken()
 
-    def used(self, tenant: str) -> int:
-        """Bytes that count now."""
-        return self._used.get(tenant, 0)
 
-    def _forget(self, counted: dict[str, int]) -> None:
-        for tenant, size in counted.items():
-            left = self._used[tenant] - size
-            if left:
-                self._used[tenant] = left
-            else:
-                del self._used[tenant]
+def place_of_share(tenant: str) -> str:
+    """Where a tenant's record is, beside those of keys."""
+    return "share-" + hashlib.sha256(tenant.encode()).hexdigest()[:40]
+
+
+def slot_of(at: float, life: float) -> int:
+    """The slot of an instant (unix seconds), where keys live for `life` seconds."""
+    return math.floor(at / life * SLOTS)
+
+
+def used(taken: Taken, slot: int) -> int:
+    """Bytes that count in `slot`: what was written in the oldest of these may live still."""
+    return sum(size for then, size in taken.slots.items() if then >= slot - SLOTS)
+
+
+def block_of(taken: Taken, slot: int, size: int, limit: int) -> int:
+    """How much a gateway takes that needs `size` bytes now; 0: there is no room for that."""
+    room = limit - used(taken, slot)
+    if size > room:
+        return 0
+    return min(room, max(size, SMALLEST_BLOCK, min(LARGEST_BLOCK, taken.slots.get(slot, 0))))
+
+
+def with_block(taken: Taken, slot: int, block: int) -> Taken:
+    """What is taken then; what counts no more is left out."""
+    slots = {then: size for then, size in taken.slots.items() if then >= slot - SLOTS}
+    slots[slot] = slots.get(slot, 0) + block
+    return Taken(slots)
+
+
+def seconds_until_room(taken: Taken, size: int, limit: int, at: float, life: float) -> float:
+    """Seconds after which `size` bytes fit, if nothing more is written meanwhile; never more than a life and a slot."""
+    over = used(taken, slot_of(at, life)) + size - limit
+    until = at
+    for slot in sorted(slot for slot in taken.slots if slot >= slot_of(at, life) - SLOTS):
+        if over <= 0:
+            break
+        over -= taken.slots[slot]
+        until = (slot + SLOTS + 1) * life / SLOTS
+    return until - at

@@ -20,6 +20,7 @@ from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
 from pilotlight_gateway.idempotency.bus_records import ECHOES_S, BusRecords
 from pilotlight_gateway.idempotency.keyed import Idempotency
 from pilotlight_gateway.idempotency.record import Answer, FirstCall, Owner, Stage, begun, ended, place_of, voided
+from pilotlight_gateway.idempotency.shares import Taken, place_of_share
 from tests.core.host.bus.test_restart import crash, restart
 from tests.core.host.waiting import until
 from tests.gateway.idempotency.asking import Work, ask, give
@@ -85,6 +86,24 @@ async def test_of_many_at_once_one_runs(one: Process, two: Process) -> None:
     assert work.begun == 1
     assert sorted(task.result().replayed for task in asked) == [False] + [True] * 9
     assert len({task.result().answer.body for task in asked}) == 1
+
+
+async def test_a_tenants_share_is_one_record_that_expires(one: Process, two: Process) -> None:
+    """Written by compare-and-set from every gateway."""
+    place = place_of_share(token())
+    assert await BusRecords(one.bus).read_share(place) is None
+    await BusRecords(one.bus).write_share(place, Taken({1: 5}), 0, ttl=TTL)
+    found = await BusRecords(two.bus).read_share(place)
+    assert found is not None
+    assert found[0] == Taken({1: 5})
+    with pytest.raises(KeyConflict):
+        await BusRecords(two.bus).write_share(place, Taken({1: 6}), 0, ttl=TTL)
+
+    await BusRecords(two.bus).write_share(place, Taken({1: 6}), found[1], ttl=1.0)
+
+    async with asyncio.timeout(10):
+        while await BusRecords(one.bus).read_share(place) is not None:  # noqa: ASYNC110 - an expiry rings no bell
+            await asyncio.sleep(0.1)
 
 
 async def test_a_bell_rings_again_until_what_was_written_can_be_read(one: Process, two: Process) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -223,6 +224,18 @@ async def test_a_tenant_without_room_makes_no_new_keys() -> None:
     with pytest.raises(PilotlightError, match="too large to keep"):
         await give(one, ask("large"), Work())
     assert not (await give(one, ask("new", tenant="rival"), Work())).replayed
+
+
+async def test_several_gateways_give_a_tenant_no_more_room_than_one() -> None:
+    """What it has filled at one is full at the other, and at one that is started anew."""
+    records = MemoryRecords()
+    for owner in (ONE, TWO, Owner(name="one", instance="one-2")):
+        gateway = Idempotency(records, owner=owner, share_bytes=1000)
+        for number in range(3):
+            with contextlib.suppress(TooMuch):
+                await give(gateway, ask(f"{owner.instance}-{number}"), Work())
+
+    assert len(records._kept) == 2
 
 
 async def test_without_the_bus_nothing_runs() -> None:

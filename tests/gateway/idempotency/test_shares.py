@@ -2,37 +2,80 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_gateway.idempotency.shares import SLOTS, Shares
+from pilotlight_gateway.idempotency.shares import (
+    LARGEST_BLOCK,
+    NOTHING,
+    SLOTS,
+    SMALLEST_BLOCK,
+    Taken,
+    block_of,
+    place_of_share,
+    seconds_until_room,
+    slot_of,
+    used,
+    with_block,
+)
 
 LIFE = 240.0
+SLOT = LIFE / SLOTS
+MIB = 2**20
 
 
-def test_a_tenant_is_held_to_its_share_and_no_other_is() -> None:
-    """What has expired counts no more."""
-    shares = Shares(limit=100, life=LIFE)
-    shares.count("acme", 90, 0.0)
+def test_what_has_expired_counts_no_more() -> None:
+    """What was written at the end of a slot lives until a life after that."""
+    taken = with_block(NOTHING, 0, 90)
 
-    assert shares.has_room("acme", 10, 0.0)
-    assert not shares.has_room("acme", 11, 0.0)
-    assert shares.has_room("rival", 100, 0.0)
-    assert not shares.has_room("acme", 11, LIFE)
-    assert shares.has_room("acme", 100, LIFE * (1 + 2 / SLOTS))
-    assert shares.used("acme") == 0
+    assert [used(taken, slot) for slot in (0, SLOTS, SLOTS + 1)] == [90, 90, 0]
+    assert with_block(taken, SLOTS + 1, 5) == Taken({SLOTS + 1: 5})
 
 
-@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(1, 30), st.floats(0.0, 60.0)), max_size=60))
-def test_what_lives_is_counted(writes: list[tuple[str, int, float]]) -> None:
-    """Never less than what was written within a life, never more than within a life and two slots."""
-    shares, written, at = Shares(limit=100, life=LIFE), [], 0.0
-    for tenant, size, pause in writes:
+def test_blocks_are_small_where_little_is_written() -> None:
+    """They double with what the slot has seen, up to the largest; the last bytes are given to whoever needs no more."""
+    taken = NOTHING
+    blocks = []
+    for _ in range(9):
+        blocks.append(block_of(taken, 7, 400, 10 * MIB))
+        taken = with_block(taken, 7, blocks[-1])
+
+    assert blocks[:3] == [SMALLEST_BLOCK, SMALLEST_BLOCK, 2 * SMALLEST_BLOCK]
+    assert blocks[-1] == LARGEST_BLOCK
+    assert block_of(taken, 7, 3 * MIB, 10 * MIB) == 3 * MIB
+    room = 10 * MIB - used(taken, 7)
+    assert block_of(Taken({7: 10 * MIB - 500}), 7, 400, 10 * MIB) == 500
+    assert block_of(taken, 7, room + 1, 10 * MIB) == 0
+
+
+def test_the_time_to_wait_is_when_enough_has_expired() -> None:
+    """Not merely something; and what would never fit waits for all of it."""
+    taken, at = Taken({0: 50, 2: 40, 5: 10}), 6.5 * SLOT
+    assert slot_of(at, LIFE) == 6
+
+    waits = [seconds_until_room(taken, size, 100, at, LIFE) for size in (50, 90, 91)]
+
+    assert waits == pytest.approx([(SLOTS + slot + 1 - 6.5) * SLOT for slot in (0, 2, 5)])
+    assert seconds_until_room(taken, 0, 100, at, LIFE) == 0.0
+
+
+@given(st.lists(st.tuples(st.integers(1, 60), st.floats(0.0, 60.0)), max_size=60))
+def test_what_lives_is_counted(writes: list[tuple[int, float]]) -> None:
+    """Never less than what was taken within a life, never more than the limit."""
+    taken, written, at = NOTHING, [], 0.0
+    for size, pause in writes:
         at += pause
-        if shares.has_room(tenant, size, at):
-            shares.count(tenant, size, at)
-            written.append((tenant, size, at))
-        slot = LIFE / SLOTS
-        lives = sum(size for who, size, then in written if who == tenant and at - then <= LIFE)
-        counted = sum(size for who, size, then in written if who == tenant and at - then <= LIFE + 2 * slot)
-        assert lives <= shares.used(tenant) <= min(counted, shares.limit)
+        slot = slot_of(at, LIFE)
+        if block := block_of(taken, slot, size, 100):
+            assert block >= size
+            taken = with_block(taken, slot, block)
+            written.append((size, at))
+        lives = sum(size for size, then in written if at - then <= LIFE)
+        assert lives <= used(taken, slot) <= 100
+
+
+def test_a_share_is_no_key() -> None:
+    """Its place cannot be that of any key, which are hexadecimal digits."""
+    assert place_of_share("acme") != place_of_share("rival")
+    assert place_of_share("acme").startswith("share-")
