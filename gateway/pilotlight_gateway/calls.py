@@ -61,6 +61,7 @@ from pilotlight_gateway.nodes import GoneNode, Nodes
 from pilotlight_gateway.origin import Origin, State
 from pilotlight_gateway.reconciler import NODE, Reconciler
 from pilotlight_gateway.shards import Shards
+from pilotlight_gateway.slow_log import SlowLog
 
 WATCH_S = 0.5
 """How often silent nodes are looked for, and agents are told which calls are wanted."""
@@ -90,6 +91,7 @@ class Calls:
         self._fleet = FleetView()
         self._nodes = Nodes()
         self._reconciler = Reconciler(bus, self._book, region=region, gateway=gateway)
+        self._slow_log = SlowLog()
         self._broken = False
         """Whether breakers were told of last."""
 
@@ -145,6 +147,8 @@ class Calls:
                 self._node_gone(gone)
             self._reconciler.tell(time.monotonic())
             self._tell_breakers(time.monotonic())
+            if self._slow_log.is_due(at := time.monotonic()):
+                self._slow_log.look((flow for home in self._homes for flow in home.statistics(at).slow), at)
 
     def _tell_breakers(self, at: float) -> None:
         """Every gateway lists them: all are told while there are any, and once after."""
