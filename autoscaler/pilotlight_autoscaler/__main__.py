@@ -8,7 +8,7 @@ import sys
 
 import structlog
 
-from pilotlight_autoscaler.controller import Controller
+from pilotlight_autoscaler.controller import Controller, Repacking
 from pilotlight_core.host import config, telemetry, users
 from pilotlight_core.host.bus import connect
 from pilotlight_core.host.registry import Registry
@@ -25,7 +25,13 @@ async def serve(settings: config.ControllerSettings) -> int:
     async with (
         connect(settings.nats_url, name="controller", inbox=users.controller().inbox, makes_streams=False) as bus,
         Registry(bus) as registry,
-        Controller(bus, registry, region=settings.region, name=settings.name or "controller").running(),
+        Controller(
+            bus,
+            registry,
+            region=settings.region,
+            name=settings.name or "controller",
+            repacking=Repacking(every_s=settings.repack_every, min_residency_s=settings.min_residency),
+        ).running(),
     ):
         log.info("ready", region=settings.region)
         waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(bus.closed.wait())}

@@ -3,6 +3,7 @@
     observe   NodeReport, Demand, Credit -> World
     decide    decide.Pass (pure)
     act       request each command to its agent; what is lost is decided again at the next tick
+    go on     with plans of which some commands wait for others (works.Works), as reports show how far they are
 
 Only the leader acts: the lease's epoch is in every command, and agents refuse an older one.
 """
@@ -14,17 +15,20 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import structlog
 
-from pilotlight_autoscaler.decide import Decision, Pass, Sent
+from pilotlight_autoscaler.decide import Bounds, Decision, Pass, Sent
+from pilotlight_autoscaler.works import AnyCommand
 from pilotlight_autoscaler.world import Pending, World
 from pilotlight_core.host.bus import Bus, BusDown, BusTimeout, Lease, NoResponders
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import base36
-from pilotlight_core.model.messages import Bind, CommandReply, Credit, Demand, Drain, NodeReport
+from pilotlight_core.model.messages import Bind, CommandReply, Credit, Demand, Drain, NodeReport, Stop
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.draft import Limits
 
 TICK_S = 0.25
 COMMAND_TIMEOUT_S = 2.0
@@ -34,14 +38,31 @@ SETTLE_S = 1.5
 MAX_COMMANDS = 256
 """On their way at a time; the rest is decided again at the next pass."""
 
+ROOM_EVERY_S = 2.0
+"""How often room is made by moving: what was moved last time shows in the reports by then."""
+
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repacking:
+    """How running containers may be moved. Seconds."""
+
+    every_s: float = 30.0
+    """How often devices that are hardly used are emptied; 0: never."""
+    min_residency_s: float = 600.0
+    """A container younger than this is not moved."""
 
 
 class Controller:
     """One controller process. Use as `async with Controller(...).running():`."""
 
-    def __init__(self, bus: Bus, registry: Registry, *, region: str, name: str) -> None:
+    def __init__(
+        self, bus: Bus, registry: Registry, *, region: str, name: str, repacking: Repacking | None = None
+    ) -> None:
         self.world = World()
+        self._repacking = repacking or Repacking()
+        self._room_made = self._repacked = 0.0
         self._bus = bus
         self._registry = registry
         self._region = region
@@ -74,6 +95,8 @@ class Controller:
     def _on_report(self, _: str, message: object, __: str) -> None:
         if isinstance(message, NodeReport):
             self.world.on_report(message, time.monotonic())
+            if len(self.world.works) and self.leads:
+                self._go_on(time.monotonic())
 
     def _on_credit(self, _: str, message: object, __: str) -> None:
         if isinstance(message, Credit):
@@ -92,6 +115,7 @@ class Controller:
             self._leader_since = time.monotonic()
             log.info("leading", epoch=self._lease.epoch)
             await self._lease.lost.wait()
+            self.world.works.clear()
             log.warning("lease lost")
 
     async def _tick(self) -> None:
@@ -111,14 +135,29 @@ class Controller:
         self.world.forget(at)
         deployed = self._deployed()
         versions = await self._versions(deployed if only is None else set(), only)
-        work = Pass(self.world, versions, deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at)
+        settled = at - self._leader_since >= SETTLE_S
+        work = Pass(
+            self.world, versions, deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at,
+            bounds=self._bounds(at, whole=only is None, settled=settled),
+        )  # fmt: skip
         decision = work.run(only)
-        if at - self._leader_since < SETTLE_S:
+        if not settled:
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
             decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
         for lost in self.world.lost_binds(at):
             decision.commands.append(Sent(node=lost.node, command=lost.bind))
         self._act(decision, at)
+
+    def _bounds(self, at: float, *, whole: bool, settled: bool) -> Bounds:
+        """What this pass may move: now and then, and only where everything is known."""
+        if not settled:
+            return Bounds(limits=Limits(switches=0), force=False)
+        force = whole and at - self._room_made >= ROOM_EVERY_S
+        repack = whole and 0.0 < self._repacking.every_s <= at - self._repacked
+        self._room_made = at if force else self._room_made
+        self._repacked = at if repack else self._repacked
+        limits = Limits(min_residency_s=self._repacking.min_residency_s)
+        return Bounds(limits=limits, force=force, repack=repack)
 
     def _deployed(self) -> set[str]:
         return {version for app in self._registry.iter_apps() if not app.stopped for version in app.functions.values()}
@@ -145,22 +184,44 @@ class Controller:
             with contextlib.suppress(BusDown):  # it is said again at the next tick
                 self._bus.publish_nowait(subjects.shortage(self._region, shortage.version), shortage)
         for sent in decision.commands[: MAX_COMMANDS - self._sending]:
-            # Noted at once: the next pass must know what is on its way. Sent apart: a silent node holds up nobody else.
-            if isinstance(sent.command, Bind) and sent.command.container not in self.world.pending:
-                self.world.pending[sent.command.container] = Pending(bind=sent.command, node=sent.node, at=at)
-            elif isinstance(sent.command, Drain):
-                self.world.draining[sent.command.container] = at
-            self._sending += 1
-            self._tasks.create_task(self._send(sent))
+            self._start_sending(sent, at)
+        for steps in decision.works:
+            if not self.world.works.add(steps):
+                log.warning("too many plans under way", commands=len(steps))
+        self._go_on(at)
+
+    def _go_on(self, at: float) -> None:
+        """Send what plans under way have been waiting to send."""
+        due, notes = self.world.works.advance(self.world, at)
+        for note in notes:
+            log.warning("a plan was given up", what=note)
+        for step in due:
+            self._start_sending(Sent(node=step.node, command=step.command), at)
+
+    def _start_sending(self, sent: Sent, at: float) -> None:
+        # Noted at once: the next pass must know what is on its way. Sent apart: a silent node holds up nobody else.
+        if isinstance(sent.command, Bind) and sent.command.container not in self.world.pending:
+            self.world.pending[sent.command.container] = Pending(bind=sent.command, node=sent.node, at=at)
+        elif isinstance(sent.command, Drain):
+            self.world.draining[sent.command.container] = at
+        self._sending += 1
+        self._tasks.create_task(self._send(sent))
 
     async def _send(self, sent: Sent) -> None:
         try:
             answer = await self._bus.request(subjects.command(self._region, sent.node), sent.command, COMMAND_TIMEOUT_S)
         except (BusDown, BusTimeout, NoResponders) as error:
-            log.warning("command not answered", node=sent.node, container=sent.command.container, error=repr(error))
+            log.warning("command not answered", node=sent.node, about=about(sent.command), error=repr(error))
             return
         finally:
             self._sending -= 1
         if isinstance(answer, CommandReply) and not answer.ok:
-            log.warning("command refused", node=sent.node, container=sent.command.container, reason=answer.reason)
-            self.world.pending.pop(sent.command.container, None)
+            log.warning("command refused", node=sent.node, about=about(sent.command), reason=answer.reason)
+            self.world.works.refused(sent.command, answer.reason)
+            if isinstance(sent.command, Bind):
+                self.world.pending.pop(sent.command.container, None)
+
+
+def about(command: AnyCommand) -> str:
+    """The container or GPU that a command is about."""
+    return command.container if isinstance(command, Bind | Drain | Stop) else command.device

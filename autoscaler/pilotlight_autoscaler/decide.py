@@ -1,5 +1,9 @@
 """From what was observed to what to do: one pass over all versions. Pure and level-triggered.
 
+    policy     how many containers each version should have, and which idle ones may go
+    plan       where the missing ones start, what is cut for them, what moves (`pilotlight_placement.plan`)
+    ways       what gives way to a version that finds no place
+
 Acting on the result twice does no harm: agents know container ids and epochs, and what a lost command would have
 changed is still missing at the next tick.
 """
@@ -7,29 +11,29 @@ changed is still missing at the next tick.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.policy import (
-    FLOOR_PATIENCE_S,
-    MIN_RESIDENCY_S,
-    VersionView,
-    idle_ones,
-    may_give_way,
-    to_drain,
-    wanted,
-)
+from pilotlight_autoscaler.policy import VersionView, to_drain, wanted
+from pilotlight_autoscaler.steps import Names, Steps
+from pilotlight_autoscaler.ways import gives_way
+from pilotlight_autoscaler.works import AnyCommand, Step, together
 from pilotlight_autoscaler.world import LIVE, Failures, World
-from pilotlight_core.model.messages import Bind, ContainerReport, Drain, Shortage, Stop
+from pilotlight_core.model.messages import ContainerReport, Drain, Shortage
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.ask import Ask
+from pilotlight_placement.commands import Start, Stop
+from pilotlight_placement.draft import Limits, Want
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.histogram import Shape
-from pilotlight_placement.node import Held
-from pilotlight_placement.place import place
+from pilotlight_placement.plan import Desired, Plan, Short, living, plan
 from pilotlight_placement.record import NoFit, Placement
 
 DRAIN_MARGIN_S = 5.0
 """Beyond the function's timeout: no call may still run then."""
+ROOM_S = 2.0
+"""An idle container that was told to go has gone within this; until then no other is asked to make room."""
+LOAD_S = 30.0
+"""What moving a container costs, where no start of its function was timed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +41,7 @@ class Sent:
     """A command and the node it goes to."""
 
     node: str
-    command: Bind | Drain | Stop
+    command: AnyCommand
 
 
 @dataclass(kw_only=True)
@@ -45,12 +49,28 @@ class Decision:
     """What one pass decided, and why (for people)."""
 
     commands: list[Sent] = field(default_factory=list)
+    works: list[list[Step]] = field(default_factory=list)
+    """Commands of which some wait for others."""
     shortages: list[Shortage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
-ROOM_S = 2.0
-"""An idle container that was told to go has gone within this; until then no other is asked to make room."""
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What a pass may do beyond starting and stopping: `force` makes room by moving, `repack` empties devices."""
+
+    limits: Limits = field(default_factory=Limits)
+    force: bool = True
+    repack: bool = False
+
+    @property
+    def plain(self) -> Limits:
+        return replace(self.limits, moves=0, blocked=0, empties=0)
+
+    @property
+    def forceful(self) -> Limits:
+        forced = self.limits if self.force else replace(self.limits, blocked=0)
+        return forced if self.repack else replace(forced, empties=0)
 
 
 def views(
@@ -59,12 +79,13 @@ def views(
     """Every version that is deployed, wanted or running, as the policy sees it."""
     current = set(deployed)
     containers: dict[str, list[ContainerReport]] = {}
-    for _, container in world.containers(at):
-        if container.state in LIVE and container.id not in world.draining:
+    for node, container in world.containers(at):
+        # Those of a draining node are leaving, and are left alone.
+        if container.state in LIVE and container.id not in world.draining and not world.nodes[node].draining:
             containers.setdefault(container.version, []).append(container)
     pending: dict[str, int] = {}
-    for item in world.pending.values():
-        pending[item.bind.version] = pending.get(item.bind.version, 0) + 1
+    for bind in (*(item.bind for item in world.pending.values()), *(bind for _, bind in world.works.starts())):
+        pending[bind.version] = pending.get(bind.version, 0) + 1
     return {
         version: VersionView(
             spec=record.spec,
@@ -82,6 +103,11 @@ def function_of(record: VersionRecord) -> str:
     return f"{record.tenant}:{record.app}.{record.function}"
 
 
+def ask_of(record: VersionRecord) -> Ask:
+    """What a container of a version asks for."""
+    return Ask.of(record.spec, function=function_of(record), tenant=record.tenant)
+
+
 class Pass:
     """One pass of decisions over a world."""
 
@@ -94,17 +120,21 @@ class Pass:
         epoch: int,
         new_id: Callable[[VersionRecord], str],
         at: float,
+        bounds: Bounds | None = None,
     ) -> None:
         self._world = world
         self._versions = versions
         self._epoch = epoch
         self._new_id = new_id
         self._at = at
+        self._bounds = bounds or Bounds()
         self._views = views(world, versions, deployed, at)
         self._where = {container.id: node for node, container in world.containers(at)}
+        self._running = {container.id: container.version for _, container in world.containers(at)}
+        self._leaving: set[str] = set(world.works.containers())
+        world.look(versions)
         self._fleet: Fleet = world.fleet(at)
         self._fleet.follow(world.asked)
-        self._leaving: set[str] = set()
         self.decision = Decision()
 
     def run(self, only: str | None = None) -> Decision:
@@ -112,9 +142,29 @@ class Pass:
         if only is None:
             for version in self._views:
                 self._shrink(version)
-        for version in self._in_order(only):
-            self._grow(version)
+        asks, missing = self._missing(only)
+        made = plan(self._fleet, Desired(wants=(), starts=tuple(missing)), self._at, self._bounds.plain)
+        self._take(made, asks)
+        blocked = [short for short in made.short if not self._make_way(short, asks)]
+        quiet = only is None and not made.commands and not len(self._world.works)
+        if quiet and ((blocked and self._bounds.force) or self._bounds.repack):
+            blocked = self._rearrange(blocked, asks)
+        for short in blocked:
+            self._say_short(short, asks)
         return self.decision
+
+    def _missing(self, only: str | None) -> tuple[dict[Ask, list[str]], list[tuple[Ask, int]]]:
+        """The asks with the versions whose containers they are for, and how many of each are missing, in turn."""
+        asks: dict[Ask, list[str]] = {}
+        missing = []
+        for version in self._in_order(only):
+            view, record = self._views[version], self._versions[version]
+            count = wanted(view) - view.size
+            if count > 0 and self._world.failures.get(version, Failures()).until <= self._at:
+                ask = ask_of(record)
+                asks.setdefault(ask, []).extend([version] * count)
+                missing.append((ask, count))
+        return asks, missing
 
     def _in_order(self, only: str | None) -> list[str]:
         if only is not None:
@@ -124,76 +174,96 @@ class Pass:
 
     def _shrink(self, version: str) -> None:
         for container in to_drain(self._views[version]):
-            self._drain(container.id, self._versions[version], f"idle for {container.idle_s:.0f} s")
+            if container.id not in self._leaving:
+                self._drain(container.id, self._versions[version], f"idle for {container.idle_s:.0f} s")
 
-    def _grow(self, version: str) -> None:
-        view, record = self._views[version], self._versions[version]
-        missing = wanted(view) - view.size
-        if missing <= 0 or self._world.failures.get(version, Failures()).until > self._at:
-            return
-        for _ in range(missing):
-            found = place(self._fleet, Ask.of(record.spec, function=function_of(record), tenant=record.tenant))
-            if isinstance(found, NoFit):
-                self._world.decisions.add(found)
-                self._no_fit(record, view, found)
-                return
-            self._bind(record, found)
+    def _take(self, made: Plan, asks: dict[Ask, list[str]]) -> None:
+        """Turn a plan into commands, and remember why."""
+        steps = Steps(names=Names(epoch=self._epoch, new_id=self._new_id, drain=self._drain_command))
+        outcomes = dict(made.outcomes)
+        for command in made.commands:
+            if isinstance(command, Start):
+                outcome = outcomes[command.held.container]
+                record = self._version_of(command, outcome.record.ask, asks)
+                steps.start(command, record)
+                self._remember(outcome, steps.ids[command.held.container])
+            elif isinstance(command, Stop):
+                steps.stop(command, self._versions[self._running[command.container]])
+            else:
+                steps.device(command)
+        for part in together(steps.steps):
+            if len(part) == 1:
+                self.decision.commands.append(Sent(node=part[0].node, command=part[0].command))
+            else:
+                self.decision.works.append(part)
+        self.decision.notes += steps.notes
 
-    def _bind(self, record: VersionRecord, found: Placement) -> None:
-        container = self._new_id(record)
-        self._world.decisions.add(found, container)
-        if (shape := Shape.of(found.record.ask)) is not None:
+    def _version_of(self, command: Start, ask: Ask, asks: dict[Ask, list[str]]) -> VersionRecord:
+        """A copy is of its original's version; else it is the next one's turn of those that ask for this."""
+        return self._versions[self._running[command.replaces] if command.replaces else asks[ask].pop(0)]
+
+    def _remember(self, outcome: Placement | NoFit, container: str) -> None:
+        self._world.decisions.add(outcome, container)
+        if (shape := Shape.of(outcome.record.ask)) is not None:
             self._world.asked.observe(shape, self._at)
-        self._fleet.hold(
-            Held(container=container, slice=found.slice, function=function_of(record), tenant=record.tenant)
-        )
-        bind = Bind(
-            epoch=self._epoch,
-            container=container,
-            version=record.id,
-            tenant=record.tenant,
-            manifest_sha256=record.manifest_sha256,
-            function=function_of(record),
-            slice=found.slice.id,
-        )
-        self.decision.commands.append(Sent(node=found.node, command=bind))
-        self.decision.notes.append(f"{record.ref}: {bind.container} on {found.node}/{found.slice.id}")
 
-    def _no_fit(self, record: VersionRecord, view: VersionView, found: NoFit) -> None:
-        self.decision.shortages.append(
-            Shortage(version=record.id, epoch=self._epoch, reason=found.reason, never=found.never)
+    def _rearrange(self, blocked: list[Short], asks: dict[Ask, list[str]]) -> list[Short]:
+        """Make room by moving containers, and empty devices that are hardly used."""
+        starts = tuple((short.refusal.record.ask, short.missing) for short in blocked)
+        made = plan(self._fleet, Desired(wants=self._movable(), starts=starts), self._at, self._bounds.forceful)
+        self._take(made, asks)
+        return list(made.short)
+
+    def _movable(self) -> tuple[Want, ...]:
+        """Every function that has containers: as many as there are, which may be moved if all are of one version."""
+        by_function: dict[str, set[str]] = {}
+        loads: dict[str, float] = {}
+        for _, container in self._world.containers(self._at):
+            if (record := self._versions.get(container.version)) is None:
+                continue
+            function = function_of(record)
+            by_function.setdefault(function, set()).add(container.version)
+            timed = sum(container.timeline.values()) / 1000.0
+            loads[function] = max(loads.get(function, 0.0), timed)
+        return tuple(
+            Want(ask=ask_of(self._versions[min(names)]), count=None, load_s=loads[function] or LOAD_S, movable=True)
+            for function, names in sorted(by_function.items())
+            if len(names) == 1 and living(self._fleet, function)
         )
+
+    def _make_way(self, short: Short, asks: dict[Ask, list[str]]) -> bool:
+        """Let an idle container go for a version that finds no place; whether one is going."""
+        version = asks[short.refusal.record.ask][0]
+        view = self._views[version]
         waited_for = view.demand is not None and bool(view.demand.queued)
-        if found.never or not (waited_for or view.size < view.floor):
-            return
+        if short.refusal.never or not (waited_for or view.size < view.floor):
+            return False
         if any(self._at - since < ROOM_S for since in self._world.draining.values()):
-            return  # room is already being made
-        patience = MIN_RESIDENCY_S if waited_for else FLOOR_PATIENCE_S
-        others = {version: view for version, view in self._views.items() if version != record.id}
-        victims = [(c, version) for version, other in others.items() for c in may_give_way(other, patience)]
-        if not victims and waited_for:
-            # A floor is a promise out of one's own share: nobody keeps others from running at all with it.
-            greedy = self._over_share(record.tenant)
-            victims = [(c, v) for v, o in others.items() if self._versions[v].tenant in greedy for c in idle_ones(o)]
-        victims = [(container, version) for container, version in victims if container.id not in self._leaving]
-        if victims:
-            container, version = max(victims, key=lambda pair: (pair[0].idle_s, pair[0].id))
-            self._drain(container.id, self._versions[version], f"gives way to {record.ref}")
+            return False  # room is already being made
+        tenants = {name: record.tenant for name, record in self._versions.items()}
+        leaving = gives_way(
+            self._fleet, short.refusal.record.ask, version, self._views, tenants,
+            waited_for=waited_for, spared=self._leaving,
+        )  # fmt: skip
+        for container, whose in leaving:
+            self._drain(container.id, self._versions[whose], f"gives way to {self._versions[version].ref}")
+        if leaving:
+            self._say_short(short, asks)
+        return bool(leaving)
 
-    def _over_share(self, waiting: str) -> set[str]:
-        """The tenants with more containers than an even share of the slices, while `waiting` has none of its own."""
-        held: dict[str, int] = {waiting: 0}
-        for version, view in self._views.items():
-            tenant = self._versions[version].tenant
-            held[tenant] = held.get(tenant, 0) + view.size
-        if held[waiting]:
-            return set()
-        share = self._fleet.size / len(held)
-        return {tenant for tenant, count in held.items() if count > share}
+    def _say_short(self, short: Short, asks: dict[Ask, list[str]]) -> None:
+        self._world.decisions.add(short.refusal)
+        for version in dict.fromkeys(asks[short.refusal.record.ask]):
+            self.decision.shortages.append(
+                Shortage(version=version, epoch=self._epoch, reason=short.refusal.reason, never=short.refusal.never)
+            )
 
     def _drain(self, container: str, record: VersionRecord, reason: str) -> None:
         self._leaving.add(container)
-        within_ms = (record.spec.timeout + DRAIN_MARGIN_S) * 1000.0
-        command = Drain(epoch=self._epoch, container=container, within_ms=within_ms, reason=reason)
+        command = self._drain_command(container, record, reason)
         self.decision.commands.append(Sent(node=self._where[container], command=command))
         self.decision.notes.append(f"{record.ref}: {container} drains: {reason}")
+
+    def _drain_command(self, container: str, record: VersionRecord, reason: str) -> Drain:
+        within_ms = (record.spec.timeout + DRAIN_MARGIN_S) * 1000.0
+        return Drain(epoch=self._epoch, container=container, within_ms=within_ms, reason=reason)

@@ -6,15 +6,17 @@ Nothing here is the truth: agents are. The world is rebuilt from what is repeate
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pilotlight_core.model.messages import Bind, ContainerReport, ContainerState, Credit, Demand, NodeReport, SliceKind
+from pilotlight_autoscaler.works import Works
+from pilotlight_core.model.devices import DeviceReport
+from pilotlight_core.model.messages import Bind, ContainerReport, ContainerState, Credit, Demand, NodeReport
+from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.decisions import Decisions
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.histogram import Histogram
-from pilotlight_placement.node import Held, Slice
-from pilotlight_placement.reports import Mirror
+from pilotlight_placement.reports import Beside, Coming, Mirror
 
 NODE_SILENT_S = 3.0
 """A node that has not reported for so long (three reports) gets nothing new."""
@@ -25,6 +27,8 @@ DEMAND_STALE_S = 2.0
 BIND_LOST_S = 2.0
 """A bind that no report shows after so long is sent again: agents know container ids, so that is harmless."""
 BIND_TRIES = 3
+MAX_WEIGHTS = 256
+"""Weights that are remembered of a node; the rest has left its memory long since."""
 LIVE = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING, ContainerState.READY})
 
 
@@ -62,6 +66,13 @@ class World:
     """Why containers are where they are."""
     asked: Histogram = field(default_factory=Histogram)
     """What kinds of slices were asked for lately."""
+    works: Works = field(default_factory=Works)
+    """Plans under way."""
+    agreeing: frozenset[str] = frozenset()
+    """Versions that agree to other tenants on their GPU."""
+    _resident: dict[str, tuple[str, dict[str, None]]] = field(default_factory=dict)
+    """node -> its incarnation, and the weights that it has loaded, the latest last."""
+    _index: dict[str, ContainerReport] | None = None
     _mirror: Mirror = field(default_factory=Mirror)
     _settled: dict[str, float] = field(default_factory=dict)
     """Containers whose start is over, and when that was last heard."""
@@ -71,6 +82,7 @@ class World:
         last = self.nodes.get(report.node)
         if last is not None and last.instance == report.instance and report.seq <= last.seq:
             return
+        self._index = None
         if report.stopped:
             self.nodes.pop(report.node, None)
             return
@@ -100,6 +112,8 @@ class World:
         """Drop what has not been repeated for too long."""
         for node in [name for name, seen in self.seen.items() if at - seen > NODE_LOST_S]:
             self.nodes.pop(node, None)
+            self._resident.pop(node, None)
+            self._index = None
             del self.seen[node]
         self.demands = {v: (d, t) for v, (d, t) in self.demands.items() if at - t <= 60.0}
         self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
@@ -127,15 +141,74 @@ class World:
         return lost
 
     def fleet(self, at: float) -> Fleet:
-        """The nodes that take containers, with the slices of pending binds taken: always the same fleet, up to date."""
+        """The nodes that take containers, with what is on its way: always the same fleet, up to date."""
         live = [report for report in self.nodes.values() if at - self.seen.get(report.node, 0.0) <= NODE_SILENT_S]
-        coming = {
-            (pending.node, pending.bind.slice): Held(
-                container=pending.bind.container,
-                slice=Slice(node=pending.node, kind=SliceKind.CPU, type="", ids=(pending.bind.slice,), memory=0),
-                tenant=pending.bind.tenant,
-                function=pending.bind.function,
+        binds = [(pending.node, pending.bind) for pending in self.pending.values()]
+        binds += [(step.node, bind) for step, bind in self.works.starts()]
+        coming = tuple(
+            Coming(
+                container=bind.container,
+                node=node,
+                slice=bind.slice,
+                function=bind.function,
+                tenant=bind.tenant,
+                neighbours=bind.version in self.agreeing,
             )
-            for pending in self.pending.values()
+            for node, bind in binds
+        )
+        beside = Beside(
+            coming=coming, closed=self.works.closed(), resident=self._weights_by_node(), agreeing=self.agreeing
+        )
+        return self._mirror.sync(live, beside, at)
+
+    def look(self, versions: Mapping[str, VersionRecord]) -> None:
+        """Take from the versions what reports do not say: who agrees to neighbours, and which weights are where.
+
+        Weights count as resident on a node where a container that loads them became ready, as long as its agent lives:
+        they are in the node's file cache then.
+        """
+        self.agreeing = frozenset(name for name, record in versions.items() if record.spec.placing.neighbours)
+        weights = {
+            name: f"{record.tenant}:{record.spec.placing.weights}"
+            for name, record in versions.items()
+            if record.spec.placing.weights
         }
-        return self._mirror.sync(live, coming)
+        for report in self.nodes.values() if weights else ():
+            for container in report.containers:
+                if container.state is ContainerState.READY and (loaded := weights.get(container.version)):
+                    self._load(report, loaded)
+
+    def _load(self, report: NodeReport, weights: str) -> None:
+        instance, known = self._resident.get(report.node, ("", {}))
+        known = known if instance == report.instance else {}
+        known.pop(weights, None)
+        known[weights] = None
+        if len(known) > MAX_WEIGHTS:
+            del known[next(iter(known))]
+        self._resident[report.node] = (report.instance, known)
+
+    def _weights_by_node(self) -> dict[str, frozenset[str]]:
+        return {
+            node: frozenset(known)
+            for node, (instance, known) in self._resident.items()
+            if node in self.nodes and self.nodes[node].instance == instance
+        }
+
+    # --- what works under way ask ---
+
+    def state(self, container: str) -> ContainerState | None:
+        """A container's state; None if no node has it."""
+        if self._index is None:
+            self._index = {each.id: each for report in self.nodes.values() for each in report.containers}
+        found = self._index.get(container)
+        return found.state if found else None
+
+    def device(self, node: str, gpu: str) -> DeviceReport | None:
+        """A GPU as its node last reported it; None if it did not."""
+        report = self.nodes.get(node)
+        return next((device for device in report.devices if device.id == gpu), None) if report else None
+
+    def heard(self, node: str) -> float | None:
+        """When a node reported last; None if it is not there, or takes nothing any more."""
+        report = self.nodes.get(node)
+        return None if report is None or report.draining else self.seen.get(node)

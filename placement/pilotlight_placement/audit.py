@@ -61,7 +61,7 @@ def _holds(fleet: Fleet) -> None:
 def _cells(fleet: Fleet) -> None:
     units: dict[Cell, list[Unit]] = {cell: [] for cell in fleet.cells.values()}
     for unit in fleet.units.values():
-        if not unit.node.node.draining:
+        if unit.serves:
             units[unit.cell].append(unit)
     for cell, inside in units.items():
         _require(cell.total == len(inside), f"{cell.kind}: counts {cell.total}, has {len(inside)}")
@@ -90,7 +90,7 @@ def _cells(fleet: Fleet) -> None:
             _require(tally.running == running.get(alike[0].kind, 0), "tallies of instances")
     for place in fleet.places.values():
         for cell, ranks in place.vacant.items():
-            empty = sorted(unit.rank for unit in place.by_cell[cell] if unit.is_empty)
+            empty = sorted(unit.rank for unit in place.by_cell[cell] if unit.is_empty and unit.serves)
             _require(ranks == empty, f"{place.name}: its empty devices are not as listed")
 
 
@@ -120,6 +120,8 @@ def _counts(fleet: Fleet) -> None:
     _require(hosts == fleet.hosts, "hosts by memory are not as the nodes say")
     draining = sum(len(place.units) for place in fleet.places.values() if place.node.draining)
     _require(draining == fleet.draining, "devices of draining nodes are miscounted")
+    out = sum(not unit.serves for unit in fleet.units.values()) - draining
+    _require(out == fleet.withdrawn, "devices that are withdrawn are miscounted")
 
 
 def _require(holds: bool, what: str) -> None:

@@ -20,10 +20,13 @@ from pilotlight_placement.record import NoFit, Placement
 
 @dataclass(frozen=True, kw_only=True)
 class Want:
-    """How many containers a function should have. `load_s` is what moving one costs: seconds to load it elsewhere."""
+    """How many containers a function should have; None: as many as it has, which may be moved.
+
+    `load_s` is what moving one costs: seconds to load it elsewhere.
+    """
 
     ask: Ask
-    count: int
+    count: int | None
     load_s: float = 30.0
     movable: bool = True
 

@@ -12,24 +12,8 @@ from pilotlight_placement.node import Slice
 from pilotlight_placement.options import COST_STEP, UNMEASURED
 from pilotlight_placement.past import past
 from pilotlight_placement.place import best_on
-from pilotlight_placement.policy import FILTERS, STEP_NAMES, STEPS, refusal_at
+from pilotlight_placement.policy import FILTERS, RULED_OUT, STEP_NAMES, STEPS, refusal_at
 from pilotlight_placement.record import NoFit, Placement, Record, Rival, Value
-
-RULED_OUT = {
-    "draining": "on nodes that are draining",
-    "region": "in other regions",
-    "zone": "in other zones",
-    "purchase": "bought otherwise than asked for",
-    "type": "of other types",
-    "count": "no several whole devices",
-    "vram": "with too little device memory",
-    "isolation": "excluded by the isolation class",
-    "slo": "too slow for the service level",
-    "host_memory": "on hosts with too little memory",
-    "avoid": "on nodes with functions to avoid",
-    "spread": "where there are as many of its containers as may be",
-    "room": "in use",
-}
 
 
 def explain(outcome: Placement | NoFit, container: str = "the container") -> list[str]:

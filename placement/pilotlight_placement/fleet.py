@@ -70,6 +70,8 @@ class Fleet:
         """Changes whenever a node comes, goes or changes."""
         self.draining = 0
         """Devices and slots of nodes that take nothing new."""
+        self.withdrawn = 0
+        """Devices of other nodes that take nothing new."""
         self.mix: dict[Shape, float] = {}
         self.journal = Journal()
         self.trail: Trail | None = None
@@ -85,7 +87,7 @@ class Fleet:
     @property
     def size(self) -> int:
         """Devices and slots on nodes that take containers."""
-        return len(self.units) - self.draining
+        return len(self.units) - self.draining - self.withdrawn
 
     @property
     def standing(self) -> int:
@@ -371,25 +373,31 @@ class Fleet:
             unit = Unit(place, rank_in(rank, index), cell, part)
             place.add(unit)
             self.units[unit.rank] = unit
-            if node.draining:
-                self.draining += 1
-            else:
+            if unit.serves:
                 cell.total += 1
                 cell.nodes.add(rank)
                 cell.add(unit)
+            else:
+                self._count_out(node, 1)
         for weights in node.weights:
             self.resident.setdefault(weights, set()).add(rank)
         if node.host_memory:
             insort(self.hosts, (node.host_memory, rank))
 
+    def _count_out(self, node: Node, change: int) -> None:
+        if node.draining:
+            self.draining += change
+        else:
+            self.withdrawn += change
+
     def _take_away(self, place: Place) -> None:
         for unit in place.units:
-            if place.node.draining:
-                self.draining -= 1
-            else:
+            if unit.serves:
                 unit.cell.total -= 1
                 unit.cell.nodes.discard(place.rank)
                 unit.cell.remove(unit)
+            else:
+                self._count_out(place.node, -1)
             del self.units[unit.rank]
         for weights in place.node.weights:
             self._forget_weights(weights, place.rank)

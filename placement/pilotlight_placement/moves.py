@@ -62,7 +62,8 @@ def empty_devices(draft: Draft) -> None:
 
 def _moved(draft: Draft, eviction: Eviction, group: int, reason: str, *, only_used: bool = False) -> bool:
     """Start a copy of each victim elsewhere, then stop the victims."""
-    copies: list[tuple[Held, Held, int]] = []
+    copies: list[tuple[Held, Held]] = []
+    numbers: list[int] = []
     with draft.fleet.without(eviction.units):
         for victim in eviction.victims:
             ask = draft.wants[victim.function].ask
@@ -70,9 +71,11 @@ def _moved(draft: Draft, eviction: Eviction, group: int, reason: str, *, only_us
             if not isinstance(found, Placement) or (only_used and not _is_used(draft, found)):
                 return False
             copy = draft.start(ask, found, group, replaces=victim.container)
-            copies.append((victim, copy, len(draft.commands) - 1))
-    for victim, copy, number in copies:
-        draft.stop(victim, reason, group, after=(number,))
+            copies.append((victim, copy))
+            numbers.append(len(draft.commands) - 1)
+    for victim, copy in copies:
+        # All copies, not its own alone: if one of them cannot be made ready, nothing was given up for nothing.
+        draft.stop(victim, reason, group, after=tuple(numbers))
         draft.moved |= {victim.container, copy.container}
     return True
 
@@ -159,7 +162,7 @@ def _nodes(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
         nodes = [draft.fleet.by_rank[rank] for rank in cell.nodes]
         nodes.sort(key=lambda node: (-len(node.vacant.get(cell, ())), node.rank))
         for node in nodes[: draft.limits.donors]:
-            used = [unit for unit in node.by_cell[cell] if unit.held]
+            used = [unit for unit in node.by_cell[cell] if unit.held and unit.is_offered]
             used.sort(key=lambda unit: (-unit.free, len(unit.held), unit.rank))
             missing = count - len(node.vacant.get(cell, ()))
             if 0 < missing <= len(used):

@@ -39,6 +39,8 @@ class Gpu:
     """The MIG instances that exist, used or not."""
     link: str = ""
     """GPUs of one node with the same link reach each other fastest."""
+    withdrawn: str = ""
+    """Why it takes nothing new; "" if it does. What runs on it is left alone."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,9 +63,14 @@ class Unit:
         self._count()
 
     @property
+    def serves(self) -> bool:
+        """Whether it takes containers: its node does not drain, and it is not withdrawn."""
+        return not self.node.node.draining and (self.gpu is None or not self.gpu.withdrawn)
+
+    @property
     def is_offered(self) -> bool:
-        """Whether it is in its cell: not while its node drains, or while a plan keeps it back."""
-        return not self.shut and not self.node.node.draining
+        """Whether it is in its cell: not if it takes nothing, or while a plan keeps it back."""
+        return not self.shut and self.serves
 
     @property
     def is_empty(self) -> bool:

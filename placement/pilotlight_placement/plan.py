@@ -28,9 +28,14 @@ from pilotlight_placement.switches import instead_of_whole, switch_off
 
 @dataclass(frozen=True, kw_only=True)
 class Desired:
-    """What there should be. Functions that are not named are left as they are; `revision` makes container ids."""
+    """What there should be. Functions that are not named are left as they are; `revision` makes container ids.
+
+    `starts` are containers to start in any case, in this order and before all wants: whose turn it is was decided
+    elsewhere.
+    """
 
     wants: tuple[Want, ...]
+    starts: tuple[tuple[Ask, int], ...] = ()
     revision: int = 0
 
 
@@ -63,7 +68,8 @@ def plan(fleet: Fleet, desired: Desired, at: float, limits: Limits | None = None
         raise ValueError("each function is wanted once, by its name")
     draft = Draft(fleet=fleet, wants=wants, at=at, revision=desired.revision, limits=limits or Limits())
     with fleet.trial():
-        missing = start_missing(draft, [(want.ask, _missing(fleet, want)) for want in by_size(wants.values())])
+        wanted = [(want.ask, _missing(fleet, want)) for want in by_size(wants.values())]
+        missing = start_missing(draft, [*desired.starts, *wanted])
         stop_surplus(draft)
         if missing and draft.stopped:
             missing = start_missing(draft, [(short.refusal.record.ask, short.missing) for short in missing])
@@ -108,12 +114,14 @@ def living(fleet: Fleet, function: str) -> list[Held]:
 
 
 def _missing(fleet: Fleet, want: Want) -> int:
-    return max(0, want.count - len(living(fleet, want.ask.function)))
+    return 0 if want.count is None else max(0, want.count - len(living(fleet, want.ask.function)))
 
 
 def stop_surplus(draft: Draft) -> None:
     """Stop what is more than wanted: first where a function is most crowded, then what frees the emptiest device."""
     for function, want in sorted(draft.wants.items()):
+        if want.count is None:
+            continue
         there = living(draft.fleet, function)
         for _ in range(len(there) - want.count):
             least = min(there, key=lambda held: _worth(draft.fleet, want, held))

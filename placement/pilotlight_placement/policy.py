@@ -54,6 +54,10 @@ def _draining(_: Fleet, unit: Unit, __: Ask) -> str:
     return f"{unit.node.name} is draining and takes nothing new" if unit.node.node.draining else ""
 
 
+def _health(_: Fleet, unit: Unit, __: Ask) -> str:
+    return f"{unit.id} takes nothing new: {unit.gpu.withdrawn}" if unit.gpu and unit.gpu.withdrawn else ""
+
+
 def _region(_: Fleet, unit: Unit, ask: Ask) -> str:
     region = unit.node.node.domain.region
     fits = not ask.regions or region in ask.regions
@@ -137,6 +141,7 @@ def _is(fleet: Fleet, unit: Unit, ask: Ask, name: str) -> bool:
 
 FILTERS = (
     Filter(name="draining", sentence="The node takes containers.", refuses=_draining),
+    Filter(name="health", sentence="The device is well, and nothing is being changed on it.", refuses=_health),
     Filter(name="region", sentence="It is in a region that is asked for.", refuses=_region),
     Filter(name="zone", sentence="It is in a zone that is asked for.", refuses=_zone),
     Filter(name="purchase", sentence="It is bought as is asked for, spot or on demand.", refuses=_purchase),
@@ -153,6 +158,23 @@ FILTERS = (
     Filter(name="room", sentence="A slice that would do is free.", refuses=_room),
 )
 FILTER_NAMES = tuple(item.name for item in FILTERS)
+RULED_OUT = {
+    "draining": "on nodes that are draining",
+    "health": "that take nothing new",
+    "region": "in other regions",
+    "zone": "in other zones",
+    "purchase": "bought otherwise than asked for",
+    "type": "of other types",
+    "count": "given one at a time",
+    "vram": "with too little device memory",
+    "isolation": "excluded by the isolation class",
+    "slo": "too slow for the service level",
+    "host_memory": "on hosts with too little memory",
+    "avoid": "on nodes with functions to avoid",
+    "spread": "where there are as many of its containers as may be",
+    "room": "in use",
+}
+"""What is said of the devices that each filter ruled out."""
 
 
 def refusal_at(fleet: Fleet, unit: Unit, ask: Ask) -> tuple[Filter, str] | None:

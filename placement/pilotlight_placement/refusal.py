@@ -11,7 +11,8 @@ from pilotlight_placement.cells import Cell
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.offers import Offers, Totals, Zone
 from pilotlight_placement.options import Option
-from pilotlight_placement.policy import FILTER_NAMES
+from pilotlight_placement.policy import FILTER_NAMES, RULED_OUT
+from pilotlight_placement.possible import could_hold
 from pilotlight_placement.record import NoFit, Record
 from pilotlight_placement.search import joins
 
@@ -66,7 +67,7 @@ def full_zones(fleet: Fleet, ask: Ask) -> set[Zone]:
 def _on_node(fleet: Fleet, ask: Ask, rank: int) -> tuple[int, int]:
     """How many devices of a node would do for an ask, and how many of these have no room."""
     by_cell = fleet.offers(ask).by_cell
-    units = [unit for unit in fleet.by_rank[rank].units if unit.cell in by_cell]
+    units = [unit for unit in fleet.by_rank[rank].units if unit.cell in by_cell and unit.serves]
     return len(units), sum(not joins(unit, ask, by_cell[unit.cell]) for unit in units)
 
 
@@ -90,7 +91,7 @@ def _totals(fleet: Fleet, offers: Offers) -> Totals:
     if totals.inventory != fleet.inventory:
         totals.inventory = fleet.inventory
         totals.eligible = sum(cell.total for cell in offers.by_cell)
-        totals.refused = {"draining": fleet.draining}
+        totals.refused = {"draining": fleet.draining, "health": fleet.withdrawn}
         for cell, refused in offers.why.items():
             totals.refused[refused.filter] = totals.refused.get(refused.filter, 0) + cell.total
     return totals
@@ -114,10 +115,22 @@ def no_fit(fleet: Fleet, ask: Ask, record: Record) -> NoFit:
     """The refusal in a sentence."""
     possible = fleet.offers(ask).totals.eligible
     short = dict(record.refused).get("host_memory", 0)
-    if possible > short:
+    single = any(choice.count == 1 for choice in ask.choices)
+    if (possible > short and single) or could_hold(fleet, ask):
         return NoFit(reason=_busy(ask, record, possible - short), never=False, record=record)
+    return NoFit(reason=never_reason(fleet, ask, record), never=True, record=record)
+
+
+def never_reason(fleet: Fleet, ask: Ask, record: Record) -> str:
+    """Why nothing in the fleet could hold it, even if all were free: what there is, and what is missing."""
     reason = f"it asks for {ask}, and the fleet has {fleet.describe()}"
-    return NoFit(reason=reason + missing(fleet, ask), never=True, record=record)
+    if said := missing(fleet, ask):
+        return reason + said
+    silent = ("draining", "type", "room", "vram", "host_memory")
+    parts = [f"{count} {RULED_OUT[name]}" for name, count in record.refused if name not in silent]
+    if not parts and dict(record.refused).get("room"):
+        return f"{reason}: no node has so many of them"
+    return f"{reason}: {', '.join(parts)}" if parts else reason
 
 
 def _busy(ask: Ask, record: Record, possible: int) -> str:
@@ -125,6 +138,8 @@ def _busy(ask: Ask, record: Record, possible: int) -> str:
     others = {"avoid": "on nodes it avoids", "spread": "where it has as many containers as it may"}
     parts = [f"{refused[name]} {why}" for name, why in others.items() if refused.get(name)]
     taken = refused.get("room", 0)
+    if possible <= 0:
+        return f"the GPUs that could hold {ask} are in use, in the other MIG mode"
     if not parts:
         return f"all {possible} devices and slots that could hold {ask} are in use"
     return f"of {possible} devices and slots that could hold {ask}, {taken} are in use, {', '.join(parts)}"

@@ -110,7 +110,7 @@ def _different(cell: Cell, units: list[Unit]) -> list[Unit]:
     different = []
     fits = cell.device.family.fits if cell.kind.mig and cell.device and cell.device.family else None
     for unit in units:
-        if unit.shut or not (fits[unit.mask] if fits else unit.free):
+        if not unit.is_offered or not (fits[unit.mask] if fits else unit.free):
             continue
         state = (unit.mask, unit.media, unit.idle) if fits else (unit.free, unit.tenant, unit.agrees)
         seen = states.get(state, 0)

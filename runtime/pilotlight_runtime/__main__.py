@@ -40,7 +40,12 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     identity = Identity(
-        node=settings.node, instance=token(), region=settings.region, zone=settings.zone, sandbox=settings.sandbox
+        node=settings.node,
+        instance=token(),
+        region=settings.region,
+        zone=settings.zone,
+        sandbox=settings.sandbox,
+        spot=settings.spot,
     )
     started = launcher(settings.sandbox)
     blobs = open_blobs(settings.blob_url or settings.default_blob_url)

@@ -26,6 +26,7 @@ class Identity:
     region: str
     zone: str
     sandbox: str
+    spot: bool = False
 
 
 class Reporter:
@@ -84,5 +85,6 @@ class Reporter:
             blanks={pool.base.name: pool.ready},
             controller_epoch=containers.controller_epoch,
             draining=containers.draining,
+            spot=identity.spot,
             stopped=stopped,
         )

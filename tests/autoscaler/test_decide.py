@@ -6,6 +6,7 @@ from itertools import count
 
 import msgspec
 
+from pilotlight_autoscaler.controller import about
 from pilotlight_autoscaler.decide import Decision, Pass
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.messages import Bind, ContainerState, Credit, Drain, RemoteError
@@ -60,7 +61,7 @@ def test_an_idle_container_gives_way_when_the_fleet_is_full() -> None:
 
     decision = decide(world, record(), record("ver_2"))
 
-    assert [(type(s.command), s.command.container) for s in decision.commands] == [(Drain, "c1")]
+    assert [(type(s.command), about(s.command)) for s in decision.commands] == [(Drain, "c1")]
     assert not decision.shortages[0].never
 
 
@@ -135,7 +136,7 @@ def test_a_floor_keeps_nobody_else_from_running_at_all() -> None:
     world.on_demand(demand(queued=1), 1.0)
 
     decision = decide(world, record(), hog)
-    assert [(type(s.command), s.command.container) for s in decision.commands] == [(Drain, "c1")]
+    assert [(type(s.command), about(s.command)) for s in decision.commands] == [(Drain, "c1")]
 
     same = msgspec.structs.replace(hog, tenant="acme")
     assert decide(world, record(), same).commands == []
@@ -149,4 +150,4 @@ def test_a_floor_is_filled_from_what_has_long_been_idle() -> None:
 
         decision = decide(world, record(min_containers=1), record("ver_2"))
 
-        assert [sent.command.container for sent in decision.commands] == leaves
+        assert [about(sent.command) for sent in decision.commands] == leaves

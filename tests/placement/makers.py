@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -58,7 +59,9 @@ def nodes(draw: st.DrawFn, name: str = "n") -> Node:
         shareable = not mig and draw(st.booleans())
         instances = draw(st.sampled_from(LAYOUTS[kind])) if mig else ()
         link = draw(st.sampled_from("ab"))
-        gpus.append(gpu(f"{name}-gpu{number}", kind, mig=mig, shareable=shareable, link=link, instances=instances))
+        ill = draw(mostly("", "", "it is lost"))
+        made = gpu(f"{name}-gpu{number}", kind, mig=mig, shareable=shareable, link=link, instances=instances)
+        gpus.append(replace(made, withdrawn=ill))
     return Node(
         name=name,
         domain=Domain(zone=draw(st.sampled_from(("x", "y"))), spot=draw(st.sampled_from(OFTEN_NOT))),

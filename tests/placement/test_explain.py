@@ -186,6 +186,8 @@ def is_true(fleet: Fleet, unit: Unit, wanted: Ask, name: str) -> bool:  # noqa: 
     match name:
         case "draining":
             return node.draining
+        case "health":
+            return unit.gpu is not None and bool(unit.gpu.withdrawn)
         case "region":
             return domain.region not in wanted.regions
         case "zone":

@@ -268,7 +268,7 @@ def test_plans_can_be_carried_out_and_break_nothing(
         def check(command: object, wants: tuple[Want, ...] = wants, before: dict[str, int] = before) -> None:
             for each in wants:
                 name = each.ask.function
-                assert len(fleet.functions.get(name, {})) >= min(before.get(name, 0), each.count)
+                assert len(fleet.functions.get(name, {})) >= min(before.get(name, 0), each.count or 0)
             if isinstance(command, Start):
                 respects(fleet, command, next(w.ask for w in wants if w.ask.function == command.held.function))
 
@@ -279,7 +279,7 @@ def test_plans_can_be_carried_out_and_break_nothing(
                 h for h in fleet.functions.get(each.ask.function, {}).values()
                 if not fleet.places[h.slice.node].node.draining
             ]  # fmt: skip
-            assert len(living) == each.count - missing
+            assert len(living) == (each.count or 0) - missing
 
 
 def respects(fleet: Fleet, command: Start, wanted: Ask) -> None:

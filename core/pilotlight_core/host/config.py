@@ -64,6 +64,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 class ControllerSettings(Settings, frozen=True, kw_only=True):
     """What a controller is told."""
 
+    repack_every: Annotated[
+        float, msgspec.Meta(ge=0, description="seconds between emptying hardly used GPUs; 0: off")
+    ] = 30.0
+    min_residency: Annotated[float, msgspec.Meta(ge=0, description="a younger container is not moved")] = 600.0
+
 
 class AgentSettings(Settings, frozen=True, kw_only=True):
     """What an agent is told."""
@@ -74,6 +79,7 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
     sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
         "bubblewrap"
     )
+    spot: Annotated[bool, msgspec.Meta(description="the node may be taken away at short notice")] = False
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
     preimport: Annotated[str, msgspec.Meta(description="modules that blanks import ahead, comma-separated")] = (
         "numpy,torch,safetensors.torch,tokenizers"

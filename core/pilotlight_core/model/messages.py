@@ -297,11 +297,13 @@ class NodeReport(Message, frozen=True, kw_only=True):
     """Its GPUs, cut or not."""
     controller_epoch: int = 0
     draining: bool = False
+    spot: bool = False
+    """It was bought to be taken away at short notice."""
     stopped: bool = False
     """The last report of an agent that ends in order."""
 
 
-# --- home -> controller ----------------------------------------------------------------------------------------
+# --- home -> controller, and back ------------------------------------------------------------------------------
 
 
 class Demand(Message, frozen=True, kw_only=True):
@@ -319,9 +321,6 @@ class Demand(Message, frozen=True, kw_only=True):
     service_ms: float = 0.0
     """A smoothed execution time of one call; 0: unknown."""
     edge: bool = False
-
-
-# --- controller -> home ----------------------------------------------------------------------------------------
 
 
 class Shortage(Message, frozen=True, kw_only=True):

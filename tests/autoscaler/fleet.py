@@ -1,0 +1,260 @@
+"""A fleet of nodes in memory, and a controller that drives it: what agents do, and the promises they hold it to.
+
+Time is a number. Nodes answer commands at once and act in the next step, as agents do; a start takes as many steps as
+`start_steps` says. Whatever a controller must never do fails an assertion where it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from pilotlight_autoscaler.decide import Bounds, Decision, Pass
+from pilotlight_autoscaler.works import AnyCommand
+from pilotlight_autoscaler.world import Pending, World
+from pilotlight_core.model.device_commands import Cut, SwitchMig
+from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, Place, SliceName
+from pilotlight_core.model.messages import Bind, ContainerReport, ContainerState, Demand, Drain, NodeReport, Stop
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.catalogue import standard
+from pilotlight_placement.geometry import Instance
+from tests.autoscaler.builders import record
+
+MIB = 2**20
+
+
+@dataclass(kw_only=True)
+class FakeGpu:
+    """One GPU: its instances, and who runs on it or on them."""
+
+    id: str
+    kind: str
+    mig: MigMode = MigMode.OFF
+    instances: set[Instance] = field(default_factory=set)
+    refused: str = ""
+    broken: bool = False
+    """Cutting it fails, after it was said to be under way."""
+
+    def report(self, on: Mapping[str, str]) -> DeviceReport:
+        device = standard()[self.kind]
+        made = tuple(
+            InstanceReport(
+                slice=f"{self.id}:{i}", place=Place(start=i.start, profile=i.profile), name=i.profile, uuid="MIG-0",
+                memory=MIB, ppm=1, container=on.get(f"{self.id}:{i}", ""),
+            )
+            for i in sorted(self.instances)
+        )  # fmt: skip
+        mig = self.mig if device.family else MigMode.NONE
+        return DeviceReport(
+            id=self.id, type=self.kind, name=self.kind, memory=device.memory * MIB, price="x", mig=mig,
+            instances=made, refused=self.refused,
+        )  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class FakeContainer:
+    bind: Bind
+    since: float
+    ready_at: float
+    leaving: bool = False
+    idle_since: float | None = None
+
+
+@dataclass(kw_only=True)
+class FakeNode:
+    """A node and its agent."""
+
+    name: str
+    gpus: list[FakeGpu]
+    zone: str = "z"
+    start_steps: int = 2
+    draining: bool = False
+    containers: dict[str, FakeContainer] = field(default_factory=dict)
+    log: list[AnyCommand] = field(default_factory=list)
+    busy: bool = True
+    """Whether its containers have calls."""
+    _seq: int = 0
+
+    def report(self, at: float) -> NodeReport:
+        self._seq += 1
+        on = {each.bind.slice: name for name, each in self.containers.items()}
+        return NodeReport(
+            node=self.name, instance="i", seq=self._seq, region="local", zone=self.zone, sandbox="s",
+            devices=tuple(gpu.report(on) for gpu in self.gpus), draining=self.draining,
+            containers=tuple(self._container(name, each, at) for name, each in self.containers.items()),
+        )  # fmt: skip
+
+    def _container(self, name: str, each: FakeContainer, at: float) -> ContainerReport:
+        tenant, _, rest = each.bind.function.partition(":")
+        app, _, function = rest.partition(".")
+        state = ContainerState.READY if at >= each.ready_at else ContainerState.LOADING
+        return ContainerReport(
+            id=name, version=each.bind.version, tenant=tenant, app=app, function=function, slice=each.bind.slice,
+            state=ContainerState.DRAINING if each.leaving else state, slots=1, running=int(self.busy),
+            age_s=at - each.since, idle_s=0.0 if self.busy else max(0.0, at - each.ready_at),
+        )  # fmt: skip
+
+    def gpu(self, name: str) -> FakeGpu:
+        return next(gpu for gpu in self.gpus if gpu.id == name)
+
+    def used(self, gpu: FakeGpu) -> list[SliceName]:
+        names = [SliceName.parse(each.bind.slice) for each in self.containers.values()]
+        return [name for name in names if gpu.id in name.devices]
+
+    def take(self, command: AnyCommand, at: float) -> str:
+        """Do as told; why not, if it is refused."""
+        self.log.append(command)
+        match command:
+            case Bind():
+                return self._bind(command, at)
+            case Drain(container=name) | Stop(container=name):
+                assert not self.draining, "a container of a draining node was told to go"
+                if name not in self.containers:
+                    return "gone"
+                self.containers[name].leaving = True
+                return ""
+            case Cut():
+                return self._cut(command)
+            case SwitchMig():
+                return self._switch(command)
+
+    def step(self) -> None:
+        """What was leaving has gone."""
+        self.containers = {name: each for name, each in self.containers.items() if not each.leaving}
+
+    def _bind(self, bind: Bind, at: float) -> str:
+        assert not self.draining, "a start on a draining node"
+        if bind.container in self.containers:
+            return ""
+        wanted = SliceName.parse(bind.slice)
+        for device in wanted.devices:
+            gpu = self.gpu(device)
+            taken = self.used(gpu)
+            if wanted.profile:
+                assert Instance(start=wanted.start, profile=wanted.profile) in gpu.instances, (
+                    "its instance is not there"
+                )
+                if any((t.profile, t.start) == (wanted.profile, wanted.start) for t in taken):
+                    return "slice_taken"
+            else:
+                assert gpu.mig is not MigMode.ON, "a whole GPU in MIG mode"
+                if taken:
+                    return "slice_taken"
+        self.containers[bind.container] = FakeContainer(bind=bind, since=at, ready_at=at + self.start_steps)
+        return ""
+
+    def _cut(self, command: Cut) -> str:
+        gpu = self.gpu(command.device)
+        assert gpu.mig is MigMode.ON, "a GPU that is not in MIG mode was cut"
+        destroy = {Instance(start=place.start, profile=place.profile) for place in command.destroy}
+        create = {Instance(start=place.start, profile=place.profile) for place in command.create}
+        used = {Instance(start=name.start, profile=name.profile) for name in self.used(gpu)}
+        assert not used & destroy, "an instance in use would be destroyed"
+        if gpu.broken:
+            gpu.refused = "the driver failed"
+            return ""
+        family = standard()[gpu.kind].family
+        assert family is not None
+        left = (gpu.instances - destroy) | create
+        family.masks_of(left)
+        gpu.instances = left
+        return ""
+
+    def _switch(self, command: SwitchMig) -> str:
+        gpu = self.gpu(command.device)
+        assert standard()[gpu.kind].online_mig, "MIG mode switched where it needs a reset"
+        assert not self.used(gpu), "MIG mode of a GPU in use"
+        gpu.mig, gpu.instances = (MigMode.ON if command.on else MigMode.OFF), set()
+        return ""
+
+
+@dataclass(kw_only=True)
+class FakeFleet:
+    """Nodes, a world, and the controller's loop over both."""
+
+    nodes: list[FakeNode]
+    versions: dict[str, VersionRecord] = field(default_factory=dict)
+    bounds: Bounds = field(default_factory=Bounds)
+    world: World = field(default_factory=World)
+    at: float = 1_000.0
+    notes: list[str] = field(default_factory=list)
+    short: dict[str, str] = field(default_factory=dict)
+    """version -> why it waits, as of the last step."""
+    silent: set[str] = field(default_factory=set)
+    _ids: count[int] = field(default_factory=lambda: count(1))
+
+    def step(self, queued: Mapping[str, int] | None = None) -> Decision:
+        """One second: reports come in, a pass decides, its commands are carried out."""
+        self.at += 1.0
+        for node in self.nodes:
+            node.step()
+            if node.name not in self.silent:
+                self.world.on_report(node.report(self.at), self.at)
+        for version, waiting in (queued or {}).items():
+            self.world.on_demand(self._demand(version, waiting), self.at)
+        self.world.forget(self.at)
+        self._go_on()
+        made = Pass(
+            self.world, self.versions, self.versions, epoch=1, new_id=lambda _: f"ctr_{next(self._ids)}", at=self.at,
+            bounds=self.bounds,
+        ).run()  # fmt: skip
+        self.notes += made.notes
+        self.short = {shortage.version: shortage.reason for shortage in made.shortages}
+        for sent in made.commands:
+            self._send(sent.node, sent.command)
+        for steps in made.works:
+            assert self.world.works.add(steps)
+        self._go_on()
+        self.check()
+        return made
+
+    def check(self) -> None:
+        """Every container where the placement fleet has it, and no copy without its original's life."""
+        self.world.fleet(self.at).check_integrity()
+
+    def running(self, version: str) -> list[str]:
+        return sorted(
+            name for node in self.nodes for name, each in node.containers.items() if each.bind.version == version
+        )
+
+    def place_of(self, container: str) -> str:
+        return next(
+            f"{node.name}/{node.containers[container].bind.slice}"
+            for node in self.nodes
+            if container in node.containers
+        )
+
+    def _go_on(self) -> None:
+        due, notes = self.world.works.advance(self.world, self.at)
+        self.notes += notes
+        for step in due:
+            self._send(step.node, step.command)
+
+    def _send(self, name: str, command: AnyCommand) -> None:
+        if isinstance(command, Bind):
+            self.world.pending[command.container] = Pending(bind=command, node=name, at=self.at)
+        elif isinstance(command, Drain):
+            self.world.draining[command.container] = self.at
+        node = next(node for node in self.nodes if node.name == name)
+        if name in self.silent:
+            return
+        if reason := node.take(command, self.at):
+            self.world.works.refused(command, reason)
+            if isinstance(command, Bind):
+                del self.world.pending[command.container]
+
+    def _demand(self, version: str, waiting: int) -> Demand:
+        return Demand(
+            version=version, tenant=self.versions[version].tenant, gateway="g", epoch=1, queued=waiting,
+            oldest_ms=10.0, running=0, arrivals=waiting, service_ms=1e6,
+        )  # fmt: skip
+
+
+def version(name: str, *, tenant: str = "acme", **options: Any) -> VersionRecord:
+    """A version of a function of its own."""
+    made = record(f"ver_{name}", **options)
+    return msgspec.structs.replace(made, tenant=tenant, function=name)

@@ -1,0 +1,268 @@
+"""The controller over a fleet in memory: cutting, switching, moving, and what it must never do."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from pilotlight_autoscaler.decide import Bounds
+from pilotlight_core.model.device_commands import Cut, SwitchMig
+from pilotlight_core.model.devices import MigMode
+from pilotlight_core.model.messages import Bind, Drain
+from pilotlight_core.model.spec import Isolation, VersionRecord
+from pilotlight_core.model.units import GpuAsk
+from pilotlight_placement.draft import Limits
+from pilotlight_placement.geometry import Instance
+from pilotlight_placement.record import Placement
+from tests.autoscaler.fleet import FakeFleet, FakeGpu, FakeNode, version
+
+GIB = 2**30
+H100 = (GpuAsk("H100"),)
+MOVES_AT_ONCE = Bounds(limits=Limits(min_residency_s=5.0))
+REPACKS = Bounds(limits=Limits(min_residency_s=5.0), repack=True)
+
+
+def h100(name: str, *, mig: bool = False) -> FakeGpu:
+    return FakeGpu(id=name, kind="H100-80GB", mig=MigMode.ON if mig else MigMode.OFF)
+
+
+def small(name: str = "small", gib: int = 8, **more: Any) -> VersionRecord:
+    return version(name, gpu=H100, vram=gib * GIB, **more)
+
+
+def fleet_of(*nodes: FakeNode, versions: tuple[VersionRecord, ...], bounds: Bounds | None = None) -> FakeFleet:
+    known = {made.id: made for made in versions}
+    return FakeFleet(nodes=list(nodes), versions=known, bounds=bounds or Bounds())
+
+
+def commands(node: FakeNode) -> list[str]:
+    return [type(command).__name__ for command in node.log]
+
+
+def test_an_idle_gpu_is_cut_before_the_container_starts_on_it() -> None:
+    """The bind waits until the report shows its instance; the container is counted as coming meanwhile."""
+    node = FakeNode(name="n1", gpus=[h100("GPU-1", mig=True)])
+    fleet = fleet_of(node, versions=(small(max_containers=1),))
+
+    for _ in range(6):
+        fleet.step({"ver_small": 1})
+
+    assert commands(node) == ["Cut", "Bind"]
+    assert fleet.running("ver_small") == ["ctr_1"]
+    assert node.gpus[0].instances == {Instance(start=6, profile="1g")}
+    why = fleet.world.decisions.of_container("ctr_1")
+    assert isinstance(why, Placement)
+    assert why.record.value is not None
+    assert why.record.value.cut == 1
+
+
+def test_a_whole_gpu_is_switched_to_mig_where_a_part_would_do() -> None:
+    """Switch, cut, start: each when the report shows the one before; nothing else is put on the GPU meanwhile."""
+    node = FakeNode(name="n1", gpus=[h100("GPU-1")])
+    fleet = fleet_of(node, versions=(small(max_containers=2), version("whole", gpu=H100)))
+
+    for _ in range(8):
+        fleet.step({"ver_small": 2, "ver_whole": 1})
+
+    assert commands(node)[:2] == ["SwitchMig", "Cut"]
+    assert commands(node).count("SwitchMig") == 1
+    assert len(fleet.running("ver_small")) == 2
+    assert "in use" in fleet.short["ver_whole"]
+
+
+def test_mig_mode_is_switched_off_for_a_whole_one() -> None:
+    """Idle instances go with it."""
+    gpu = h100("GPU-1", mig=True)
+    gpu.instances = {Instance(start=4, profile="3g")}
+    node = FakeNode(name="n1", gpus=[gpu])
+    fleet = fleet_of(node, versions=(version("pair", gpu=(GpuAsk("H100", 2),)),))
+    node.gpus.append(h100("GPU-2"))
+
+    for _ in range(5):
+        fleet.step({"ver_pair": 1})
+
+    assert commands(node) == ["SwitchMig", "Bind"]
+    assert fleet.place_of("ctr_1") in ("n1/GPU-1+GPU-2", "n1/GPU-2+GPU-1")
+
+
+def test_ampere_keeps_the_mode_that_it_has() -> None:
+    """A reset would be needed: the call waits, or never comes, but nothing is switched."""
+    node = FakeNode(name="n1", gpus=[FakeGpu(id="GPU-1", kind="A100-80GB")])
+    fleet = fleet_of(node, versions=(version("small", gpu=(GpuAsk("A100"),), vram=8 * GIB, isolation=Isolation.MIG),))
+
+    for _ in range(4):
+        fleet.step({"ver_small": 1})
+
+    assert commands(node) == ["Bind"]
+
+
+def test_room_is_made_by_moving_and_nothing_stops_before_its_copy_is_ready() -> None:
+    """A 3g that two small ones keep apart: one is started elsewhere, then stopped, then the large one starts."""
+    one, two = h100("GPU-1", mig=True), h100("GPU-2", mig=True)
+    nodes = FakeNode(name="n1", gpus=[one]), FakeNode(name="n2", gpus=[two])
+    large = version("large", gpu=H100, vram=60 * GIB, max_containers=1)
+    fleet = fleet_of(*nodes, versions=(small(max_containers=4), large), bounds=MOVES_AT_ONCE)
+    for node, gpu in zip(nodes, (one, two), strict=True):
+        gpu.instances = {Instance(start=6, profile="1g")}
+        bind = Bind(
+            epoch=1, container=f"old_{node.name}", version="ver_small", tenant="acme", manifest_sha256="00",
+            slice=f"{gpu.id}:1g@6", function="acme:hello.small",
+        )  # fmt: skip
+        node.take(bind, fleet.at - 100.0)
+        node.log.clear()
+
+    most = 0
+    for _ in range(12):
+        fleet.step({"ver_large": 1})
+        most = max(most, len(fleet.running("ver_small")))
+        assert len(fleet.running("ver_small")) >= 2
+        if fleet.running("ver_large"):
+            break
+
+    assert fleet.running("ver_large")
+    assert most == 3  # the copy beside the original
+    assert any("makes room for acme:hello.large" in note for note in fleet.notes)
+    (moved,) = [c for node in nodes for c in node.log if isinstance(c, Drain)]
+    assert moved.container.startswith("old_")
+
+
+def test_the_young_are_not_moved() -> None:
+    """Before their minimum residency everybody waits."""
+    nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}", mig=True)]) for n in (1, 2)]
+    large = version("large", gpu=H100, vram=60 * GIB)
+    fleet = fleet_of(*nodes, versions=(small(), large), bounds=Bounds(limits=Limits(min_residency_s=500.0)))
+    for node in nodes:
+        node.gpus[0].instances = {Instance(start=6, profile="1g")}
+        bind = Bind(
+            epoch=1, container=f"old_{node.name}", version="ver_small", tenant="acme", manifest_sha256="00",
+            slice=f"{node.gpus[0].id}:1g@6", function="acme:hello.small",
+        )  # fmt: skip
+        node.take(bind, fleet.at - 100.0)
+        node.log.clear()
+
+    for _ in range(6):
+        fleet.step({"ver_large": 1})
+
+    assert [command for node in nodes for command in node.log] == []
+    assert "in use" in fleet.short["ver_large"]
+
+
+def test_hardly_used_gpus_are_emptied_onto_those_in_use() -> None:
+    """Now and then, and the copy is ready before the original goes."""
+    nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}", mig=True)]) for n in (1, 2)]
+    fleet = fleet_of(*nodes, versions=(small(min_containers=2, max_containers=4),), bounds=REPACKS)
+    for node in nodes:
+        node.gpus[0].instances = {Instance(start=6, profile="1g")}
+        bind = Bind(
+            epoch=1, container=f"old_{node.name}", version="ver_small", tenant="acme", manifest_sha256="00",
+            slice=f"{node.gpus[0].id}:1g@6", function="acme:hello.small",
+        )  # fmt: skip
+        node.take(bind, fleet.at - 10_000.0)
+
+    for _ in range(10):
+        fleet.step()
+        assert len(fleet.running("ver_small")) >= 2
+
+    assert sorted(len(node.containers) for node in nodes) == [0, 2]
+
+
+def test_a_gpu_that_cannot_be_cut_is_left_for_another() -> None:
+    """The plan is given up when its report says why, and the GPU takes nothing new for a while."""
+    bad, good = h100("GPU-1", mig=True), FakeGpu(id="GPU-2", kind="A30", mig=MigMode.ON)
+    bad.broken = True
+    node = FakeNode(name="n1", gpus=[bad, good])
+    wanted = version("small", gpu=(GpuAsk("H100"), GpuAsk("A30")), vram=5 * GIB, max_containers=1)
+    fleet = fleet_of(node, versions=(wanted,))
+
+    for _ in range(14):
+        fleet.step({"ver_small": 1})
+
+    assert any("the driver failed" in note for note in fleet.notes)
+    assert [fleet.place_of(name) for name in fleet.running("ver_small")] == ["n1/GPU-2:1g@3"]
+
+
+def test_a_node_that_falls_silent_takes_its_plan_with_it() -> None:
+    """What waits for it is dropped, and decided anew elsewhere."""
+    nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}", mig=True)]) for n in (1, 2)]
+    fleet = fleet_of(*nodes, versions=(small(max_containers=1),))
+    fleet.step({"ver_small": 1})
+    chosen = next(node for node in nodes if node.log)
+    fleet.silent.add(chosen.name)
+
+    for _ in range(20):
+        fleet.step({"ver_small": 1})
+
+    assert len(fleet.world.works) == 0
+    (other,) = [node for node in nodes if node is not chosen]
+    assert len(other.containers) == 1
+
+
+def some_nodes(dice: random.Random) -> list[FakeNode]:
+    """Four nodes with GPUs of several kinds, some of them in MIG mode."""
+    kinds = ("H100-80GB", "H100-80GB", "A100-80GB", "T4")
+    nodes = []
+    for n in range(4):
+        gpus = [FakeGpu(id=f"GPU-{n}{g}", kind=dice.choice(kinds)) for g in range(dice.randint(1, 3))]
+        for gpu in gpus:
+            gpu.mig = MigMode.ON if gpu.kind != "T4" and dice.random() < 0.6 else MigMode.OFF
+        nodes.append(FakeNode(name=f"n{n}", zone=dice.choice("ab"), start_steps=dice.randint(1, 3), gpus=gpus))
+    return nodes
+
+
+def happens(fleet: FakeFleet, dice: random.Random) -> None:
+    """Something, or nothing."""
+    node, event = dice.choice(fleet.nodes), dice.random()
+    if event < 0.05:
+        node.draining = not node.draining
+    elif event < 0.1:
+        fleet.silent ^= {node.name}
+    elif event < 0.15:
+        dice.choice(node.gpus).broken = True
+    elif event < 0.4:
+        node.busy = dice.random() < 0.6
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_comes_the_promises_hold(seed: int) -> None:
+    """Demands, draining nodes, silence and broken GPUs at random: nodes assert what must never be done to them.
+
+    Whoever asks for a thing that fits an empty fleet is served in the end.
+    """
+    dice = random.Random(seed)
+    nodes = some_nodes(dice)
+    versions = tuple(
+        version(f"f{n}", gpu=(GpuAsk("ANY"),), vram=gib * GIB, max_containers=3, scaledown_window=3.0)
+        for n, gib in enumerate((5, 9, 14, 38, 70))
+    )
+    fleet = fleet_of(*nodes, versions=versions, bounds=REPACKS)
+    for _ in range(120):
+        happens(fleet, dice)
+        fleet.step({f"ver_f{dice.randrange(5)}": dice.randint(1, 4) for _ in range(dice.randint(0, 3))})
+
+    fleet.silent.clear()
+    for node in nodes:
+        node.draining = node.busy = False
+        for gpu in node.gpus:
+            gpu.broken, gpu.refused = False, ""
+    served = set()
+    for _ in range(200):
+        fleet.step({"ver_f0": 1, "ver_f1": 1})
+        served |= {name for name in ("ver_f0", "ver_f1") if fleet.running(name)}
+    assert served == {"ver_f0", "ver_f1"}
+    assert len(fleet.world.works) <= 1
+
+
+def test_a_leader_forgets_the_plans_of_the_one_before() -> None:
+    """Copies that were started are surplus then, and go like any other."""
+    node = FakeNode(name="n1", gpus=[h100("GPU-1", mig=True)])
+    fleet = fleet_of(node, versions=(small(max_containers=1),))
+    fleet.step({"ver_small": 1})
+    assert len(fleet.world.works) == 1
+    fleet.world.works.clear()
+
+    for _ in range(5):
+        fleet.step({"ver_small": 1})
+
+    assert [type(command) for command in node.log if not isinstance(command, SwitchMig)] == [Cut, Bind]

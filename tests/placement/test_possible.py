@@ -1,0 +1,91 @@
+"""Whether a request could ever be met."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from pilotlight_core.model.spec import Isolation
+from pilotlight_placement.ask import GIB, Ask
+from pilotlight_placement.fleet import Fleet
+from pilotlight_placement.node import Held, Node
+from pilotlight_placement.place import place
+from pilotlight_placement.possible import could_hold
+from pilotlight_placement.record import NoFit, Placement
+from tests.placement.makers import ask, asks, gpu, node, some_nodes
+
+
+def refused(fleet: Fleet, wanted: Ask) -> NoFit:
+    found = place(fleet, wanted)
+    assert isinstance(found, NoFit)
+    return found
+
+
+def test_more_gpus_than_any_node_has_never_fit() -> None:
+    """Four in the fleet are not two on one node."""
+    fleet = Fleet([node(name, gpu(f"{name}0", "T4")) for name in "abcd"])
+
+    assert refused(fleet, ask("T4:2")).never
+    assert refused(fleet, ask("T4:2")).reason == (
+        "it asks for T4:2, and the fleet has 4 T4s: no node has so many of them"
+    )
+
+
+def test_a_mode_that_can_be_switched_is_no_obstacle_and_one_that_needs_a_reset_is() -> None:
+    """Two Hopper GPUs in MIG mode can be given whole; two of Ampere cannot."""
+    hopper = Fleet([node("n", gpu("a", mig=True), gpu("b", mig=True))])
+    ampere = Fleet([node("n", gpu("a", "A100-80GB", mig=True), gpu("b", "A100-80GB", mig=True))])
+
+    assert not refused(hopper, ask("H100:2")).never
+    assert refused(ampere, ask("A100:2")).never
+
+
+def test_the_largest_slice_and_what_is_missing_are_named() -> None:
+    """Of the types asked for."""
+    fleet = Fleet([node("n", gpu("a", "A30", mig=True), gpu("b", "H100-80GB"))])
+
+    told = refused(fleet, ask("A30", gib=30))
+
+    assert told.never
+    assert told.reason == (
+        "it asks for A30 with 30.0 GiB, and the fleet has 1 A30, 1 H100-80GB; the largest slice that exists is "
+        "4g.24gb of A30 with 23.4 GiB: 6.6 GiB are missing"
+    )
+
+
+def test_what_else_rules_everything_out_is_said() -> None:
+    """Where it is not memory."""
+    fleet = Fleet([node("n", gpu("a", "T4"), zone="x")])
+
+    assert refused(fleet, ask("T4", zones=("y",))).reason.endswith("the fleet has 1 T4: 1 in other zones")
+
+
+@pytest.mark.parametrize("isolation", list(Isolation))
+def test_what_is_taken_is_not_impossible(isolation: Isolation) -> None:
+    """It waits."""
+    fleet = Fleet([node("n", gpu("a", "T4"))])
+    found = place(fleet, ask("T4"))
+    assert isinstance(found, Placement)
+    fleet.hold(Held(container="c", slice=found.slice))
+
+    assert not refused(fleet, ask("T4", isolation=isolation)).never
+
+
+def test_a_withdrawn_device_holds_nothing() -> None:
+    """It may never come back."""
+    fleet = Fleet([node("n", gpu("a", "T4", withdrawn="it is lost"))])
+
+    assert refused(fleet, ask("T4")).never
+
+
+@settings(max_examples=150, deadline=None)
+@given(some_nodes(), asks())
+def test_what_fits_an_empty_fleet_could_be_held(nodes: list[Node], wanted: Ask) -> None:
+    """And whoever hears "never" finds no place in an empty fleet, in whatever mode its GPUs are."""
+    fleet = Fleet(nodes)
+    found = place(fleet, wanted)
+
+    if isinstance(found, Placement):
+        assert could_hold(fleet, wanted)
+    elif found.never and wanted.memory <= 64 * GIB:
+        assert not could_hold(fleet, wanted)
