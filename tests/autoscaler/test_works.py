@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -32,12 +33,12 @@ class Scripted:
         return self.nodes.get(node)
 
 
-def gpu(*places: Place, mig: bool = True, **more: object) -> DeviceReport:
+def gpu(*places: Place, mig: bool = True, **more: Any) -> DeviceReport:
     made = tuple(InstanceReport(slice=f"GPU-1:{p}", place=p, name="3g", uuid="MIG-1", memory=1, ppm=1) for p in places)
     return DeviceReport(
         id="GPU-1", type="H100", name="H100", memory=1, price="x", instances=made,
         mig=MigMode.ON if mig else MigMode.OFF, **more,
-    )  # type: ignore[arg-type]  # fmt: skip
+    )  # fmt: skip
 
 
 def bind(name: str) -> Bind:
