@@ -1,8 +1,8 @@
 """`python -m pilotlight_gateway.duties`: what must be done once for all gateways, beside their way of calls.
 
-The ledger's fold and the trimming of logs each hold a lease, so that any number of these processes may run and any may
-die. They are a process of their own because a thread of Python beside the gateway's takes turns with it: each fold
-would hold up every call.
+The ledger's fold, the trimming of logs and the sending of webhooks each hold a lease, so that any number of these
+processes may run and any may die. They are a process of their own because a thread of Python beside the gateway's takes
+turns with it: each fold would hold up every call.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from pilotlight_gateway.ledger.prices import load_prices
 from pilotlight_gateway.ledger.store import Ledger
 from pilotlight_gateway.log_duty import LogDuty
 from pilotlight_gateway.settings import DutySettings
+from pilotlight_gateway.webhooks.duty import WebhookDuty
+from pilotlight_gateway.webhooks.poster import HttpPoster
 
 log = structlog.get_logger(__name__)
 
@@ -38,12 +40,19 @@ async def serve(settings: DutySettings) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with connect(settings.nats_url, name=name, inbox=users.duties().inbox, makes_streams=False) as bus:
+    async with (
+        connect(settings.nats_url, name=name, inbox=users.duties().inbox, makes_streams=False) as bus,
+        HttpPoster(allowed=settings.webhook_networks, ca_file=settings.webhook_ca_file) as poster,
+    ):
         settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
         ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
         try:
             async with asyncio.TaskGroup() as group:
-                duties = (FoldDuty(bus, ledger, holder=name), LogDuty(bus, holder=name))
+                duties = (
+                    FoldDuty(bus, ledger, holder=name),
+                    LogDuty(bus, holder=name),
+                    WebhookDuty(bus, poster, holder=name),
+                )
                 running = [group.create_task(duty.run()) for duty in duties]
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
@@ -59,7 +68,7 @@ async def serve(settings: DutySettings) -> int:
 
 def main() -> None:
     """Read settings, run, exit."""
-    settings = load(DutySettings, "the duties of a region's gateways: folding usage into the ledger, trimming logs")
+    settings = load(DutySettings, "the duties of a region's gateways: folding usage, trimming logs, webhooks")
     telemetry.setup("duties")
     try:
         sys.exit(asyncio.run(serve(settings)))

@@ -10,6 +10,7 @@ import msgspec
 
 from pilotlight_core.model.errors import CODES
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, REF_PATTERN
+from pilotlight_core.model.webhooks import DELIVERY_PATTERN
 
 if TYPE_CHECKING:
     from pilotlight_gateway.http.operations import Operation
@@ -24,6 +25,7 @@ PLACES: dict[str, Document] = {
     "ref": {"pattern": REF_PATTERN},
     "function": {"pattern": FUNCTION_PATTERN},
     "sha256": {"pattern": "^[0-9a-f]{64}$"},
+    "delivery": {"pattern": DELIVERY_PATTERN},
 }
 """What the parts of addresses look like."""
 COMMON_ERRORS = ("internal", "starting")

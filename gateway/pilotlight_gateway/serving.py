@@ -41,6 +41,7 @@ from pilotlight_gateway.limits.policy import Policies
 from pilotlight_gateway.namesakes import NameTaken
 from pilotlight_gateway.server import QuietServer, listen, make_server, url_of
 from pilotlight_gateway.settings import ServeSettings
+from pilotlight_gateway.webhooks.bus_store import BusWebhooks
 
 ABORT_SECONDS = 2.0
 """How long aborted calls have to tell their callers."""
@@ -160,6 +161,8 @@ async def _gateway(
         budget=budget,
         bus_connected=lambda: bus.connected,
         limits=limiter,
+        webhooks=BusWebhooks(bus),
+        webhook_networks=settings.webhook_networks,
         idempotency=Idempotency(
             BusRecords(bus, lambda owner: owner.instance in calls.shards.others()),
             owner=Owner(name=name, instance=instance),

@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from pilotlight_core.host.config import Port, Settings
+from pilotlight_gateway.webhooks.addresses import Network, read_networks
 
 Seconds = Annotated[float, Meta(ge=0, le=3600)]
 Lifetime = Annotated[float, Meta(ge=60, le=31 * 86_400)]
@@ -18,6 +19,17 @@ class DutySettings(Settings, frozen=True, kw_only=True):
 
     price_file: Annotated[str, Meta(description="prices (TOML) over those of the standard price book")] = ""
     ledger_url: Annotated[str, Meta(description="postgresql://…; empty: SQLite below --state-dir")] = ""
+
+    webhook_allow: Annotated[
+        str, Meta(description="addresses and networks that webhooks may reach though not public; commas between")
+    ] = ""
+    webhook_ca_file: Annotated[str, Meta(description="PEM: authorities that receivers' certificates may be of too")] = (
+        ""
+    )
+
+    @property
+    def webhook_networks(self) -> tuple[Network, ...]:
+        return read_networks(self.webhook_allow)
 
     @property
     def prices(self) -> Path | None:

@@ -27,6 +27,7 @@ from pilotlight_gateway.keys import ApiKey, new_key
 from pilotlight_gateway.ledger.prices import load_prices
 from pilotlight_gateway.ledger.store import Ledger
 from pilotlight_gateway.registry_port import MemoryRegistry, RegistryPort
+from pilotlight_gateway.webhooks.port import MemoryWebhooks
 
 WALL = 1_790_000_000.0
 HELLO = MethodSpec(
@@ -79,6 +80,7 @@ class World:
         self.registry = MemoryRegistry()
         self.blobs = MemoryBlobs()
         self.logs = MemoryLogs()
+        self.webhooks = MemoryWebhooks()
         self.clock = Clock(100.0)
         self.wall = Clock(WALL)
         (folder / "ledger.sqlite").write_bytes(empty_ledger())
@@ -92,6 +94,7 @@ class World:
             authenticator=KeyAuthenticator(registry or self.registry, clock=self.clock, wall=self.wall),
             ledger=self.ledger,
             logs=self.logs,
+            webhooks=self.webhooks,
         )
         self.app: ASGIApp = create_app(self.services)
         self.key = self.add_key("acme", "admin")

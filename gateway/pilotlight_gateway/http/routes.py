@@ -18,6 +18,7 @@ from pilotlight_gateway.function_logs import MOST_LINES, FunctionLine
 from pilotlight_gateway.http import account, apps, documents, health
 from pilotlight_gateway.http.operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.http.tenancy import TENANCY
+from pilotlight_gateway.http.webhooks import WEBHOOKS
 from pilotlight_gateway.ledger.report import UsageReport
 
 CALL_ERRORS = (
@@ -125,6 +126,7 @@ OPERATIONS = (
         ),
     ),
     *TENANCY,
+    *WEBHOOKS,
     Operation(
         method="GET", path="/openapi.json", name="getOpenapi", about="This document.",
         endpoint=documents.show_openapi, answer=OBJECT,

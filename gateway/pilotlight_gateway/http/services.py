@@ -21,6 +21,8 @@ from pilotlight_gateway.metrics import Metrics
 from pilotlight_gateway.registry_port import RegistryPort
 from pilotlight_gateway.resolver import Resolver
 from pilotlight_gateway.schemas import Validators
+from pilotlight_gateway.webhooks.addresses import Network
+from pilotlight_gateway.webhooks.port import MemoryWebhooks, WebhookStore
 
 BODY_BYTES_HELD = 512 * 10**6
 UPLOADS_AT_A_TIME = 32
@@ -43,6 +45,9 @@ class Services:
     bus_connected: Callable[[], bool] = lambda: True
     idempotency: Idempotency = field(default_factory=Idempotency)
     limits: Limiter = field(default_factory=MemoryLimiter)
+    webhooks: WebhookStore = field(default_factory=MemoryWebhooks)
+    webhook_networks: tuple[Network, ...] = ()
+    """Where webhooks may go although it is not public."""
     costs: Estimates = field(default_factory=Estimates)
     gate: Gate = field(default_factory=Gate)
     metrics: Metrics = field(default_factory=Metrics)

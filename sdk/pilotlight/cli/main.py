@@ -22,6 +22,7 @@ COMMANDS = {
     "logs": "logs",
     "app": "apps",
     "container": "containers",
+    "webhook": "webhook",
     "usage": "usage",
     "tenant": "tenant",
     "key": "key",

@@ -10,6 +10,7 @@ from pilotlight.client.connection import Connection
 from pilotlight.client.face import face
 from pilotlight.client.platform import Platform
 from pilotlight.client.tenancy import Tenancy
+from pilotlight.client.webhooks import Webhooks
 from pilotlight_core.model.ids import token
 
 
@@ -25,6 +26,7 @@ class Client:
         self.calls = Calls(self._connection)
         self.platform = Platform(self._connection)
         self.tenancy = Tenancy(self.platform)
+        self.webhooks = Webhooks(self.platform)
         self.face = face()
 
     @classmethod

@@ -82,6 +82,10 @@ DENIED = [
     (AGENT, "publish", "$KV.LEASES.controller"),
     (AGENT, "publish", "$KV.SHARDS.1"),
     (AGENT, "publish", "$KV.IDEMPOTENCY.abc"),
+    (AGENT, "publish", "$KV.WEBHOOKS.acme.x"),
+    (AGENT, "publish", "$JS.API.DIRECT.GET.KV_WEBHOOKS"),
+    (AGENT, "publish", "$JS.API.STREAM.MSG.GET.KV_DELIVERIES"),
+    (AGENT, "subscribe", "$KV.WEBHOOKS.>"),
     (AGENT, "publish", subjects.run(R, "n1", "i")),
     (AGENT, "publish", subjects.run(R, "n2", "i")),
     (AGENT, "publish", subjects.command(R, "n2")),
@@ -127,6 +131,8 @@ DENIED = [
     (CONTROLLER, "subscribe", subjects.run(R, "n1", "*")),
     (CONTROLLER, "subscribe", "usage.>"),
     (CONTROLLER, "subscribe", "$KV.IDEMPOTENCY.>"),
+    (CONTROLLER, "subscribe", "$KV.WEBHOOKS.>"),
+    (CONTROLLER, "publish", "$JS.API.DIRECT.GET.KV_WEBHOOKS"),
     # Duties: everything that lives.
     (DUTIES, "publish", subjects.usage(R, "acme")),
     (DUTIES, "publish", subjects.command(R, "n1")),
@@ -134,6 +140,8 @@ DENIED = [
     (DUTIES, "publish", "$KV.REGISTRY.key.x"),
     (DUTIES, "publish", "$KV.LEASES.gateway.one"),
     (DUTIES, "publish", "$JS.API.STREAM.PURGE.USAGE"),
+    (DUTIES, "publish", "$JS.API.STREAM.PURGE.KV_WEBHOOKS"),
+    (DUTIES, "publish", "$KV.JOBS.acme.x"),
     (DUTIES, "publish", "$JS.API.STREAM.MSG.GET.KV_REGISTRY"),
     (DUTIES, "subscribe", "$KV.REGISTRY.>"),
     (DUTIES, "subscribe", f"pl.{R}.>"),
@@ -261,6 +269,7 @@ async def test_who_may_write_cannot_wipe(server: EmbeddedNats) -> None:
         for bus, subject in (
             (agent, subjects.usage(R, "acme")), (agent, subjects.logs(R, "acme", "app", "fn")),
             (gateway, "$KV.REGISTRY.tenant.x"), (gateway, "$KV.IDEMPOTENCY.x"), (gateway, "$KV.SHARDS.1"),
+            (gateway, "$KV.WEBHOOKS.acme.x"), (gateway, "$KV.DELIVERIES.acme.x.y"),
         ):  # fmt: skip
             with pytest.raises(BusError, match="rollup not permitted"):
                 await bus.jetstream.store(subject, b"x", headers={"Nats-Rollup": "all"})

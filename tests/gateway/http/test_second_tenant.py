@@ -21,7 +21,9 @@ from pilotlight_core.model.messages import LogBatch, LogLine
 from pilotlight_core.model.tenancy import LimitsRecord, ShareRecord, TenantRecord
 from pilotlight_gateway.http.operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
+from pilotlight_gateway.webhooks.events import ping_event
 from tests.gateway.ledger.metering import SECOND, busy
+from tests.gateway.webhooks.makers import webhook_of
 from tests.gateway.world import WALL, World, entry, function
 
 CALL, NO_CALL = "call_local_1_00000000000000000001", "call_local_1_99999999999999999999"
@@ -45,6 +47,9 @@ BODIES: dict[str, Any] = {
     "shareApp": {},
     "rotateKey": {},
     "rotateTenantKey": {},
+    "createWebhook": {"url": "https://hooks.example.com/"},
+    "changeWebhook": {"disabled": True},
+    "rotateWebhookSecret": {},
 }
 
 
@@ -60,10 +65,14 @@ class Names:
     sha256: str
     tier: str = "free"
     grantee: str = "friend"
+    webhook: str = ""
+    delivery: str = ""
 
     def of(self, operation: Operation) -> dict[str, str]:
         names = dict(vars(self))
-        if "/keys/" not in operation.path:
+        if "/webhooks/" in operation.path:
+            names["id"] = self.webhook
+        elif "/keys/" not in operation.path:
             names["id"] = CALL if self.tenant == "acme" else NO_CALL
         return names
 
@@ -83,14 +92,25 @@ async def acme(world: World) -> Names:
     records.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(concurrency=9), functions=functions)
     records.share_records["acme", "shop"] = ShareRecord(tenant="acme", app="shop", grants={"friend": ()})
 
+    webhook = webhook_of("acme", url=f"https://{SECRET}.example.com/")
+    delivery = ping_event("acme", webhook.id, WALL)
+    await world.services.webhooks.change_webhook("acme", webhook.id, lambda _: webhook)
+    await world.services.webhooks.change_delivery("acme", webhook.id, delivery.id, lambda _: delivery)
+
     async def content() -> Any:
         yield b"acme's--blob"
 
     await world.blobs.put("acme", BLOB, content())
-    return Names(ref="acme:shop.hello", app="shop", id=world.key.id, tenant="acme", function="shop.hello", sha256=BLOB)
+    return Names(
+        ref="acme:shop.hello", app="shop", id=world.key.id, tenant="acme", function="shop.hello", sha256=BLOB,
+        webhook=webhook.id, delivery=delivery.id,
+    )  # fmt: skip
 
 
-NOBODY = Names(ref="nobd:shop.hello", app="nada", id="00000000", tenant="nobd", function="nada.hello", sha256=NO_BLOB)
+NOBODY = Names(
+    ref="nobd:shop.hello", app="nada", id="00000000", tenant="nobd", function="nada.hello", sha256=NO_BLOB,
+    webhook="wh_00000000000000000000", delivery=f"msg_{32 * '0'}",
+)  # fmt: skip
 
 
 async def ask(client: httpx.AsyncClient, operation: Operation, names: Names) -> httpx.Response:
@@ -125,6 +145,8 @@ def everything_of(world: World) -> bytes:
         records.apps["acme", "shop"],
         [version for version in records.versions.values() if version.tenant == "acme"],
         sorted(records.tier_records),
+        [record for record in world.webhooks.webhook_records.values() if record.tenant == "acme"],
+        [record for record in world.webhooks.delivery_records.values() if record.tenant == "acme"],
     )
     return msgspec.json.encode(held)
 
@@ -143,7 +165,11 @@ async def test_what_is_anothers_is_as_if_it_were_not_there(
         theirs = await ask(rival, operation, acme)
         absent = await ask(rival, operation, NOBODY)
 
-    if operation.name in ("createKey", "getUsage"):  # random, or about the asker alone: nothing in the address differs
+    if operation.name in (
+        "createKey",
+        "createWebhook",
+        "getUsage",
+    ):  # random, or about the asker alone: nothing in the address differs
         assert theirs.status_code == absent.status_code
     else:
         assert said(theirs, operation, acme) == said(absent, operation, NOBODY)

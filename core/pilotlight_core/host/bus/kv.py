@@ -73,13 +73,16 @@ class Kv:
         """Write whatever is there; the new revision."""
         return await self._write(key, value, {})
 
-    async def delete(self, key: str, revision: int | None = None) -> None:
+    async def delete(self, key: str, revision: int | None = None, *, ttl: float | None = None) -> None:
         """Remove a key; with `revision` only if it still has that one.
+
+        What says so is forgotten after `ttl` seconds (None: never), in a bucket whose entries may expire.
 
         Raises:
             WrongRevision: if it has not.
         """
-        await self._write(key, b"", {"KV-Operation": "DEL"} | ({} if revision is None else {EXPECTED: str(revision)}))
+        expected = {} if revision is None else {EXPECTED: str(revision)}
+        await self._write(key, b"", {"KV-Operation": "DEL"} | expected | _ttl(ttl))
 
     async def keys(self, prefix: str = "") -> list[str]:
         """The keys that start with `prefix` ("" or whole tokens, such as "app.default."), in the order written."""

@@ -30,6 +30,12 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     shards_bytes: int = 64 * 2**20
     idempotency_bytes: int = 2 * 2**30
     idempotency_keys: int = 2_000_000
+    jobs_bytes: int = 8 * 2**30
+    jobs: int = 5_000_000
+    """Records, of jobs that wait and of jobs that are kept."""
+    webhooks_bytes: int = 128 * 2**20
+    deliveries_bytes: int = 2 * 2**30
+    deliveries: int = 500_000
     replicas: int = 1
 
 
@@ -55,6 +61,13 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
         # No markers: nothing mirrors it, and an expired key is to be as if it had never been.
         _bucket(subjects.IDEMPOTENCY_BUCKET, limits, max_bytes=limits.idempotency_bytes)
         | {"allow_msg_ttl": True, "max_msgs": limits.idempotency_keys},
+        # No markers here either: a job whose retention is over is as if it had never been.
+        _bucket(subjects.JOB_BUCKET, limits, max_bytes=limits.jobs_bytes)
+        | {"allow_msg_ttl": True, "max_msgs": limits.jobs},
+        # Here too an expired record is to be as if it had never been; a mirror that was away reads all anew.
+        _bucket(subjects.WEBHOOK_BUCKET, limits, max_bytes=limits.webhooks_bytes) | {"allow_msg_ttl": True},
+        _bucket(subjects.DELIVERY_BUCKET, limits, max_bytes=limits.deliveries_bytes)
+        | {"allow_msg_ttl": True, "max_msgs": limits.deliveries},
         _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
         | {"max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},
         _stream(subjects.LOGS_STREAM, ["logs.>"], limits)

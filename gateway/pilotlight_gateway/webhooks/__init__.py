@@ -1,0 +1,1 @@
+"""Webhooks: tenants are told when their jobs end."""

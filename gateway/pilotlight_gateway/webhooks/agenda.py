@@ -1,0 +1,166 @@
+"""Which deliveries are sent next. Pure; it knows instants and counts, not what a delivery is.
+
+Each webhook has its own line, ordered by when its deliveries are due, and no more than a few of them are under way at a
+time; so are those of a tenant, and all. Lines that are due take turns. So a receiver that is slow or dead holds its own
+deliveries up, its tenant's others as little as may be, and nobody else's.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict
+from typing import NamedTuple
+
+import msgspec
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How many may be under way at a time."""
+
+    webhook: int = 4
+    tenant: int = 16
+    total: int = 512
+
+
+class Line(NamedTuple):
+    """What takes turns."""
+
+    tenant: str
+    webhook: str
+
+
+class _Due(msgspec.Struct):
+    at: float
+    line: Line
+    under_way: bool = False
+
+
+class Agenda:
+    """The pending deliveries by key, each with the instant at which it is due."""
+
+    def __init__(self, bounds: Bounds | None = None) -> None:
+        self._bounds = bounds or Bounds()
+        self._due: dict[str, _Due] = {}
+        self._lines: dict[Line, list[tuple[float, str]]] = {}
+        self._turns: OrderedDict[Line, None] = OrderedDict()
+        self._by_line: dict[Line, int] = {}
+        self._by_tenant: dict[str, int] = {}
+        self._under_way = 0
+        self._waiting: dict[Line, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    @property
+    def under_way(self) -> int:
+        """How many are being sent."""
+        return self._under_way
+
+    def pending(self, line: Line) -> int:
+        """How many a webhook has, those under way among them."""
+        return self._waiting.get(line, 0)
+
+    def put(self, key: str, line: Line, at: float) -> None:
+        """A delivery is due at `at`; of one that is under way this counts once it is done."""
+        found = self._due.get(key)
+        if found is None:
+            found = self._due[key] = _Due(at, line)
+            self._waiting[line] = self._waiting.get(line, 0) + 1
+        found.at = at
+        if not found.under_way:
+            self._enter(key, found)
+
+    def drop(self, key: str) -> None:
+        """A delivery is over; one that is under way still counts as such until it is done."""
+        found = self._due.pop(key, None)
+        if found is None:
+            return
+        self._count(self._waiting, found.line, -1)
+        if found.under_way:
+            self._due_again(found.line)
+
+    def take(self, at: float) -> list[str]:
+        """The deliveries to send now; they are under way until `done`."""
+        taken = []
+        for line in list(self._turns):
+            while self._under_way < self._bounds.total and self._may(line):
+                key = self._head(line, at)
+                if key is None:
+                    break
+                heapq.heappop(self._lines[line])
+                self._due[key].under_way = True
+                self._start(line)
+                self._turns.move_to_end(line)
+                taken.append(key)
+                break  # one a turn
+        if taken and self._under_way < self._bounds.total:
+            taken += self.take(at)
+        return taken
+
+    def done(self, key: str) -> None:
+        """A delivery is not under way any more: due again as last put, unless it was dropped."""
+        found = self._due.get(key)
+        if found is None or not found.under_way:
+            return
+        found.under_way = False
+        self._due_again(found.line)
+        self._enter(key, found)
+
+    def next_at(self) -> float | None:
+        """The earliest instant at which `take` may give something, as long as nothing else happens; None: never."""
+        if self._under_way >= self._bounds.total:
+            return None
+        heads = (self._first(line) for line in self._turns if self._may(line))
+        return min((at for at in heads if at is not None), default=None)
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError if the counts do not add up."""
+        under_way = [due for due in self._due.values() if due.under_way]
+        assert sum(self._by_line.values()) == sum(self._by_tenant.values()) == self._under_way  # noqa: S101
+        assert len(under_way) == self._under_way <= self._bounds.total  # noqa: S101
+        assert all(count <= self._bounds.webhook for count in self._by_line.values())  # noqa: S101
+        assert all(count <= self._bounds.tenant for count in self._by_tenant.values())  # noqa: S101
+        assert sum(self._waiting.values()) == len(self._due)  # noqa: S101
+
+    def _enter(self, key: str, due: _Due) -> None:
+        heapq.heappush(self._lines.setdefault(due.line, []), (due.at, key))
+        self._turns.setdefault(due.line)
+
+    def _head(self, line: Line, at: float) -> str | None:
+        first = self._first(line)
+        return self._lines[line][0][1] if first is not None and first <= at else None
+
+    def _first(self, line: Line) -> float | None:
+        """When the line's first is due. What was dropped or put anew is skipped for good."""
+        entries = self._lines.get(line, [])
+        while entries:
+            at, key = entries[0]
+            due = self._due.get(key)
+            if due is not None and not due.under_way and due.at == at:
+                return at
+            heapq.heappop(entries)
+        self._lines.pop(line, None)
+        self._turns.pop(line, None)
+        return None
+
+    def _may(self, line: Line) -> bool:
+        return (
+            self._by_line.get(line, 0) < self._bounds.webhook
+            and self._by_tenant.get(line.tenant, 0) < self._bounds.tenant
+        )
+
+    def _start(self, line: Line) -> None:
+        self._under_way += 1
+        self._count(self._by_line, line, 1)
+        self._count(self._by_tenant, line.tenant, 1)
+
+    def _due_again(self, line: Line) -> None:
+        self._under_way -= 1
+        self._count(self._by_line, line, -1)
+        self._count(self._by_tenant, line.tenant, -1)
+
+    @staticmethod
+    def _count(counts: dict, of: object, change: int) -> None:  # type: ignore[type-arg]
+        counts[of] = counts.get(of, 0) + change
+        if not counts[of]:
+            del counts[of]

@@ -1,0 +1,71 @@
+"""The duty that sends webhooks: one process at a time, for as long as it holds the lease.
+
+A holder that lost its lease without knowing may send a delivery once more, under the same `webhook-id`; what it writes
+about it meets the revision of whoever came after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import structlog
+
+from pilotlight_core.host.bus import Bus, BusError, Lease
+from pilotlight_core.model.subjects import WEBHOOK_BUCKET
+from pilotlight_gateway.webhooks.feed import Feeds
+from pilotlight_gateway.webhooks.poster import Poster
+from pilotlight_gateway.webhooks.sender import Sender
+
+PAUSE = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class _StartAgain(Exception):
+    """The lease or the connection is not what it was."""
+
+
+class WebhookDuty:
+    """Sends webhooks for as long as it runs."""
+
+    def __init__(self, bus: Bus, poster: Poster, *, holder: str) -> None:
+        self._bus = bus
+        self._poster = poster
+        self._holder = holder
+        self._reconnected = asyncio.Event()
+
+    async def run(self) -> None:
+        """Wait for the lease, send while it lasts, and so on. Ends only by cancellation."""
+        self._bus.on_reconnect.append(self._note_reconnect)
+        try:
+            while True:
+                async with self._bus.lease("duty.webhooks", self._holder) as lease:
+                    await self._send_while(lease)
+        finally:
+            self._bus.on_reconnect.remove(self._note_reconnect)
+
+    async def _note_reconnect(self) -> None:
+        self._reconnected.set()
+
+    async def _send_while(self, lease: Lease) -> None:
+        while lease.valid(time.monotonic()):
+            # After a reconnect the streams may be other ones: everything is read anew.
+            self._reconnected.clear()
+            try:
+                async with self._bus.mirror(WEBHOOK_BUCKET) as webhooks, asyncio.TaskGroup() as group:
+                    sender = Sender(self._bus, self._poster, webhooks)
+                    group.create_task(sender.run())
+                    group.create_task(Feeds(self._bus, webhooks, sender).run())
+                    group.create_task(_when_set(lease.lost))
+                    group.create_task(_when_set(self._reconnected))
+            except* _StartAgain:
+                pass
+            except* BusError:
+                log.exception("webhooks are not sent now; it is tried again")
+                await asyncio.sleep(PAUSE)
+
+
+async def _when_set(event: asyncio.Event) -> None:
+    await event.wait()
+    raise _StartAgain

@@ -1,0 +1,61 @@
+"""What is told: events as deliveries, each with an id that follows from what it tells.
+
+So an event that is found again (after a crash, by two senders that both thought they led) meets its own delivery.
+Bodies are thin: they say what happened to which job, and where its result is; never the result itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.webhooks import DeliveryRecord, Event
+
+ID_BYTES = 32
+
+
+def delivery_id(webhook: str, event: str, about: str, round: int = 0) -> str:  # noqa: A002
+    """The `webhook-id` of an event for a webhook, in the `round`th life of what it is about."""
+    digest = hashlib.sha256(f"{webhook}\0{event}\0{about}\0{round}".encode()).hexdigest()
+    return f"msg_{digest[:ID_BYTES]}"
+
+
+def event_body(event: str, at: float, data: dict[str, Any]) -> bytes:
+    """`{"type", "timestamp", "data"}`, as Standard Webhooks has it."""
+    moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return msgspec.json.encode({"type": event, "timestamp": moment, "data": data})
+
+
+def job_event(
+    tenant: str,
+    webhook: str,
+    event: str,
+    job: str,
+    data: dict[str, Any],
+    at: float,
+    round: int = 0,  # noqa: A002
+) -> DeliveryRecord:
+    """The delivery that tells how a job ended at the unix second `at`.
+
+    One that is driven again ends again, in a new round.
+    """
+    return DeliveryRecord(
+        id=delivery_id(webhook, event, job, round),
+        tenant=tenant,
+        webhook=webhook,
+        event=event,
+        about=job,
+        body=event_body(event, at, data),
+        created_at=at,
+        next_at=at,
+    )
+
+
+def ping_event(tenant: str, webhook: str, at: float) -> DeliveryRecord:
+    """A delivery that tells nothing but that it arrives."""
+    about = token()
+    return job_event(tenant, webhook, Event.PING, about, {"webhook": webhook}, at)

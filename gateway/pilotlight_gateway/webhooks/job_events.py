@@ -1,0 +1,74 @@
+"""Jobs' records as events. Of a record no more is read than is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.webhooks import JOB_EVENTS, DeliveryRecord, Event, WebhookRecord
+from pilotlight_gateway.webhooks.events import job_event
+
+LONGEST_DETAIL = 1_000
+TERMINAL = {event.partition(".")[2]: event for event in JOB_EVENTS}
+
+
+class EndedError(msgspec.Struct, frozen=True):
+    """What of a failure is told."""
+
+    code: str
+    detail: str
+
+
+class EndedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a job's record is told; see `model.jobs.JobRecord`."""
+
+    id: str
+    tenant: str
+    ref: str
+    state: str = "queued"
+    method: str = ""
+    client_id: str | None = None
+    created_at: float
+    started_at: float = 0.0
+    ended_at: float = 0.0
+    attempts: int = 0
+    redrives: int = 0
+    reason: str | None = None
+    error: EndedError | None = None
+
+
+_decoder = msgspec.msgpack.Decoder(EndedJob)
+
+
+def event_of(data: bytes, webhook: WebhookRecord) -> DeliveryRecord | None:
+    """What a webhook is told of a job's record; None: nothing.
+
+    Raises:
+        msgspec.DecodeError: if it is none.
+    """
+    job = _decoder.decode(data)
+    event = TERMINAL.get(job.state)
+    if event is None or event not in webhook.events:
+        return None
+    return job_event(job.tenant, webhook.id, event, job.id, _told(job, event), job.ended_at, round=job.redrives)
+
+
+def _told(job: EndedJob, event: Event) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "id": job.id,
+        "state": job.state,
+        "function": job.ref,
+        "method": job.method or None,
+        "client_id": job.client_id,
+        "created_at": job.created_at,
+        "started_at": job.started_at or None,
+        "ended_at": job.ended_at,
+        "attempts": job.attempts,
+        "url": f"/v1/calls/{job.id}",
+    }
+    if event is not Event.SUCCEEDED:
+        told["reason"] = job.reason
+    if job.error is not None:
+        told["error"] = {"code": job.error.code, "detail": job.error.detail[:LONGEST_DETAIL]}
+    return told

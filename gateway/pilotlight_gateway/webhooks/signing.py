@@ -1,0 +1,70 @@
+"""Signatures of Standard Webhooks 1.0.0 (symmetric): who receives a delivery can tell who sent it, and when.
+
+    webhook-id: msg_…          the same at every attempt
+    webhook-timestamp: …       unix seconds of this attempt
+    webhook-signature: v1,… v1,…     base64 of HMAC-SHA256(secret, "{id}.{timestamp}.{body}"), one for each secret
+
+While a secret is being replaced both sign, so that a receiver may change over at any time within the overlap.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable
+
+from pilotlight_core.model.webhooks import Secret
+
+PREFIX = "whsec_"
+SECRET_BYTES = 32
+"""The specification allows 24 to 64."""
+SECRETS_AT_MOST = 4
+"""The present one and those that are being replaced."""
+
+
+def new_secret() -> str:
+    """A fresh random secret."""
+    return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+
+
+def key_of(secret: str) -> bytes:
+    """The key that a secret stands for.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    try:
+        return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"not a signing secret: {error}") from None
+
+
+def signing(secrets: Iterable[Secret], at: float) -> tuple[Secret, ...]:
+    """The secrets that sign at the unix second `at`."""
+    return tuple(secret for secret in secrets if secret.until is None or at < secret.until)
+
+
+def rotated(old: tuple[Secret, ...], fresh: str, at: float, overlap: float) -> tuple[Secret, ...]:
+    """The secrets after `fresh` has replaced the present one, which signs for `overlap` seconds more; newest first."""
+    kept = (Secret(value=secret.value, until=at + overlap if secret.until is None else secret.until) for secret in old)
+    return (Secret(value=fresh), *signing(kept, at))[:SECRETS_AT_MOST]
+
+
+def sign(secret: str, id: str, timestamp: int, body: bytes) -> str:  # noqa: A002 - what the header calls it
+    """One signature, with its version."""
+    digest = hmac.digest(key_of(secret), b"%s.%d.%s" % (id.encode(), timestamp, body), hashlib.sha256)
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def signed_headers(secrets: Iterable[Secret], id: str, at: float, body: bytes) -> dict[str, str]:  # noqa: A002
+    """The three headers of an attempt at the unix second `at`."""
+    timestamp = int(at)
+    signatures = (sign(secret.value, id, timestamp, body) for secret in signing(secrets, at))
+    return {
+        "webhook-id": id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(signatures),
+    }
