@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages import Cancel, Ended, Run, Spent, Window
+from pilotlight_core.model.messages import Cancel, Ended, Grant, Run, Spent, Window
 from pilotlight_core.model.scheduling import Enqueue, HandBack, Settle, Withdraw
 
 
@@ -49,16 +49,29 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
     answer_size: int
     """Not 0: the answer lies at the internal listener instead of in `output`."""
     spent: Spent | None
+    """Of all its starts, as far as they ran on slices of one kind."""
     stages: dict[str, float]
     cold_start: dict[str, float] | None
     attempts: int
     container: str
+    cost: float
+    """GPU-milliseconds of all its starts of which that is known."""
+    lost: int
+    """Its starts of which it is not."""
 
 
-class Fail(msgspec.Struct, frozen=True):
+class Fail(msgspec.Struct, frozen=True, kw_only=True):
     """To the caller: the call has failed. Nothing follows."""
 
     error: PilotlightError
+    cost: float
+    """GPU-milliseconds of all its starts of which that is known."""
+    starts: int
+    """That are over."""
+    lost: int
+    """Those of them of which it is not known."""
+    left: Grant | None
+    """One that may run on; its agent will tell."""
 
 
 Action = Enqueue | HandBack | Settle | Withdraw | Send | Tell | Relay | Stage | Finish | Fail

@@ -34,6 +34,10 @@ class FakeCalls:
     """(tenant, id) -> what `status` and `cancel` know."""
     listed: list[dict[str, Any]] = field(default_factory=list)
     cold_start: dict[str, float] | None = None
+    fails_after_ms: float | None = 0.0
+    """GPU-milliseconds that a call that fails has taken; 0: it never started, None: nobody can say."""
+    runs_on: bool = False
+    """A call that is cancelled runs on, until a test closes its tab."""
     number: int = 0
 
     def new_id(self) -> str:
@@ -45,7 +49,7 @@ class FakeCalls:
         try:
             return await self._result(call)
         except asyncio.CancelledError:
-            self.cancelled.append(call.id)
+            self._cancelled(call)
             raise
 
     async def stream(self, call: PreparedCall) -> AsyncIterator[CallEvent]:
@@ -56,14 +60,23 @@ class FakeCalls:
                     yield event
             yield await self._result(call)
         except (asyncio.CancelledError, GeneratorExit):
-            self.cancelled.append(call.id)
+            self._cancelled(call)
             raise
+
+    def _cancelled(self, call: PreparedCall) -> None:
+        self.cancelled.append(call.id)
+        if self.runs_on and call.tab is not None:
+            call.tab.keep_open()
 
     async def _result(self, call: PreparedCall) -> CallResult:
         if self.hold is not None:
             await self.hold.wait()
         if self.error is not None:
+            if call.tab is not None:
+                call.tab.close(self.fails_after_ms, started=self.fails_after_ms != 0.0)
             raise self.error
+        if call.tab is not None:
+            call.tab.close(SPENT.ns / 1e6)
         return CallResult(
             output=call.input if self.output is None else self.output,
             spent=SPENT,

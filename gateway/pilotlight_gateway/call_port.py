@@ -16,6 +16,7 @@ from pilotlight_core.model.messages import Spent
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.scheduler.report import HomeStatistics
 from pilotlight_gateway.standing import PLAIN, Standing
+from pilotlight_gateway.tabs import Tab
 
 
 class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +42,8 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str = ""
     gateway_ms: float = 0.0
     """From arrival to here: authenticate, parse, validate."""
+    tab: Tab | None = None
+    """Where whoever runs the call notes what it takes, before the call is over for its caller: see `Tab`."""
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):

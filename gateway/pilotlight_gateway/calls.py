@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from pilotlight_core.host.bus import NO_RESPONDERS, Bus, BusDown, MessageTooLarge
+from pilotlight_core.host.bus import NO_RESPONDERS, Bus, BusDown
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api import CallStatus
 from pilotlight_core.model.errors import ContainerDied, PilotlightError, Unavailable
@@ -62,6 +62,7 @@ from pilotlight_gateway.origin import Origin, State
 from pilotlight_gateway.reconciler import NODE, Reconciler
 from pilotlight_gateway.shards import Shards
 from pilotlight_gateway.slow_log import SlowLog
+from pilotlight_gateway.tabs import Tabs
 
 WATCH_S = 0.5
 """How often silent nodes are looked for, and agents are told which calls are wanted."""
@@ -90,10 +91,9 @@ class Calls:
         self._book = CallBook()
         self._fleet = FleetView()
         self._nodes = Nodes()
-        self._reconciler = Reconciler(bus, self._book, region=region, gateway=gateway)
+        self._tabs = Tabs()
+        self._reconciler = Reconciler(bus, self._book, self._tabs, region=region, gateway=gateway)
         self._slow_log = SlowLog()
-        self._broken = False
-        """Whether breakers were told of last."""
 
     # -- the life of the whole -----------------------------------------------------------------------------------
 
@@ -145,20 +145,11 @@ class Calls:
             await asyncio.sleep(WATCH_S)
             for gone in self._nodes.lost(time.monotonic()):
                 self._node_gone(gone)
+            self._tabs.expire(time.monotonic())
             self._reconciler.tell(time.monotonic())
-            self._tell_breakers(time.monotonic())
+            self._homes.tell_breakers(time.monotonic())
             if self._slow_log.is_due(at := time.monotonic()):
                 self._slow_log.look((flow for home in self._homes for flow in home.statistics(at).slow), at)
-
-    def _tell_breakers(self, at: float) -> None:
-        """Every gateway lists them: all are told while there are any, and once after."""
-        told = self._homes.breakers(at)
-        if not told and not self._broken:
-            return
-        self._broken = bool(told)
-        message = Breakers(gateway=self._gateway, told=told)
-        with contextlib.suppress(BusDown, MessageTooLarge):
-            self._bus.publish_nowait(subjects.breakers(self._region), message)
 
     async def _reconnected(self) -> None:
         self._homes.stir_all()
@@ -299,7 +290,7 @@ class Calls:
                 case Tell():
                     self._tell(action)
                 case Fail():
-                    live.fail(action.error)
+                    self._fail(live, action)
                 case Stage():
                     live.stage(action.name, action.ms)
                 case HandBack() | Withdraw():
@@ -350,7 +341,14 @@ class Calls:
             live.fail(error)
             self._perform(live, live.origin.cancel())
 
+    def _fail(self, live: Live, action: Fail) -> None:
+        live.fail(action.error)
+        if (tab := live.call.tab) is not None:
+            self._tabs.failed(tab, action, live.call.version.spec.timeout, time.monotonic())
+
     def _finish(self, live: Live, action: Finish) -> None:
+        if (tab := live.call.tab) is not None:
+            tab.count(action.cost, action.attempts - action.lost, action.lost)
         output: bytes | None = action.output
         if action.answer_size:
             output = self._bodies.answer(live.place)
@@ -423,6 +421,8 @@ class Calls:
     def _on_frame(self, _: str, message: object, __: str) -> None:
         if not isinstance(message, Refused | Started | Chunk | Ended):
             return
+        if self._tabs.open and isinstance(message, Ended | Refused):
+            self._tabs.told(message)
         live = self._book.get(message.call)
         if live is not None:
             live.heard = at = time.monotonic()
@@ -491,6 +491,7 @@ class Calls:
     def _node_gone(self, gone: GoneNode) -> None:
         at = time.monotonic()
         log.warning("node gone", node=gone.node, reason=gone.reason)
+        self._tabs.node_gone(gone.node, gone.instance)
         for home in self._homes:
             home.node_gone(gone.node, gone.instance, at)
         for live in self._book:

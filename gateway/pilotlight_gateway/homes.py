@@ -6,6 +6,7 @@ What a home says goes to the origin of the call, which is here or at another gat
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Iterator
 from typing import Protocol
@@ -13,12 +14,12 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from pilotlight_core.host.bus import Bus, BusDown
+from pilotlight_core.host.bus import Bus, BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages import Credit, Grant
 from pilotlight_core.model.scheduling import (
-    BreakerTold,
+    Breakers,
     CreditsWanted,
     Dropped,
     Enqueue,
@@ -76,6 +77,8 @@ class Homes:
         self._pumping = False
         self._due = False
         self._wanted = False
+        self._broken = False
+        """Whether breakers were told of last."""
 
     # -- which there are -----------------------------------------------------------------------------------------
 
@@ -116,9 +119,14 @@ class Homes:
         """How each is."""
         return [home.statistics(at) for home in self]
 
-    def breakers(self, at: float) -> tuple[BreakerTold, ...]:
-        """Those of all, as far as they are worth a word."""
-        return tuple(told for home in self for told in home.breakers(at))
+    def tell_breakers(self, at: float) -> None:
+        """Every gateway lists the breakers: all are told while there are any, and once after."""
+        told = tuple(told for home in self for told in home.breakers(at))
+        if not told and not self._broken:
+            return
+        self._broken = bool(told)
+        with contextlib.suppress(BusDown, MessageTooLarge):
+            self._bus.publish_nowait(subjects.breakers(self._region), Breakers(gateway=self._gateway, told=told))
 
     # -- what they are told --------------------------------------------------------------------------------------
 

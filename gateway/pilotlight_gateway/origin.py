@@ -30,6 +30,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+import msgspec
+
 from pilotlight_core.model.errors import Cancelled, ContainerDied, DeadlineExceeded, PilotlightError, Unavailable
 from pilotlight_core.model.messages import (
     Cancel,
@@ -40,6 +42,7 @@ from pilotlight_core.model.messages import (
     Outcome,
     Refusal,
     Refused,
+    Spent,
     Started,
     Window,
 )
@@ -77,9 +80,9 @@ class Origin:
     """One live call."""
 
     __slots__ = (
-        "_cold_start", "_doubt", "_epoch", "_grant", "_number", "_placed", "_placements", "_raised", "_reason",
-        "_repeat_at", "_reruns", "_resume_at", "_seq", "_starts", "_told_window", "_unread_bytes",
-        "_unread_chunks", "_watch", "plan", "state",
+        "_cold_start", "_cost", "_doubt", "_epoch", "_grant", "_lost_starts", "_number", "_placed", "_placements",
+        "_raised", "_reason", "_repeat_at", "_reruns", "_resume_at", "_seq", "_spent", "_starts",
+        "_told_window", "_unread_bytes", "_unread_chunks", "_watch", "plan", "state",
     )  # fmt: skip
 
     def __init__(self, plan: CallPlan, at: float) -> None:
@@ -97,6 +100,11 @@ class Origin:
         self._reruns = 0
         self._raised = 0
         self._starts = 0
+        self._lost_starts = 0
+        """Those of them that were lost without a word on what they took."""
+        self._cost = 0.0
+        """GPU-milliseconds of the others."""
+        self._spent: Spent | None = None
         self._seq = 0
         """Of the last chunk that was relayed."""
         self._told_window = 0
@@ -289,13 +297,17 @@ class Origin:
         if not ended.started and ended.outcome in (Outcome.DIED, Outcome.TIMEOUT, Outcome.CANCELLED):
             return self._elsewhere(grant, _why_not_started(ended.outcome), at)
         self._watch.ended(at, ended.stages)
+        self._release()
         self._starts += 1
         over = settle(ended)
+        self._cost += over.cost or 0.0
+        self._spent = _together(self._spent, ended.spent)
+        # One without a container is of a call that its agent does not hold, and knows nothing of.
+        self._lost_starts += not ended.container
         match ended.outcome:
             case Outcome.OK:
                 return [over, *self._finish(grant, ended)]
             case Outcome.RAISED if self._may_retry(at):
-                self._release()
                 self._resume_at = at + self._backoff()
                 self._raised += 1
                 self.state = State.WAITING
@@ -308,7 +320,9 @@ class Origin:
     def _lost(self, reason: str, at: float) -> list[Action]:
         """It was sent, and nothing more will be heard: it counts as started."""
         self._watch.lost(at)
+        self._release()
         self._starts += 1
+        self._lost_starts += 1
         return self._again_or_died(reason, at)
 
     def _give_up_soon(self, reason: str, at: float) -> list[Action]:
@@ -317,7 +331,6 @@ class Origin:
         return []
 
     def _again_or_died(self, reason: str, at: float) -> list[Action]:
-        self._release()
         if not self.plan.idempotent or self._reruns >= MAX_RERUNS or self._seq:
             return self._fail(died(reason))
         self._reruns += 1
@@ -334,23 +347,25 @@ class Origin:
     def _finish(self, grant: Grant, ended: Ended) -> list[Action]:
         if ended.last_seq != self._seq:
             return self._fail(ContainerDied(LOST_PART))
-        self._release()
         self.state = State.DONE
         finish = Finish(
             output=ended.output,
             answer_size=ended.answer_size,
-            spent=ended.spent,
+            spent=self._spent,
             stages=self._watch.stages(self.plan.gateway_ms),
             cold_start=self._cold_start,
             attempts=self._starts,
             container=grant.container,
+            cost=self._cost,
+            lost=self._lost_starts,
         )
         return [finish]
 
     def _fail(self, error: PilotlightError) -> list[Action]:
+        left = self._grant
         self._release()
         self.state = State.DONE
-        return [Fail(error)]
+        return [Fail(error=error, cost=self._cost, starts=self._starts, lost=self._lost_starts, left=left)]
 
     def _release(self) -> None:
         self._grant = None
@@ -374,6 +389,14 @@ class Origin:
 
 def _decline(grant: Grant) -> Settle:
     return Settle(call=grant.call, container=grant.container, number=grant.number)
+
+
+def _together(before: Spent | None, now: Spent | None) -> Spent | None:
+    """What a call's starts have used. On slices of several kinds it is the last one's: a receipt has one price."""
+    if before is None or now is None:
+        return now or before
+    alike = (before.ppm, before.price) == (now.ppm, now.price)
+    return msgspec.structs.replace(now, ns=before.ns + now.ns) if alike else now
 
 
 def _why_not_started(outcome: Outcome) -> Refusal:

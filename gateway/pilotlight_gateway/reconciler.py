@@ -8,6 +8,7 @@ from pilotlight_core.host.bus import Bus, BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages import Reconcile
 from pilotlight_gateway.call_book import CallBook
+from pilotlight_gateway.tabs import Tabs
 
 SILENT_S = 2.0
 """A call that was sent and not heard of for so long is asked for."""
@@ -20,9 +21,10 @@ log = structlog.get_logger(__name__)
 class Reconciler:
     """Of one gateway's calls. If nobody listens at a node, the bus says so under `unheard(…, NODE, node)`."""
 
-    def __init__(self, bus: Bus, book: CallBook, *, region: str, gateway: str) -> None:
+    def __init__(self, bus: Bus, book: CallBook, tabs: Tabs, *, region: str, gateway: str) -> None:
         self._bus = bus
         self._book = book
+        self._tabs = tabs
         self._region = region
         self._gateway = gateway
         self._told: set[tuple[str, str]] = set()
@@ -38,6 +40,11 @@ class Reconciler:
                 wanted.setdefault(agent, {})[grant.call] = grant.number
                 if at - live.heard > SILENT_S:
                     silent.setdefault(agent, {})[grant.call] = grant.number
+        for one in self._tabs:  # not wanted any more, but asked for
+            if at - one.since > SILENT_S:
+                agent = (one.grant.node, one.grant.instance)
+                wanted.setdefault(agent, {})
+                silent.setdefault(agent, {})[one.grant.call] = one.grant.number
         self._told = {agent for agent, calls in wanted.items() if calls}
         for agent, calls in wanted.items():
             self._tell(agent, tuple(calls), silent.get(agent, {}))

@@ -34,6 +34,7 @@ from pilotlight_core.model.messages import (
     RemoteError,
     Run,
     Shortage,
+    Spent,
     Started,
 )
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority, VersionRecord
@@ -42,7 +43,9 @@ from pilotlight_gateway.call_port import CallEvent, CallResult, ChunkEvent, Prep
 from pilotlight_gateway.calls import Calls
 from pilotlight_gateway.home import QueueLimits
 from pilotlight_gateway.internal import Bodies
+from pilotlight_gateway.tabs import Tab
 from tests.core.host.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
+from tests.core.host.waiting import until
 from tests.gateway.scripted_agent import ScriptedAgent
 
 
@@ -247,6 +250,28 @@ async def test_a_caller_who_goes_away_cancels(calls: Calls, agent: ScriptedAgent
 
     await agent.until(lambda: agent.cancels)
     assert agent.cancels[0].call == agent.runs[0].call
+
+
+async def test_what_a_cancelled_call_takes_is_told_when_it_has_ended(calls: Calls, agent: ScriptedAgent) -> None:
+    """It is asked for if its agent is silent; until then its tab is open."""
+    agent.script = lambda run: [Started(call=run.call, grant=run.grant)]
+    agent.credit()
+    tab, settled = Tab(), list[Tab]()
+    call = asyncio.ensure_future(calls.run(prepared(calls, agent, tab=tab)))
+    await agent.until(lambda: agent.runs)
+    call.cancel()
+    await asyncio.wait([call])
+    tab.settle(settled.append)
+    (run,) = agent.runs
+    await agent.until(lambda: any(run.call in getattr(told, "grants", ()) for told in agent.windows))
+    assert settled == []
+
+    spent = Spent(ns=7_000_000, ppm=1_000_000, price="cpu")
+    ended = Ended(call=run.call, grant=run.grant, container=run.container, outcome=Outcome.CANCELLED, spent=spent)
+    agent.say(run, ended)
+
+    await until(lambda: settled)
+    assert (tab.cost, tab.known, tab.lost) == (7.0, 1, 0)
 
 
 async def test_a_stream_keeps_its_window(calls: Calls, agent: ScriptedAgent) -> None:

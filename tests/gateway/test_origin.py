@@ -336,6 +336,52 @@ def test_code_that_raised_is_retried_after_a_backoff() -> None:
     assert isinstance(error_of(origin.frame(ended(Outcome.RAISED, 3, error=RAISED), 3.1)), FunctionRaised)
 
 
+def fail_of(actions: list[Action]) -> Fail:
+    (failed,) = [action for action in actions if isinstance(action, Fail)]
+    return failed
+
+
+HALF_MS = Spent(ns=1_000_000, ppm=500_000, price="h100")
+
+
+def test_what_all_starts_have_taken_is_summed() -> None:
+    """Of a call that raised first, and was answered or raised again then; also in its receipt."""
+    for outcome in (Outcome.OK, Outcome.RAISED):
+        origin = running(retries=1)
+        origin.frame(ended(Outcome.RAISED, spent=HALF_MS), 3.0)
+        origin.tick(4.0)
+        origin.granted(grant(2), 5.0)
+        actions = origin.frame(ended(outcome, number=2, spent=HALF_MS), 6.0)
+
+        last = actions[-1]
+        assert isinstance(last, Finish | Fail)
+        assert (last.cost, last.lost) == (1.0, 0)
+        if isinstance(last, Finish):
+            assert last.spent == Spent(ns=2_000_000, ppm=500_000, price="h100")
+
+
+def test_what_nobody_can_tell_is_lost() -> None:
+    """A start that is given up with its node, and one that its agent knows nothing of."""
+    origin = running()
+    failed = fail_of(origin.node_gone("n1", "i1", "gone", 3.0))
+    assert (failed.cost, failed.starts, failed.lost, failed.left) == (0.0, 1, 1, None)
+
+    origin = running()
+    unknown = Ended(call="a", grant=1, container="", outcome=Outcome.DIED)
+    failed = fail_of(origin.frame(unknown, 3.0))
+    assert (failed.cost, failed.starts, failed.lost) == (0.0, 1, 1)
+
+
+def test_a_call_that_is_left_tells_what_may_run_on() -> None:
+    """By a cancel or the deadline, once it was sent; what waits has cost nothing."""
+    for make in (sent, running):
+        assert fail_of(make().cancel()).left == grant(1)
+        assert fail_of(make().tick(60.0)).left == grant(1)
+    failed = fail_of(queued().cancel())
+    assert (failed.cost, failed.starts, failed.left) == (0.0, 0, None)
+    assert fail_of(running().frame(ended(Outcome.RAISED, spent=HALF_MS), 3.0)).left is None
+
+
 def test_a_retry_that_the_deadline_does_not_allow_is_not_begun() -> None:
     """The caller gets the function's error, not a timeout."""
     origin = sent(retries=3, deadline=2.05)

@@ -112,7 +112,6 @@ class EventWriter:
 
     def _result(self, result: CallResult) -> bytes:
         services, call = self._services, self._call
-        self._exchange.spent = result.spent
         value = None
         if is_value(call):
             value = checked_value(services.validators, call, result.output, look=not self._typed)

@@ -42,7 +42,7 @@ from pilotlight_gateway.http.call_watch import unless_gone
 from pilotlight_gateway.http.exchange import Exchange, exchange_of
 from pilotlight_gateway.http.keyed_calls import answer_keyed
 from pilotlight_gateway.http.large_answers import PIECE_BYTES, answer_in_pieces
-from pilotlight_gateway.http.limiting import admit
+from pilotlight_gateway.http.limiting import admit, tab_of
 from pilotlight_gateway.http.services import Services
 from pilotlight_gateway.idempotency.header import KEY
 from pilotlight_gateway.standing import standing_of
@@ -132,6 +132,7 @@ class CallEndpoint:
             stream=answer is Format.EVENTS or method.mode is not Mode.UNARY,
             traceparent=headers.get(b"traceparent", b"")[:64].decode("latin-1"),
             gateway_ms=(self._services.clock() - exchange.arrived) * 1000,
+            tab=tab_of(exchange),
         )
 
     def _read(self, version: VersionRecord, body: bytes, kind: Format) -> tuple[CallRequest, MethodSpec, bytes]:
@@ -178,7 +179,6 @@ class CallEndpoint:
     async def _rendered(
         self, call: PreparedCall, result: CallResult, answer: Format, exchange: Exchange
     ) -> tuple[bytes, Latency]:
-        exchange.spent = result.spent
         if len(result.output) <= THREAD_BYTES:
             return self._render(call, result, answer, exchange.request_id)
         with self._services.budget.holding(len(result.output), call.tenant):

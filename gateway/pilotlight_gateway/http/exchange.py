@@ -9,9 +9,9 @@ from typing import Any
 
 from starlette.types import Message, Scope, Send
 
-from pilotlight_core.model.messages import Spent
 from pilotlight_gateway.auth import NOBODY, Principal
 from pilotlight_gateway.limits.admission import Admission
+from pilotlight_gateway.tabs import Tab
 
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
@@ -35,8 +35,8 @@ class Exchange:
         "principal",
         "request_id",
         "route",
-        "spent",
         "status",
+        "tab",
         "version",
     )
 
@@ -56,8 +56,8 @@ class Exchange:
         """Of a call that is counted under its tenant's limits."""
         self.version = ""
         """The id of that call's version."""
-        self.spent: Spent | None = None
-        """What it took, once that is known."""
+        self.tab: Tab | None = None
+        """What it takes; None while it cannot have run."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_core.model.units import NS_PER_MS, WHOLE_DEVICE
 from pilotlight_gateway.http.bodies import BodyLimits
 from pilotlight_gateway.http.exchange import Exchange
 from pilotlight_gateway.http.services import Services
-
-MAY_HAVE_RUN = frozenset({200, 408, 499, 500, 502, 504})
-"""Of a call whose cost is not known: then the estimate stands. With any other status it never ran."""
+from pilotlight_gateway.limits.admission import Admission
+from pilotlight_gateway.tabs import Tab
 
 
 async def admit(services: Services, exchange: Exchange, version: VersionRecord, body: BodyLimits) -> BodyLimits:
@@ -34,16 +32,29 @@ async def admit(services: Services, exchange: Exchange, version: VersionRecord, 
     return body if policy.payload is None else _at_most(body, policy.payload)
 
 
+def tab_of(exchange: Exchange) -> Tab | None:
+    """Where a call that is about to run notes what it takes; None where nobody counts that."""
+    if exchange.admission is not None:
+        exchange.tab = Tab()
+    return exchange.tab
+
+
 def settle(services: Services, exchange: Exchange) -> None:
-    """The exchange is over: its call runs no more, and what it cost is known."""
-    if exchange.admission is None:
+    """The exchange is over. Once the call runs no more, its permit is given back, and what it cost is counted."""
+    if (admission := exchange.admission) is None:
         return
-    cost = None if exchange.status in MAY_HAVE_RUN else 0.0
-    if (spent := exchange.spent) is not None:
-        cost = spent.ns * spent.ppm / (WHOLE_DEVICE * NS_PER_MS)
-        if exchange.admission.policy.most_cost:
-            services.costs.learn(exchange.version, cost)
-    exchange.admission.end(cost)
+    if exchange.tab is None:
+        admission.end(0.0)  # it cannot have run
+    else:
+        exchange.tab.settle(partial(_end, services, admission, exchange.version))
+
+
+def _end(services: Services, admission: Admission, version: str, tab: Tab) -> None:
+    if admission.policy.most_cost and tab.known and not tab.lost:
+        services.costs.learn(version, tab.cost)
+    # For a start of which nobody can say what it took, the estimate stands.
+    estimate = admission.answer.charged if admission.answer is not None else 0.0
+    admission.end(tab.cost + tab.lost * estimate)
 
 
 @lru_cache(1024)

@@ -65,6 +65,8 @@ class Platform:
     async def cancel(self, id: str) -> bool:  # noqa: A002
         """Cancel a call by its id or the caller's own; whether it was still alive.
 
+        What waits never runs. A plain function that runs already runs on to its end, and is charged for that.
+
         Raises:
             UnknownCall: if there is none.
         """

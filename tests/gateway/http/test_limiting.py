@@ -9,7 +9,7 @@ import httpx
 import pytest
 from anyio import wait_all_tasks_blocked
 
-from pilotlight_core.model.errors import FunctionRaised
+from pilotlight_core.model.errors import DeadlineExceeded, FunctionRaised, Unavailable
 from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
 from pilotlight_gateway.limits.admission import Admission, unreachable
 from pilotlight_gateway.limits.policy import policy_of
@@ -105,25 +105,60 @@ async def test_a_running_call_holds_its_permit_until_its_answer_is_out(world: Wo
 
 
 @pytest.mark.parametrize(
-    ("body", "error", "left"),
+    ("body", "fails_after_ms", "left"),
     [
-        (BODY, None, 1000 - 1 - 1),  # it took 1, and so the next is taken to
+        (BODY, 1.0, 1000 - 1 - 1),  # it took 1, and so the next is taken to
+        (BODY, 500.0, 1000 - 500 - 500),
         ({"input": {"no": 1}}, None, 1000 - 100),  # it never ran
-        (BODY, FunctionRaised("no"), 1000 - 100 - 100),  # nobody knows: the estimate stands
+        (BODY, 0.0, 1000 - 100),  # nor did this one
+        (BODY, None, 1000 - 100 - 100),  # nobody knows: the estimate stands
     ],
 )
-async def test_cost_is_corrected_when_the_call_has_ended(
-    world: World, body: dict[str, object], error: FunctionRaised | None, left: int
+@pytest.mark.parametrize("status", [500, 503, 408])
+async def test_cost_is_corrected_when_the_call_has_failed(
+    world: World, body: dict[str, object], fails_after_ms: float | None, left: int, status: int
 ) -> None:
-    """What is left when the next call was counted too, after an estimate of 100 for the first."""
+    """What is left when the next call was counted too, after an estimate of 100 for the first: whatever its status."""
     limited = Limited(world, Limits(cost_per_s=0.001, cost_burst=1000.0))
-    world.calls.error = error
+    world.calls.error = {500: FunctionRaised("no"), 503: Unavailable("no"), 408: DeadlineExceeded("no")}[status]
+    world.calls.fails_after_ms = fails_after_ms
     answer = await limited.client.post(PATH, json=body)
     assert answer.headers["ratelimit"].startswith('"cost";r=900')
 
     world.calls.error = None
     after = await limited.call()
     assert after.headers["ratelimit"].startswith(f'"cost";r={left}')
+
+
+async def test_cost_is_corrected_when_the_call_was_answered(world: World) -> None:
+    """To what it took, 1 ms; the answer that is repeated to a key took nothing."""
+    limited = Limited(world, Limits(cost_per_s=0.001, cost_burst=1000.0))
+    key = {"idempotency-key": "k"}
+    left = [(await limited.client.post(PATH, json=BODY, headers=key)).headers["ratelimit"] for _ in range(3)]
+
+    assert [text.partition(";t=")[0] for text in left] == ['"cost";r=900', '"cost";r=998', '"cost";r=998']
+
+
+async def test_a_call_whose_caller_hung_up_counts_until_it_has_ended(world: World) -> None:
+    """It keeps its permit while it runs on, and is charged for all of that then."""
+    limited = Limited(world, Limits(cost_per_s=0.001, cost_burst=1000.0, concurrency=1))
+    world.calls.hold, world.calls.runs_on = asyncio.Event(), True
+    first = asyncio.create_task(limited.call())
+    await wait_all_tasks_blocked()
+    first.cancel()
+    await asyncio.wait([first])
+    refused = await limited.call()
+    assert (refused.status_code, refused.json()["violated-policies"]) == (429, ["concurrency"])
+
+    (call,) = world.calls.seen
+    assert call.tab is not None
+    call.tab.close(700.0)
+    world.calls.hold.set()
+
+    after = await limited.call()
+    assert after.status_code == 429  # 300 are left, and the next is taken to cost 700
+    assert after.json()["violated-policies"] == ["cost"]
+    assert limited.limiter.home.statistics().permits == 0
 
 
 async def test_a_larger_body_than_the_tenant_may_send_is_refused(world: World) -> None:
