@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import statistics
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -66,6 +67,21 @@ def cpu_seconds(pid: int) -> float:
     """User and system time of a process so far, without its children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def cpu_share(begins: float, until: float) -> float:
+    """Wait from one monotonic instant to another; the part of all the machine's processors in use between them."""
+    time.sleep(max(0.0, begins - time.monotonic()))
+    idle, everything = _ticks()
+    time.sleep(max(0.0, until - time.monotonic()))
+    idle_then, everything_then = _ticks()
+    return 1.0 - (idle_then - idle) / max(1, everything_then - everything)
+
+
+def _ticks() -> tuple[int, int]:
+    """Clock ticks that the processors were idle, and all, since the machine started."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
 
 
 def pss_mib(pid: int) -> float:

@@ -72,7 +72,8 @@ class Live:
     def fail(self, error: PilotlightError) -> None:
         """The call has failed."""
         if not self.answer.done():
-            self.answer.set_exception(error)
+            # Its traceback knows frames that know this call: a cycle, which would wait for the garbage collector.
+            self.answer.set_exception(error.with_traceback(None))
             self.answer.exception()  # somebody may have stopped waiting: that is no warning
             self._over()
 

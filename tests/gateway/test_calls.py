@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -272,6 +274,21 @@ async def test_what_a_cancelled_call_takes_is_told_when_it_has_ended(calls: Call
 
     await until(lambda: settled)
     assert (tab.cost, tab.known, tab.lost) == (7.0, 1, 0)
+
+
+async def test_a_refused_call_is_no_work_for_the_garbage_collector(calls: Calls, agent: ScriptedAgent) -> None:
+    """An error knows the frames that it came through: those that know its call would be a cycle per refusal."""
+    agent.credit()
+    await calls.run(prepared(calls, agent))
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            with contextlib.suppress(DeadlineExceeded):
+                await calls.run(prepared(calls, agent, within_s=-1.0))
+        assert gc.collect() < 20
+    finally:
+        gc.enable()
 
 
 async def test_a_stream_keeps_its_window(calls: Calls, agent: ScriptedAgent) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -47,6 +48,41 @@ async def test_calls_are_answered_over_real_connections(world: World) -> None:
                 answer = await client.post("/v1/functions/shop.hello/calls", json={"input": {"name": name}})
                 assert answer.json()["output"] == {"name": name}
             assert "server" not in answer.headers
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_a_call_is_no_work_for_the_garbage_collector(world: World, watched: bool) -> None:
+    """Short or so long that its caller is watched: nothing of it is a cycle, which would stop all others later."""
+    world.deploy(function())
+    body = b'{"input": {"name": "x"}}'
+    request = b"%sauthorization: Bearer %s\r\ncontent-length: %d\r\n\r\n%s"
+    whole = request % (CALL, str(world.key).encode(), len(body), body)
+    async with serving(world) as address:
+        reader, writer = await asyncio.open_connection(*address)
+
+        async def call() -> None:
+            tasks = len(asyncio.all_tasks())
+            world.calls.hold = asyncio.Event() if watched else None
+            writer.write(whole)
+            if world.calls.hold is not None:
+                await until(lambda: len(asyncio.all_tasks()) == tasks + 2)  # the request's, and the watch
+                world.calls.hold.set()
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
+            assert head.startswith(b"HTTP/1.1 200")
+            await until(lambda: len(asyncio.all_tasks()) == tasks)
+
+        await call()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(20):
+                await call()
+            assert gc.collect() < 20
+        finally:
+            gc.enable()
+            writer.close()
+            await writer.wait_closed()
 
 
 @pytest.mark.parametrize("chunked", [False, True])

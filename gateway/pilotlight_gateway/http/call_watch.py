@@ -35,7 +35,11 @@ async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
 
 
 class _Watch:
-    """Cancels the task that made it; belongs to it, and ends with it."""
+    """Cancels the task that made it; belongs to it, and ends with it.
+
+    Once stopped it knows neither its timer nor its task: both know it, and each would be a cycle per call for the
+    garbage collector, which stops the loop for tens of milliseconds to find them.
+    """
 
     __slots__ = ("_caller", "_receive", "_start", "_task", "gone")
 
@@ -44,14 +48,17 @@ class _Watch:
         self._receive = receive
         self._caller = current_task()
         self._task: asyncio.Task[Any] | None = None
-        self._start = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
+        self._start: asyncio.TimerHandle | None = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
 
     def stop(self) -> None:
-        self._start.cancel()
+        if self._start is not None:
+            self._start.cancel()
         if self._task is not None:
             self._task.cancel()
+        self._start = self._task = None
 
     def _begin(self) -> None:
+        self._start = None
         self._task = asyncio.get_running_loop().create_task(self._watch())
 
     async def _watch(self) -> None:

@@ -1,0 +1,109 @@
+"""The crowd: callers in a process of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from benchmarks.crowd import Member, crowd
+
+SERVED = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
+REFUSED = b"HTTP/1.1 429 Too Many Requests\r\nretry-after-ms: 60\r\ncontent-length: 2\r\n\r\n{}"
+
+
+@contextmanager
+def server(*answers: bytes) -> Iterator[str]:
+    """Answers each request with the next of `answers`, the last one for ever."""
+    left = list(answers)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                await reader.readexactly(length)
+                writer.write(left.pop(0) if len(left) > 1 else left[0])
+        except asyncio.IncompleteReadError:
+            writer.close()
+
+    loop = asyncio.new_event_loop()
+    listening = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    finally:
+        asyncio.run_coroutine_threadsafe(_close(listening), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _close(listening: asyncio.Server) -> None:
+    listening.close()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+def member(url: str, **more: float) -> Member:
+    begins = time.monotonic()
+    return Member(
+        name="m", key="k", urls=(url,), ref="app.fn", sizes_ms=(20.0,), begins=begins, until=begins + 1.5,
+        rate=more.get("rate", 0.0), outstanding=int(more.get("outstanding", 0)),
+    )  # fmt: skip
+
+
+def test_calls_come_at_their_rate() -> None:
+    """About as many as rate times time, each with its answer."""
+    with server(SERVED) as url, crowd([member(url, rate=200.0)]) as collect:
+        answers = collect()["m"]
+    assert {one.status for one in answers} == {200}
+    assert len(answers) > 20
+    assert all(one.ended >= one.sent and one.size_ms == 20.0 for one in answers)
+
+
+def test_who_is_refused_comes_again() -> None:
+    """A backlogged member goes on after a refusal."""
+    with server(REFUSED, REFUSED, SERVED) as url, crowd([member(url, outstanding=2)]) as collect:
+        answers = collect()["m"]
+    assert [one.status for one in answers[:2]] == [429, 429]
+    assert {one.status for one in answers[2:]} == {200}
+
+
+def test_a_broken_connection_is_an_answer() -> None:
+    """Nobody listens: the calls are counted, with status 0."""
+    with server(SERVED) as url:
+        pass
+    with crowd([member(url, outstanding=1)]) as collect:
+        assert {one.status for one in collect()["m"]} == {0}
+
+
+def test_a_crowd_of_nobody_ends_at_once() -> None:
+    """So that a run alone and one beside others are written alike."""
+    with crowd([]) as collect:
+        assert collect() == {}
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_members_are_told_apart(count: int) -> None:
+    """Each has its own answers."""
+    with server(SERVED) as url:
+        begins = time.monotonic()
+        members = [
+            Member(
+                name=f"m{n}", key="k", urls=(url,), ref="app.fn", sizes_ms=(float(n),), begins=begins,
+                until=begins + 1.0, outstanding=1,
+            )
+            for n in range(count)
+        ]  # fmt: skip
+        with crowd(members) as collect:
+            answers = collect()
+    assert {name: {one.size_ms for one in given} for name, given in answers.items()} == {
+        f"m{n}": {float(n)} for n in range(count)
+    }
