@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -42,14 +43,16 @@ class FleetView:
         return [report for report, seen in self._reports.values() if at - seen <= SILENT_S]
 
     def containers(self, tenant: str | None, at: float) -> list[dict[str, Any]]:
-        """The containers of a tenant (None: of all), with their node, what it guarantees, and their breaker."""
+        """The containers of a tenant (None: of all), with their node, what it guarantees, and their breakers:
+        their own, their version's, and of how many tenants that call it."""
         breakers = self._told(at)
+        shut = Counter(version for (version, _, of), told in breakers.items() if of and told.state != "closed")
         return [
             {
                 **msgspec.structs.asdict(container),
                 "node": report.node,
                 "sandbox": report.sandbox,
-                **_breaker(container, breakers),
+                **_breaker(container, breakers, shut),
             }
             for report in self.reports(at)
             for container in report.containers
@@ -80,20 +83,23 @@ class FleetView:
                 counts[container.state.value] = counts.get(container.state.value, 0) + 1
         return counts
 
-    def _told(self, at: float) -> dict[tuple[str, str], BreakerTold]:
+    def _told(self, at: float) -> dict[tuple[str, str, str], BreakerTold]:
         return {
-            (told.version, told.container): told
+            (told.version, told.container, told.tenant): told
             for message, heard in self._breakers.values()
             if at - heard <= SILENT_S
             for told in message.told
         }
 
 
-def _breaker(container: ContainerReport, breakers: dict[tuple[str, str], BreakerTold]) -> dict[str, Any]:
-    own = breakers.get((container.version, container.id))
-    version = breakers.get((container.version, ""))
+def _breaker(
+    container: ContainerReport, breakers: dict[tuple[str, str, str], BreakerTold], shut: Counter[str]
+) -> dict[str, Any]:
+    own = breakers.get((container.version, container.id, ""))
+    version = breakers.get((container.version, "", ""))
     return {
         "breaker": own.state if own is not None else "closed",
         "failures": own.failures if own is not None else 0,
         "version_breaker": version.state if version is not None else "closed",
+        "tenant_breakers": shut[container.version],
     }

@@ -95,7 +95,7 @@ class Home:
 
         Raises:
             TooMuch, Unavailable, DeadlineExceeded: see `admission.admit`.
-            Unavailable: the version's breaker is open (`breaker_open`).
+            Unavailable: the version's breaker, or its tenant's, is open (`breaker_open`).
         """
         if call.call in self._versions:
             return
@@ -105,7 +105,7 @@ class Home:
         desk = self._desk(call.version, call.function, at)
         if not call.admitted:
             admit(call, desk.queue, desk.rooms, desk.pace, self._limits, at)
-            desk.breaker.admit(call.call, at)
+            desk.losses.admit(call.call, call.tenant, at)
         desk.arrivals += 1
         self._await(desk, desk.queue.push(call, cost=call.cost, guess=desk.pace.cost or 0.0, at=at), at)
 
@@ -146,8 +146,8 @@ class Home:
         desk.queue.settle(granted.entry, cost)
         if frees:
             desk.rooms.release(container, call)
-            if desk.ended(granted, at, cost, outcome):
-                self._broke(desk, at)
+            for whose in desk.ended(granted, self._granted, at, cost, outcome):
+                self._broke(desk, whose, at)
         if desk.queue:
             self._stir(desk)
 
@@ -381,7 +381,7 @@ class Home:
         if entry.call.number or leaves is None or (leaves - at) * 1000.0 >= desk.pace.least_ms:
             return False
         desk.queue.forgo(entry)
-        self._forget_waiting(entry.id, desk, at)
+        self._forget_waiting(entry, desk, at)
         self._drop(entry, *desk.why_too_late(entry, leaves, at))
         return True
 
@@ -416,14 +416,15 @@ class Home:
         if version is None:
             return None
         desk = self._desks[version]
-        self._forget_waiting(call, desk, at)
         self._stir(desk)
-        return desk.queue.remove(call)
+        if (entry := desk.queue.remove(call)) is not None:
+            self._forget_waiting(entry, desk, at)
+        return entry
 
-    def _forget_waiting(self, call: str, desk: VersionDesk, at: float | None) -> None:
-        del self._versions[call]
-        self._deadlines.clear(call)
-        desk.breaker.withdrawn(call, at)
+    def _forget_waiting(self, entry: Entry, desk: VersionDesk, at: float | None) -> None:
+        del self._versions[entry.id]
+        self._deadlines.clear(entry.id)
+        desk.losses.withdrawn(entry.id, entry.call.tenant, at)
 
     def _look(self, desk: VersionDesk, at: float) -> None:
         """Tighten: what cannot be served in time by the capacity that is left is told so."""
@@ -434,9 +435,9 @@ class Home:
             self._drop(entry, "no_capacity", detail, retry_after=wait / 1000.0)
         self._stir(desk)
 
-    def _broke(self, desk: VersionDesk, at: float) -> None:
-        refusal = desk.breaker.refusal(at)
-        self._drop_all(desk, refusal.wire_code, refusal.detail, retry_after=refusal.retry_after)
+    def _broke(self, desk: VersionDesk, whose: str, at: float) -> None:
+        refusal = desk.losses.breaker_of(whose).refusal(at)
+        self._drop_all(desk, refusal.wire_code, refusal.detail, retry_after=refusal.retry_after, tenant=whose)
 
     def _drop(
         self,
@@ -457,8 +458,9 @@ class Home:
         detail: str,
         retry_after: float | None = None,
         error: RemoteError | None = None,
+        tenant: str = "",
     ) -> None:
-        for call in [entry.id for entry in desk.queue]:
+        for call in [entry.id for entry in desk.queue if tenant in ("", entry.call.tenant)]:
             if (entry := self._remove(call)) is not None:
                 self._drop(entry, code, detail, retry_after, error)
 

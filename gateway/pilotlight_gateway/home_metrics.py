@@ -28,6 +28,7 @@ def home_gauges(homes: Iterable[HomeStatistics]) -> Iterator[Metric]:
         "of",
         {
             "version": sum(home.breakers.versions for home in homes),
+            "tenant": sum(home.breakers.tenants for home in homes),
             "container": sum(home.breakers.containers for home in homes),
         },
     )

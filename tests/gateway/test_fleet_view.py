@@ -32,10 +32,13 @@ def test_breakers_are_listed_with_their_containers() -> None:
     told = (
         BreakerTold(version="ver_1", container="c1", state="open", failures=5, retry_after=1.0),
         BreakerTold(version="ver_1", state="half_open", failures=6),
+        BreakerTold(version="ver_1", tenant="t1", state="open", failures=5),
+        BreakerTold(version="ver_1", tenant="t2", state="closed", failures=1),
     )
     view.on_breakers(Breakers(gateway="gw1", told=told), 1.0)
     view.on_breakers(Breakers(gateway="gw2"), 1.0)
     assert breakers(view, 1.0) == [("open", 5, "half_open"), ("closed", 0, "half_open")]
+    assert [container["tenant_breakers"] for container in view.containers(None, 1.0)] == [1, 1]
 
     view.on_report(report(2), SILENT_S + 2.0)
     assert breakers(view, SILENT_S + 2.0) == [("closed", 0, "closed")] * 2

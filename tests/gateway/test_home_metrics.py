@@ -20,7 +20,9 @@ def test_homes_are_shown_together() -> None:
     )
     homes = [
         statistics(shed={0: 3}, breakers=BreakerCounts(versions=1), slowdown={"batch": 9.0}, slow=(slow,)),
-        statistics(shed={0: 2, 1: 1}, breakers=BreakerCounts(containers=2), slowdown={"batch": 2.0, "standard": 1.5}),
+        statistics(
+            shed={0: 2, 1: 1}, breakers=BreakerCounts(tenants=3, containers=2), slowdown={"batch": 2.0, "standard": 1.5}
+        ),
     ]
     found = {
         (sample.name, *sample.labels.values()): sample.value
@@ -31,6 +33,7 @@ def test_homes_are_shown_together() -> None:
         ("pilotlight_calls_shed_total", "0"): 5.0,
         ("pilotlight_calls_shed_total", "1"): 1.0,
         ("pilotlight_breakers_open", "version"): 1.0,
+        ("pilotlight_breakers_open", "tenant"): 3.0,
         ("pilotlight_breakers_open", "container"): 2.0,
         ("pilotlight_slowdown_max", "batch"): 9.0,
         ("pilotlight_slowdown_max", "standard"): 1.5,

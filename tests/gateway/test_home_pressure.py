@@ -168,36 +168,76 @@ def test_a_frozen_node_is_noticed_without_any_event(home: Home) -> None:
     assert QUARANTINE < at - 0.5 < 4.0
 
 
-def test_a_version_whose_containers_die_in_a_row_is_refused(home: Home) -> None:
-    """`breaker_open` for new calls and for those that wait; then one probe; then all."""
-    for n in range(VERSION_FAILURES):
+def kill(home: Home, *tenants: str) -> float:
+    """Containers come, work on a call of each of these tenants, and die of it; returns the instant of the last."""
+    for n, tenant in enumerate(tenants):
         home.credit(credit(f"c{n}", 10 + n), float(n))
-        home.enqueue(call(f"a{n}"), float(n))
+        home.enqueue(call(f"a{n}", tenant), float(n))
         assert turn(home, float(n))[1] == [f"a{n}"]
         if n == VERSION_FAILURES - 1:
-            home.enqueue(call("waits"), float(n))
+            home.enqueue(call("waits", "t0"), float(n))
+            home.enqueue(call("waits too", "t1"), float(n))
         home.credit(credit(f"c{n}", 20 + n, state=ContainerState.GONE), n + 0.5)
         home.done(f"a{n}", f"c{n}", 1, n + 0.5, outcome=Outcome.DIED)
-    at = VERSION_FAILURES - 0.5
-    ((dropped,), _) = turn(home, at)
-    assert (dropped.call, dropped.code, dropped.retry_after) == ("waits", "breaker_open", FIRST_PAUSE_S)
+    return len(tenants) - 0.5
+
+
+def test_a_version_whose_containers_die_in_a_row_is_refused(home: Home) -> None:
+    """`breaker_open` for new calls and for those that wait; then one probe; then all."""
+    at = kill(home, "t0", "t1", "t0", "t1", "t2")
+    (dropped, _) = turn(home, at)
+    assert [(d.call, d.code, d.retry_after) for d in dropped] == [
+        (name, "breaker_open", FIRST_PAUSE_S) for name in ("waits", "waits too")
+    ]
     with pytest.raises(Unavailable) as caught:
-        home.enqueue(call("refused"), at)
+        home.enqueue(call("refused", "t9"), at)
     assert caught.value.wire_code == "breaker_open"
-    assert home.breakers(at) == (
-        BreakerTold(version="ver_1", state="open", failures=VERSION_FAILURES, retry_after=FIRST_PAUSE_S),
+    assert home.breakers(at)[0] == BreakerTold(
+        version="ver_1", state="open", failures=VERSION_FAILURES, retry_after=FIRST_PAUSE_S
     )
     assert home.statistics(at).breakers.versions == 1
 
     at += FIRST_PAUSE_S
     home.credit(credit("new", 90), at)
-    home.enqueue(call("probe"), at)
+    home.enqueue(call("probe", "t9"), at)
     with pytest.raises(Unavailable):
-        home.enqueue(call("other"), at)
+        home.enqueue(call("other", "t8"), at)
     assert turn(home, at)[1] == ["probe"]
     home.done("probe", "new", 1, at + 0.1, outcome=Outcome.OK)
-    home.enqueue(call("other"), at + 0.2)
-    assert home.breakers(at + 0.2) == ()
+    home.enqueue(call("other", "t8"), at + 0.2)
+    assert home.statistics(at).breakers.versions == 0
+
+
+def test_a_tenant_whose_calls_kill_containers_is_refused_alone(home: Home) -> None:
+    """Its new calls and those that wait; the others' wait on and run."""
+    at = kill(home, *["t0"] * VERSION_FAILURES)
+    ((dropped,), _) = turn(home, at)
+    assert (dropped.call, dropped.code, dropped.retry_after) == ("waits", "breaker_open", FIRST_PAUSE_S)
+    with pytest.raises(Unavailable, match="calls of this tenant"):
+        home.enqueue(call("refused", "t0"), at)
+    assert (home.statistics(at).breakers.versions, home.statistics(at).breakers.tenants) == (0, 1)
+    assert home.breakers(at)[1] == BreakerTold(
+        version="ver_1", tenant="t0", state="open", failures=VERSION_FAILURES, retry_after=FIRST_PAUSE_S
+    )
+
+    home.credit(credit("new", 90), at)
+    assert turn(home, at)[1] == ["waits too"]
+
+
+def test_a_timeout_is_blamed_on_the_call_that_ran_too_long(home: Home) -> None:
+    """Not on those that were beside it when its container was killed."""
+    for n in range(VERSION_FAILURES):
+        at = float(n)
+        home.credit(credit(f"c{n}", 10 + n, slots=2), at)
+        home.enqueue(call(f"slow{n}", "t0"), at)
+        home.enqueue(call(f"quick{n}", "t1"), at)
+        assert len(turn(home, at)[1]) == 2
+        home.done(f"slow{n}", f"c{n}", 1, at + 0.5, outcome=Outcome.TIMEOUT)
+        home.done(f"quick{n}", f"c{n}", 1, at + 0.5, outcome=Outcome.DIED)
+        home.credit(credit(f"c{n}", 20 + n, state=ContainerState.GONE), at + 0.5)
+    with pytest.raises(Unavailable):
+        home.enqueue(call("a", "t0"), at + 0.6)
+    home.enqueue(call("b", "t1"), at + 0.6)
 
 
 def test_a_probe_that_is_cancelled_lets_another_go(home: Home) -> None:

@@ -97,7 +97,8 @@ class BreakerTold(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str
     container: str = ""
-    """"": the version's own."""
+    """"": the version's own, or of one tenant's calls to it."""
+    tenant: str = ""
     state: str
     """closed, open or half_open."""
     failures: int

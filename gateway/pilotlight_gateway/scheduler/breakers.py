@@ -12,13 +12,15 @@ caller learns it, and the next call may do better. So what counts is
 per container   calls that it kept far beyond their usual time without an answer; and exceptions, but only while other
                 containers of the version answer: one whose device context is broken raises for every call.
 per version     containers in a row that were lost - crashed, ran past the timeout, could not be loaded - without
-                one call that was answered in between. Each container counts once, however many calls it held.
+and per tenant  one call that was answered in between. Each container counts once, however many calls it held. Whether
+                all callers or one tenant's are refused is for `losses` to say.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Mapping
 from enum import StrEnum
+from math import inf
 
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages import Outcome
@@ -114,56 +116,62 @@ class Breaker:
 
 
 class ContainerBreaker(Breaker):
-    """Of one container. `since` is when the present row of failures began."""
+    """Of one container: calls in a row that it kept too long, or that raised."""
 
-    __slots__ = ("since",)
+    __slots__ = ("_since", "_tenants")
 
     def __init__(self) -> None:
         super().__init__()
-        self.since = 0.0
+        self._since = 0.0
+        """When the present row of failures began."""
+        self._tenants: set[str] = set()
+        """Whose calls they were."""
 
-    def note(self, found: Verdict, call: str, others_fine_at: float, at: float) -> None:
-        """A call has ended in the container; another one of the version answered at `others_fine_at`."""
+    def note(self, found: Verdict, call: str, tenant: str, fine: Mapping[str, float], at: float) -> None:
+        """A call has ended in the container; `fine`: when the version last answered a call of each tenant.
+
+        One tenant's calls that fail may be the tenant's own doing. They prove something of the container if other
+        containers answered that tenant meanwhile, or nobody else uses the version.
+        """
         if found is Verdict.FINE:
             self.close()
         elif found in (Verdict.RAISED, Verdict.LATE):
-            self.since = self.since if self.failures else at
+            if not self.failures:
+                self._since, self._tenants = at, set()
             self.failures += 1
+            self._tenants.add(tenant)
             probed = self.state is State.HALF_OPEN and self.probe == call
-            counts = found is Verdict.LATE or others_fine_at >= self.since
-            if probed or (self.state is State.CLOSED and self.failures >= CONTAINER_FAILURES and counts):
+            if probed or (
+                self.state is State.CLOSED and self.failures >= CONTAINER_FAILURES and self._proves(found, fine)
+            ):
                 self.trip(at)
         else:
             self.withdrawn(call, at)
 
+    def _proves(self, found: Verdict, fine: Mapping[str, float]) -> bool:
+        if any(fine.get(tenant, -inf) >= self._since for tenant in self._tenants):
+            return True
+        return found is Verdict.LATE and (len(self._tenants) > 1 or fine.keys() <= self._tenants)
 
-class VersionBreaker(Breaker):
-    """Of one version: containers lost in a row."""
 
-    __slots__ = ("_counted", "reason")
+class LossBreaker(Breaker):
+    """Containers lost in a row, as `losses` counts them: of a version, or of one tenant's calls to it."""
 
-    def __init__(self) -> None:
+    __slots__ = ("_whose", "reason")
+
+    def __init__(self, whose: str) -> None:
         super().__init__()
+        self._whose = whose
+        """In the refusal, which containers they were."""
         self.reason = ""
         """Of the last loss, for people."""
-        self._counted: deque[str] = deque(maxlen=2 * VERSION_FAILURES)
 
-    def note(self, found: Verdict, container: str, at: float) -> bool:
-        """A call has ended; whether that opens it."""
-        if found is Verdict.LOST:
-            return self.lost(container, "", at)
-        if found in (Verdict.FINE, Verdict.RAISED) and (self.failures or self.state is not State.CLOSED):
-            self.close()
-        return False
-
-    def lost(self, container: str, reason: str, at: float) -> bool:
-        """A container was lost; whether that opens it."""
-        if container in self._counted:
-            return False
-        self._counted.append(container)
+    def lost(self, reason: str, at: float, *, opens: bool = True) -> bool:
+        """One more; whether that opens it."""
         self.failures += 1
         self.reason = reason or self.reason
-        if self.state is State.HALF_OPEN or (self.state is State.CLOSED and self.failures >= VERSION_FAILURES):
+        enough = opens and self.failures >= VERSION_FAILURES
+        if self.state is State.HALF_OPEN or (self.state is State.CLOSED and enough):
             self.trip(at)
             return True
         return False
@@ -185,7 +193,7 @@ class VersionBreaker(Breaker):
         reason = f" (the last: {self.reason})" if self.reason else ""
         pause = self.until - at if self.state is State.OPEN else FIRST_PAUSE_S
         return Unavailable(
-            f"{self.failures} containers of this version were lost in a row{reason}.",
+            f"{self.failures} containers {self._whose} were lost in a row{reason}.",
             code="breaker_open",
             retry_after=max(0.0, pause),
         )

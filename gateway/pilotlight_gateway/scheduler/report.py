@@ -16,16 +16,19 @@ class BreakerCounts:
     """How many breakers are not closed."""
 
     versions: int = 0
+    tenants: int = 0
+    """Of one tenant's calls to a version."""
     containers: int = 0
 
     @classmethod
     def of(cls, desks: Iterable[VersionDesk]) -> BreakerCounts:
         """Of all these versions."""
-        versions = containers = 0
+        versions = tenants = containers = 0
         for desk in desks:
-            versions += desk.breaker.state is not State.CLOSED
+            versions += desk.losses.everybody.state is not State.CLOSED
+            tenants += sum(breaker.state is not State.CLOSED for breaker in desk.losses.tenants.values())
             containers += len(desk.rooms.broken())
-        return cls(versions=versions, containers=containers)
+        return cls(versions=versions, tenants=tenants, containers=containers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +52,13 @@ class HomeStatistics:
 
 def breakers_of(desk: VersionDesk, at: float) -> Iterator[BreakerTold]:
     """The breakers of one version that are not closed, or count failures."""
-    if desk.breaker.failures:
-        yield _told(desk.version, "", desk.breaker, at)
+    if desk.losses.everybody.failures:
+        yield _told(desk.losses.everybody, at, version=desk.version)
+    for tenant, breaker in desk.losses.tenants.items():
+        yield _told(breaker, at, version=desk.version, tenant=tenant)
     for room in desk.rooms.all():
         if room.breaker is not None and room.breaker.failures:
-            yield _told(desk.version, room.container, room.breaker, at)
+            yield _told(room.breaker, at, version=desk.version, container=room.container)
 
 
 def worst_of(found: Iterable[dict[str, float]]) -> dict[str, float]:
@@ -65,10 +70,11 @@ def worst_of(found: Iterable[dict[str, float]]) -> dict[str, float]:
     return worst
 
 
-def _told(version: str, container: str, breaker: Breaker, at: float) -> BreakerTold:
+def _told(breaker: Breaker, at: float, *, version: str, container: str = "", tenant: str = "") -> BreakerTold:
     return BreakerTold(
         version=version,
         container=container,
+        tenant=tenant,
         state=breaker.state.value,
         failures=breaker.failures,
         retry_after=max(0.0, breaker.until - at) if breaker.state is State.OPEN else 0.0,

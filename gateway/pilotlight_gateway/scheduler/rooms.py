@@ -42,6 +42,8 @@ BURIED_AFTER = 10.0
 from the dead, and that what is silent because its last word was lost does not count as running for ever."""
 CLOSING = (Refusal.DRAINING, Refusal.GONE, Refusal.NO_SLOT, Refusal.STALE_EPOCH)
 """Refusals that say something about the container rather than about the call."""
+CALLERS_AT_MOST = 4_096
+"""Tenants of which it is known when they were last answered."""
 STARTING = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
 
 
@@ -130,8 +132,8 @@ class Rooms:
         """Whose breaker is not closed."""
         self._failing = False
         """Whether any container has ever had a failure."""
-        self._fine_at = float("-inf")
-        """When a call was last answered, in any container."""
+        self._fine: dict[str, float] = {}
+        """Tenant -> when a call of it was last answered, in any container."""
         self._orders = 0
 
     def __len__(self) -> int:
@@ -245,23 +247,28 @@ class Rooms:
                 room.shut = None
             self._recount(room)
 
-    def ended(self, container: str, call: str, found: Verdict, at: float) -> None:
+    def ended(self, container: str, call: str, tenant: str, found: Verdict, at: float) -> None:
         """How a call has ended in a container."""
         if found is Verdict.FINE and not self._failing:
-            self._fine_at = at
+            self._note_fine(tenant, at)
             return
         room = self._rooms.get(container)
         if room is not None and (room.breaker is not None or found in (Verdict.RAISED, Verdict.LATE)):
             breaker = room.breaker = room.breaker or ContainerBreaker()
             self._failing = True
-            breaker.note(found, call, self._fine_at, at)
+            breaker.note(found, call, tenant, self._fine, at)
             if breaker.state is State.CLOSED:
                 self._broken.pop(container, None)
             else:
                 self._broken[container] = room
             self._recount(room)
         if found is Verdict.FINE:
-            self._fine_at = at
+            self._note_fine(tenant, at)
+
+    def _note_fine(self, tenant: str, at: float) -> None:
+        self._fine[tenant] = at
+        if len(self._fine) > CALLERS_AT_MOST:
+            self._fine = {tenant: at}  # the next calls tell anew who is answered
 
     def probe(self, at: float) -> None:
         """Let a probe go where the pause is over."""

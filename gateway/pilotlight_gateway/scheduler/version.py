@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from pilotlight_core.model.messages import ContainerState, Credit, Demand, Grant, Outcome, Shortage
 from pilotlight_gateway.scheduler.admission import QueueLimits, expected_ms
-from pilotlight_gateway.scheduler.breakers import Verdict, VersionBreaker, verdict
+from pilotlight_gateway.scheduler.breakers import Verdict, verdict
 from pilotlight_gateway.scheduler.counters import FunctionCounters
 from pilotlight_gateway.scheduler.estimate import Pace
 from pilotlight_gateway.scheduler.flows import Entry
+from pilotlight_gateway.scheduler.losses import Losses
 from pilotlight_gateway.scheduler.queue import FairQueue
 from pilotlight_gateway.scheduler.rooms import STARTING, Room, Rooms
 from pilotlight_gateway.scheduler.shedding import shed
@@ -34,8 +35,8 @@ class VersionDesk:
     """One version at its home."""
 
     __slots__ = (
-        "_capacity", "_limits", "_scan_at", "arrivals", "breaker", "deposed", "function", "load_errors",
-        "never_since", "pace", "queue", "rooms", "shortage", "shortage_at", "slowdowns", "tenant", "told_at",
+        "_capacity", "_limits", "_scan_at", "arrivals", "deposed", "function", "load_errors", "losses", "never_since",
+        "pace", "queue", "rooms", "shortage", "shortage_at", "slowdowns", "tenant", "told_at",
         "told_busy", "told_queued", "used_at", "version",
     )  # fmt: skip
 
@@ -50,7 +51,7 @@ class VersionDesk:
         self.rooms = Rooms()
         self.pace = Pace()
         self.slowdowns = Slowdowns()
-        self.breaker = VersionBreaker()
+        self.losses = Losses()
         self._capacity = 0
         self._scan_at = at
         self.deposed = False
@@ -143,17 +144,30 @@ class VersionDesk:
             self._scan_at = at + GRACE
         self._capacity = self.rooms.capacity
 
-    def ended(self, granted: Granted, at: float, cost: float | None, outcome: Outcome | None) -> bool:
-        """Learn from the end of a call that has freed its slot; whether it opened the version's breaker."""
+    def ended(
+        self, granted: Granted, others: Mapping[str, Granted], at: float, cost: float | None, outcome: Outcome | None
+    ) -> list[str]:
+        """Learn from the end of a call that has freed its slot; whose breaker that opens (`Losses.lost`).
+
+        `others` are all grants that are not over.
+        """
         hold = (at - granted.at) * 1000.0
         if cost is None and outcome is None and hold < DECLINED_MS:
-            return False
+            return []
         grant, entry, rooms = granted.grant, granted.entry, self.rooms
-        found = verdict(outcome, hold, self.pace.hold_ms)
-        rooms.ended(grant.container, entry.id, found, at)
+        found, tenant = verdict(outcome, hold, self.pace.hold_ms), entry.call.tenant
+        rooms.ended(grant.container, entry.id, tenant, found, at)
         self.pace.ended(hold, cost)
         self.slowdowns.ended(entry.call, entry.since, grant.start_ms, hold / 1000.0, rooms.capacity, at)
-        return found is not Verdict.NOTHING and self.breaker.note(found, grant.container, at)
+        if found is not Verdict.LOST:
+            self.losses.answered(found, tenant)
+            return []
+        if self.losses.is_counted(grant.container):
+            return []
+        held = {tenant}
+        if outcome is not Outcome.TIMEOUT:
+            held.update(one.entry.call.tenant for one in others.values() if one.grant.container == grant.container)
+        return self.losses.lost(grant.container, held, "", at)
 
     def charge_running(self, container: str, granted: Mapping[str, Granted], at: float) -> None:
         """Charge what the calls in a container have cost so far, where that is more than was estimated.
@@ -187,7 +201,7 @@ class VersionDesk:
             self.load_errors = 0
         if credit.error is None or self.rooms.has(ContainerState.READY):
             return False
-        self.breaker.lost(credit.container, f"{credit.error.type}: {credit.error.message}", at)
+        self.losses.lost(credit.container, (), f"{credit.error.type}: {credit.error.message}", at)
         self.load_errors += 1
         return self.load_errors > 1 or not self.rooms.has(*STARTING)
 

@@ -73,4 +73,6 @@ def _state(container: dict[str, Any]) -> str:
     for of, key in (("", "breaker"), ("version's ", "version_breaker")):
         if (state := container.get(key, "closed")) != "closed":
             parts.append(f"{of}breaker {str(state).replace('_', ' ')}")
+    if tenants := container.get("tenant_breakers", 0):
+        parts.append(f"breakers of {tenants} tenant{'s' if tenants > 1 else ''}")
     return ", ".join(parts)

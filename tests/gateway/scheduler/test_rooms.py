@@ -183,9 +183,9 @@ def broken(*, others: bool = True) -> Rooms:
     """Two containers, one of which has raised for as long as it takes."""
     rooms = rooms_of(credit("bad", 1, slots=2), credit("good", 2, slots=2))
     for n in range(CONTAINER_FAILURES):
-        rooms.ended("bad", f"b{n}", Verdict.RAISED, 1.0)
+        rooms.ended("bad", f"b{n}", "t", Verdict.RAISED, 1.0)
         if others:
-            rooms.ended("good", f"g{n}", Verdict.FINE, 1.0)
+            rooms.ended("good", f"g{n}", "t", Verdict.FINE, 1.0)
     rooms.check_integrity()
     return rooms
 
@@ -211,13 +211,13 @@ def test_a_broken_container_gets_one_probe_after_a_pause() -> None:
     rooms.probe(1.0 + FIRST_PAUSE_S)
     assert [chosen(rooms, name, 2.0) for name in ("probe", "next")] == ["bad", None]
     rooms.release("bad", "probe")
-    rooms.ended("bad", "probe", Verdict.RAISED, 2.1)
+    rooms.ended("bad", "probe", "t", Verdict.RAISED, 2.1)
     rooms.probe(2.1 + FIRST_PAUSE_S)
     assert chosen(rooms, "too soon") is None
     rooms.probe(2.1 + 2 * FIRST_PAUSE_S)
     assert chosen(rooms, "again", 4.2) == "bad"
     rooms.release("bad", "again")
-    rooms.ended("bad", "again", Verdict.FINE, 4.3)
+    rooms.ended("bad", "again", "t", Verdict.FINE, 4.3)
     assert rooms.broken() == []
     assert rooms.capacity == 4
     assert [chosen(rooms, name, 4.3) for name in "xy"] == ["bad", "bad"]
