@@ -40,6 +40,7 @@ from pilotlight_core.model.messages import (
 from pilotlight_core.model.scheduling import BreakerTold, Dropped, HomeState
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.nodes import Nodes
+from pilotlight_gateway.scheduler import handover
 from pilotlight_gateway.scheduler.admission import QueueLimits, admit
 from pilotlight_gateway.scheduler.alarms import Alarms
 from pilotlight_gateway.scheduler.counters import FunctionCounters
@@ -275,6 +276,7 @@ class Home:
                 function: {priority.value: c.values() for priority, c in counters.classes.items() if len(c)}
                 for function, counters in self._counters.items()
             },
+            versions=handover.learnt(self._desks.values(), at),
         )
 
     def restore(self, state: HomeState, at: float) -> None:
@@ -283,6 +285,8 @@ class Home:
             counters = self._counters.setdefault(function, FunctionCounters())
             for priority, values in classes.items():
                 counters.classes[Priority(priority)].restore(values)
+        for version, learnt in state.versions.items():
+            handover.restore(self._desk(version, learnt.function, at), learnt, at)
         for call in state.calls:
             self.enqueue(call, at)
 

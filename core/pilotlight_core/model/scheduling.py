@@ -135,9 +135,43 @@ class CallTold(Message, frozen=True, kw_only=True):
 # --- a home -> the next one ------------------------------------------------------------------------------------
 
 
+class BreakerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A circuit breaker on its way to another home."""
+
+    state: str
+    failures: int
+    trips: int = 0
+    left: float = 0.0
+    """Seconds until its pause, or the wait for its probe, is over."""
+    probe: str = ""
+    reason: str = ""
+
+
+class VersionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a home has learnt of a version."""
+
+    function: str
+    tenant: str
+    calls: int = 0
+    """That the following was learnt of."""
+    hold_ms: float | None = None
+    spread_ms: float = 0.0
+    cost: float | None = None
+    start_ms: float | None = None
+    breaker: BreakerState | None = None
+    """For lost containers, of all callers; None: closed, and nothing was lost."""
+    tenants: dict[str, BreakerState] = {}
+    """The same of single callers."""
+    lost: tuple[tuple[str, ...], ...] = ()
+    """Whose calls the containers held that were lost in the present row."""
+    containers: dict[str, BreakerState] = {}
+    """Those whose breaker is not closed."""
+
+
 class HomeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a home hands over: the calls that wait, in their order, and the fairness counters."""
+    """What a home hands over: the calls that wait, in their order, the fairness counters, and what it has learnt."""
 
     calls: tuple[CallDescriptor, ...] = ()
     counters: dict[str, dict[str, dict[str, float]]] = {}
     """function -> class -> tenant -> service received."""
+    versions: dict[str, VersionState] = {}

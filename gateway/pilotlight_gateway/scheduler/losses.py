@@ -14,7 +14,7 @@ die under whoever calls, and stays closed for one tenant's bad inputs, however m
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from pilotlight_gateway.scheduler.breakers import VERSION_FAILURES, LossBreaker, State, Verdict
 
@@ -60,7 +60,7 @@ class Losses:
             return []
         self._counted.append(container)
         self._row.append(frozenset(tenants))
-        opened = [tenant for tenant in self._blamed(tenants) if self._of(tenant).lost(reason, at)]
+        opened = [tenant for tenant in self._blamed(tenants) if self.breaker_of(tenant).lost(reason, at)]
         if self.everybody.lost(reason, at, opens=self._is_unexplained()):
             opened.append(EVERYBODY)
         return opened
@@ -82,11 +82,19 @@ class Losses:
         if self.tenants and (own := self.tenants.get(tenant)) is not None:
             own.withdrawn(call, at)
 
-    def breaker_of(self, whose: str) -> LossBreaker:
-        """The breaker of a tenant that has lost containers, or of EVERYBODY."""
-        return self.tenants[whose] if whose else self.everybody
+    @property
+    def row(self) -> tuple[tuple[str, ...], ...]:
+        """Whose calls the containers held that were lost in the present row."""
+        return tuple(tuple(sorted(held)) for held in self._row)
 
-    def _of(self, tenant: str) -> LossBreaker:
+    @row.setter
+    def row(self, row: Iterable[Iterable[str]]) -> None:
+        self._row.extend(frozenset(held) for held in row)
+
+    def breaker_of(self, tenant: str) -> LossBreaker:
+        """The breaker of a tenant, or of EVERYBODY."""
+        if tenant == EVERYBODY:
+            return self.everybody
         breaker = self.tenants.get(tenant)
         if breaker is None:
             breaker = self.tenants[tenant] = LossBreaker("that worked on calls of this tenant")

@@ -134,6 +134,9 @@ class Rooms:
         """Whether any container has ever had a failure."""
         self._fine: dict[str, float] = {}
         """Tenant -> when a call of it was last answered, in any container."""
+        self._inherited: dict[str, ContainerBreaker] = {}
+        """Container -> what a former home had of it, until it speaks here."""
+        self._inherited_until = 0.0
         self._orders = 0
 
     def __len__(self) -> int:
@@ -180,6 +183,8 @@ class Rooms:
             freed = self._drop(room) if room is not None else ()
             self._orders += 1
             room = self._rooms[credit.container] = Room(credit, self._orders, at)
+            if self._inherited and (breaker := self._inherited.pop(room.container, None)) is not None:
+                room.breaker, self._broken[room.container], self._failing = breaker, room, True
         elif credit.seq <= room.seq:
             return None
         else:
@@ -270,6 +275,11 @@ class Rooms:
         if len(self._fine) > CALLERS_AT_MOST:
             self._fine = {tenant: at}  # the next calls tell anew who is answered
 
+    def inherit(self, container: str, breaker: ContainerBreaker, at: float) -> None:
+        """A former home's breaker, for when the container speaks."""
+        self._inherited[container] = breaker
+        self._inherited_until = at + BURIED_AFTER
+
     def probe(self, at: float) -> None:
         """Let a probe go where the pause is over."""
         for room in self._broken.values():
@@ -325,6 +335,8 @@ class Rooms:
 
     def bury(self, at: float) -> tuple[str, ...]:
         """Forget what has been silent for long, gone or not; returns the calls that it had."""
+        if self._inherited and at >= self._inherited_until:
+            self._inherited.clear()
         calls: tuple[str, ...] = ()
         for room in list(self._rooms.values()):
             if room.heard >= at - BURIED_AFTER:
