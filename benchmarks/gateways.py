@@ -1,8 +1,10 @@
 """What a call costs with one, two and four gateways: CPU of all parts together, calls spread evenly over the gateways.
 
-A function has one home, so with N gateways all but one call in N cross from origin to home and back. Three platforms
-run side by side and take turns, so that the machine's drift falls on all alike. Two cores cannot show requests per
-second, hence CPU.
+A function has one home, so with N gateways all but one call in N cross from origin to home and back. Each gateway has
+the same load, as when a gateway is added because the others are full. The same callers in all, spread over more
+gateways, are measured beside it: there each gateway also does less per turn of its event loop, which costs a call more
+than crossing does. Three platforms run side by side and take turns, so that the machine's drift falls on all alike. Two
+cores cannot show requests per second, hence CPU.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ from tests.system.platform import Platform, platform
 from tests.system.processes import descendants
 
 COUNTS = (1, 2, 4)
-CONNECTIONS = 64
+EACH = 16
+"""Callers of one gateway, where all gateways have the same load."""
+ALL = 64
+"""Callers in all, where they are spread over the gateways."""
 BODY = '{"input": {"text": "hello"}}'
 
 
@@ -27,8 +32,7 @@ def main() -> None:
     """Run, print, finish."""
     options = report.arguments("gateways", __doc__ or "").parse_args()
     rounds, seconds = (1, 2.0) if options.quick else (6, 5.0)
-    cpu: defaultdict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    calls: defaultdict[int, float] = defaultdict(float)
+    same_load, same_total = Costs(), Costs()
     with ExitStack() as stack:
         platforms = {count: stack.enter_context(_platform(stack, count)) for count in COUNTS}
         for running in platforms.values():
@@ -36,11 +40,33 @@ def main() -> None:
             running.output("bench.echo", text="hello")
         for _ in range(rounds):
             for count, running in platforms.items():
-                before = _cpu(running)
-                calls[count] += _load(running, seconds)
-                for part, used in _cpu(running).items():
-                    cpu[count][part] += used - before.get(part, 0.0)
-    _tell(cpu, calls)
+                same_load.measure(running, count, EACH, seconds)
+                same_total.measure(running, count, ALL // count, seconds)
+    figures = _figures("", same_load, f"CPU per call in µs, {EACH} callers of each gateway")
+    figures |= _figures("same_total_", same_total, f"CPU per call in µs, {ALL} callers in all")
+    report.finish("gateways", figures)
+
+
+class Costs:
+    """CPU seconds by part, and the calls that they were for, by number of gateways."""
+
+    def __init__(self) -> None:
+        self.cpu: defaultdict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self.calls: defaultdict[int, float] = defaultdict(float)
+
+    def measure(self, running: Platform, count: int, each: int, seconds: float) -> None:
+        """Load each of `count` gateways with `each` callers for so long."""
+        before = _cpu(running)
+        self.calls[count] += _load(running, each, seconds)
+        for part, used in _cpu(running).items():
+            self.cpu[count][part] += used - before.get(part, 0.0)
+
+    def per_call(self) -> dict[int, dict[str, float]]:
+        """Microseconds by part."""
+        return {
+            count: {part: 1e6 * seconds / self.calls[count] for part, seconds in parts.items()}
+            for count, parts in self.cpu.items()
+        }
 
 
 def _platform(stack: ExitStack, count: int) -> AbstractContextManager[Platform]:
@@ -48,11 +74,10 @@ def _platform(stack: ExitStack, count: int) -> AbstractContextManager[Platform]:
     return platform(Path(folder), "--extra-gateways", str(count - 1), "--blanks", "0", "--cpu-slots", "1")
 
 
-def _load(running: Platform, seconds: float) -> float:
+def _load(running: Platform, each: int, seconds: float) -> float:
     """Calls that were answered, through all gateways at once."""
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {running.key}"}
     urls = [f"{url}/v1/functions/bench.echo/calls" for url in running.urls]
-    each = CONNECTIONS // len(urls)
     with ThreadPoolExecutor(len(urls)) as pool:
         start = time.monotonic()
         loads = list(pool.map(lambda url: wrk.post(url, BODY, headers, connections=each, seconds=seconds), urls))
@@ -76,15 +101,15 @@ def _cpu(running: Platform) -> dict[str, float]:
     return dict(used)
 
 
-def _tell(cpu: dict[int, dict[str, float]], calls: dict[int, float]) -> None:
-    per_call = {count: {part: 1e6 * s / calls[count] for part, s in parts.items()} for count, parts in cpu.items()}
+def _figures(prefix: str, costs: Costs, title: str) -> dict[str, float]:
+    per_call = costs.per_call()
     parts = sorted(per_call[1], key=lambda part: -per_call[1][part])
     totals = {count: sum(values.values()) for count, values in per_call.items()}
     rows = [(part, *(per_call[count].get(part, 0.0) for count in COUNTS)) for part in parts]
     rows.append(("all", *(totals[count] for count in COUNTS)))
-    report.table("CPU per call in µs", ("part", *(f"{count} gateways" for count in COUNTS)), rows)
-    figures = {f"cpu_us_per_call_{count}": totals[count] for count in COUNTS}
-    report.finish("gateways", figures | {f"ratio_{count}": totals[count] / totals[1] for count in COUNTS[1:]})
+    report.table(title, ("part", *(f"{count} gateways" for count in COUNTS)), rows)
+    figures = {f"{prefix}cpu_us_per_call_{count}": totals[count] for count in COUNTS}
+    return figures | {f"{prefix}ratio_{count}": totals[count] / totals[1] for count in COUNTS[1:]}
 
 
 if __name__ == "__main__":

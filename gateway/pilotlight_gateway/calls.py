@@ -418,13 +418,13 @@ class Calls:
             )
         self._homes.stir_all()
 
-    def _on_frame(self, _: str, message: object, __: str) -> None:
+    def _on_frame(self, subject: str, message: object, reply: str) -> None:
         if not isinstance(message, Refused | Started | Chunk | Ended):
+            self._on_credit(subject, message, reply)  # of a slot that we had taken for another gateway
             return
         if self._tabs.open and isinstance(message, Ended | Refused):
             self._tabs.told(message)
-        live = self._book.get(message.call)
-        if live is not None:
+        if (live := self._book.get(message.call)) is not None:
             live.heard = at = time.monotonic()
             self._act(live, live.origin.frame(message, at))
         elif isinstance(message, Ended):

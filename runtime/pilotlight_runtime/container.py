@@ -397,8 +397,10 @@ class Container:
         if held.run.tenant != self.tenant and error is not None and self._blank is not None:
             # A caller that is not the owner is told a code only: what it means is the owner's to know.
             self._blank.tap.failed(held.run.call, error)
-        if held.run.home != held.run.gateway or self._forms():
+        if self._forms():
             self._services.credits.changed(self)
+        elif held.run.home != held.run.gateway:
+            self._services.credits.freed(self, held.run.home)
         if self.runner is not None and self.runner.idle:
             self._idle_since = self._clock()
             if self._going.is_set():

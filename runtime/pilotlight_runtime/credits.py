@@ -1,7 +1,12 @@
-"""What an agent says of its containers' room: Credits to homes, gathered so that a busy container sends few."""
+"""What an agent says of its containers' room: Credits, gathered so that a busy container sends few.
+
+A change of state is said to everybody, and how all are each second. A slot that is free again only to the home that
+had it taken, if that is not told by the origin at once.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -60,14 +65,20 @@ class Credits:
         self._epoch_of = epoch_of
         self._soon = soon
         self._dirty: dict[str, Source] = {}
+        self._freed: defaultdict[str, dict[str, Source]] = defaultdict(dict)
+        """Home -> the containers in which slots were freed."""
         self._gone: dict[str, tuple[Source, float]] = {}
         self._seq = 0
 
     def changed(self, container: Source) -> None:
         """Say how `container` is, soon."""
-        if not self._dirty:
-            self._soon(self.flush)
+        self._flush_soon()
         self._dirty[container.id] = container
+
+    def freed(self, container: Source, home: str) -> None:
+        """A slot is free that was taken for another gateway than its `home`: say so to that one, soon."""
+        self._flush_soon()
+        self._freed[home][container.id] = container
 
     def gone(self, container: Source, at: float) -> None:
         """Say that it has ended, soon and for a while."""
@@ -83,14 +94,23 @@ class Credits:
 
     def flush(self) -> None:
         """Send what is due; what the bus does not take is said again with the next second."""
-        dirty, self._dirty = self._dirty, {}
-        for container in dirty.values():
+        due = [(subjects.credit(self._region, one.version), one) for one in self._dirty.values()]
+        for home, freed in self._freed.items():
+            subject = subjects.reply(self._region, home)
+            due += [(subject, one) for one in freed.values() if one.id not in self._dirty]
+        self._dirty.clear()
+        self._freed.clear()
+        for subject, container in due:
             try:
-                self._bus.publish_nowait(subjects.credit(self._region, container.version), self._credit(container))
+                self._bus.publish_nowait(subject, self._credit(container))
             except MessageTooLarge as error:  # one container's fault must not silence, or end, the others
                 log.error("a credit was not sent", container=container.id, error=str(error))
             except BusError:
                 return
+
+    def _flush_soon(self) -> None:
+        if not self._dirty and not self._freed:
+            self._soon(self.flush)
 
     def _credit(self, container: Source) -> Credit:
         self._seq += 1

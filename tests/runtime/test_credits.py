@@ -31,6 +31,8 @@ class World:
 
     def __init__(self) -> None:
         self.sent: list[Credit] = []
+        self.told: list[tuple[str, str]] = []
+        self.subjects = {"pl.local.credit.ver_1"}
         self.down = False
         self.too_large = ""
         self.soon: list[Callable[[], None]] = []
@@ -44,7 +46,8 @@ class World:
         assert isinstance(message, Credit)
         if message.container == self.too_large:
             raise MessageTooLarge("too large")
-        assert subject == "pl.local.credit.ver_1"
+        assert subject in self.subjects
+        self.told.append((subject, message.container))
         self.sent.append(message)
 
     def turn(self) -> None:
@@ -104,3 +107,17 @@ def test_a_credit_that_does_not_fit_the_bus_harms_no_other() -> None:
     world.turn()
 
     assert [credit.container for credit in world.sent] == ["c2"]
+
+
+def test_a_freed_slot_is_told_to_its_home_alone() -> None:
+    """Everybody else hears of it with the next second; who hears it anyway need not hear it twice."""
+    world, first, second = World(), Source("c1"), Source("c2")
+    world.subjects = {"pl.local.credit.ver_1", "pl.local.gw.gw-2.reply"}
+    world.credits.freed(first, "gw-2")
+    world.credits.freed(first, "gw-2")
+    world.credits.freed(second, "gw-2")
+    world.credits.changed(second)
+    world.turn()
+
+    assert world.told == [("pl.local.credit.ver_1", "c2"), ("pl.local.gw.gw-2.reply", "c1")]
+    assert not world.soon

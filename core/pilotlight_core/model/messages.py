@@ -206,7 +206,7 @@ class ContainerState(StrEnum):
 
 
 class Credit(Message, frozen=True, kw_only=True):
-    """One container's room, sent on every change of state, each second, and when a slot is freed for another gateway.
+    """One container's room: to all on every change of state and each second, to a home when a slot of its is free.
 
     Level-triggered: the home trusts `held`, not its own count, once the message is newer than its last grant.
     """
