@@ -14,6 +14,7 @@ import msgspec
 from pilotlight_core.model.api import CallStatus
 from pilotlight_core.model.messages import Spent
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
+from pilotlight_gateway.gate import Gate
 from pilotlight_gateway.scheduler.report import HomeStatistics
 from pilotlight_gateway.standing import PLAIN, Standing
 from pilotlight_gateway.tabs import Tab
@@ -44,6 +45,8 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     """From arrival to here: authenticate, parse, validate."""
     tab: Tab | None = None
     """Where whoever runs the call notes what it takes, before the call is over for its caller: see `Tab`."""
+    gate: Gate | None = None
+    """What it has to pass between each grant and its container; None: nothing."""
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -200,7 +201,7 @@ class Calls:
         live, status = self._book.find(asked.tenant, asked.id, time.monotonic())
         if not asked.cancel or live is None or live.origin.state is State.DONE:
             return CallTold(status=status)
-        self._act(live, live.origin.cancel())
+        self._perform(live, live.origin.cancel())
         return CallTold(status=status, cancelled=True)
 
     def containers(self, tenant: str | None) -> list[dict[str, Any]]:
@@ -262,25 +263,23 @@ class Calls:
         shard = subjects.shard_of(plan.function)
         live = Live(call=call, shard=shard, origin=Origin(plan, at), answer=answer, budget=self._budget)
         self._book.enter(live)
-        self._act(live, live.origin.begin(at))
+        self._perform(live, live.origin.begin(at))
         return live
 
     def _end(self, live: Live) -> None:
         if live.origin.state is not State.DONE:
-            self._act(live, live.origin.cancel("The caller went away."))
+            self._perform(live, live.origin.cancel("The caller went away."))
         self._close_bodies(live)
         live.release()
         self._book.leave(live, time.monotonic())
-
-    def _act(self, live: Live, actions: Iterable[Action]) -> None:
-        """Perform what an origin wants."""
-        self._perform(live, actions)
 
     def _perform(self, live: Live, actions: Iterable[Action]) -> None:
         for action in actions:
             match action:  # the first four are a warm call's
                 case Enqueue() | Settle():
                     self._to_home(live, action)
+                case Send() if live.call.gate is not None:
+                    live.call.gate(action.run, partial(self._through, live, action))
                 case Send():
                     self._send(live, action)
                 case Finish():
@@ -308,6 +307,13 @@ class Calls:
         elif (owner := self.shards.owner(live.shard)) is not None and owner.gateway != self._gateway:
             self._mailbox.to_home(owner.gateway, live.shard, item)
             live.origin.placed()
+
+    def _through(self, live: Live, action: Send, *, allowed: bool) -> bool:
+        if used := allowed and live.origin.uses(action.run.grant):
+            self._send(live, action)
+        else:
+            self._perform(live, live.origin.withheld(action.run.grant))
+        return used
 
     def _send(self, live: Live, action: Send) -> None:
         run, data = action.run, live.call.input
@@ -380,7 +386,7 @@ class Calls:
 
     def _tick(self, live: Live) -> None:
         live.timer = None
-        self._act(live, live.origin.tick(time.monotonic()))
+        self._perform(live, live.origin.tick(time.monotonic()))
 
     # -- what arrives --------------------------------------------------------------------------------------------
 
@@ -398,9 +404,8 @@ class Calls:
 
     def _on_mail(self, _: str, message: object, __: str) -> None:
         if isinstance(message, ToOrigin):
-            at = time.monotonic()
             for grant in message.granted:
-                self.granted(grant, at)
+                self.granted(grant, time.monotonic())
             for dropped in message.dropped:
                 self.dropped(dropped)
 
@@ -426,7 +431,7 @@ class Calls:
             self._tabs.told(message)
         if (live := self._book.get(message.call)) is not None:
             live.heard = at = time.monotonic()
-            self._act(live, live.origin.frame(message, at))
+            self._perform(live, live.origin.frame(message, at))
         elif isinstance(message, Ended):
             self._settle_late(settle(message))
 
@@ -440,7 +445,7 @@ class Calls:
             self._homes.stir_all()
             return
         if (live := self._book.get(call)) is not None:
-            self._act(live, live.origin.no_responders(int(grant), time.monotonic()))
+            self._perform(live, live.origin.no_responders(int(grant), time.monotonic()))
 
     def _on_credit(self, _: str, message: object, __: str) -> None:
         if not isinstance(message, Credit):

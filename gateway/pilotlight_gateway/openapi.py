@@ -35,7 +35,12 @@ GUARDED_ERRORS = ("unauthenticated", "key_expired", "forbidden")
 def document(operations: Iterable[Operation]) -> Document:
     """The whole document."""
     operations = tuple(operations)
-    types = [kind for operation in operations for kind in (operation.request, operation.answer) if _is_type(kind)]
+    types = [
+        kind
+        for operation in operations
+        for kind in (operation.request, operation.answer, operation.accepted)
+        if _is_type(kind)
+    ]
     schemas, components = msgspec.json.schema_components(types, ref_template=REF)
     by_type = dict(zip(types, schemas, strict=True))
     paths: Document = {}
@@ -105,6 +110,9 @@ def _operation(operation: Operation, by_type: dict[Any, Document]) -> Document:
         "responses": {str(operation.status): answer} | _errors(operation),
         "security": [{"key": []}] if operation.scopes else [],
     }
+    if operation.accepted is not None:
+        later = {"application/json": {"schema": by_type[operation.accepted]}}
+        made["responses"]["202"] = {"description": "It is stored, and will be carried out.", "content": later}
     parameters = _parameters(operation)
     if parameters:
         made["parameters"] = parameters

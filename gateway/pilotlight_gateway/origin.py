@@ -176,6 +176,17 @@ class Origin:
             self._cold_start = grant.timeline
         return [Send(grant.node, grant.instance, self.plan.run(grant, at))]
 
+    def uses(self, number: int) -> bool:
+        """Whether grant `number` is the one in use."""
+        return self._grant is not None and self._grant.number == number
+
+    def withheld(self, number: int) -> list[Action]:
+        """Grant `number` is not to be used, though it was not sent: somebody else has the call."""
+        grant = self._grant
+        if grant is None or grant.number != number or self.state is not State.SENT:
+            return []
+        return [_decline(grant), *self._fail(Cancelled("The call was given up before it was sent."))]
+
     # -- the agent's side ----------------------------------------------------------------------------------------
 
     def no_responders(self, number: int, at: float) -> list[Action]:

@@ -18,6 +18,7 @@ from pilotlight_core.host.collector import settle
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.ids import token
+from pilotlight_core.model.jobs import Runner
 from pilotlight_core.model.limits import load_tiers
 from pilotlight_gateway.bootstrap import bootstrap
 from pilotlight_gateway.budget import Budget
@@ -32,6 +33,8 @@ from pilotlight_gateway.idempotency.counts import key_counts
 from pilotlight_gateway.idempotency.keyed import Idempotency
 from pilotlight_gateway.idempotency.record import Owner
 from pilotlight_gateway.internal import Bodies
+from pilotlight_gateway.jobs.gateway import GatewayJobs
+from pilotlight_gateway.jobs.gauges import job_gauges
 from pilotlight_gateway.key_authenticator import KeyAuthenticator
 from pilotlight_gateway.ledger.prices import PriceBook, load_prices
 from pilotlight_gateway.ledger.store import Ledger
@@ -148,6 +151,7 @@ async def _gateway(
     limiter = HomeLimiter(bus, calls.shards, Policies(registry.limits), region=settings.region, gateway=instance)
     calls.shards.lodgers["limits"] = limiter
     blobs = open_blobs(settings.blobs)
+    jobs = GatewayJobs(bus, calls, blobs, region=settings.region, keep_s=settings.job_seconds)
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
     services = Services(
@@ -163,6 +167,7 @@ async def _gateway(
         limits=limiter,
         webhooks=BusWebhooks(bus),
         webhook_networks=settings.webhook_networks,
+        jobs=jobs.desk,
         idempotency=Idempotency(
             BusRecords(bus, lambda owner: owner.instance in calls.shards.others()),
             owner=Owner(name=name, instance=instance),
@@ -174,7 +179,8 @@ async def _gateway(
     services.metrics.gauges.append(lambda: limit_gauges(limiter.statistics()))
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
-        async with limiter.running(), calls.running():
+        async with limiter.running(), jobs.running(services, Runner(name, instance)) as feeder:
+            services.metrics.gauges.append(lambda: job_gauges(feeder.statistics()))
             yield Gateway(
                 services=services,
                 public=make_server(create_app(services)),

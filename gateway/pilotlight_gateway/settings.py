@@ -50,6 +50,7 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     bootstrap_client_file: Annotated[str, Meta(description="write the first admin key here")] = ""
     tiers_file: Annotated[str, Meta(description="tiers (TOML) over the standard ones")] = ""
     idempotency_seconds: Annotated[Lifetime, Meta(description="how long an Idempotency-Key is remembered")] = 86_400.0
+    job_seconds: Annotated[Lifetime, Meta(description="how long jobs are kept after their end, at most")] = 7 * 86_400.0
     drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
 
     @property

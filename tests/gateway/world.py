@@ -22,6 +22,8 @@ from pilotlight_gateway.call_fake import FakeCalls
 from pilotlight_gateway.function_logs import MemoryLogs
 from pilotlight_gateway.http.app import create_app
 from pilotlight_gateway.http.services import Services
+from pilotlight_gateway.jobs.desk import Jobs
+from pilotlight_gateway.jobs.memory import MemoryJobs
 from pilotlight_gateway.key_authenticator import KeyAuthenticator
 from pilotlight_gateway.keys import ApiKey, new_key
 from pilotlight_gateway.ledger.prices import load_prices
@@ -81,6 +83,7 @@ class World:
         self.blobs = MemoryBlobs()
         self.logs = MemoryLogs()
         self.webhooks = MemoryWebhooks()
+        self.jobs = MemoryJobs()
         self.clock = Clock(100.0)
         self.wall = Clock(WALL)
         (folder / "ledger.sqlite").write_bytes(empty_ledger())
@@ -95,6 +98,7 @@ class World:
             ledger=self.ledger,
             logs=self.logs,
             webhooks=self.webhooks,
+            jobs=Jobs(self.jobs, blobs=self.blobs, wall=self.wall, clock=self.clock),
         )
         self.app: ASGIApp = create_app(self.services)
         self.key = self.add_key("acme", "admin")

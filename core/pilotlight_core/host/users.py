@@ -71,6 +71,8 @@ def gateway() -> User:
             _keys(subjects.WEBHOOK_BUCKET),
             _keys(subjects.DELIVERY_BUCKET),
             f"{API}.STREAM.INFO.{bucket_stream(subjects.JOB_BUCKET)}",
+            *_works_off(subjects.JOB_STREAM),
+            "jobs.>",
             subjects.run(ANY, ANY, ANY),
             subjects.control(ANY, ANY),
             subjects.credits_wanted(ANY),
@@ -79,6 +81,7 @@ def gateway() -> User:
         ),
         subscribe=(
             *(_keys(bucket) for bucket in buckets),
+            "jobs.>",
             subjects.logs(ANY, ANY, ANY, ANY),
             subjects.credit(ANY),
             subjects.beat(ANY),
@@ -181,6 +184,10 @@ def _makes_streams() -> tuple[str, ...]:
 
 def _reads(stream: str) -> tuple[str, ...]:
     return (f"{API}.DIRECT.GET.{stream}", f"{API}.STREAM.INFO.{stream}")
+
+
+def _works_off(stream: str) -> tuple[str, ...]:
+    return (*_reads(stream), f"{API}.STREAM.PURGE.{stream}", f"{API}.STREAM.MSG.DELETE.{stream}")
 
 
 def _gets(bucket: str) -> tuple[str, ...]:

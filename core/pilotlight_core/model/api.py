@@ -38,6 +38,12 @@ class CallRequest(Request, frozen=True, kw_only=True):
     """A client-made id, `cid_` and 8 to 60 characters, by which the call can be cancelled before it is answered."""
     deadline_ms: float | None = None
     """How long the caller waits, in all; default and most: the function's timeout plus the time to start it."""
+    run_at: float | None = None
+    """Of a job (`Prefer: respond-async`): not before; unix seconds. Default: now."""
+    expires_in_s: float | None = None
+    """Of a job: how long it may wait for a container from when it could first run; default: a day."""
+    keep_s: float | None = None
+    """Of a job: how long it is kept after its end; default and most: as long as the platform keeps jobs."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +94,45 @@ class CallStatus(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str | None = None
     container: str | None = None
     error: dict[str, Any] | None = None
+
+
+class JobStatus(CallStatus, frozen=True, kw_only=True):
+    """How a durable call is: queued, running, succeeded, failed, cancelled or expired. Times are unix seconds.
+
+    Of a live call, `GET /v1/calls/{id}` answers with the fields of CallStatus alone.
+    """
+
+    created_at: float = 0.0
+    run_at: float = 0.0
+    """Not before; of a job that is tried again, when."""
+    expires_at: float = 0.0
+    started_at: float | None = None
+    """Of the last attempt."""
+    ended_at: float | None = None
+    attempts: int = 0
+    """How often it was started."""
+    run: str | None = None
+    """The id of the call that its last attempt was or is: receipts, logs and events name it."""
+    position: int | None = None
+    """While it is queued: how many jobs of this function, tenant and class are before it, as far as that is known."""
+    starts_in_s: float | None = None
+    """While it is queued: estimated from how fast these start."""
+    reason: str | None = None
+    """Why it is dead: raised, interrupted, timeout, bad_input, bad_output, load_failed, undeliverable or expired."""
+    redrives: int = 0
+    output: Any = msgspec.UNSET
+    """What it returned; in lists it is left out."""
+    usage: Usage | None = None
+    stages: dict[str, float] | None = None
+    """Milliseconds of the attempt that succeeded, as in Latency."""
+    cold_start: dict[str, float] | None = None
+
+
+class JobList(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/jobs`: the last changed first. `next` is the cursor of the next page; null: there is none."""
+
+    jobs: tuple[JobStatus, ...]
+    next: str | None = None
 
 
 class DeployFunction(Request, frozen=True, kw_only=True):

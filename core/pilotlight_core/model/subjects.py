@@ -15,12 +15,15 @@ pl.{region}.gw.{gateway}.allowed   limit home -> gateway  LimitAnswers
 pl.{region}.holdings               limit home -> gateways HoldingsWanted
 pl.{region}.breakers               home -> gateways       Breakers, each second while any is not closed
 pl.{region}.demand.{version}       home -> controller     Demand, each 250 ms while not empty and on the edge
+pl.{region}.gw.{gateway}.jobs      gateway -> home        AskJob (request, reply: JobPlace)
 usage.{region}.{tenant}            agent -> USAGE stream  UsageBatch
 logs.{region}.{tenant}.{app}.{fn}  agent -> LOGS stream   LogBatch
+jobs.{region}.{shard}.{fn}.{tenant}.{class}  gateway -> JOBS stream  JobsStored; {fn} is a digest
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from zlib import crc32
 
 REGISTRY_BUCKET = "REGISTRY"
@@ -37,6 +40,8 @@ WEBHOOK_BUCKET = "WEBHOOKS"
 """KV: {tenant}.{webhook}, receivers and their signing secrets"""
 DELIVERY_BUCKET = "DELIVERIES"
 """KV with TTL: {tenant}.{webhook}.{delivery}; {tenant}.{webhook}, how far a webhook has read the jobs"""
+JOB_STREAM = "JOBS"
+"""The work queue of jobs that have not ended. It can be made again from their records."""
 SHARDS = 64
 """Parts that functions (and limits) fall into; each has one home. Fixed for good: records are kept under its number."""
 USAGE_STREAM = "USAGE"
@@ -99,6 +104,27 @@ def credits_wanted(region: str) -> str:
 def shard_of(key: str) -> int:
     """The shard that a function (`tenant:app.function`) or any other key belongs to."""
     return crc32(key.encode()) % SHARDS
+
+
+def jobs_asked(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.jobs"
+
+
+def job_flow(region: str, function: str, tenant: str, priority: str) -> str:
+    """The work queue of one flow: a function (`tenant:app.function`), who calls it, and the class."""
+    return f"jobs.{region}.{shard_of(function)}.{_digest(function)}.{tenant}.{priority}"
+
+
+def jobs_of_shard(region: str, shard: int | str) -> str:
+    return f"jobs.{region}.{shard}.>"
+
+
+@lru_cache(4096)
+def _digest(function: str) -> str:
+    # Three names and a tenant would be longer than a subject may be. Two functions with one digest share a queue.
+    from hashlib import blake2b  # here, since OpenSSL takes longer to load than all of this module
+
+    return blake2b(function.encode(), digest_size=10).hexdigest()
 
 
 def unheard(region: str, gateway: str, call: str = "*", grant: int | str = "*") -> str:

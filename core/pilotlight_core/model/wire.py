@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.device_commands import Cut, SwitchMig
+from pilotlight_core.model.jobs import AskJob, JobPlace, JobsStored
 from pilotlight_core.model.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages import (
     Bind,
@@ -35,6 +36,7 @@ MESSAGE = (
     Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Shortage
     | Bind | Drain | Stop | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallTold | Breakers
+    | JobsStored | AskJob | JobPlace
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from pilotlight_core.model.errors import BadInput, UnknownCall
 from pilotlight_core.model.ids import CALL_ID, CLIENT_CALL_ID
+from pilotlight_gateway.http.jobs import show_job
 from pilotlight_gateway.http.operations import json_answer, principal_of
 from pilotlight_gateway.http.services import Services
 from pilotlight_gateway.ledger.report import UsageReport, as_csv, read_groups, usage_report
@@ -48,15 +49,20 @@ async def show_containers(request: Request, services: Services) -> Response:
     return json_answer({"containers": services.calls.containers(principal_of(request).tenant)})
 
 
-async def show_call(request: Request, services: Services) -> Response:
-    """`GET /v1/calls/{id}`."""
-    return json_answer(await services.calls.status(principal_of(request).tenant, _call_id(request)))
+async def show_call(request: Request, services: Services) -> Response | None:
+    """`GET /v1/calls/{id}`: of a job, or of a live call."""
+    tenant, call = principal_of(request).tenant, _call_id(request)
+    if (job := await services.jobs.find(tenant, call)) is not None:
+        return await show_job(request, services, job)
+    return json_answer(await services.calls.status(tenant, call))
 
 
 async def cancel_call(request: Request, services: Services) -> Response:
     """`DELETE /v1/calls/{id}`."""
-    call = _call_id(request)
-    alive = await services.calls.cancel(principal_of(request).tenant, call)
+    tenant, call = principal_of(request).tenant, _call_id(request)
+    if (ended := await services.jobs.cancel(tenant, call)) is not None:
+        return json_answer({"id": ended[0].id, "cancelled": ended[1]}, status=202)
+    alive = await services.calls.cancel(tenant, call)
     return json_answer({"id": call, "cancelled": alive}, status=202)
 
 

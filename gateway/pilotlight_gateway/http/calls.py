@@ -7,26 +7,24 @@ handles, and validators, refs and keys come from memory.
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-import msgspec
 from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.api import CallRequest, Latency
-from pilotlight_core.model.errors import BadOutput, PilotlightError
+from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.call_answers import (
     checked_value,
     encode_json,
     encode_msgpack,
     is_value,
-    list_of,
     read_value,
     response_of,
 )
-from pilotlight_gateway.call_port import CallResult, ChunkEvent, PreparedCall
+from pilotlight_gateway.call_port import CallResult, PreparedCall
 from pilotlight_gateway.call_requests import (
     Format,
     format_of_answer,
@@ -36,15 +34,17 @@ from pilotlight_gateway.call_requests import (
     read_call,
     seconds_to_wait,
 )
+from pilotlight_gateway.chunks import all_chunks
 from pilotlight_gateway.http.bodies import BodyLimits, read_body
 from pilotlight_gateway.http.call_stream import stream_call
 from pilotlight_gateway.http.call_watch import unless_gone
 from pilotlight_gateway.http.exchange import Exchange, exchange_of
+from pilotlight_gateway.http.jobs import accept_job, refuse_job_fields, wants_async
 from pilotlight_gateway.http.keyed_calls import answer_keyed
 from pilotlight_gateway.http.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.http.limiting import admit, tab_of
 from pilotlight_gateway.http.services import Services
-from pilotlight_gateway.idempotency.header import KEY
+from pilotlight_gateway.idempotency.header import KEY, PREFER
 from pilotlight_gateway.standing import standing_of
 from pilotlight_gateway.strangers import for_caller
 
@@ -89,8 +89,12 @@ class CallEndpoint:
             size = len(body)
             try:
                 exchange.call_id = services.calls.new_id()
-                call = await self._prepared(scope, headers, version, body, kind, answer)
+                request, call = await self._prepared(scope, headers, version, body, kind, answer)
                 del body  # from here on `call.input` is what is held
+                if wants_async(headers.get(PREFER, b"")):
+                    await accept_job(services, call, request, answer, scope)
+                    return
+                refuse_job_fields(request)
                 if KEY in headers:
                     await answer_keyed(services, call, answer, scope, partial(self._whole, call, answer, exchange))
                 else:
@@ -109,7 +113,7 @@ class CallEndpoint:
         body: bytes,
         kind: Format,
         answer: Format,
-    ) -> PreparedCall:
+    ) -> tuple[CallRequest, PreparedCall]:
         if len(body) > THREAD_BYTES:
             request, method, packed = await asyncio.to_thread(self._read, version, body, kind)
         else:
@@ -118,7 +122,7 @@ class CallEndpoint:
         tenant = exchange.principal.tenant
         standing = standing_of(self._services.registry, tenant, f"{version.tenant}:{version.app}.{version.function}")
         patience = seconds_to_wait(request.deadline_ms, spec.timeout + spec.startup_timeout)
-        return PreparedCall(
+        call = PreparedCall(
             id=exchange.call_id,
             client_id=request.id,
             tenant=tenant,
@@ -134,6 +138,7 @@ class CallEndpoint:
             gateway_ms=(self._services.clock() - exchange.arrived) * 1000,
             tab=tab_of(exchange),
         )
+        return request, call
 
     def _read(self, version: VersionRecord, body: bytes, kind: Format) -> tuple[CallRequest, MethodSpec, bytes]:
         asked = read_call(body, kind)
@@ -197,24 +202,6 @@ class CallEndpoint:
         body = encode_json(response) if as_json else encode_msgpack(response, result.output)
         return body, response.latency
 
-    async def _all_chunks(self, call: PreparedCall) -> CallResult:
-        """A generator called for one answer: the list of what it yields."""
-        budget = self._services.budget
-        chunks: list[bytes] = []
-        held = 0
-        events: Any = self._services.calls.stream(call)
-        try:
-            async with aclosing(events):
-                async for event in events:
-                    if isinstance(event, CallResult):
-                        return msgspec.structs.replace(event, output=list_of(chunks))
-                    if isinstance(event, ChunkEvent):
-                        checked_value(self._services.validators, call, event.data, look=False)
-                        budget.take(len(event.data), call.tenant)
-                        chunks.append(event.data)
-                        held += len(event.data)
-                        if held > CALL_BODY.size:
-                            raise BadOutput("All chunks together are more than 10 MB: accept text/event-stream.")
-            raise PilotlightError("The stream of the call ended without a result.")
-        finally:
-            budget.give_back(held, call.tenant)
+    def _all_chunks(self, call: PreparedCall) -> Coroutine[Any, Any, CallResult]:
+        services = self._services
+        return all_chunks(services.calls, call, services.validators, services.budget)

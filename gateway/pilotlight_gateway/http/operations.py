@@ -63,6 +63,8 @@ class Operation:
     answer: Any = None
     """A type, or a JSON Schema; None: no content."""
     answer_media: tuple[str, ...] = (JSON,)
+    accepted: type[msgspec.Struct] | None = None
+    """What 202 answers with, of those that can be carried out later."""
     status: int = 200
     errors: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()

@@ -8,14 +8,16 @@ from pilotlight_core.model.api import (
     AppInfo,
     CallRequest,
     CallResponse,
-    CallStatus,
     DeployRequest,
     DeployResponse,
+    JobList,
+    JobStatus,
 )
 from pilotlight_core.model.ids import NAME_PATTERN
+from pilotlight_core.model.jobs import JobState
 from pilotlight_core.model.spec import DeployRecord, Priority
 from pilotlight_gateway.function_logs import MOST_LINES, FunctionLine
-from pilotlight_gateway.http import account, apps, documents, health
+from pilotlight_gateway.http import account, apps, documents, health, jobs
 from pilotlight_gateway.http.operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.http.tenancy import TENANCY
 from pilotlight_gateway.http.webhooks import WEBHOOKS
@@ -30,6 +32,7 @@ NAME_SCHEMA = {"type": "string", "pattern": NAME_PATTERN}
 DAY_SCHEMA = {"type": "string", "format": "date"}
 SINCE_SCHEMA = {"type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,9})?[smhd]?$"}
 TAIL_SCHEMA = {"type": "integer", "minimum": 0, "maximum": MOST_LINES}
+_STATES = "|".join(JobState)
 OBJECT: dict[str, Any] = {"type": "object"}
 
 
@@ -40,6 +43,7 @@ OPERATIONS = (
         request=CallRequest, request_media=("application/json", "application/msgpack"), body_required=False,
         answer=CallResponse,
         answer_media=("application/json", "application/msgpack", "text/event-stream"), errors=CALL_ERRORS,
+        accepted=JobStatus,
         parameters=(
             Parameter(
                 name="Pilotlight-Priority", where="header", about="Lower the call's class.",
@@ -50,7 +54,11 @@ OPERATIONS = (
                 about="A repeated request with the same key gets the first one's answer. Not with text/event-stream.",
                 schema={"type": "string", "minLength": 1, "maxLength": 255},
             ),
-            Parameter(name="Prefer", where="header", about="wait=30: how long to wait for a first request that runs."),
+            Parameter(
+                name="Prefer", where="header",
+                about="respond-async: store the call as a job and answer 202. wait=30: how long to wait for the job, "
+                "or for a first request with the same key.",
+            ),
             Parameter(name="values", about="msgpack: events carry values as base64 of msgpack."),
         ),
     ),
@@ -62,11 +70,35 @@ OPERATIONS = (
     ),
     Operation(
         method="GET", path="/v1/calls/{id}", name="getCall", about="How a call is.", endpoint=account.show_call,
-        scopes=("invoke", "read"), answer=CallStatus, errors=("unknown_call", "call_lost"),
+        scopes=("invoke", "read"), answer=JobStatus, answer_media=("application/json", "application/msgpack"),
+        errors=("unknown_call", "call_lost", "not_acceptable", "overloaded"),
+        parameters=(
+            Parameter(name="Prefer", where="header", about="wait=30: how long to wait for the end of a job."),
+        ),
     ),
     Operation(
         method="DELETE", path="/v1/calls/{id}", name="cancelCall", about="Cancel a call.", status=202,
         endpoint=account.cancel_call, scopes=("invoke",), answer=OBJECT, errors=("unknown_call", "call_lost"),
+    ),
+    Operation(
+        method="GET", path="/v1/jobs", name="listJobs", about="Durable calls, the last changed first.",
+        endpoint=jobs.list_jobs, scopes=("invoke", "read"), answer=JobList, errors=("bad_input",),
+        parameters=(
+            Parameter(
+                name="state", about="Only these: comma-separated.",
+                schema={"type": "string", "pattern": f"^({_STATES})(,({_STATES}))*$"},
+            ),
+            Parameter(name="function", about="Only this one's: app.function.", schema={"type": "string"}),
+            Parameter(name="limit", about="Jobs on a page.", schema={"type": "integer", "minimum": 1, "maximum": 1000}),
+            Parameter(
+                name="cursor", about="`next` of the page before.", schema={"type": "string", "pattern": "^[1-9][0-9]*$"}
+            ),
+        ),
+    ),
+    Operation(
+        method="POST", path="/v1/jobs/{id}/redrive", name="redriveJob", status=202, endpoint=jobs.redrive_job,
+        about="Queue a job anew that failed, expired or was cancelled.", scopes=("invoke",), answer=JobStatus,
+        errors=("unknown_call", "conflict"),
     ),
     Operation(
         method="POST", path="/v1/apps/{app}/deploys", name="deployApp", endpoint=apps.deploy_app, scopes=("deploy",),

@@ -14,6 +14,7 @@ from pilotlight_gateway.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.function_logs import LogSource
 from pilotlight_gateway.http.draining import Gate
 from pilotlight_gateway.idempotency.keyed import Idempotency
+from pilotlight_gateway.jobs.desk import Jobs
 from pilotlight_gateway.ledger.store import Ledger
 from pilotlight_gateway.limits.estimates import Estimates
 from pilotlight_gateway.limits.port import Limiter, MemoryLimiter
@@ -44,6 +45,7 @@ class Services:
     clock: Callable[[], float] = time.monotonic
     bus_connected: Callable[[], bool] = lambda: True
     idempotency: Idempotency = field(default_factory=Idempotency)
+    jobs: Jobs = field(default_factory=Jobs)
     limits: Limiter = field(default_factory=MemoryLimiter)
     webhooks: WebhookStore = field(default_factory=MemoryWebhooks)
     webhook_networks: tuple[Network, ...] = ()

@@ -22,6 +22,7 @@ from pilotlight_core.model.tenancy import LimitsRecord, ShareRecord, TenantRecor
 from pilotlight_gateway.http.operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
 from pilotlight_gateway.webhooks.events import ping_event
+from tests.gateway.jobs.records import dead_job
 from tests.gateway.ledger.metering import SECOND, busy
 from tests.gateway.webhooks.makers import webhook_of
 from tests.gateway.world import WALL, World, entry, function
@@ -83,6 +84,7 @@ async def acme(world: World) -> Names:
     (version,) = world.deploy(function("hello", env={"TOKEN": SECRET}))
     world.calls.listed = [{"id": "ctr_hush-hush", "tenant": "acme", "version": version.id, "app": "shop"}]
     world.calls.statuses["acme", CALL] = CallStatus(id=CALL, state="running", version="shop.hello@v1", age_ms=1.0)
+    await world.services.jobs.store.create(dead_job(id=CALL, tenant="acme"))
     world.ledger.fold("USAGE", 1, [busy(1, 0, ("a", SECOND, "ok"), app="hush-hush")])
     line = LogLine(at=WALL, stream="stdout", text=SECRET, container="ctr_hush-hush")
     world.logs.kept = [Stored(seq=1, at=WALL, subject="logs.local.acme.shop.hello", message=LogBatch(lines=(line,)))]
@@ -147,6 +149,7 @@ def everything_of(world: World) -> bytes:
         sorted(records.tier_records),
         [record for record in world.webhooks.webhook_records.values() if record.tenant == "acme"],
         [record for record in world.webhooks.delivery_records.values() if record.tenant == "acme"],
+        world.jobs.writes,
     )
     return msgspec.json.encode(held)
 

@@ -34,6 +34,7 @@ PAGE_BYTES = 2**20
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
 STREAM_EXISTS = 10058
 NO_MESSAGE = 10037
+NO_SEQUENCE = 10043
 
 
 T = TypeVar("T")
@@ -65,6 +66,8 @@ class ApiReply(msgspec.Struct, frozen=True):
     error: ApiError | None = None
     message: RawMessage | None = None
     purged: int = 0
+    total: int = 0
+    """Of subjects, of which an answer has a page."""
     state: dict[str, Any] | None = None
 
 
@@ -207,6 +210,26 @@ class JetStream:
         if int(end.headers.get("Nats-Last-Sequence", last)) != last:
             raise BusTimeout(f"A part of a page of {stream} was lost.")
         return Page(records=records, pending=int(end.headers.get("Nats-Num-Pending", 0)))
+
+    async def delete(self, stream: str, seq: int) -> None:
+        """Remove one message; nothing happens if it is gone already."""
+        request = {"seq": seq, "no_erase": True}
+        try:
+            await self.persist(partial(self.api, f"STREAM.MSG.DELETE.{stream}", request), READ_TIMEOUT)
+        except StoreRefused as error:
+            if error.number not in (NO_MESSAGE, NO_SEQUENCE):
+                raise
+
+    async def depths(self, stream: str, subject: str) -> dict[str, int]:
+        """How many messages there are on each subject that matches `subject`."""
+        found: dict[str, int] = {}
+        while True:
+            request = {"subjects_filter": subject, "offset": len(found)}
+            answer = await self.persist(partial(self.api, f"STREAM.INFO.{stream}", request), READ_TIMEOUT)
+            page = (answer.state or {}).get("subjects") or {}
+            found |= page
+            if not page or len(found) >= answer.total:
+                return found
 
     async def last_sequence(self, stream: str) -> int:
         """The sequence of the newest message of the stream."""

@@ -36,6 +36,9 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     webhooks_bytes: int = 128 * 2**20
     deliveries_bytes: int = 2 * 2**30
     deliveries: int = 500_000
+    job_queue_bytes: int = 2**30
+    job_queue_days: int = 61
+    """As long as a job may wait for its time and then for a container."""
     replicas: int = 1
 
 
@@ -68,6 +71,13 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
         _bucket(subjects.WEBHOOK_BUCKET, limits, max_bytes=limits.webhooks_bytes) | {"allow_msg_ttl": True},
         _bucket(subjects.DELIVERY_BUCKET, limits, max_bytes=limits.deliveries_bytes)
         | {"allow_msg_ttl": True, "max_msgs": limits.deliveries},
+        _stream(subjects.JOB_STREAM, ["jobs.>"], limits)
+        | {
+            "retention": "workqueue",
+            "discard": "new",
+            "max_age": limits.job_queue_days * DAY,
+            "max_bytes": limits.job_queue_bytes,
+        },
         _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
         | {"max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},
         _stream(subjects.LOGS_STREAM, ["logs.>"], limits)

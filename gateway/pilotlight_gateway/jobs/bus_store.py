@@ -1,0 +1,127 @@
+"""Jobs in a bucket of the bus: every write is confirmed only once it is synced to disk, by a majority in a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+import msgspec
+import structlog
+
+from pilotlight_core.host.bus import Bus, StoreRefused, WrongRevision, read_holder
+from pilotlight_core.host.bus.jetstream import READ_TIMEOUT, Page, Record
+from pilotlight_core.host.bus.streams import bucket_stream, key_subject
+from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.jobs import JobRecord, Runner, job_key
+from pilotlight_core.model.subjects import JOB_BUCKET, LEASE_BUCKET
+from pilotlight_gateway.idempotency.bus_records import BusBell
+from pilotlight_gateway.jobs.port import SCAN_AT_MOST, Found, Listing
+
+WINDOW = 256
+"""Sequences that a listing looks at first; where the tenant's jobs are thin, twice as many each time."""
+WINDOW_RECORDS = 1_024
+THIN = 64
+
+log = structlog.get_logger(__name__)
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(JobRecord)
+
+
+class BusJobs:
+    """The real `JobStore`."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._kv = bus.kv(JOB_BUCKET)
+        self._leases = bus.kv(LEASE_BUCKET)
+        self._stream = bucket_stream(JOB_BUCKET)
+
+    async def create(self, job: JobRecord) -> Found:
+        """Store a new job; see `JobStore`."""
+        try:
+            return Found(job, await self._kv.update(job.key, _encoder.encode(job), 0))
+        except WrongRevision:
+            # Another submission under the same key, or this one by a write whose confirmation was lost.
+            found = await self.read(job.tenant, job.id)
+            if found is None:
+                raise
+            return found
+        except StoreRefused as error:
+            log.error("a job cannot be stored", error=str(error))
+            raise Unavailable("The platform's room for jobs is used up.", code="overloaded", retry_after=60.0) from None
+
+    async def read(self, tenant: str, job: str) -> Found | None:
+        """What stands there; see `JobStore`."""
+        entry = await self._kv.get(job_key(tenant, job))
+        return Found(_decoder.decode(entry.value), entry.revision) if entry is not None else None
+
+    async def update(self, job: JobRecord, revision: int) -> int:
+        """Replace it; see `JobStore`."""
+        # The server counts lifetimes from a second on.
+        ttl = max(1.0, job.keep_s) if job.state.terminal else None
+        try:
+            return await self._kv.update(job.key, _encoder.encode(job), revision, ttl=ttl)
+        except WrongRevision:
+            found = await self.read(job.tenant, job.id)
+            if found is not None and found.job == job:  # our own write, whose confirmation was lost
+                return found.revision
+            raise
+
+    async def page(
+        self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
+    ) -> Listing:
+        """A page; see `JobStore`. The stream is read in windows of sequences that go backwards."""
+        end = before or await self._bus.jetstream.last_sequence(self._stream) + 1
+        found: list[JobRecord] = []
+        width, scanned = WINDOW, 0
+        while end > 1 and scanned < SCAN_AT_MOST:
+            start = max(1, end - width)
+            records = await self._between(tenant, start, end)
+            if records is None:
+                width = max(WINDOW, width // 8)
+                continue
+            scanned += len(records)
+            for record in reversed(records):
+                job = _decoder.decode(record.data)
+                if wanted(job):
+                    found.append(job)
+                    if len(found) == limit:
+                        return Listing(jobs=tuple(found), before=record.seq)
+            end = start
+            if len(records) < THIN:
+                width *= 2
+        return Listing(jobs=tuple(found), before=end if end > 1 else 0)
+
+    async def is_alive(self, runner: Runner) -> bool:
+        """Whether it holds its lease; see `JobStore`."""
+        entry = await self._leases.get(f"gateway.{runner.name}")
+        return entry is not None and read_holder(*entry).data.decode(errors="replace") == runner.instance
+
+    @asynccontextmanager
+    async def watch(self, tenant: str, job: str) -> AsyncIterator[BusBell]:
+        """Listen for changes; see `JobStore`."""
+        bell = BusBell()
+        subscription = await self._bus.doorbell(key_subject(JOB_BUCKET, job_key(tenant, job)), bell.ring)
+        try:
+            yield bell
+        finally:
+            await subscription.unsubscribe()
+
+    async def _between(self, tenant: str, start: int, end: int) -> list[Record] | None:
+        """The tenant's records from sequence `start` to before `end`; None if they are too many at once."""
+        subject = key_subject(JOB_BUCKET, f"{tenant}.*")
+        found: list[Record] = []
+        while start < end:
+            page = await self._bus.jetstream.persist(partial(self._read_page, subject, start), READ_TIMEOUT)
+            inside = [record for record in page.records if record.seq < end]
+            found += [record for record in inside if not record.gone]
+            if len(inside) < len(page.records) or not page.pending:
+                break
+            if len(found) > WINDOW_RECORDS:
+                return None
+            start = page.records[-1].seq + 1
+        return found
+
+    async def _read_page(self, subject: str, seq: int, patience: float) -> Page:
+        return await self._bus.jetstream.page(self._stream, subject, seq, timeout=patience)

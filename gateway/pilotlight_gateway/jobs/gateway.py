@@ -1,0 +1,59 @@
+"""A gateway's part in jobs, put together: it accepts any tenant's, and runs those whose functions it is the home of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pilotlight_core.host.blobs import BlobStore
+from pilotlight_core.host.bus import Bus
+from pilotlight_core.model.jobs import Runner
+from pilotlight_gateway.calls import Calls
+from pilotlight_gateway.http.services import Services
+from pilotlight_gateway.jobs.announcer import Announcer
+from pilotlight_gateway.jobs.asking import Asking
+from pilotlight_gateway.jobs.bus_store import BusJobs
+from pilotlight_gateway.jobs.desk import Jobs
+from pilotlight_gateway.jobs.feeder import Feeder
+from pilotlight_gateway.jobs.runner import Ground
+
+
+class GatewayJobs:
+    """`desk` is for the HTTP side; `running` is what goes on beside it."""
+
+    def __init__(self, bus: Bus, calls: Calls, blobs: BlobStore, *, region: str, keep_s: float) -> None:
+        self._bus = bus
+        self._calls = calls
+        self._region = region
+        self._store = BusJobs(bus)
+        self._announcer = Announcer(bus)
+        asking = Asking(bus, calls.shards, region=region)
+        self.desk = Jobs(
+            self._store,
+            region=region,
+            blobs=blobs,
+            tell=self._announcer.tell,
+            place=asking.place,
+            stop=asking.stop,
+            keep_s=keep_s,
+        )
+
+    @asynccontextmanager
+    async def running(self, services: Services, me: Runner) -> AsyncIterator[Feeder]:
+        """Run calls, and jobs as calls among them, until the block ends: shards are taken with their jobs."""
+        ground = Ground(
+            store=self._store,
+            calls=self._calls,
+            registry=services.registry,
+            blobs=services.blobs,
+            budget=services.budget,
+            validators=services.validators,
+            me=me,
+            clock=time.monotonic,
+            wall=time.time,
+        )
+        feeder = Feeder(self._bus, ground, region=self._region, gateway=me.instance)
+        self._calls.shards.lodgers["jobs"] = feeder
+        async with self._calls.running(), self._announcer.running(), feeder.running():
+            yield feeder

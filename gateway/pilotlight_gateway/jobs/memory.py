@@ -1,0 +1,77 @@
+"""Jobs in memory, scripted by fields, for tests and for services without a bus."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from pilotlight_core.host.bus import BusError, WrongRevision
+from pilotlight_core.model.jobs import JobRecord, Runner, job_key
+from pilotlight_gateway.idempotency.memory import MemoryBell
+from pilotlight_gateway.jobs.port import Found, Listing
+
+
+@dataclass(kw_only=True)
+class MemoryJobs:
+    """Compare-and-set over a dictionary. Nothing is ever forgotten."""
+
+    gone: set[Runner] = field(default_factory=set)
+    """Runners that count as dead."""
+    error: BusError | None = None
+    """Raised by every verb."""
+    writes: list[JobRecord] = field(default_factory=list)
+    _kept: dict[str, Found] = field(default_factory=dict)
+    _revision: int = 0
+    _bells: set[asyncio.Event] = field(default_factory=set)
+
+    async def create(self, job: JobRecord) -> Found:
+        self._may_fail()
+        if (there := self._kept.get(job.key)) is not None:
+            return there
+        return Found(job, self._write(job))
+
+    async def read(self, tenant: str, job: str) -> Found | None:
+        self._may_fail()
+        return self._kept.get(job_key(tenant, job))
+
+    async def update(self, job: JobRecord, revision: int) -> int:
+        self._may_fail()
+        there = self._kept.get(job.key)
+        if there is None or there.revision != revision:
+            raise WrongRevision(f"{job.key} was changed by somebody else.")
+        return self._write(job)
+
+    async def page(
+        self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
+    ) -> Listing:
+        self._may_fail()
+        own = sorted((one for one in self._kept.values() if one.job.tenant == tenant), key=lambda one: -one.revision)
+        found = [one for one in own if wanted(one.job) and (not before or one.revision < before)]
+        more = len(found) > limit
+        return Listing(jobs=tuple(one.job for one in found[:limit]), before=found[limit - 1].revision if more else 0)
+
+    async def is_alive(self, runner: Runner) -> bool:
+        return runner not in self.gone
+
+    @asynccontextmanager
+    async def watch(self, tenant: str, job: str) -> AsyncIterator[MemoryBell]:  # noqa: ARG002 - every bell rings
+        event = asyncio.Event()
+        self._bells.add(event)
+        try:
+            yield MemoryBell(event)
+        finally:
+            self._bells.discard(event)
+
+    def _may_fail(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def _write(self, job: JobRecord) -> int:
+        self._revision += 1
+        self.writes.append(job)
+        self._kept[job.key] = Found(job, self._revision)
+        for bell in self._bells:
+            bell.set()
+        return self._revision

@@ -1,0 +1,30 @@
+"""How fast the jobs of a flow start, for what a job that waits is told. Pure; instants are monotonic seconds."""
+
+from __future__ import annotations
+
+from collections import deque
+
+STARTS = 64
+"""Whose times count."""
+RECENT_S = 120.0
+"""What is older says nothing about now."""
+
+
+class Pace:
+    """The last starts of a flow."""
+
+    __slots__ = ("_starts",)
+
+    def __init__(self) -> None:
+        self._starts: deque[float] = deque(maxlen=STARTS)
+
+    def started(self, at: float) -> None:
+        """A job has started."""
+        self._starts.append(at)
+
+    def wait(self, position: int, at: float) -> float | None:
+        """Seconds until the job starts that has `position` jobs before it; None: that is not known."""
+        recent = [start for start in self._starts if at - start <= RECENT_S]
+        if len(recent) < 2:
+            return None
+        return (position + 1) * (at - recent[0]) / len(recent)

@@ -1,0 +1,34 @@
+"""Large inputs and results of jobs, as blobs of their tenant.
+
+A blob is known by its content, and the same content may be a bundle's file or another job's input. So each begins with
+a head that names its job and what it is: nobody else has that blob, and it may be deleted with the job.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from pilotlight_core.host.blobs import BlobStore
+from pilotlight_core.model.jobs import BlobRef
+
+INPUT_INLINE = 32 * 1024
+OUTPUT_INLINE = 64 * 1024
+"""Up to here they stand in the record, which is written at every change."""
+
+
+async def keep(blobs: BlobStore, tenant: str, job: str, what: str, data: bytes) -> BlobRef:
+    """Keep `data` as a blob; raises as the store does."""
+    content = _head(job, what) + data
+    digest = hashlib.sha256(content).hexdigest()
+    await blobs.put(tenant, digest, content)
+    return BlobRef(sha256=digest, size=len(data))
+
+
+async def fetch(blobs: BlobStore, tenant: str, ref: BlobRef) -> bytes:
+    """What was kept; raises as the store does."""
+    content = await blobs.read(tenant, ref.sha256)
+    return content[len(content) - ref.size :]
+
+
+def _head(job: str, what: str) -> bytes:
+    return f"pilotlight {job} {what}\n".encode()

@@ -1,0 +1,337 @@
+"""One job from the work queue to its end: the home of its function is the origin of the call that it becomes.
+
+It takes the way of every call: queued at the home by class, granted, sent, answered. Two things are its own. Before it
+is sent its start is written into its record, by compare-and-set: who loses that sends nothing. And its end is written
+there, by compare-and-set on the very start: who was taken for dead meanwhile has lost that too. So a job has one
+result, whoever runs what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore
+from pilotlight_core.host.bus import BusError, WrongRevision
+from pilotlight_core.model import jobs
+from pilotlight_core.model.errors import PilotlightError, Unavailable
+from pilotlight_core.model.jobs import JobRecord, JobState, Point, Runner
+from pilotlight_core.model.messages import Run
+from pilotlight_core.model.spec import Mode, VersionRecord
+from pilotlight_gateway.budget import Budget
+from pilotlight_gateway.call_answers import checked_value, is_value
+from pilotlight_gateway.call_port import CallPort, CallResult, PreparedCall
+from pilotlight_gateway.chunks import all_chunks
+from pilotlight_gateway.gate import Go
+from pilotlight_gateway.jobs import payloads
+from pilotlight_gateway.jobs.port import Found, JobStore
+from pilotlight_gateway.registry_port import RegistryPort
+from pilotlight_gateway.schemas import Validators
+from pilotlight_gateway.standing import standing_of
+from pilotlight_gateway.strangers import for_caller
+
+LOOK_AGAIN_S = 1.0
+"""How often a job that another gateway runs is looked at."""
+WRITE_AGAIN_S = 0.25
+LAST_WORD_S = 2.0
+"""For writing how a job stands when its gateway ends."""
+PAUSE_S = 1.0
+LONGEST_PAUSE_S = 30.0
+"""Between two tries of a job that does not get to start."""
+BUSY_S = 30.0
+"""Before a job of a tenant that is disabled is looked at again."""
+NEVER_SENT = frozenset({"queue_full", "rate_limited", "no_capacity", "breaker_open", "starting"})
+"""What only a call hears that is in no container, whatever was noted before."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(kw_only=True)
+class Ground:
+    """What runners stand on."""
+
+    store: JobStore
+    calls: CallPort
+    registry: RegistryPort
+    blobs: BlobStore
+    budget: Budget
+    validators: Validators
+    me: Runner
+    clock: Callable[[], float]
+    """Monotonic seconds."""
+    wall: Callable[[], float]
+    """Unix seconds."""
+    ended: Callable[[JobRecord], None] = lambda _: None
+    """Told of every job that this gateway has seen to its end."""
+
+
+class Stopped(Exception):
+    """The job is not this runner's any more."""
+
+
+class JobRunner:
+    """Looks after one job: `run` says until when it is to be put off, or None when nothing is left to do."""
+
+    def __init__(self, ground: Ground, tenant: str, job: str, started: Callable[[], None]) -> None:
+        self._ground = ground
+        self._tenant = tenant
+        self._job = job
+        self._started = started
+        self.sent = False
+        """Whether it was sent, or is about to be."""
+        self._found: Found | None = None
+        self._wait: asyncio.Timeout | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._unsent = ""
+        """The run whose start was, or may have been, written, and that was not sent."""
+        self._tries = 0
+
+    async def run(self, tries: int) -> float | None:
+        """See the job through; `tries` is how often it was put off without a start. Unix seconds, or None."""
+        self._tries = tries
+        try:
+            found = await self._ground.store.read(self._tenant, self._job)
+            if found is None or found.job.state.terminal:
+                return None
+            self._found = found
+            return await self._look()
+        except Stopped:
+            return None if self._over() else self._ground.wall() + LOOK_AGAIN_S
+        except BusError:
+            return self._ground.wall() + LOOK_AGAIN_S
+
+    # -- before it runs ------------------------------------------------------------------------------------------
+
+    async def _look(self) -> float | None:
+        ground, job = self._ground, self._now
+        at = ground.wall()
+        if job.state is JobState.RUNNING:
+            assert job.runner is not None  # noqa: S101 - what runs has one
+            if job.runner != ground.me and await ground.store.is_alive(job.runner):
+                return at + LOOK_AGAIN_S
+            return await self._write(jobs.interrupted(job, at, f"gateway {job.runner.name} is gone"))
+        if at >= job.expires_at:
+            return await self._write(jobs.expired(job, at))
+        if at < job.run_at:
+            return job.run_at
+        owner = ground.registry.tenant_nowait(job.tenant)
+        if owner is not None and owner.disabled:
+            return at + BUSY_S
+        version = ground.registry.version(job.version) or await ground.registry.fetch_version(job.version)
+        if version is None:
+            return await self._write(jobs.undeliverable(job, at, f"There is no version {job.version} any more."))
+        return await self._with_input(version)
+
+    async def _with_input(self, version: VersionRecord) -> float | None:
+        ground, job = self._ground, self._now
+        size = job.input_blob.size if job.input_blob is not None else len(job.input)
+        try:
+            with ground.budget.holding(size, job.tenant):
+                data = job.input
+                if job.input_blob is not None:
+                    data = await payloads.fetch(ground.blobs, job.tenant, job.input_blob)
+                return await self._call(self._prepared(version, data))
+        except BlobMissing:
+            gone = jobs.undeliverable(job, ground.wall(), "Its input is not in the blob store any more.")
+            return await self._write(gone)
+        except (BlobsDown, Unavailable):
+            return self._pause()
+
+    def _prepared(self, version: VersionRecord, data: bytes) -> PreparedCall:
+        ground, job = self._ground, self._now
+        spec = version.spec
+        standing = standing_of(ground.registry, job.tenant, job.function)
+        method, at = spec.method(job.method), ground.clock()
+        return PreparedCall(
+            # A fresh id for each run: whatever is still said of an earlier one concerns nobody.
+            id=ground.calls.new_id(),
+            client_id=None,
+            tenant=job.tenant,
+            # What a failure leads to is decided by the record, which outlives this process.
+            version=msgspec.structs.replace(version, spec=msgspec.structs.replace(spec, retries=0, idempotent=False)),
+            method=method,
+            input=data,
+            priority=standing.lowered(job.priority),
+            # A job may wait for as long as it has time, however long the queue is.
+            standing=msgspec.structs.replace(standing, queue_calls=0, queue_ms=0.0),
+            deadline=at + (job.expires_at - ground.wall()) + spec.timeout,
+            arrived=at,
+            stream=method.mode is not Mode.UNARY,
+            gate=self._gate,
+        )
+
+    # -- while it runs -------------------------------------------------------------------------------------------
+
+    async def _call(self, call: PreparedCall) -> float | None:
+        ground = self._ground
+        left = self._now.expires_at - ground.wall()
+        try:
+            async with asyncio.timeout(left) as self._wait:
+                result = await (
+                    ground.calls.run(call) if is_value(call)
+                    else all_chunks(ground.calls, call, ground.validators, ground.budget)
+                )  # fmt: skip
+                if is_value(call):
+                    checked_value(ground.validators, call, result.output, look=False)
+        except TimeoutError:
+            await self._opened()
+            return await self._not_started(jobs.JobError(code="deadline_exceeded", detail="It did not start in time."))
+        except PilotlightError as error:
+            await self._opened()
+            return await self._failed(for_caller(error, call))
+        except asyncio.CancelledError:
+            await self._broken_off()
+            raise
+        return await self._succeeded(result)
+
+    def _gate(self, run: Run, go: Go) -> None:
+        """See `Gate`: the start is written before the run is sent."""
+        self._opening = asyncio.get_running_loop().create_task(self._open(run, go))
+
+    async def _open(self, run: Run, go: Go) -> None:
+        ground = self._ground
+        begun = jobs.started(self._now, ground.me, run.call, run.grant, ground.wall())
+        if begun is None:
+            go(allowed=False)
+            return
+        try:
+            self._found = Found(begun, await ground.store.update(begun, self._revision))
+        except WrongRevision:
+            go(allowed=False)
+            return
+        except BusError as error:
+            # It may be written or not. If it is, nobody else will start it, and we know that it was not sent.
+            log.warning("a job's start is not confirmed", job=self._job, error=str(error))
+            self._unsent = run.call
+            go(allowed=False)
+            return
+        if self._wait is not None:
+            self._wait.reschedule(None)
+        if not go(allowed=True):
+            self._unsent = run.call
+            return
+        self._unsent = ""
+        if not self.sent:
+            self.sent = True
+            self._started()
+
+    async def _opened(self) -> None:
+        """Once what was being written about a start is written, or is known to have failed."""
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+
+    async def _broken_off(self) -> None:
+        """This gateway ends, or is not its home any more."""
+        with contextlib.suppress(TimeoutError, BusError, Stopped):
+            async with asyncio.timeout(LAST_WORD_S):
+                await self._opened()
+                if self._now.state is JobState.RUNNING:
+                    reason = "its gateway was shut down"
+                    point = Point.NOT_STARTED if self._unsent else Point.INTERRUPTED
+                    told = jobs.JobError(code="container_died", detail=reason)
+                    await self._write(jobs.failed(self._now, point, told, self._ground.wall()))
+
+    # -- how it ends ---------------------------------------------------------------------------------------------
+
+    async def _succeeded(self, result: CallResult) -> float | None:
+        ground = self._ground
+        output, blob = result.output, None
+        if len(output) > payloads.OUTPUT_INLINE:
+            blob = await self._kept(output)
+            output = b""
+        stages, spent, cold = result.stages, result.spent, result.cold_start
+
+        def done(record: JobRecord) -> JobRecord:
+            return jobs.succeeded(
+                record, ground.wall(), output=output, blob=blob, spent=spent, stages=stages, cold_start=cold
+            )
+
+        return await self._insist(done)
+
+    async def _kept(self, output: bytes) -> jobs.BlobRef:
+        while True:
+            try:
+                return await payloads.keep(self._ground.blobs, self._tenant, self._job, self._now.run, output)
+            except BlobsDown as error:
+                log.warning("a job's result waits for the blob store", job=self._job, error=str(error))
+                await asyncio.sleep(PAUSE_S)
+
+    async def _failed(self, error: PilotlightError) -> float | None:
+        told = jobs.job_error(error)
+        began = self.sent and not self._unsent and told.code not in NEVER_SENT
+        if not began and told.code == "cancelled":
+            await self._refresh()
+            if (self._now.runner, self._now.run) != (self._ground.me, self._unsent):
+                raise Stopped  # it lost its start to somebody else, or to a cancellation
+        point = jobs.point_of(told.code, began=began)
+        if point is Point.NOT_STARTED:
+            return await self._not_started(told)
+        return await self._insist(lambda record: jobs.failed(record, point, told, self._ground.wall()))
+
+    async def _not_started(self, told: jobs.JobError) -> float | None:
+        ground = self._ground
+        at = ground.wall()
+        if at >= self._now.expires_at:
+            return await self._write(jobs.expired(msgspec.structs.replace(self._now, error=told), at))
+        if self._now.state is JobState.RUNNING:
+            return await self._insist(lambda record: jobs.failed(record, Point.NOT_STARTED, told, ground.wall()))
+        return self._pause()
+
+    async def _insist(self, change: Callable[[JobRecord], JobRecord]) -> float | None:
+        """Write the end of what we run, however long the bus is away, unless it was taken from us."""
+        ours = (self._now.runner, self._now.run, self._now.state)
+        while True:
+            try:
+                return await self._write(change(self._now))
+            except Stopped:
+                if (self._now.runner, self._now.run, self._now.state) != ours:
+                    raise
+            except BusError as error:
+                log.warning("a job's end waits for the bus", job=self._job, error=str(error))
+                await asyncio.sleep(WRITE_AGAIN_S)
+                await self._refresh()
+
+    async def _write(self, job: JobRecord) -> float | None:
+        """Write a change: when to look again, or None if it has ended.
+
+        Raises:
+            Stopped: somebody else has changed it; what stands there now is known.
+            BusError: it may be written or not.
+        """
+        try:
+            self._found = Found(job, await self._ground.store.update(job, self._revision))
+        except WrongRevision:
+            await self._refresh()
+            raise Stopped from None
+        if job.state.terminal:
+            self._ground.ended(job)
+            return None
+        return job.run_at
+
+    async def _refresh(self) -> None:
+        with contextlib.suppress(BusError):
+            found = await self._ground.store.read(self._tenant, self._job)
+            if found is None:
+                raise Stopped
+            self._found = found
+
+    def _over(self) -> bool:
+        return self._found is None or self._found.job.state.terminal
+
+    def _pause(self) -> float:
+        return self._ground.wall() + min(PAUSE_S * 2.0 ** min(self._tries, 10), LONGEST_PAUSE_S)
+
+    @property
+    def _now(self) -> JobRecord:
+        assert self._found is not None  # noqa: S101 - it was read first
+        return self._found.job
+
+    @property
+    def _revision(self) -> int:
+        assert self._found is not None  # noqa: S101 - as above
+        return self._found.revision

@@ -1,0 +1,25 @@
+"""Small makers of what tests of jobs are about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotlight_core.model.jobs import JobError, JobRecord, JobState, Reason
+
+JOB = "call_local_1_00000000000000000001"
+
+
+def job(**more: Any) -> JobRecord:
+    """A job that was just stored."""
+    fields: dict[str, Any] = {
+        "id": JOB, "tenant": "acme", "function": "acme:shop.hello", "version": "ver_1", "ref": "shop.hello@v1",
+        "created_at": 100.0, "run_at": 100.0, "expires_at": 1_000.0, "keep_s": 60.0, "timeout": 10.0,
+    }  # fmt: skip
+    return JobRecord(**fields | more)
+
+
+def dead_job(**more: Any) -> JobRecord:
+    """One that raised, and will not be tried again."""
+    error = JobError(code="function_raised", detail="ValueError: hush-hush", traceback="Traceback: hush-hush")
+    ended: dict[str, Any] = {"state": JobState.FAILED, "reason": Reason.RAISED, "error": error, "ended_at": 200.0}
+    return job(**ended | more)
