@@ -17,7 +17,19 @@ class Bell(Protocol):
         ...
 
 
-class Records(Protocol):
+class ShareRecords(Protocol):
+    """What tenants have taken of their room, with compare-and-set."""
+
+    async def read_share(self, place: str) -> tuple[Taken, int] | None:
+        """What a tenant has taken of its room, and the revision that wrote it; None if nothing stands there."""
+        ...
+
+    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:
+        """Write it where `revision` stands (0: nothing), for `ttl` seconds; raises as `Records.claim` does."""
+        ...
+
+
+class Records(ShareRecords, Protocol):
     """Records with compare-and-set. Reads and claims raise BusError when it is not known what stands there."""
 
     async def read(self, place: str) -> Found | None:
@@ -36,14 +48,6 @@ class Records(Protocol):
 
     async def settle(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
         """Replace what was claimed as `revision`: now, or as soon as the bus allows. If another has it, it stays."""
-        ...
-
-    async def read_share(self, place: str) -> tuple[Taken, int] | None:
-        """What a tenant has taken of its room, and the revision that wrote it; None if nothing stands there."""
-        ...
-
-    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:
-        """Write it where `revision` stands; raises as `claim` does."""
         ...
 
     async def is_alive(self, owner: Owner) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from pilotlight_core.host.bus import BusError, KeyConflict
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_gateway.idempotency.port import Records
+from pilotlight_gateway.idempotency.port import ShareRecords
 from pilotlight_gateway.idempotency.shares import (
     NOTHING,
     block_of,
@@ -26,7 +26,7 @@ COLLISIONS = 16
 class Room:
     """What this gateway has taken for each tenant and not spent yet."""
 
-    def __init__(self, records: Records, *, limit: int, life: float, wall: Callable[[], float]) -> None:
+    def __init__(self, records: ShareRecords, *, limit: int, life: float, wall: Callable[[], float]) -> None:
         self._records = records
         self._limit = limit
         self._life = life

@@ -16,6 +16,7 @@ from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.jobs import JobRecord, Runner, job_key
 from pilotlight_core.model.subjects import JOB_BUCKET, LEASE_BUCKET
 from pilotlight_gateway.idempotency.bus_records import BusBell
+from pilotlight_gateway.idempotency.shares import NOTHING, Taken
 from pilotlight_gateway.jobs.port import SCAN_AT_MOST, Found, Listing
 
 WINDOW = 256
@@ -26,6 +27,7 @@ THIN = 64
 log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(JobRecord)
+_shares = msgspec.msgpack.Decoder(Taken)
 
 
 class BusJobs:
@@ -48,8 +50,7 @@ class BusJobs:
                 raise
             return found
         except StoreRefused as error:
-            log.error("a job cannot be stored", error=str(error))
-            raise Unavailable("The platform's room for jobs is used up.", code="overloaded", retry_after=60.0) from None
+            raise _no_room(error) from None
 
     async def read(self, tenant: str, job: str) -> Found | None:
         """What stands there; see `JobStore`."""
@@ -93,6 +94,20 @@ class BusJobs:
                 width *= 2
         return Listing(jobs=tuple(found), before=end if end > 1 else 0)
 
+    async def read_share(self, place: str) -> tuple[Taken, int] | None:
+        """What a tenant has taken; see `ShareRecords`."""
+        record = await self._kv.read(place)
+        if record is None:
+            return None
+        return NOTHING if record.gone else _shares.decode(record.data), record.seq
+
+    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:
+        """Write it; see `ShareRecords`."""
+        try:
+            await self._kv.update(place, _encoder.encode(taken), revision, ttl=ttl)
+        except StoreRefused as error:
+            raise _no_room(error) from None
+
     async def is_alive(self, runner: Runner) -> bool:
         """Whether it holds its lease; see `JobStore`."""
         entry = await self._leases.get(f"gateway.{runner.name}")
@@ -103,9 +118,11 @@ class BusJobs:
         """Listen for changes; see `JobStore`."""
         bell = BusBell()
         subscription = await self._bus.doorbell(key_subject(JOB_BUCKET, job_key(tenant, job)), bell.ring)
+        self._bus.on_reconnect.append(bell.reconnected)
         try:
             yield bell
         finally:
+            self._bus.on_reconnect.remove(bell.reconnected)
             await subscription.unsubscribe()
 
     async def _between(self, tenant: str, start: int, end: int) -> list[Record] | None:
@@ -125,3 +142,8 @@ class BusJobs:
 
     async def _read_page(self, subject: str, seq: int, patience: float) -> Page:
         return await self._bus.jetstream.page(self._stream, subject, seq, timeout=patience)
+
+
+def _no_room(error: StoreRefused) -> Unavailable:
+    log.error("a job cannot be stored", error=str(error))
+    return Unavailable("The platform's room for jobs is used up.", code="overloaded", retry_after=60.0)

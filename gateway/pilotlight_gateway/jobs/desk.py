@@ -15,7 +15,7 @@ from pilotlight_core.model.errors import BadInput, Conflict, TooMuch, UnknownCal
 from pilotlight_core.model.ids import CLIENT_CALL_ID
 from pilotlight_core.model.jobs import JobNote, JobPlace, JobRecord, JobState, keyed_job_id
 from pilotlight_gateway.call_port import PreparedCall
-from pilotlight_gateway.idempotency.shares import Shares
+from pilotlight_gateway.idempotency.room import Room
 from pilotlight_gateway.jobs import payloads
 from pilotlight_gateway.jobs.memory import MemoryJobs
 from pilotlight_gateway.jobs.port import PAGE_AT_MOST, Found, JobStore, Listing
@@ -23,7 +23,7 @@ from pilotlight_gateway.jobs.port import PAGE_AT_MOST, Found, JobStore, Listing
 DAY_S = 86_400.0
 KEPT_S = 7 * DAY_S
 SHARE_BYTES = 2 * 2**30
-"""What one tenant may store at one gateway within the time for which jobs are kept."""
+"""What one tenant may store, over all gateways, within the time for which jobs are kept."""
 RECORD_BYTES = 1_000
 """A record without input and result, with what the server keeps around it."""
 POLL_S = 5.0
@@ -89,7 +89,7 @@ class Jobs:
         self._place = place
         self._stop = stop
         self._keep_s = keep_s
-        self._shares = Shares(limit=share_bytes, life=keep_s)
+        self._room = Room(self.store, limit=share_bytes, life=keep_s, wall=wall)
         self.wall = wall
         self._clock = clock
 
@@ -105,20 +105,25 @@ class Jobs:
         """
         job = self._record(call, wish)
         size = RECORD_BYTES + len(call.input)
-        if not self._shares.has_room(job.tenant, size, self.wall()):
-            raise TooMuch("The tenant's room for jobs is used up for now.", retry_after=60.0)
+        await self._take(job.tenant, size)
         if len(call.input) > payloads.INPUT_INLINE:
             blob = await payloads.keep(self._blobs, job.tenant, job.id, "input", call.input)
             job = msgspec.structs.replace(job, input=b"", input_blob=blob)
         found = (await self.store.create(job)).job
         replayed = found.created_at != job.created_at
+        if replayed:
+            self._room.give_back(job.tenant, size)
         if replayed and found.fingerprint != job.fingerprint:
             raise _reused(wish)
-        if not replayed:
-            self._shares.count(job.tenant, size, self.wall())
         if found.state is JobState.QUEUED:
             self._announce(found)
         return Submitted(job=found, replayed=replayed)
+
+    async def _take(self, tenant: str, size: int) -> None:
+        try:
+            await self._room.take(tenant, size)
+        except TooMuch as error:
+            raise TooMuch("The tenant's room for jobs is used up for now.", retry_after=error.retry_after) from None
 
     def _record(self, call: PreparedCall, wish: Wish) -> JobRecord:
         at, spec, version = self.wall(), call.version.spec, call.version

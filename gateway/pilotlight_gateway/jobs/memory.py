@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pilotlight_core.host.bus import BusError, WrongRevision
 from pilotlight_core.model.jobs import JobRecord, Runner, job_key
 from pilotlight_gateway.idempotency.memory import MemoryBell
+from pilotlight_gateway.idempotency.shares import Taken
 from pilotlight_gateway.jobs.port import Found, Listing
 
 
@@ -23,6 +24,7 @@ class MemoryJobs:
     """Raised by every verb."""
     writes: list[JobRecord] = field(default_factory=list)
     _kept: dict[str, Found] = field(default_factory=dict)
+    _taken: dict[str, tuple[Taken, int]] = field(default_factory=dict)
     _revision: int = 0
     _bells: set[asyncio.Event] = field(default_factory=set)
 
@@ -51,6 +53,17 @@ class MemoryJobs:
         found = [one for one in own if wanted(one.job) and (not before or one.revision < before)]
         more = len(found) > limit
         return Listing(jobs=tuple(one.job for one in found[:limit]), before=found[limit - 1].revision if more else 0)
+
+    async def read_share(self, place: str) -> tuple[Taken, int] | None:
+        self._may_fail()
+        return self._taken.get(place)
+
+    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:  # noqa: ARG002
+        self._may_fail()
+        if self._taken.get(place, (None, 0))[1] != revision:
+            raise WrongRevision(f"{place} was changed by somebody else.")
+        self._revision += 1
+        self._taken[place] = (taken, self._revision)
 
     async def is_alive(self, runner: Runner) -> bool:
         return runner not in self.gone

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from pilotlight_core.model.jobs import JobRecord, Runner
+from pilotlight_gateway.idempotency.port import Bell, ShareRecords
 
 PAGE_AT_MOST = 1_000
 SCAN_AT_MOST = 5_000
@@ -30,16 +31,11 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """Where the next page goes on; 0: there is none. A page may be short, or empty, and yet have a next one."""
 
 
-class Bell(Protocol):
-    """Rings when a record may have changed."""
+class JobStore(ShareRecords, Protocol):
+    """Records of jobs, and of what tenants have stored, with compare-and-set.
 
-    async def wait(self, seconds: float) -> None:
-        """Return when it rings, or after `seconds`."""
-        ...
-
-
-class JobStore(Protocol):
-    """Records with compare-and-set. All verbs raise BusError when it is not known what stands there."""
+    All verbs raise BusError when it is not known what stands there.
+    """
 
     async def create(self, job: JobRecord) -> Found:
         """Store a new job; what stands there then: itself, or the one that was there before.
