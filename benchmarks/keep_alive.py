@@ -19,10 +19,12 @@ class Answer:
 class Line:
     """A connection to one server, made anew when it broke."""
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, key: str, *headers: str) -> None:
+        """`headers` go with every request: "Prefer: respond-async"."""
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port or 80
-        self._head = f"Host: {parts.netloc}\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n"
+        named = (f"Host: {parts.netloc}", f"Authorization: Bearer {key}", "Content-Type: application/json", *headers)
+        self._head = "".join(f"{header}\r\n" for header in named)
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def post(self, path: str, body: bytes, patience: float) -> Answer | None:

@@ -56,7 +56,7 @@ from pilotlight_gateway.fleet_view import FleetView
 from pilotlight_gateway.home import QueueLimits
 from pilotlight_gateway.homes import Homes
 from pilotlight_gateway.internal import INLINE_BYTES, Bodies
-from pilotlight_gateway.live import Live
+from pilotlight_gateway.live import Live, result_of
 from pilotlight_gateway.mailbox import Mailbox
 from pilotlight_gateway.nodes import GoneNode, Nodes
 from pilotlight_gateway.origin import Origin, State
@@ -361,16 +361,7 @@ class Calls:
         if output is None:
             live.fail(ContainerDied(LOST_ANSWER))
             return
-        result = CallResult(
-            output=output,
-            spent=action.spent,
-            stages=action.stages,
-            cold_start=action.cold_start,
-            attempts=action.attempts,
-            container=action.container,
-            batch_size=action.spent.batch_size if action.spent else 1,
-        )
-        live.finish(result)
+        live.finish(result_of(action, output))
 
     def _set_timer(self, live: Live) -> None:
         if live.origin.state is State.DONE:

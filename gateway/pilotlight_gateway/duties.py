@@ -14,10 +14,12 @@ import sys
 import structlog
 
 from pilotlight_core.host import telemetry, users
+from pilotlight_core.host.blobs import open_blobs
 from pilotlight_core.host.bus import BusDown, connect
 from pilotlight_core.host.collector import settle
 from pilotlight_core.host.config import load
 from pilotlight_core.model.errors import BadInput
+from pilotlight_gateway.jobs.sweeper import JobDuty
 from pilotlight_gateway.ledger.duty import FoldDuty
 from pilotlight_gateway.ledger.prices import load_prices
 from pilotlight_gateway.ledger.store import Ledger
@@ -46,12 +48,14 @@ async def serve(settings: DutySettings) -> int:
     ):
         settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
         ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
+        blobs = open_blobs(settings.blobs)
         try:
             async with asyncio.TaskGroup() as group:
                 duties = (
                     FoldDuty(bus, ledger, holder=name),
                     LogDuty(bus, holder=name),
                     WebhookDuty(bus, poster, holder=name),
+                    JobDuty(bus, blobs, region=settings.region, holder=name),
                 )
                 running = [group.create_task(duty.run()) for duty in duties]
                 lost = group.create_task(bus.closed.wait())
@@ -62,13 +66,14 @@ async def serve(settings: DutySettings) -> int:
                 for task in (*running, lost):
                     task.cancel()
         finally:
+            await blobs.aclose()
             ledger.close()
         return 1 if bus.closed.is_set() else 0
 
 
 def main() -> None:
     """Read settings, run, exit."""
-    settings = load(DutySettings, "the duties of a region's gateways: folding usage, trimming logs, webhooks")
+    settings = load(DutySettings, "the duties of a region's gateways: folding usage, trimming logs, webhooks, jobs")
     telemetry.setup("duties")
     try:
         sys.exit(asyncio.run(serve(settings)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pilotlight_core.model.api import CallStatus
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages import BodyRef
+from pilotlight_gateway.actions import Finish
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_port import CallEvent, CallResult, ChunkEvent, PreparedCall, StageEvent
 from pilotlight_gateway.origin import Origin, State
@@ -115,3 +116,16 @@ class Live:
             container=grant.container if grant else None,
             error=error,
         )
+
+
+def result_of(action: Finish, output: bytes) -> CallResult:
+    """What a call has come to that has succeeded."""
+    return CallResult(
+        output=output,
+        spent=action.spent,
+        stages=action.stages,
+        cold_start=action.cold_start,
+        attempts=action.attempts,
+        container=action.container,
+        batch_size=action.spent.batch_size if action.spent else 1,
+    )

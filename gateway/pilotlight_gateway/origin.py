@@ -185,6 +185,7 @@ class Origin:
         grant = self._grant
         if grant is None or grant.number != number or self.state is not State.SENT:
             return []
+        self._release()
         return [_decline(grant), *self._fail(Cancelled("The call was given up before it was sent."))]
 
     # -- the agent's side ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import structlog
 
 from pilotlight_core.host import users
 from pilotlight_core.host.blobs import open_blobs
-from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.host.bus import Bus, StreamLimits, connect
 from pilotlight_core.host.collector import settle
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import Signer
@@ -95,7 +95,12 @@ async def serve(settings: ServeSettings) -> None:
     name = settings.name or "gateway"
     with listen(settings.host, settings.port) as public, listen(LOOPBACK, settings.internal_port) as internal:
         async with (
-            connect(settings.nats_url, name=name, inbox=users.gateway().inbox) as bus,
+            connect(
+                settings.nats_url,
+                name=name,
+                inbox=users.gateway().inbox,
+                limits=StreamLimits(replicas=settings.replicas),
+            ) as bus,
             Registry(bus, tiers) as registry,
             _gateway(settings, book, name, bus, registry, url_of(internal)) as gateway,
         ):

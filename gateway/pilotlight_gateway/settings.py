@@ -19,6 +19,7 @@ class DutySettings(Settings, frozen=True, kw_only=True):
 
     price_file: Annotated[str, Meta(description="prices (TOML) over those of the standard price book")] = ""
     ledger_url: Annotated[str, Meta(description="postgresql://…; empty: SQLite below --state-dir")] = ""
+    blob_url: Annotated[str, Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
 
     webhook_allow: Annotated[
         str, Meta(description="addresses and networks that webhooks may reach though not public; commas between")
@@ -30,6 +31,10 @@ class DutySettings(Settings, frozen=True, kw_only=True):
     @property
     def webhook_networks(self) -> tuple[Network, ...]:
         return read_networks(self.webhook_allow)
+
+    @property
+    def blobs(self) -> str:
+        return self.blob_url or self.default_blob_url
 
     @property
     def prices(self) -> Path | None:
@@ -46,16 +51,12 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     host: Annotated[str, Meta(description="address to listen on")] = "127.0.0.1"
     port: Annotated[Port, Meta(description="port of the HTTP API")] = 8470
     internal_port: Annotated[Port, Meta(description="port for large bodies, on loopback; 0: any")] = 0
-    blob_url: Annotated[str, Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
     bootstrap_client_file: Annotated[str, Meta(description="write the first admin key here")] = ""
     tiers_file: Annotated[str, Meta(description="tiers (TOML) over the standard ones")] = ""
     idempotency_seconds: Annotated[Lifetime, Meta(description="how long an Idempotency-Key is remembered")] = 86_400.0
+    replicas: Annotated[int, Meta(ge=1, le=5, description="copies of every stream and bucket: 3 in a cluster")] = 1
     job_seconds: Annotated[Lifetime, Meta(description="how long jobs are kept after their end, at most")] = 7 * 86_400.0
     drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
-
-    @property
-    def blobs(self) -> str:
-        return self.blob_url or self.default_blob_url
 
     @property
     def tiers(self) -> Path | None:

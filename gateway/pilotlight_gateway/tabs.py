@@ -39,6 +39,11 @@ class Tab:
         """What its starts up to now have taken."""
         self.cost, self.known, self.lost = cost, known, lost
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a start of it may run on."""
+        return self._open
+
     def keep_open(self) -> None:
         """One more start may run on."""
         self._open = True

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         UnknownFunction,
     )
     from pilotlight.function import Function
+    from pilotlight.function_call import FunctionCall
     from pilotlight.marks import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
@@ -63,6 +64,7 @@ _HOMES = {
         "PilotlightError", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall", "UnknownFunction",
     ),
     "pilotlight.function": ("Function",),
+    "pilotlight.function_call": ("FunctionCall",),
     "pilotlight.marks": ("batched", "concurrent", "enter", "exit", "method"),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.spec": ("SLO",),
@@ -84,6 +86,7 @@ __all__ = [
     "ExecutionTimeout",
     "Forbidden",
     "Function",
+    "FunctionCall",
     "FunctionRaised",
     "LoadFailed",
     "Measured",

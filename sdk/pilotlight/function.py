@@ -1,4 +1,4 @@
-"""A function that Pilotlight can run: `.local() .remote() .remote_gen() .map() .starmap()`, each with `.aio`."""
+"""A function that Pilotlight can run: `.local() .remote() .remote_gen() .map() .starmap() .spawn()`; see `verbs`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 
 import msgspec
 
-from pilotlight.errors import Misuse, OptionError
+from pilotlight.errors import Misuse
+from pilotlight.function_call import Spawn
 from pilotlight.local import Receiver
 from pilotlight.marks import Wrapper
 from pilotlight.signature import Callee
@@ -30,6 +31,7 @@ class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
     on_stage: Callable[[str, float, dict[str, Any]], object] | None = None
     client: Client | None = None
     idempotency_key: str | None = None
+    run_at: float | None = None
 
 
 class Function(Wrapper, Generic[P, R]):
@@ -134,17 +136,20 @@ class Function(Wrapper, Generic[P, R]):
         on_stage: Callable[[str, float, dict[str, Any]], object] | None = None,
         client: Client | None = None,
         idempotency_key: str | None = None,
+        run_at: float | None = None,
     ) -> Function[P, R]:
         """The same function, called differently.
 
         Args:
             id: an id of your own for one call (`pilotlight.call_id()` makes one), for `pilotlight.cancel(id)`.
-            deadline: seconds that the caller waits in all; default: as long as the function may take.
+            deadline: seconds that the caller waits in all; default: as long as the function may take. Of `.spawn()`:
+                seconds for which the call may wait for a container; default: a day.
             on_stage: called with (name, ms, detail) as a call passes each stage, those of a cold start among them.
             client: another platform or key than the configured one.
             idempotency_key: the platform carries out one call with this key, and answers every further one with the
                 first one's answer; "auto": a fresh key for each call. An attempt whose connection breaks is then sent
                 again, safely, and the call goes on when its caller leaves. Such calls tell no stages.
+            run_at: of `.spawn()` alone: unix seconds before which it is not begun.
 
         Raises:
             Misuse: if the id, the deadline or the key is not one.
@@ -155,6 +160,7 @@ class Function(Wrapper, Generic[P, R]):
             raise Misuse(f"deadline={deadline!r}: expected seconds, more than 0.", field="deadline")
         given = {
             "id": id, "deadline": deadline, "on_stage": on_stage, "client": client, "idempotency_key": idempotency_key,
+            "run_at": run_at,
         }  # fmt: skip
         settings = msgspec.structs.replace(
             self.settings, **{key: value for key, value in given.items() if value is not None}
@@ -198,11 +204,10 @@ class Function(Wrapper, Generic[P, R]):
         """As `map`, with a tuple of arguments per call."""
         return StarMap(self)
 
-    def spawn(self, *_: P.args, **__: P.kwargs) -> NoReturn:
-        """Not there yet: it starts a call whose answer is fetched later, and comes with durable jobs."""
-        raise OptionError(
-            f"{self.label}.spawn() comes with durable jobs. Until then: .remote(), .map(), or .remote.aio() in a task."
-        )
+    @property
+    def spawn(self) -> Spawn[P, R]:
+        """Store a call on the platform, to come back for its answer later: a `FunctionCall`."""
+        return Spawn(self)
 
     @property
     def label(self) -> str:

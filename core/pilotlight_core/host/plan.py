@@ -94,7 +94,7 @@ def plan(settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_port: i
         # It ends after the agents: what they meter at last is in the ledger when all is over.
         Part(
             name="duties", rank=1, stop_within=5.0, env=env(users.DUTIES),
-            command=_python("pilotlight_gateway.duties", *common, "--name", "duties"),
+            command=_python("pilotlight_gateway.duties", *common, "--name", "duties", "--blob-url", blob_url),
         ),
         *(
             _agent(settings, number, common, env(users.agent(node).name), blob_url)

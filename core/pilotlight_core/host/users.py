@@ -131,6 +131,8 @@ def duties() -> User:
             *_gets(subjects.DELIVERY_BUCKET),
             f"{API}.STREAM.PURGE.{bucket_stream(subjects.DELIVERY_BUCKET)}",
             *webhooks,
+            *_reads(subjects.JOB_STREAM),
+            "jobs.>",
             lease,
         ),
         subscribe=(lease, "usage.>", "logs.>", _keys(subjects.JOB_BUCKET), *webhooks),

@@ -140,6 +140,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fingerprint: bytes = b""
     """Of what was asked for: a repeated submission under the same key must have the same."""
     client_id: str | None = None
+    submission: str = ""
+    """Of the request that stored it: tells it from a repetition under the same key."""
     created_at: float
     run_at: float
     """Not before."""

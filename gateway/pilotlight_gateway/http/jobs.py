@@ -86,7 +86,7 @@ async def accept_job(services: Services, call: PreparedCall, asked: CallRequest,
     if job.state.terminal and wait:
         await _answer_ended(services, job, call, answer, scope, applied)
         return
-    status = await status_of(services, job)
+    status = _status(services, job)  # its place is told to whoever asks: here it would cost more than the rest
     await exchange.answer(202, [(b"content-type", b"application/json"), *applied], msgspec.json.encode(status))
 
 

@@ -34,6 +34,7 @@ from pilotlight_gateway.registry_port import RegistryPort
 from pilotlight_gateway.schemas import Validators
 from pilotlight_gateway.standing import standing_of
 from pilotlight_gateway.strangers import for_caller
+from pilotlight_gateway.tabs import Tab
 
 LOOK_AGAIN_S = 1.0
 """How often a job that another gateway runs is looked at."""
@@ -45,9 +46,6 @@ LONGEST_PAUSE_S = 30.0
 """Between two tries of a job that does not get to start."""
 BUSY_S = 30.0
 """Before a job of a tenant that is disabled is looked at again."""
-NEVER_SENT = frozenset({"queue_full", "rate_limited", "no_capacity", "breaker_open", "starting"})
-"""What only a call hears that is in no container, whatever was noted before."""
-
 log = structlog.get_logger(__name__)
 
 
@@ -87,6 +85,7 @@ class JobRunner:
         self._found: Found | None = None
         self._wait: asyncio.Timeout | None = None
         self._opening: asyncio.Task[None] | None = None
+        self._tab = Tab()
         self._unsent = ""
         """The run whose start was, or may have been, written, and that was not sent."""
         self._tries = 0
@@ -162,6 +161,7 @@ class JobRunner:
             deadline=at + (job.expires_at - ground.wall()) + spec.timeout,
             arrived=at,
             stream=method.mode is not Mode.UNARY,
+            tab=self._tab,
             gate=self._gate,
         )
 
@@ -263,7 +263,8 @@ class JobRunner:
 
     async def _failed(self, error: PilotlightError) -> float | None:
         told = jobs.job_error(error)
-        began = self.sent and not self._unsent and told.code not in NEVER_SENT
+        # What no tab knows of was never begun, whatever was noted before: an agent had turned it away.
+        began = not self._unsent and bool(self._tab.known or self._tab.lost or self._tab.is_open)
         if not began and told.code == "cancelled":
             await self._refresh()
             if (self._now.runner, self._now.run) != (self._ground.me, self._unsent):

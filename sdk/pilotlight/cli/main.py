@@ -19,6 +19,7 @@ COMMANDS = {
     "deploy": "deploy",
     "run": "run",
     "call": "call",
+    "job": "job",
     "logs": "logs",
     "app": "apps",
     "container": "containers",

@@ -95,13 +95,14 @@ class Calls:
         settings = function.settings
         return await call_keyed(
             self._connection,
-            await self._outgoing(function, args, kwargs),
+            await self.outgoing(function, args, kwargs),
             settings.idempotency_key or AUTO,
             deadline=settings.deadline,
             grace_s=self._grace_s,
         )
 
-    async def _outgoing(self, function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outgoing:
+    async def outgoing(self, function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outgoing:
+        """The call, ready to be sent."""
         return Outgoing(
             path=f"/v1/functions/{function.ref}/calls",
             input=await self._named(function, args, kwargs),
@@ -113,7 +114,7 @@ class Calls:
         self, function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> AsyncGenerator[Event, None]:
         settings = function.settings
-        outgoing = await self._outgoing(function, args, kwargs)
+        outgoing = await self.outgoing(function, args, kwargs)
         repeatable = function.callee is not None and function.spec.idempotent
         patience = Patience(settings.deadline, repeatable=repeatable)
         async with aclosing(self.events(outgoing, patience)) as stream:

@@ -8,6 +8,7 @@ from pilotlight.client.calls import Calls
 from pilotlight.client.config import load_config, make_config
 from pilotlight.client.connection import Connection
 from pilotlight.client.face import face
+from pilotlight.client.jobs import Jobs
 from pilotlight.client.platform import Platform
 from pilotlight.client.tenancy import Tenancy
 from pilotlight.client.webhooks import Webhooks
@@ -27,6 +28,7 @@ class Client:
         self.platform = Platform(self._connection)
         self.tenancy = Tenancy(self.platform)
         self.webhooks = Webhooks(self.platform)
+        self.jobs = Jobs(self._connection, self.calls, self.platform)
         self.face = face()
 
     @classmethod

@@ -32,14 +32,14 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
         """The query."""
         return TYPED if self.typed else {}
 
-    def body(self, left: float | None) -> bytes:
-        """The request's body, with `left` seconds of the caller's time.
+    def body(self, left: float | None, **more: Any) -> bytes:
+        """The request's body, with `left` seconds of the caller's time and what else it says that is not None.
 
         Raises:
             Misuse: if an argument cannot travel.
         """
         request: dict[str, Any] = {"input": self.input}
-        named = {"method": self.method, "id": self.id, "deadline_ms": None if left is None else left * 1000}
+        named = {"method": self.method, "id": self.id, "deadline_ms": None if left is None else left * 1000, **more}
         request |= {key: value for key, value in named.items() if value is not None}
         try:
             return values.encode(request)

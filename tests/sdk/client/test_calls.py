@@ -251,8 +251,6 @@ def test_the_wrong_verb_names_the_right_one(platform: ScriptedPlatform) -> None:
         greet.remote_gen("Ada")
     with pytest.raises(TypeError, match="generator"):
         count.map([1])
-    with pytest.raises(TypeError, match="durable jobs"):
-        greet.spawn("Ada")
     assert platform.requests == []
 
 

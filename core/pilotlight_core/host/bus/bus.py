@@ -265,7 +265,7 @@ class Bus:
         try:
             async with asyncio.timeout(timeout):
                 await self._client.connect(
-                    url,
+                    url.split(","),
                     name=name,
                     error_cb=self._on_error,
                     disconnected_cb=self._on_disconnected,
@@ -346,6 +346,7 @@ async def connect(
 ) -> AsyncIterator[Bus]:
     """Connect to the bus at `url`, make the platform's streams, and keep connected until the block ends.
 
+    `url` names several servers of a cluster with commas between.
     `inbox` is the prefix of the subjects on which this service gets its answers; each service has its own.
     `makes_streams` False is for those who may not make them (`host.users`): what they ask of a stream waits for it.
 

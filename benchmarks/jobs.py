@@ -1,0 +1,341 @@
+"""How fast are durable jobs: submissions against raw synced publishes, the tail at half that rate, jobs end to end.
+
+Three nats-server processes on this machine keep three copies of everything, each synced before it is confirmed, and one
+gateway takes the submissions of 64 clients over HTTP. What it is held against is what the same servers do with as many
+publishers that do nothing else: each waits for the confirmation of one message of a record's size before the next, in
+the same run, in turns with the submissions. The same is then reported for one server (R1). End to end, a platform on
+the three servers runs jobs of a function that does nothing, from the first submission to the last result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from benchmarks import report
+from benchmarks.keep_alive import Line
+from pilotlight_core.host.bus import Bus, BusError, StreamLimits, connect
+from pilotlight_core.host.embedded import find_nats_server, free_port
+from pilotlight_core.model.ids import token
+from tests.system.platform import wait_until
+
+SUBMITTERS = 64
+TURNS = 3
+SECONDS = 5.0
+JOBS = 2_000
+PATH = "/v1/functions/bench.echo/calls"
+BODY = b'{"input":{"text":"hello"}}'
+RECORD = bytes(450)
+"""About what a job's record has of the same call."""
+RAW = "RAW"
+HOST = "127.0.0.1"
+CONFIG = """\
+server_name: "n{number}"
+listen: "{host}:{port}"
+jetstream {{ store_dir: "{store}", max_mem: 64MB, max_file: 64GB, sync_interval: always, strict: true
+  limits {{ default_max_consumers: -1 }} }}
+feature_flags {{ js_ack_fc_v2: false }}
+max_payload: 4MB
+ping_interval: "2s"
+ping_max: 2
+{cluster}"""
+CLUSTER = 'cluster {{ name: "bench", listen: "{host}:{own}", routes: [{routes}] }}\n'
+
+
+@dataclass(kw_only=True)
+class Speed:
+    """What one way of storing did: operations per second of each turn."""
+
+    turns: list[float] = field(default_factory=list)
+
+    @property
+    def per_s(self) -> float:
+        """Of the middle turn."""
+        return report.median(self.turns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Everything that was measured on one bus."""
+
+    raw: Speed
+    submit: Speed
+    p50_half: float
+    p99_half: float
+
+
+@contextmanager
+def servers(folder: Path, count: int) -> Iterator[str]:
+    """`count` nats-servers, as a cluster if there are several; their addresses, with commas between."""
+    ports, routes = [free_port() for _ in range(count)], [free_port() for _ in range(count)]
+    listed = ", ".join(f'"nats://{HOST}:{port}"' for port in routes)
+    processes = []
+    try:
+        for number, (port, own) in enumerate(zip(ports, routes, strict=True)):
+            place = folder / f"n{number}"
+            place.mkdir()
+            cluster = CLUSTER.format(host=HOST, own=own, routes=listed) if count > 1 else ""
+            config = CONFIG.format(number=number, host=HOST, port=port, store=place, cluster=cluster)
+            (place / "nats.conf").write_text(config)
+            with (place / "log").open("wb") as log:
+                processes.append(
+                    subprocess.Popen([find_nats_server(), "-c", place / "nats.conf"], stdout=log, stderr=log)
+                )
+        yield ",".join(f"nats://{HOST}:{port}" for port in ports)
+    finally:
+        _end(processes)
+
+
+@contextmanager
+def part(module: str, folder: Path, nats: str, *options: str) -> Iterator[None]:
+    """A process of the platform."""
+    command = [sys.executable, "-m", module, "--state-dir", str(folder), "--name", module.replace(".", "-"), *options]
+    with (folder / f"{module}.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "PILOTLIGHT_NATS_URL": nats})
+        try:
+            yield
+        finally:
+            _end([process])
+
+
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.send_signal(signal.SIGTERM)
+    for process in processes:
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def gateway(folder: Path, nats: str, copies: int) -> Iterator[tuple[str, str]]:
+    """A gateway; its address and an admin's key."""
+    port, client = free_port(), folder / "client.json"
+    with part(
+        "pilotlight_gateway", folder, nats,
+        "--port", str(port), "--replicas", str(copies), "--bootstrap-client-file", str(client),
+    ):  # fmt: skip
+        url = f"http://{HOST}:{port}"
+        wait_until(lambda: client.exists() and _is_ready(url), "the gateway is ready", 60.0)
+        yield url, json.loads(client.read_text())["api_key"]
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+async def _at_full_speed(work: Callable[[], Awaitable[None]], seconds: float) -> float:
+    """How often `work` is done in a second by each of 64 at once, over `seconds`."""
+    done, end = 0, time.monotonic() + seconds
+
+    async def one() -> None:
+        nonlocal done
+        while time.monotonic() < end:
+            await work()
+            done += 1
+
+    began = time.monotonic()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(SUBMITTERS):
+            group.create_task(one())
+    return done / (time.monotonic() - began)
+
+
+@asynccontextmanager
+async def raw_publisher(nats: str, copies: int) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Store one message of a record's size, and wait for its confirmation."""
+    async with connect(nats, name="raw", limits=StreamLimits(replicas=copies), makes_streams=False) as bus:
+        config = {
+            "name": RAW, "subjects": ["raw.>"], "storage": "file", "retention": "limits", "discard": "old",
+            "num_replicas": copies, "max_bytes": 2**30, "duplicate_window": 120 * 10**9, "allow_direct": True,
+        }  # fmt: skip
+        await bus.jetstream.ensure_stream(config, 30.0)
+        yield lambda: _store(bus)
+
+
+async def _store(bus: Bus) -> None:
+    await bus.jetstream.store(f"raw.{token()}", RECORD, message_id=token())
+
+
+class Submitters:
+    """64 connections that submit jobs."""
+
+    def __init__(self, url: str, key: str, body: bytes = BODY) -> None:
+        self._idle: asyncio.Queue[Line] = asyncio.Queue()
+        for _ in range(SUBMITTERS):
+            self._idle.put_nowait(Line(url, key, "Prefer: respond-async"))
+        self._body = body
+
+    async def submit(self) -> None:
+        """One job, accepted."""
+        line = await self._idle.get()
+        answer = await line.post(PATH, self._body, patience=30.0)
+        if answer is None or answer.status != 202:
+            raise RuntimeError(f"not accepted: {answer}")
+        self._idle.put_nowait(line)
+
+    async def paced(self, rate: float, seconds: float) -> list[float]:
+        """The milliseconds that submissions take which come at a steady rate, from when each was due."""
+        took: list[float] = []
+
+        async def one(due: float) -> None:
+            await self.submit()
+            took.append((time.monotonic() - due) * 1000)
+
+        began = time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            for number in range(int(rate * seconds)):
+                due = began + number / rate
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+                group.create_task(one(due))
+        return took
+
+    def close(self) -> None:
+        """Hang up."""
+        while not self._idle.empty():
+            self._idle.get_nowait().close()
+
+
+LATER = b'{"input":{"text":"hello"},"run_at":%d}'
+"""Submissions that are measured alone are of jobs that are not due: what runs would take its part of the machine."""
+
+
+async def _measure(nats: str, copies: int, url: str, key: str, seconds: float) -> Found:
+    raw, submit = Speed(), Speed()
+    lines = Submitters(url, key, LATER % (time.time() + 86_400))
+    async with raw_publisher(nats, copies) as publish:
+        for _ in range(TURNS):
+            raw.turns.append(await _at_full_speed(publish, seconds))
+            submit.turns.append(await _at_full_speed(lines.submit, seconds))
+        took = await lines.paced(submit.per_s / 2, seconds)
+    lines.close()
+    p50, p99 = report.percentile(took, 50), report.percentile(took, 99)
+    return Found(raw=raw, submit=submit, p50_half=p50, p99_half=p99)
+
+
+def store_alone(copies: int, seconds: float) -> Found:
+    """Publishes and submissions in turns, on `copies` servers."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with servers(folder, copies) as nats:
+            wait_until(lambda: asyncio.run(_is_up(nats, copies)), "the bus is up", 60.0)
+            with _deployed(folder, nats, copies) as (url, key):
+                return asyncio.run(_measure(nats, copies, url, key, seconds))
+
+
+def end_to_end(copies: int, jobs: int) -> float:
+    """Jobs per second from the first submission to the last result, on a platform with one agent."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with servers(folder, copies) as nats:
+            wait_until(lambda: asyncio.run(_is_up(nats, copies)), "the bus is up", 60.0)
+            with (
+                _deployed(folder, nats, copies) as (url, key),
+                part("pilotlight_autoscaler", folder, nats),
+                part("pilotlight_runtime", folder, nats, "--node", "local", "--blanks", "0", "--cpu-slots", "1"),
+            ):
+                return asyncio.run(_run(url, key, jobs))
+
+
+@contextmanager
+def _deployed(folder: Path, nats: str, copies: int) -> Iterator[tuple[str, str]]:
+    with gateway(folder, nats, copies) as (url, key):
+        env = {**os.environ, "PILOTLIGHT_URL": url, "PILOTLIGHT_API_KEY": key, "NO_COLOR": "1"}
+        command = [sys.executable, "-m", "pilotlight.cli.main", "deploy", "benchmarks/functions/app.py"]
+        subprocess.run(command, env=env, check=True, capture_output=True, timeout=120)
+        yield url, key
+
+
+async def _run(url: str, key: str, jobs: int) -> float:
+    lines = Submitters(url, key)
+    headers = {"Authorization": f"Bearer {key}"}
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60.0) as client:
+        warm = await client.post(PATH, content=BODY, headers={"Content-Type": "application/json"}, timeout=120.0)
+        warm.raise_for_status()
+        began, left = time.monotonic(), jobs
+
+        async def submitter() -> None:
+            nonlocal left
+            while left:
+                left -= 1
+                await lines.submit()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(SUBMITTERS):
+                group.create_task(submitter())
+        # Looking costs as much as some jobs do: twice a second is exact enough for a run of many.
+        while not await _all_ended(client):  # noqa: ASYNC110
+            await asyncio.sleep(0.5)
+        took = time.monotonic() - began
+    lines.close()
+    return jobs / took
+
+
+async def _all_ended(client: httpx.AsyncClient) -> bool:
+    found = (await client.get("/v1/jobs", params={"state": "queued,running", "limit": 1})).json()
+    return not found["jobs"] and found["next"] is None
+
+
+async def _is_up(nats: str, copies: int) -> bool:
+    """Whether streams can be made: a cluster elects a leader first."""
+    try:
+        async with connect(nats, name="ready", limits=StreamLimits(replicas=copies), timeout=2.0):
+            return True
+    except BusError:
+        return False
+
+
+def main() -> None:
+    """Run, print, finish."""
+    options = report.arguments("jobs", (__doc__ or "").splitlines()[0]).parse_args()
+    seconds, jobs = (1.0, 300) if options.quick else (SECONDS, JOBS)
+    three, one = store_alone(3, seconds), store_alone(1, seconds)
+    done = end_to_end(3, jobs)
+    rows = [
+        (
+            name,
+            found.raw.per_s,
+            found.submit.per_s,
+            found.submit.per_s / found.raw.per_s,
+            found.p50_half,
+            found.p99_half,
+        )
+        for name, found in (("three servers, R3", three), ("one server, R1", one))
+    ]
+    columns = ("every write synced", "raw/s", "submitted/s", "ratio", "p50 ms at half", "p99 ms at half")
+    report.table(f"{SUBMITTERS} submitters", columns, rows)
+    report.table("end to end, R3", ("jobs", "jobs/s"), [(jobs, done)])
+    report.finish(
+        "jobs",
+        {
+            "submit_ratio": three.submit.per_s / three.raw.per_s,
+            "submit_per_s": three.submit.per_s,
+            "submit_p99_ms_half": three.p99_half,
+            "jobs_per_s": done,
+            "raw_per_s": three.raw.per_s,
+            "submit_ratio_r1": one.submit.per_s / one.raw.per_s,
+            "submit_per_s_r1": one.submit.per_s,
+            "submit_p99_ms_half_r1": one.p99_half,
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

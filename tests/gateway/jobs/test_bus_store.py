@@ -1,0 +1,113 @@
+"""Jobs on a real bus: compare-and-set, listing from the end, forgetting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from pilotlight_core.host.bus import Bus, WrongRevision, connect
+from pilotlight_core.model import jobs
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.jobs import JobRecord, JobState, Runner
+from pilotlight_gateway.jobs import bus_store
+from pilotlight_gateway.jobs.bus_store import BusJobs
+from pilotlight_gateway.jobs.memory import MemoryJobs
+from pilotlight_gateway.jobs.port import JobStore
+from tests.gateway.jobs.records import dead_job, job
+
+
+@pytest.fixture
+async def bus(server_url: str) -> AsyncIterator[Bus]:
+    async with connect(server_url, name="jobs") as bus:
+        yield bus
+
+
+@pytest.fixture(params=["bus", "memory"])
+def store(request: pytest.FixtureRequest, bus: Bus) -> JobStore:
+    """The real one and the one in memory: what holds for one holds for the other."""
+    return BusJobs(bus) if request.param == "bus" else MemoryJobs()
+
+
+def made(tenant: str, **more: object) -> JobRecord:
+    return job(id=f"call_local_1_{token()}", tenant=tenant, **more)
+
+
+async def test_one_creates_and_one_changes(store: JobStore) -> None:
+    """Whoever comes second gets what is there, or is told that it has changed."""
+    tenant = token()
+    first = made(tenant)
+    created = await store.create(first)
+    assert created.job == first
+    other = msgspec.structs.replace(first, created_at=200.0)
+    assert (await store.create(other)).job == first
+
+    done = jobs.expired(first, 2_000.0)
+    revision = await store.update(done, created.revision)
+    with pytest.raises(WrongRevision):
+        await store.update(jobs.cancelled(first, 2_000.0), created.revision)
+    found = await store.read(tenant, first.id)
+    assert found is not None
+    assert found == (done, revision)
+    assert await store.read(token(), first.id) is None
+
+
+async def test_pages_go_backwards_and_are_whole(store: JobStore) -> None:
+    """However the tenants' records are mixed: each job of the tenant once, the last changed first."""
+    tenant, other = token(), token()
+    names = []
+    for number in range(40):
+        names.append((await store.create(made(tenant, state=JobState.QUEUED, run_at=float(number)))).job.id)
+        await store.create(made(other))
+    seen: list[str] = []
+    before = 0
+    while True:
+        page = await store.page(tenant, limit=7, before=before, wanted=lambda one: one.run_at != 3.0)
+        seen += [one.id for one in page.jobs]
+        before = page.before
+        if not before:
+            break
+    assert seen == [name for name in reversed(names) if name != names[3]]
+
+
+async def test_thick_and_thin_windows(bus: Bus) -> None:
+    """A window that holds too much is made smaller, one that holds little is made larger."""
+    tenant, store = token(), BusJobs(bus)
+    first = (await store.create(made(tenant))).job
+    for _ in range(bus_store.WINDOW):
+        await store.create(made(token()))
+    page = await store.page(tenant, limit=1)
+    assert [one.id for one in page.jobs] == [first.id]
+
+
+async def test_a_change_rings(store: JobStore) -> None:
+    """Whoever waits for a job hears of it."""
+    tenant = token()
+    created = await store.create(made(tenant))
+    async with store.watch(tenant, created.job.id) as bell:
+        await store.update(jobs.expired(created.job, 2_000.0), created.revision)
+        assert await bell.wait(10.0)
+
+
+async def test_what_has_ended_is_forgotten_after_its_time(bus: Bus) -> None:
+    """By the server, a second after its end at the earliest; what has not ended stays."""
+    tenant, store = token(), BusJobs(bus)
+    lives = await store.create(made(tenant, keep_s=0.1))
+    created = await store.create(made(tenant, keep_s=0.1))
+    dead = dead_job(id=created.job.id, tenant=tenant, keep_s=0.1, created_at=created.job.created_at)
+    await store.update(dead, created.revision)
+    async with asyncio.timeout(15):
+        while await store.read(tenant, created.job.id) is not None:  # noqa: ASYNC110 - expiry rings no bell
+            await asyncio.sleep(0.02)
+    assert await store.read(tenant, lives.job.id) is not None
+
+
+async def test_who_lives(bus: Bus) -> None:
+    """Whoever holds the lease of its name, as this very process."""
+    store, name = BusJobs(bus), token()
+    async with bus.lease(f"gateway.{name}", name, data=b"here-1"):
+        assert await store.is_alive(Runner(name, "here-1"))
+        assert not await store.is_alive(Runner(name, "here-0"))
+    assert not await store.is_alive(Runner(token(), "x"))

@@ -1,0 +1,87 @@
+"""The sweeper finds the jobs that no message names, and forgets the blobs of those that are forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from pilotlight_core.host.blobs import MemoryBlobs
+from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.model import jobs, subjects
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.jobs import BlobRef, JobNote, JobRecord, JobsStored, JobState
+from pilotlight_gateway.jobs.bus_store import BusJobs
+from pilotlight_gateway.jobs.sweeper import FORGET_AFTER_S, TOLD_WITHIN_S, JobDuty, Seen, Watchlist
+from tests.gateway.jobs.records import job
+
+
+@pytest.fixture
+async def bus(server_url: str) -> AsyncIterator[Bus]:
+    async with connect(server_url, name="sweeper") as bus:
+        yield bus
+
+
+def seen(record: JobRecord) -> Seen:
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=Seen)
+
+
+def test_a_job_that_nobody_tells_of_is_missed_after_a_while() -> None:
+    """Not at once: its message may be on its way. What has ended is not missed."""
+    watchlist = Watchlist("local")
+    watchlist.see("acme.a", seen(job(id="a")), 100.0)
+    watchlist.see("acme.b", seen(job(id="b", run_at=500.0)), 100.0)
+    watchlist.see("acme.c", seen(job(id="c")), 100.0)
+    flow = subjects.job_flow("local", "acme:shop.hello", "acme", "standard")
+
+    assert watchlist.missing(set(), 100.0) == {}
+    assert not watchlist.old(100.0)
+    at = 100.0 + TOLD_WITHIN_S
+    assert watchlist.old(at)
+    assert watchlist.missing({"c"}, at) == {flow: [("acme.a", JobNote("a")), ("acme.b", JobNote("b", 500.0))]}
+    watchlist.see("acme.a", seen(jobs.expired(job(id="a"), 2_000.0)), 101.0)
+    watchlist.gone("acme.b")
+    assert watchlist.missing({"c"}, at) == {}
+    assert len(watchlist) == 1
+
+
+def test_blobs_go_when_the_record_is_long_gone() -> None:
+    """Once; and not those of a job that was driven again meanwhile."""
+    watchlist = Watchlist("local")
+    blob = BlobRef(sha256="0" * 64, size=1)
+    for name in ("a", "b"):
+        ended = jobs.expired(job(id=name, input_blob=blob, keep_s=60.0), 2_000.0)
+        watchlist.see(f"acme.{name}", seen(ended), 2_000.0)
+    watchlist.see("acme.b", seen(job(id="b", input_blob=blob)), 2_001.0)
+
+    assert watchlist.forgettable(2_060.0) == []
+    assert watchlist.forgettable(2_060.0 + FORGET_AFTER_S) == [("acme.a", "acme", ("0" * 64,))]
+    assert watchlist.forgettable(1e9) == []
+
+
+async def test_on_a_real_bus_lost_messages_are_made_again(bus: Bus) -> None:
+    """Of a stored job that nobody told of; not of one that has ended, or that is told of."""
+    tenant, region, store = token(), f"r{token(8)}", BusJobs(bus)
+    names = [f"call_{region}_1_{token()}" for _ in range(3)]
+    lost, ended, told = [job(id=name, tenant=tenant, function=f"{tenant}:shop.hello") for name in names]
+    for one in (lost, told):
+        await store.create(one)
+    found = await store.create(ended)
+    await store.update(jobs.cancelled(ended, 200.0), found.revision)
+    flow = subjects.job_flow(region, told.function, tenant, "standard")
+    await bus.store(flow, JobsStored(jobs=(JobNote(told.id),)), id=token())
+
+    duty = asyncio.ensure_future(JobDuty(bus, MemoryBlobs(), region=region, holder=token()).run())
+    try:
+        async with asyncio.timeout(30):
+            async for stored in bus.read_stream(subjects.JOB_STREAM, flow, follow=True):
+                if any(note.id == lost.id for note in stored.message.jobs):
+                    break
+    finally:
+        duty.cancel()
+        await asyncio.wait([duty])
+    notes = [n.id async for one in bus.read_stream(subjects.JOB_STREAM, flow) for n in one.message.jobs]
+    assert sorted(notes) == sorted([told.id, lost.id])
+    assert JobState.CANCELLED.terminal
