@@ -13,6 +13,7 @@ import structlog
 
 from pilotlight_core.host import users
 from pilotlight_core.host.blobs import open_blobs
+from pilotlight_core.host.burial import instance_of
 from pilotlight_core.host.bus import Bus, StreamLimits, connect
 from pilotlight_core.host.collector import settle
 from pilotlight_core.host.registry import Registry
@@ -143,7 +144,7 @@ async def _gateway(
 ) -> AsyncIterator[Gateway]:
     budget = Budget(limit=BODY_BYTES_HELD)
     bodies = Bodies(url=internal_url, budget=budget)
-    instance = f"{name}-{token(8)}"
+    instance = instance_of(name, settings.launch or token(8))
     calls = Calls(
         bus,
         region=settings.region,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from pilotlight_core.host import config, users
+from pilotlight_core.host.burial import bury_gateway
 from pilotlight_core.host.embedded import (
     EmbeddedError,
     find_nats_server,
@@ -118,7 +120,8 @@ def _gateway(
     )  # fmt: skip
     first = ("--bootstrap-client-file", str(client_file(settings))) if number == 1 else ()
     command = _python("pilotlight_gateway", *common, *flags, *first)
-    return Part(name=name, rank=3, stop_within=30.0, env=env, command=command)
+    bury = partial(bury_gateway, env["PILOTLIGHT_NATS_URL"], name)
+    return Part(name=name, rank=3, stop_within=30.0, env=env, command=command, bury=bury)
 
 
 def _numbered(name: str, number: int) -> str:

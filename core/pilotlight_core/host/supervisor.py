@@ -21,6 +21,7 @@ import structlog
 
 from pilotlight_core.host.access import OWNER_ONLY, own_file, own_folder
 from pilotlight_core.host.embedded import with_parent
+from pilotlight_core.model.ids import token
 
 log = structlog.get_logger(__name__)
 
@@ -28,6 +29,9 @@ FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 5.0
 STEADY = 10.0
 """Seconds of life after which a death counts as the first again."""
+LAUNCH = "PILOTLIGHT_LAUNCH"
+"""The variable that tells a process what this life of its part is called."""
+BURY_WITHIN = 1.0
 MAX_LOG = 16 * 2**20
 TRIM_EVERY = 1.0
 TAIL = 3000
@@ -47,6 +51,8 @@ class Part:
     """Variables on top of our own."""
     ready: Callable[[], Awaitable[None]] | None = None
     """Returns when it can be relied on; asked when it was started first."""
+    bury: Callable[[str], Awaitable[None]] | None = None
+    """Asked after each death, with the dead process's `LAUNCH`, before the next one is started."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +68,7 @@ class PartStatistics:
 class _Kept:
     part: Part
     pid: int = 0
+    launch: str = ""
     deaths: int = 0
     last_code: int | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -143,6 +150,7 @@ class Supervisor:
             kept.deaths += 1
             pause = backoff(deaths_in_a_row)
             log.warning("a part died", part=kept.part.name, code=process.returncode, start_again_in_s=pause)
+            await self._bury(kept)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await kept.stopping.wait()
@@ -150,11 +158,21 @@ class Supervisor:
                 return
             process = await self._launch(kept)
 
+    async def _bury(self, kept: _Kept) -> None:
+        if kept.part.bury is None:
+            return
+        try:
+            async with asyncio.timeout(BURY_WITHIN):
+                await kept.part.bury(kept.launch)
+        except Exception:  # what it would have spared others, they wait for now
+            log.exception("a dead part is not buried", part=kept.part.name)
+
     async def _launch(self, kept: _Kept) -> asyncio.subprocess.Process:
+        kept.launch = token(8)
         with own_file(self.log_path(kept.part.name)).open("ab") as output:
             process = await asyncio.create_subprocess_exec(
                 *with_parent(*kept.part.command),
-                env={**os.environ, **kept.part.env},
+                env={**os.environ, **kept.part.env, LAUNCH: kept.launch},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -10,16 +10,20 @@ LEASE_S = 3.0
 """How long a gateway's lease lasts without a renewal."""
 TAKEOVER_S = 0.3
 """What it takes to see that a lease is gone, to be sure of it, and to write a new home."""
-RESTART_S = 2.5
-"""From the death of a process to its next life: a supervisor starts it anew under its name, and it need not wait."""
+SMOOTHING = 0.5
+"""Of the last restart in what the next one is taken to need."""
 SOON_S = 0.25
 NEVER = float("inf")
 
 
-def home_again(renewed: float | None, silent_since: float, *, dead: bool) -> float:
-    """When there will be a home again: its lease was `renewed` last (None: not known), and it is `dead` or silent."""
+def home_again(renewed: float | None, silent_since: float, restart: float = NEVER) -> float:
+    """When there will be a home again: its lease was `renewed` last (None: not known).
+
+    If its process is gone it may be back sooner, since it need not wait for its own lease: `restart` seconds after it
+    fell silent, as far as earlier ones tell. Nobody can know how fast the first one will be.
+    """
     takeover = (silent_since if renewed is None else renewed) + LEASE_S + TAKEOVER_S
-    return min(takeover, silent_since + RESTART_S) if dead else takeover
+    return min(takeover, silent_since + restart)
 
 
 class Silence:
@@ -33,12 +37,22 @@ class Silence:
         """shard -> when its home answered again, after it had not"""
         self._dead: set[str] = set()
         """Gateways that nobody answers for, although their lease still stands."""
+        self._deaths: dict[int, float] = {}
+        """Shard -> when its home, which is dead, fell silent."""
+        self._restart = NEVER
+        """Seconds that the dead took to be back under their name, smoothed; NEVER: others were faster."""
 
     def answered(self, shard: int, at: float) -> None:
         """There is a home."""
         if shard in self._silent:
-            del self._silent[shard]
+            since, _ = self._silent.pop(shard)
             self._again[shard] = at
+            if self._deaths.pop(shard, None) is not None:
+                self._learn(at - since)
+
+    def _learn(self, took: float) -> None:
+        known = self._restart if self._restart != NEVER else took
+        self._restart = known + SMOOTHING * (took - known)
 
     def nobody_listens(self, gateway: str) -> None:
         """Its process is gone."""
@@ -54,6 +68,9 @@ class Silence:
             return SOON_S  # it came back while this call was waiting
         since, until = self._silent.get(shard) or (at - PATIENCE_S, NEVER)
         if home or until == NEVER:
-            until = min(until, home_again(self._renewed(home), since, dead=home in self._dead))
+            dead = home in self._dead
+            until = min(until, home_again(self._renewed(home), since, self._restart if dead else NEVER))
+            if dead:
+                self._deaths[shard] = since
         self._silent[shard] = since, until
         return max(SOON_S, until - at)

@@ -85,6 +85,30 @@ async def test_what_dies_is_started_again(tmp_path: Path) -> None:
         assert supervisor.statistics()["x"].last_code == -signal.SIGKILL
 
 
+async def test_what_dies_is_buried_before_the_next_one_starts(tmp_path: Path) -> None:
+    """By the name that its life had; a burial that fails or hangs keeps nobody from starting."""
+    buried: list[tuple[str, set[str]]] = []
+    supervisor: Supervisor
+
+    async def bury(launch: str) -> None:
+        buried.append((launch, set(supervisor.pids)))
+        if len(buried) > 1:
+            raise OSError("the bus is away")
+
+    said = tmp_path / "said"
+    command = ("/bin/sh", "-c", f"echo $PILOTLIGHT_LAUNCH >> {said}; test $(wc -l < {said}) -ge 3 && sleep 1000")
+    supervisor = Supervisor((Part(name="a", command=command, rank=0, bury=bury),), tmp_path / "logs")
+    await supervisor.start()
+    try:
+        await until(lambda: said.is_file() and said.read_text().count("\n") == 3)
+        first, second, _ = said.read_text().split()
+
+        assert buried == [(first, set()), (second, set())]
+    finally:
+        await supervisor.stop()
+    assert len(buried) == 2  # what is told to end gives up by itself what it has
+
+
 async def test_what_dies_again_and_again_waits_between(tmp_path: Path) -> None:
     """It does not spin: four deaths take at least the waits between them."""
     loop = asyncio.get_running_loop()

@@ -18,7 +18,7 @@ from pilotlight_gateway.limits.admission import Admission
 from pilotlight_gateway.limits.limiter import HomeLimiter
 from pilotlight_gateway.limits.ownership import MemoryOwnership
 from pilotlight_gateway.limits.policy import policy_of
-from pilotlight_gateway.limits.silence import LEASE_S, PATIENCE_S, RESTART_S, TAKEOVER_S
+from pilotlight_gateway.limits.silence import LEASE_S, PATIENCE_S, TAKEOVER_S
 from pilotlight_gateway.shards import Owner
 
 FUNCTION = "acme:shop.hello"
@@ -230,7 +230,7 @@ async def test_a_shard_that_moves_keeps_its_buckets_and_asks_what_runs(server_ur
 
 
 async def test_without_a_home_nothing_is_let_in(server_url: str) -> None:
-    """The home's process is gone: 503, and the time to wait is that of a restart, less what passed."""
+    """The home's process is gone: 503, and the time to wait is until its lease has ended, less what passed."""
     async with fleet_of(server_url, Limits(requests_per_s=100.0), "g1", "g2") as fleet:
         await fleet.kill("g1")
         fleet.step = PATIENCE_S / 8
@@ -240,9 +240,9 @@ async def test_without_a_home_nothing_is_let_in(server_url: str) -> None:
         later = await fleet.admit("g2")
 
         assert isinstance(first.error, Unavailable)
-        assert first.error.retry_after == pytest.approx(RESTART_S, abs=PATIENCE_S * 2)
+        assert first.error.retry_after == pytest.approx(LEASE_S + TAKEOVER_S, abs=PATIENCE_S * 2)
         assert isinstance(later.error, Unavailable)
-        assert later.error.retry_after == pytest.approx(RESTART_S - (fleet.at - since), abs=PATIENCE_S * 2)
+        assert later.error.retry_after == pytest.approx(LEASE_S + TAKEOVER_S - (fleet.at - since), abs=PATIENCE_S * 2)
 
 
 async def test_a_home_that_is_silent_is_waited_for_until_its_lease_is_gone(server_url: str) -> None:
