@@ -19,12 +19,14 @@ from dataclasses import dataclass
 
 import structlog
 
+from pilotlight_autoscaler.answers import answer
 from pilotlight_autoscaler.decide import Bounds, Decision, Pass, Sent
 from pilotlight_autoscaler.works import AnyCommand
 from pilotlight_autoscaler.world import Pending, World
 from pilotlight_core.host.bus import Bus, BusDown, BusTimeout, Lease, NoResponders
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
+from pilotlight_core.model.explaining import ExplainPlacement
 from pilotlight_core.model.ids import base36
 from pilotlight_core.model.messages import Bind, CommandReply, Credit, Demand, Drain, NodeReport, Stop
 from pilotlight_core.model.spec import VersionRecord
@@ -79,6 +81,7 @@ class Controller:
         await self._bus.subscribe(subjects.beat(self._region), self._on_report)
         await self._bus.subscribe(subjects.demand(self._region), self._on_demand)
         await self._bus.subscribe(subjects.credit(self._region), self._on_credit)
+        await self._bus.subscribe(subjects.explain(self._region), self._on_question)
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             loops = [tasks.create_task(self._lead()), tasks.create_task(self._tick()), tasks.create_task(self._edge())]
@@ -101,6 +104,12 @@ class Controller:
     def _on_credit(self, _: str, message: object, __: str) -> None:
         if isinstance(message, Credit):
             self.world.on_credit(message, time.monotonic())
+
+    def _on_question(self, _: str, message: object, reply: str) -> None:
+        # Only who decides knows; whoever asks waits for the one answer.
+        if isinstance(message, ExplainPlacement) and reply and self.leads:
+            with contextlib.suppress(BusDown):
+                self._bus.publish_nowait(reply, answer(self.world, message, time.monotonic()))
 
     def _on_demand(self, _: str, message: object, __: str) -> None:
         if not isinstance(message, Demand):

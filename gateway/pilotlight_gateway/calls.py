@@ -90,7 +90,7 @@ class Calls:
         self._homes.ownership = self.shards
         self._elsewhere = Elsewhere(bus, self.shards, region=region)
         self._book = CallBook()
-        self._fleet = FleetView()
+        self.fleet = FleetView()
         self._nodes = Nodes()
         self._tabs = Tabs()
         self._reconciler = Reconciler(bus, self._book, self._tabs, region=region, gateway=gateway)
@@ -206,11 +206,11 @@ class Calls:
 
     def containers(self, tenant: str | None) -> list[dict[str, Any]]:
         """The containers that nodes report; see `CallPort`."""
-        return self._fleet.containers(tenant, time.monotonic())
+        return self.fleet.containers(tenant, time.monotonic())
 
     def nodes(self) -> list[dict[str, Any]]:
         """The nodes that report; see `CallPort`."""
-        return self._fleet.nodes(time.monotonic())
+        return self.fleet.nodes(time.monotonic())
 
     def ready(self) -> str:
         """Why no calls can be taken now; see `CallPort`."""
@@ -222,14 +222,14 @@ class Calls:
         """How it is, at once."""
         at = time.monotonic()
         told = self._homes.statistics(at)
-        reports = self._fleet.reports(at)
+        reports = self.fleet.reports(at)
         return CallStatistics(
             scheduling=tuple(told),
             queued=sum(one.queued for one in told),
             oldest_ms=max((one.oldest_ms for one in told), default=0.0),
             homes=len(told),
             running=sum(1 for live in self._book if live.origin.grant is not None),
-            containers=self._fleet.by_state(at),
+            containers=self.fleet.by_state(at),
             nodes=len(reports),
             blanks=sum(sum(report.blanks.values()) for report in reports),
         )
@@ -455,7 +455,7 @@ class Calls:
         if not isinstance(message, NodeReport):
             return
         at = time.monotonic()
-        self._fleet.on_report(message, at)
+        self.fleet.on_report(message, at)
         if message.stopped:
             if (gone := self._nodes.stopped(message.node, message.instance)) is not None:
                 self._node_gone(gone)
@@ -464,7 +464,7 @@ class Calls:
 
     def _on_breakers(self, _: str, message: object, __: str) -> None:
         if isinstance(message, Breakers):
-            self._fleet.on_breakers(message, time.monotonic())
+            self.fleet.on_breakers(message, time.monotonic())
 
     def _on_shortage(self, _: str, message: object, __: str) -> None:
         if not isinstance(message, Shortage):

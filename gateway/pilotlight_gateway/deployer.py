@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pilotlight_core.host.blobs import BlobStore
@@ -24,6 +24,7 @@ from pilotlight_gateway.deploys import (
     stopped_record,
     version_record,
 )
+from pilotlight_gateway.placements import Placements
 from pilotlight_gateway.registry_port import RegistryPort
 
 ATTEMPTS = 8
@@ -43,15 +44,17 @@ class Deployer:
     registry: RegistryPort
     blobs: BlobStore
     signer: ManifestSigner
+    placements: Placements = field(default_factory=Placements)
 
     async def deploy(self, principal: Principal, app: str, request: DeployRequest) -> DeployResponse:
         """Deploy all of an app, or answer with the digests that must be uploaded first.
 
         Raises:
-            BadInput: naming the field that is wrong.
+            BadInput: naming the field that is wrong, or a function that no node could ever hold.
             Conflict: if others keep changing the app.
         """
         await asyncio.to_thread(check_deploy, app, request)  # thousands of schemas take their time
+        await self.placements.check(function.spec for function in request.functions)
         digests = {entry.sha256 for entry in request.files}
         sizes = await self.blobs.sizes(principal.tenant, digests)
         check_sizes(request.files, sizes)

@@ -12,12 +12,15 @@ from pilotlight_core.model.scheduling import Breakers, BreakerTold
 
 SILENT_S = 5.0
 """A node that has not reported for so long (five reports) is not listed; what a gateway said of breakers, neither."""
+REMEMBERED_S = 600.0
+"""What a node said last counts for so long where it matters what the fleet consists of, not how it is now."""
 
 
 class FleetView:
     """The last report of each node."""
 
     def __init__(self) -> None:
+        self._first: float | None = None
         self._reports: dict[str, tuple[NodeReport, float]] = {}
         self._breakers: dict[str, tuple[Breakers, float]] = {}
 
@@ -26,10 +29,13 @@ class FleetView:
         last = self._reports.get(report.node)
         if last is not None and last[0].instance == report.instance and report.seq <= last[0].seq:
             return
+        self._first = at if self._first is None else self._first
         if report.stopped:
             self._reports.pop(report.node, None)
-        else:
-            self._reports[report.node] = (report, at)
+            return
+        if report.node not in self._reports:
+            self._reports = {node: last for node, last in self._reports.items() if at - last[1] <= REMEMBERED_S}
+        self._reports[report.node] = (report, at)
 
     def on_breakers(self, message: Breakers, at: float) -> None:
         """Take a gateway's word on the breakers of its homes; it replaces its last."""
@@ -41,6 +47,14 @@ class FleetView:
     def reports(self, at: float) -> list[NodeReport]:
         """The reports that are recent enough to go by."""
         return [report for report, seen in self._reports.values() if at - seen <= SILENT_S]
+
+    def remembered(self, at: float) -> list[NodeReport]:
+        """The last reports of all nodes that were there lately, silent or not."""
+        return [report for report, seen in self._reports.values() if at - seen <= REMEMBERED_S]
+
+    def listened(self, at: float) -> float:
+        """Seconds since the first report of all was heard; 0 if none was."""
+        return 0.0 if self._first is None else at - self._first
 
     def containers(self, tenant: str | None, at: float) -> list[dict[str, Any]]:
         """The containers of a tenant (None: of all), with their node, what it guarantees, and their breakers:

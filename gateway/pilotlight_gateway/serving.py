@@ -24,6 +24,7 @@ from pilotlight_core.model.limits import load_tiers
 from pilotlight_gateway.bootstrap import bootstrap
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.calls import Calls
+from pilotlight_gateway.explainer import BusExplainer
 from pilotlight_gateway.function_logs import BusLogs
 from pilotlight_gateway.home import QueueLimits
 from pilotlight_gateway.http.app import create_app
@@ -43,6 +44,7 @@ from pilotlight_gateway.limits.gauges import limit_gauges
 from pilotlight_gateway.limits.limiter import HomeLimiter
 from pilotlight_gateway.limits.policy import Policies
 from pilotlight_gateway.namesakes import NameTaken
+from pilotlight_gateway.placements import Placements
 from pilotlight_gateway.server import QuietServer, listen, make_server, url_of
 from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.webhooks.bus_store import BusWebhooks
@@ -170,6 +172,8 @@ async def _gateway(
         logs=BusLogs(bus=bus, region=settings.region),
         budget=budget,
         bus_connected=lambda: bus.connected,
+        placements=Placements(calls.fleet),
+        explainer=BusExplainer(bus, region=settings.region),
         limits=limiter,
         webhooks=BusWebhooks(bus),
         webhook_networks=settings.webhook_networks,

@@ -27,11 +27,19 @@ class Decisions:
                 self._by_container.popitem(last=False)
         function = outcome.record.ask.function
         last = self._by_function.setdefault(function, [])
+        if last and isinstance(outcome, NoFit) and isinstance(last[-1][1], NoFit):
+            last.pop()  # it waits still: what was decided before it began to wait is worth more than each try
         last.append((container, outcome))
         del last[:-PER_FUNCTION]
         self._by_function.move_to_end(function)
         if len(self._by_function) > self._most:
             self._by_function.popitem(last=False)
+
+    def latest(self) -> tuple[str, Placement | NoFit] | None:
+        """The last decision of all; None if there was none."""
+        if not self._by_function:
+            return None
+        return self._by_function[next(reversed(self._by_function))][-1]
 
     def of_container(self, container: str) -> Placement | None:
         """Why a container is where it is; None if that is forgotten."""

@@ -115,7 +115,7 @@ def no_fit(fleet: Fleet, ask: Ask, record: Record) -> NoFit:
     """The refusal in a sentence."""
     possible = fleet.offers(ask).totals.eligible
     short = dict(record.refused).get("host_memory", 0)
-    single = any(choice.count == 1 for choice in ask.choices)
+    single = all(choice.count == 1 for choice in ask.choices)
     if (possible > short and single) or could_hold(fleet, ask):
         return NoFit(reason=_busy(ask, record, possible - short), never=False, record=record)
     return NoFit(reason=never_reason(fleet, ask, record), never=True, record=record)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from pilotlight_core.model.devices import DeviceReport, MigMode, SliceName
+from pilotlight_core.model.devices import DeviceReport, MigMode, ProfileReport, SliceName
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages import NodeReport, SliceKind, SliceReport
 from pilotlight_placement.ask import CPU, MIB
@@ -38,12 +39,8 @@ def gpu_of(report: DeviceReport) -> Gpu:
     mig = report.mig is MigMode.ON
     withdrawn = report.withdrawn or (CHANGING if report.changing else "")
     device = standard().device(report.type.upper(), report.memory // MIB)
-    readings = [
-        Reading(name=each.name, memory=each.memory, sms=each.sms, size=each.size, starts=each.starts)
-        for each in report.profiles
-    ]
     try:
-        device = corrected(device, memory=report.memory // MIB, readings=readings)
+        device = _as_read(report.type, report.memory, report.profiles)
         instances = tuple(sorted(Instance(start=i.place.start, profile=i.place.profile) for i in report.instances))
         if mig and device.family is None:
             raise ValueError(f"how a {device.name} is cut is not known")
@@ -53,11 +50,21 @@ def gpu_of(report: DeviceReport) -> Gpu:
         device, instances = replace(device, family=None, cuts=()), ()
         withdrawn = withdrawn or (f"it is cut otherwise than is known: {error}" if mig else "")
         mig = False
-    if report.mig is MigMode.NONE:
+    if report.mig is MigMode.NONE and device.family is not None:
         device = replace(device, family=None, cuts=())
     return Gpu(
         id=report.id, device=device, mig=mig, shareable=report.shareable, instances=instances, withdrawn=withdrawn
     )
+
+
+@lru_cache(maxsize=1024)
+def _as_read(kind: str, memory: int, profiles: tuple[ProfileReport, ...]) -> Device:
+    """The device with its driver's own figures: one object for all alike, so that reports are cheap to compare."""
+    readings = [
+        Reading(name=each.name, memory=each.memory, sms=each.sms, size=each.size, starts=each.starts)
+        for each in profiles
+    ]
+    return corrected(standard().device(kind.upper(), memory // MIB), memory=memory // MIB, readings=readings)
 
 
 def node_of(report: NodeReport) -> Node:

@@ -10,14 +10,20 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.controller import SETTLE_S, Controller
+from pilotlight_autoscaler.controller import SETTLE_S, Controller, about
 from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
+from pilotlight_core.model.device_commands import Cut, SwitchMig
+from pilotlight_core.model.devices import MigMode
+from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
 from pilotlight_core.model.spec import AppRecord, VersionRecord
-from tests.autoscaler.builders import container, demand, record, report
+from pilotlight_core.model.units import GpuAsk
+from pilotlight_placement.geometry import Instance
+from tests.autoscaler.builders import container, demand, record, report, spec
+from tests.autoscaler.fleet import FakeGpu
 from tests.core.host.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
 
 
@@ -25,7 +31,7 @@ class ScriptedNode:
     """Answers commands; what it was told is in `commands`."""
 
     def __init__(self, bus: Bus, region: str) -> None:
-        self.commands: list[Bind | Drain | Stop] = []
+        self.commands: list[Bind | Drain | Stop | Cut | SwitchMig] = []
         self.reply = CommandReply(ok=True)
         self.answers = True
         self._bus, self._region, self._seq = bus, region, 0
@@ -34,7 +40,7 @@ class ScriptedNode:
     async def listen(self) -> None:
         await self._bus.subscribe(subjects.command(self._region, "n1"), self._on_command)
 
-    def _on_command(self, _: str, message: Bind | Drain | Stop, reply: str) -> None:
+    def _on_command(self, _: str, message: Bind | Drain | Stop | Cut | SwitchMig, reply: str) -> None:
         self.commands.append(message)
         self._told.set()
         if self.answers:
@@ -45,7 +51,7 @@ class ScriptedNode:
         reported = msgspec.structs.replace(reported, seq=self._seq, region=self._region)
         self._bus.publish_nowait(subjects.beat(self._region, "n1"), reported)
 
-    async def told(self, number: int) -> Bind | Drain | Stop:
+    async def told(self, number: int) -> Bind | Drain | Stop | Cut | SwitchMig:
         """The command with that number, when it has come."""
         async with asyncio.timeout(8):
             while len(self.commands) < number:
@@ -146,7 +152,7 @@ async def test_a_refused_bind_is_decided_again(
 
     first, second = await node.told(1), await node.told(2)
     assert isinstance(second, Bind)
-    assert first.container != second.container
+    assert about(first) != about(second)
 
 
 async def test_a_new_leader_says_nothing_of_a_fleet_it_has_not_heard(
@@ -166,3 +172,41 @@ async def test_a_new_leader_says_nothing_of_a_fleet_it_has_not_heard(
 
     assert heard.get_nowait().never
     assert time.monotonic() - began > SETTLE_S - 0.1
+
+
+async def test_whoever_leads_says_why(bus: Bus, node: ScriptedNode, region: str, version: VersionRecord) -> None:
+    """A question over the bus, answered from the decision that sent the bind."""
+    node.report(report())
+    asked = msgspec.structs.replace(demand(version.id, queued=1), edge=True)
+    bus.publish_nowait(subjects.demand(region, version.id), asked)
+    bind = await node.told(1)
+    assert isinstance(bind, Bind)
+
+    told = await bus.request(subjects.explain(region), ExplainPlacement(container=bind.container), 5.0)
+
+    assert isinstance(told, PlacementTold)
+    assert told.lines[0] == f"{bind.container} runs on a CPU slot on n1."
+
+
+async def test_a_plan_goes_on_as_soon_as_reports_show_it_may(
+    bus: Bus, node: ScriptedNode, region: str, version: VersionRecord
+) -> None:
+    """The GPU is cut, and the bind follows the report that shows its instance."""
+    made = msgspec.structs.replace(
+        version, id=f"ver_{token()}", spec=spec(gpu=(GpuAsk("H100"),), vram=8 * 2**30), number=2
+    )
+    async with Registry(bus) as registry:
+        await registry.put_version(made)
+    gpu = FakeGpu(id="GPU-1", kind="H100-80GB", mig=MigMode.ON)
+    node.report(report(devices=(gpu.report({}),)))
+    asked = msgspec.structs.replace(demand(made.id, queued=1), edge=True)
+    bus.publish_nowait(subjects.demand(region, made.id), asked)
+
+    cut = await node.told(1)
+    assert isinstance(cut, Cut)
+    gpu.instances = {Instance(start=place.start, profile=place.profile) for place in cut.create}
+    node.report(report(devices=(gpu.report({}),)))
+
+    bind = await node.told(2)
+    assert isinstance(bind, Bind)
+    assert bind.slice == "GPU-1:1g@6"

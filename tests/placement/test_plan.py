@@ -289,3 +289,48 @@ def respects(fleet: Fleet, command: Start, wanted: Ask) -> None:
         place = fleet.places[command.held.slice.node]
         for name in command.held.slice.ids:
             assert refusal_at(fleet, place.by_id[name], wanted) is None
+
+
+def test_starts_come_first_and_in_their_order() -> None:
+    """Whose turn it is was decided elsewhere; what finds no place is short, and nothing else is stopped for it."""
+    fleet = Fleet([node("n", gpu("a", "T4"), gpu("b", "T4"))])
+    first, second = replace(ask("T4"), function="f"), replace(ask("T4", gib=8), function="f")
+
+    made = plan(fleet, Desired(wants=(), starts=((first, 1), (second, 2))), 0.0, QUIET)
+
+    assert kinds(made) == ["Start", "Start"]
+    outcomes = [outcome.record.ask for name, outcome in made.outcomes if name]
+    assert outcomes == [first, second]
+    assert [(short.refusal.record.ask, short.missing) for short in made.short] == [(second, 1)]
+
+
+def test_what_is_wanted_as_it_is_may_be_moved_and_nothing_else() -> None:
+    """No count: neither more nor fewer; room is made of it for a start."""
+    fleet = Fleet([node("n", gpu("a", mig=True)), node("m", gpu("b", mig=True))])
+    fleet.hold(instance("one", "1g", 6, gpu_id="a", node="n"))
+    fleet.hold(instance("two", "1g", 6, gpu_id="b", node="m"))
+    small, large = replace(ask("H100", gib=8), function="f"), replace(ask("H100", gib=60), function="g")
+    as_it_is = Desired(wants=(Want(ask=small, count=None),), starts=((large, 1),))
+
+    made = plan(fleet, as_it_is, 1e6, Limits(empties=0))
+
+    assert sorted(kinds(made)) == ["Cut", "Cut", "Start", "Start", "Stop"]
+    copies = [command for command in made.commands if isinstance(command, Start) and command.replaces]
+    assert [command.replaces in ("one", "two") for command in copies] == [True]
+    assert plan(fleet, Desired(wants=as_it_is.wants), 1e6, QUIET).commands == ()
+
+
+def test_no_original_stops_before_all_copies_of_its_group_are_there() -> None:
+    """If one of them cannot be made ready, nothing was given up for nothing."""
+    fleet = Fleet([node("n", gpu("a", mig=True)), node("m", gpu("b", mig=True))])
+    for name, start in (("one", 6), ("two", 5)):
+        fleet.hold(instance(name, "1g", start, gpu_id="a", node="n"))
+    fleet.hold(instance("third", "3g", 0, gpu_id="b", node="m", function="h"))
+    small, large = replace(ask("H100", gib=8), function="f"), replace(ask("H100", gib=60), function="g")
+
+    made = plan(fleet, Desired(wants=(Want(ask=small, count=None),), starts=((large, 1),)), 1e6, Limits(empties=0))
+
+    copies = {command.number for command in made.commands if isinstance(command, Start) and command.replaces}
+    stops = [command for command in made.commands if isinstance(command, Stop)]
+    assert len(copies) == len(stops) == 2
+    assert all(copies <= set(command.after) for command in stops)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,13 +56,11 @@ def test_every_row_has_a_case_and_every_case_a_row() -> None:
 def test_what_is_wrong_is_told(bench: Bench, row: Row) -> None:
     """The caller learns what was wrong, whichever way it calls; the author finds it in the log."""
     case = CASES[row.case]
-    with ThreadPoolExecutor(1) as others:
-        raised = others.submit(error_from_sdk, bench, case) if case.at_once else None
-        answer = case.http(bench)
+    answer = case.http(bench)
     assert answer.status_code == row.status, answer.text
     if row.status >= 400:
         check_document(answer, row.code, case)
-        check_error(bench, case, row, answer, raised)
+        check_error(bench, case, row, answer)
     else:
         assert not row.sdk
     if row.log:
@@ -104,14 +101,12 @@ def check_retry_after(answer: httpx.Response, told: dict[str, Any]) -> None:
         assert 0 < told["retry_after"] <= 1.1 * int(answer.headers["retry-after"])  # with jitter, at most a tenth
 
 
-def check_error(
-    bench: Bench, case: Case, row: Row, answer: httpx.Response, raised: Future[pilotlight.PilotlightError] | None
-) -> None:
+def check_error(bench: Bench, case: Case, row: Row, answer: httpx.Response) -> None:
     """The SDK raises the class that the table names, with the same code."""
     if case.sdk is None:
         error = error_of(answer.status_code, answer.content, retry_after=answer.headers.get("retry-after"))
     else:
-        error = raised.result() if raised else error_from_sdk(bench, case)
+        error = error_from_sdk(bench, case)
     assert isinstance(error, getattr(pilotlight, row.sdk)), repr(error)
     assert error.wire_code == row.code
 

@@ -77,6 +77,7 @@ def gateway() -> User:
             subjects.control(ANY, ANY),
             subjects.credits_wanted(ANY),
             subjects.demand(ANY),
+            subjects.explain(ANY),
             *_among_gateways(),
         ),
         subscribe=(
@@ -103,10 +104,12 @@ def controller() -> User:
             lease,
             subjects.command(ANY, ANY),
             subjects.shortage(ANY),
+            "_GW.*.*",  # its answers to questions: each goes to a subject that only the question named
         ),
         subscribe=(
             _keys(subjects.REGISTRY_BUCKET),
             lease,
+            subjects.explain(ANY),
             subjects.beat(ANY),
             subjects.demand(ANY),
             subjects.credit(ANY),

@@ -14,6 +14,7 @@ pl.{region}.gw.{gateway}.limits    gateway -> limit home  ToLimitHome, Holdings
 pl.{region}.gw.{gateway}.allowed   limit home -> gateway  LimitAnswers
 pl.{region}.holdings               limit home -> gateways HoldingsWanted
 pl.{region}.breakers               home -> gateways       Breakers, each second while any is not closed
+pl.{region}.explain                gateway -> controller  ExplainPlacement (request, reply: PlacementTold)
 pl.{region}.demand.{version}       home -> controller     Demand, each 250 ms while not empty and on the edge
 pl.{region}.gw.{gateway}.jobs      gateway -> home        AskJob (request, reply: JobPlace)
 usage.{region}.{tenant}            agent -> USAGE stream  UsageBatch
@@ -141,6 +142,10 @@ def breakers(region: str) -> str:
 
 def shortage(region: str, version: str = "*") -> str:
     return f"pl.{region}.shortage.{version}"
+
+
+def explain(region: str) -> str:
+    return f"pl.{region}.explain"
 
 
 def usage(region: str, tenant: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.device_commands import Cut, SwitchMig
+from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.jobs import AskJob, JobPlace, JobsStored
 from pilotlight_core.model.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages import (
@@ -37,6 +38,7 @@ MESSAGE = (
     | Bind | Drain | Stop | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallTold | Breakers
     | JobsStored | AskJob | JobPlace
+    | ExplainPlacement | PlacementTold
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)

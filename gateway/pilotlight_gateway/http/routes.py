@@ -19,6 +19,7 @@ from pilotlight_core.model.spec import DeployRecord, Priority
 from pilotlight_gateway.function_logs import MOST_LINES, FunctionLine
 from pilotlight_gateway.http import account, apps, documents, health, jobs
 from pilotlight_gateway.http.operations import BODY, Operation, Parameter, list_of
+from pilotlight_gateway.http.placement import PLACEMENT
 from pilotlight_gateway.http.tenancy import TENANCY
 from pilotlight_gateway.http.webhooks import WEBHOOKS
 from pilotlight_gateway.ledger.report import UsageReport
@@ -157,6 +158,7 @@ OPERATIONS = (
             Parameter(name="format", about="json or csv.", schema={"enum": ["json", "csv"]}),
         ),
     ),
+    *PLACEMENT,
     *TENANCY,
     *WEBHOOKS,
     Operation(

@@ -11,6 +11,7 @@ from pilotlight_gateway.auth import Authenticator
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_port import CallPort
 from pilotlight_gateway.deployer import Deployer, ManifestSigner
+from pilotlight_gateway.explainer import Explainer, MemoryExplainer
 from pilotlight_gateway.function_logs import LogSource
 from pilotlight_gateway.http.draining import Gate
 from pilotlight_gateway.idempotency.keyed import Idempotency
@@ -19,6 +20,7 @@ from pilotlight_gateway.ledger.store import Ledger
 from pilotlight_gateway.limits.estimates import Estimates
 from pilotlight_gateway.limits.port import Limiter, MemoryLimiter
 from pilotlight_gateway.metrics import Metrics
+from pilotlight_gateway.placements import Placements
 from pilotlight_gateway.registry_port import RegistryPort
 from pilotlight_gateway.resolver import Resolver
 from pilotlight_gateway.schemas import Validators
@@ -44,6 +46,8 @@ class Services:
     budget: Budget = field(default_factory=lambda: Budget(limit=BODY_BYTES_HELD))
     clock: Callable[[], float] = time.monotonic
     bus_connected: Callable[[], bool] = lambda: True
+    placements: Placements = field(default_factory=Placements)
+    explainer: Explainer = field(default_factory=MemoryExplainer)
     idempotency: Idempotency = field(default_factory=Idempotency)
     jobs: Jobs = field(default_factory=Jobs)
     limits: Limiter = field(default_factory=MemoryLimiter)
@@ -61,4 +65,6 @@ class Services:
 
     def __post_init__(self) -> None:
         self.resolver = Resolver(self.registry)
-        self.deployer = Deployer(registry=self.registry, blobs=self.blobs, signer=self.signer)
+        self.deployer = Deployer(
+            registry=self.registry, blobs=self.blobs, signer=self.signer, placements=self.placements
+        )

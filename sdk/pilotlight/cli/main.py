@@ -24,6 +24,8 @@ COMMANDS = {
     "app": "apps",
     "container": "containers",
     "webhook": "webhook",
+    "fleet": "fleet",
+    "placement": "placement",
     "usage": "usage",
     "tenant": "tenant",
     "key": "key",

@@ -57,6 +57,24 @@ class Platform:
         """The containers that run now."""
         return list((await self.ask("GET", "/v1/containers", answer_type=Json))["containers"])
 
+    async def fleet(self) -> Json:
+        """Every GPU and slot: `devices`, and `totals` by type."""
+        return await self.ask("GET", "/v1/fleet", answer_type=Json)
+
+    async def explain(self, subject: str = "", why_not: str = "") -> Json:
+        """Why a container (its id) or a function's containers (`app.function`) are there: `lines`, `decisions`.
+
+        Raises:
+            NotFound: if nothing is remembered of it.
+        """
+        named = {"function" if "." in subject else "container": subject, "why_not": why_not}
+        params = {key: value for key, value in named.items() if value}
+        return await self.ask("GET", "/v1/placement/explain", params=params, answer_type=Json)
+
+    async def placement(self, ref: str) -> Json:
+        """How much GPU memory a function needs, and whether the fleet could hold it: `lines`, `plans`, `fits`."""
+        return await self.ask("GET", f"/v1/functions/{ref}/placement", answer_type=Json)
+
     async def usage(self, start: str | None, end: str | None) -> Json:
         """The usage report: `lines` and `total`."""
         params = {key: value for key, value in (("from", start), ("to", end)) if value}

@@ -83,9 +83,3 @@ def prints() -> str:
     for _ in range(100_000):
         print(line)
     return "done"
-
-
-@app.gpu_function(gpu="H100:8")
-def needs_a_gpu() -> str:
-    """Ask for what this fleet does not have."""
-    return "never"

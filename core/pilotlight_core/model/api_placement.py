@@ -1,0 +1,111 @@
+"""The bodies of the placement part of the HTTP API: decisions explained, memory computed, the fleet drawn."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class PlaceTold(msgspec.Struct, frozen=True, kw_only=True):
+    """A place, and its value in each step of the policy; smaller goes first."""
+
+    node: str
+    slice: str
+    what: str
+    value: dict[str, float]
+    step: str = ""
+    """Of a loser: the step at which it lost."""
+
+
+class DecisionTold(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision about one container."""
+
+    container: str
+    """"" if none was started."""
+    function: str
+    revision: int
+    """Of the fleet that it was made on."""
+    considered: int
+    """Devices and slots."""
+    refused: dict[str, int]
+    """By filter: how many it ruled out that passed all before it."""
+    winner: PlaceTold | None = None
+    losers: tuple[PlaceTold, ...] = ()
+    """The best loser of each step."""
+    reason: str = ""
+    """Why there is no winner."""
+    never: bool = False
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/placement/explain`: the same in sentences and as data."""
+
+    lines: tuple[str, ...]
+    decisions: tuple[DecisionTold, ...]
+
+
+class MemoryRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the arithmetic of device memory: bytes on each device."""
+
+    what: str
+    arithmetic: str
+    bytes: int
+
+
+class MemoryPlanTold(msgspec.Struct, frozen=True, kw_only=True):
+    """For one choice of GPUs: what is needed on each, and the largest slice that the fleet has of its type."""
+
+    gpu: str
+    """ "H100:2"."""
+    devices: int
+    per_device: int
+    """Bytes; 0 if nothing says how much is needed."""
+    rows: tuple[MemoryRow, ...]
+    largest: str = ""
+    """"" if the fleet has none of the type."""
+    largest_bytes: int = 0
+
+
+class FunctionPlacement(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/functions/{ref}/placement`."""
+
+    version: str
+    lines: tuple[str, ...]
+    plans: tuple[MemoryPlanTold, ...]
+    fits: bool
+    """Whether the fleet could hold it, if all of it were free."""
+    reason: str = ""
+    """Why not."""
+
+
+class FleetSegment(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a device: used, free, or stranded (free, and of no use to any instance)."""
+
+    use: str
+    width: int
+    label: str = ""
+    tenant: str = ""
+    container: str = ""
+
+
+class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU or slot. The segments' widths sum to `width`."""
+
+    node: str
+    region: str
+    zone: str
+    id: str
+    type: str
+    mig: bool
+    spot: bool
+    draining: bool
+    width: int
+    segments: tuple[FleetSegment, ...]
+    withdrawn: str = ""
+    """Why nothing new may start on it."""
+
+
+class FleetTold(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/fleet`. Parts of devices in all, by type: used, free and stranded."""
+
+    devices: tuple[FleetRow, ...]
+    totals: dict[str, dict[str, float]]

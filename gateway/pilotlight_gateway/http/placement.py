@@ -1,0 +1,92 @@
+"""Where containers are and why: decisions explained, memory computed, the fleet drawn."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pilotlight_core.model.api_placement import DecisionTold, Explanation, FleetTold, FunctionPlacement
+from pilotlight_core.model.errors import BadInput, NotFound
+from pilotlight_core.model.explaining import ExplainPlacement
+from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name
+from pilotlight_gateway.http.operations import Operation, Parameter, json_answer, principal_of
+from pilotlight_gateway.http.services import Services
+
+CONTAINER_PATTERN = r"^[A-Za-z0-9_.~-]{1,128}$"
+
+
+async def show_fleet(_: Request, services: Services) -> Response:
+    """`GET /v1/fleet`."""
+    return json_answer(await services.placements.fleet())
+
+
+async def show_function(request: Request, services: Services) -> Response:
+    """`GET /v1/functions/{ref}/placement`: one's own functions; a share lets others call, not look inside."""
+    tenant = principal_of(request).tenant
+    version = await services.resolver.resolve(tenant, request.path_params["ref"])
+    if version.tenant != tenant:
+        raise NotFound(f"There is no function {request.path_params['ref']}.", code="unknown_function")
+    return json_answer(await services.placements.of_function(version))
+
+
+async def explain(request: Request, services: Services) -> Response:
+    """`GET /v1/placement/explain`."""
+    asked = question(dict(request.query_params), principal_of(request).tenant)
+    told = await services.explainer.explain(asked)
+    if not told.found:
+        raise NotFound(" ".join(told.lines))
+    decisions = msgspec.json.decode(told.decisions, type=tuple[DecisionTold, ...])
+    return json_answer(Explanation(lines=told.lines, decisions=decisions))
+
+
+def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
+    """The question that query parameters ask: a container before a function, which without an owner is `tenant`'s.
+
+    Raises:
+        BadInput: naming the parameter.
+    """
+    container, function, node = (asked.get(name, "") for name in ("container", "function", "why_not"))
+    if container and not re.fullmatch(CONTAINER_PATTERN, container):
+        raise BadInput("container: expected a container's id.", field="container")
+    if function and not re.fullmatch(FUNCTION_PATTERN, function):
+        raise BadInput("function: expected app.function or tenant:app.function.", field="function")
+    if node:
+        check_name(node, "why_not")
+    full = function if not function or ":" in function else f"{tenant}:{function}"
+    return ExplainPlacement(container=container, function=full, node=node)
+
+
+PLACEMENT = (
+    Operation(
+        method="GET", path="/v1/fleet", name="getFleet", about="Every GPU and slot, its parts and who is on them.",
+        endpoint=show_fleet, scopes=("operator",), answer=FleetTold,
+    ),
+    Operation(
+        method="GET", path="/v1/placement/explain", name="explainPlacement", endpoint=explain, scopes=("operator",),
+        about="Why a container is where it is, what was decided last of a function, or of all; why not on a node.",
+        answer=Explanation, errors=("bad_input", "not_found"),
+        parameters=(
+            Parameter(
+                name="container", about="A container's id; it counts before a function.",
+                schema={"type": "string", "pattern": CONTAINER_PATTERN},
+            ),
+            Parameter(
+                name="function", about="app.function, or tenant:app.function.",
+                schema={"type": "string", "pattern": FUNCTION_PATTERN},
+            ),
+            Parameter(
+                name="why_not", about="A node: why it was not chosen; alone, by the last decision.",
+                schema={"type": "string", "pattern": NAME_PATTERN},
+            ),
+        ),
+    ),
+    Operation(
+        method="GET", path="/v1/functions/{ref}/placement", name="getPlacement", endpoint=show_function,
+        about="How much GPU memory a function needs, line by line, and whether the fleet could hold it.",
+        scopes=("read", "deploy"), answer=FunctionPlacement,
+        errors=("bad_input", "unknown_function", "unknown_version"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,87 @@
+"""The fleet as placement sees it, from what this gateway hears: to draw it, and to refuse what can never fit.
+
+Only the controller decides where containers go. What is asked here needs no more than the nodes' own reports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from pilotlight_core.model.api_placement import FleetTold, FunctionPlacement
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.messages import NodeReport
+from pilotlight_core.model.spec import FunctionSpec, VersionRecord
+from pilotlight_gateway.fleet_view import FleetView
+from pilotlight_placement.ask import Ask
+from pilotlight_placement.fleet import Fleet
+from pilotlight_placement.place import place
+from pilotlight_placement.record import NoFit
+from pilotlight_placement.reports import Mirror, node_of
+from pilotlight_placement.telling import fleet_told, placement_told
+
+SURE_AFTER_S = 3.0
+"""Three reports of every node: sooner, a node that was not heard yet may have what is asked for."""
+
+
+class Placements:
+    """Answers about the fleet. The work is done in a thread: ten thousand GPUs take a moment."""
+
+    def __init__(self, view: FleetView | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.view = view or FleetView()
+        self._clock = clock
+        self._mirror = Mirror()
+        self._busy = asyncio.Lock()
+
+    async def fleet(self) -> FleetTold:
+        """Every GPU and slot with who is on it."""
+        at = self._clock()
+        reports = self.view.reports(at)
+        async with self._busy:
+            return await asyncio.to_thread(lambda: fleet_told(self._mirror.sync(reports, at=at)))
+
+    async def of_function(self, version: VersionRecord) -> FunctionPlacement:
+        """The arithmetic of a function's memory, and whether the fleet could hold it."""
+        ask = Ask.of(version.spec, function=f"{version.tenant}:{version.app}.{version.function}", tenant=version.tenant)
+        reports = self.view.remembered(self._clock())
+        return await asyncio.to_thread(lambda: placement_told(standing(reports), version.spec, ask, version.ref))
+
+    async def check(self, specs: Iterable[FunctionSpec]) -> None:
+        """Refuse a function that no node could ever hold, with the largest slice that exists and what is missing.
+
+        A fleet that is not known yet refuses nothing: calls are told then.
+
+        Raises:
+            BadInput: naming the function and the option.
+        """
+        at = self._clock()
+        reports = self.view.remembered(at)
+        if reports and self.view.listened(at) >= SURE_AFTER_S:
+            await asyncio.to_thread(check_specs, standing(reports), tuple(specs))
+
+
+def standing(reports: Iterable[NodeReport]) -> Fleet:
+    """What there is, whoever uses it now: nodes that drain and GPUs that are being changed will be back."""
+    nodes = [node_of(report) for report in reports]
+    return Fleet(
+        replace(node, draining=False, gpus=tuple(replace(gpu, withdrawn="") for gpu in node.gpus)) for node in nodes
+    )
+
+
+def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> None:
+    """Refuse the first function that the fleet could never hold.
+
+    Raises:
+        BadInput: naming the function and the option.
+    """
+    for spec in specs:
+        found = place(fleet, Ask.of(spec))
+        if isinstance(found, NoFit) and found.never:
+            field = next((field for field, name in FIELDS if dict(found.record.refused).get(name)), "gpu")
+            raise BadInput(f"{spec.name} can never run here: {found.reason}.", field=field)
+
+
+FIELDS = (("vram", "vram"), ("memory", "host_memory"), ("region", "region"), ("zone", "zone"), ("spot", "purchase"))
+"""Option of a function, and the filter that rules devices out by it."""

@@ -1,0 +1,149 @@
+"""Decisions, the fleet and the arithmetic of memory, as the API tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pilotlight_core.model.api_placement import (
+    DecisionTold,
+    FleetRow,
+    FleetSegment,
+    FleetTold,
+    FunctionPlacement,
+    MemoryPlanTold,
+    MemoryRow,
+    PlaceTold,
+)
+from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_core.model.units import GpuAsk
+from pilotlight_placement.ask import CPU, MIB, Ask
+from pilotlight_placement.catalogue import is_kind
+from pilotlight_placement.cells import Cell
+from pilotlight_placement.drawing import row
+from pilotlight_placement.fleet import Fleet
+from pilotlight_placement.needs import plan_of
+from pilotlight_placement.node import Slice
+from pilotlight_placement.occupancy import Unit
+from pilotlight_placement.place import place
+from pilotlight_placement.policy import STEP_NAMES
+from pilotlight_placement.record import NoFit, Placement, Value
+from pilotlight_placement.refusal import never_reason
+from pilotlight_placement.reports import name_of
+from pilotlight_placement.vram import shortfall
+
+
+def decision_told(outcome: Placement | NoFit, container: str = "") -> DecisionTold:
+    """A decision with the winner's value and the best loser of each step."""
+    record = outcome.record
+    winner = None
+    if isinstance(outcome, Placement) and record.value is not None:
+        winner = _place(outcome.slice, record.value, container)
+    return DecisionTold(
+        container=container,
+        function=record.ask.function,
+        revision=record.revision,
+        considered=record.considered,
+        refused=dict(record.refused),
+        winner=winner,
+        losers=tuple(_place(rival.slice, rival.value, "", rival.step) for rival in record.rivals),
+        reason=outcome.reason if isinstance(outcome, NoFit) else "",
+        never=isinstance(outcome, NoFit) and outcome.never,
+    )
+
+
+def _place(slice_: Slice, value: Value, container: str, step: str = "") -> PlaceTold:
+    terms = {name: float(term) for name, term in zip(STEP_NAMES, value, strict=True)}
+    return PlaceTold(node=slice_.node, slice=name_of(slice_, container), what=slice_.what, value=terms, step=step)
+
+
+def fleet_told(fleet: Fleet) -> FleetTold:
+    """Every GPU and slot, and by type how many devices' worth is used, free and stranded."""
+    units = [unit for _, there in sorted(fleet.places.items()) for unit in there.units]
+    rows = tuple(_row(unit) for unit in units)
+    totals: dict[str, dict[str, float]] = {}
+    for each in rows:
+        parts = totals.setdefault(each.type, {"devices": 0.0, "used": 0.0, "free": 0.0, "stranded": 0.0, "out": 0.0})
+        parts["devices"] += 1
+        out = each.draining or each.withdrawn
+        for segment in each.segments:
+            # What is free on a device that takes nothing is nobody's.
+            use = "out" if out and segment.use != "used" else segment.use
+            parts[use] += segment.width / each.width
+    rounded = {name: {key: round(part, 4) for key, part in parts.items()} for name, parts in sorted(totals.items())}
+    return FleetTold(devices=rows, totals=rounded)
+
+
+def _row(unit: Unit) -> FleetRow:
+    drawn, node = row(unit), unit.node.node
+    segments = tuple(
+        FleetSegment(
+            use=part.use.value, width=part.width, label=part.label, tenant=part.tenant, container=part.container
+        )
+        for part in drawn.segments
+    )
+    return FleetRow(
+        node=drawn.node,
+        region=node.domain.region,
+        zone=node.domain.zone,
+        id=drawn.unit,
+        type=drawn.type,
+        mig=drawn.mig,
+        spot=node.domain.spot,
+        draining=drawn.draining,
+        width=drawn.width,
+        segments=segments,
+        withdrawn=unit.gpu.withdrawn if unit.gpu else "",
+    )
+
+
+def placement_told(fleet: Fleet, spec: FunctionSpec, ask: Ask, version: str) -> FunctionPlacement:
+    """The arithmetic of a function's memory for each of its choices, against the largest slice that exists."""
+    plans = tuple(_memory(fleet, spec, choice) for choice in ask.choices if choice.type != CPU)
+    found = place(fleet, ask)
+    never = isinstance(found, NoFit) and found.never
+    lines = [line for plan in plans for line in _lines(plan, spec)]
+    if not plans:
+        lines = [f"{spec.name} asks for a CPU slot and {spec.memory / 2**30:.1f} GiB of host memory."]
+    reason = never_reason(fleet, ask, found.record) if never else ""
+    verdict = f"It can never run here: {reason}." if never else "The fleet can hold it."
+    return FunctionPlacement(version=version, lines=(*lines, verdict), plans=plans, fits=not never, reason=reason)
+
+
+def _memory(fleet: Fleet, spec: FunctionSpec, choice: GpuAsk) -> MemoryPlanTold:
+    made = plan_of(spec, choice.count)
+    largest, name = max(_slices(fleet, choice), default=(0, ""))
+    return MemoryPlanTold(
+        gpu=str(choice),
+        devices=choice.count,
+        per_device=made.per_device if made else 0,
+        rows=tuple(MemoryRow(what=r.what, arithmetic=r.arithmetic, bytes=r.bytes) for r in made.rows) if made else (),
+        largest=name,
+        largest_bytes=largest * MIB,
+    )
+
+
+def _slices(fleet: Fleet, choice: GpuAsk) -> Iterator[tuple[int, str]]:
+    """The largest slice of each kind of device that the choice means: MiB, and what it is called."""
+    for cell in fleet.cells.values():
+        if cell.total and cell.kind.name != CPU and is_kind(choice.type, cell.kind.name):
+            yield _largest(cell)
+
+
+def _largest(cell: Cell) -> tuple[int, str]:
+    if cell.slot is not None:
+        return cell.slot.memory, f"a {cell.slot.kind.value} slice of {cell.kind.name}"
+    if cell.device is None:
+        return 0, ""
+    if cell.kind.mig:
+        return max((cut.memory, f"{cut.name} of {cell.kind.name}") for cut in cell.device.cuts)
+    return cell.device.memory, f"a whole {cell.kind.name}"
+
+
+def _lines(told: MemoryPlanTold, spec: FunctionSpec) -> list[str]:
+    made = plan_of(spec, told.devices)
+    head = f"{told.gpu}:"
+    if made is None:
+        return [head, "  nothing says how much memory is needed (vram= or model=), so it gets whole devices"]
+    if not told.largest:
+        return [head, *(f"  {line}" for line in made.lines()), "  the fleet has none of this type"]
+    return [head, *(f"  {line}" for line in shortfall(made, told.largest_bytes, told.largest))]

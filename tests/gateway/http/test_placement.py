@@ -1,0 +1,126 @@
+"""Placement over HTTP: explanations, the fleet, and the arithmetic of a function's memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from pilotlight_core.model.api_placement import DecisionTold
+from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.placing import Model, Placing
+from pilotlight_core.model.units import GpuAsk
+from pilotlight_gateway.explainer import MemoryExplainer
+from pilotlight_gateway.fleet_view import FleetView
+from pilotlight_gateway.placements import SURE_AFTER_S, Placements
+from tests.gateway.test_deployer import upload
+from tests.gateway.test_placements import report
+from tests.gateway.world import Clock, World, entry, function
+
+DECISION = DecisionTold(container="ctr_1", function="acme:shop.hello", revision=3, considered=2, refused={"room": 1})
+TOLD = PlacementTold(found=True, lines=("ctr_1 runs on a CPU slot on n1.",), decisions=msgspec.json.encode([DECISION]))
+LLAMA = Model(parameters=8e9, layers=32, kv_heads=8, head_size=128, hidden=4096, context_tokens=8192)
+
+
+@pytest.fixture
+def fleet(world: World) -> Placements:
+    """The gateway has heard of one H100 and one CPU slot."""
+    view = FleetView()
+    view.on_report(report(), 0.0)
+    placements = world.services.placements = Placements(view, Clock(SURE_AFTER_S))
+    world.services.deployer = replace(world.services.deployer, placements=placements)
+    return placements
+
+
+@pytest.fixture
+def explainer(world: World) -> MemoryExplainer:
+    made = world.services.explainer = MemoryExplainer(told=TOLD)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("container=ctr_1", ExplainPlacement(container="ctr_1")),
+        ("function=shop.hello", ExplainPlacement(function="platform:shop.hello")),
+        ("function=acme:shop.hello&why_not=n2", ExplainPlacement(function="acme:shop.hello", node="n2")),
+        ("", ExplainPlacement()),
+    ],
+)
+async def test_questions_reach_whoever_decides(
+    world: World, explainer: MemoryExplainer, query: str, asked: ExplainPlacement
+) -> None:
+    """And the answer comes in sentences and as data."""
+    async with world.client(world.operator) as client:
+        answer = await client.get(f"/v1/placement/explain?{query}")
+
+    assert answer.status_code == 200, answer.text
+    assert explainer.asked == [asked]
+    assert answer.json()["lines"] == ["ctr_1 runs on a CPU slot on n1."]
+    assert answer.json()["decisions"][0]["refused"] == {"room": 1}
+
+
+@pytest.mark.parametrize(
+    ("query", "field"), [("container=a%20b", "container"), ("function=hello", "function"), ("why_not=-x", "why_not")]
+)
+async def test_a_wrong_question_names_its_parameter(
+    world: World, explainer: MemoryExplainer, query: str, field: str
+) -> None:
+    """422, and nobody is asked."""
+    async with world.client(world.operator) as client:
+        answer = await client.get(f"/v1/placement/explain?{query}")
+
+    assert (answer.status_code, answer.json()["field"]) == (422, field)
+    assert explainer.asked == []
+
+
+async def test_what_nobody_remembers_is_not_found_and_without_a_leader_it_is_asked_again(
+    world: World, explainer: MemoryExplainer
+) -> None:
+    """404 with the sentence, 503 with when to come back."""
+    async with world.client(world.operator) as client:
+        explainer.told = PlacementTold(found=False, lines=("Nothing is remembered of a container ctr_0.",))
+        absent = await client.get("/v1/placement/explain?container=ctr_0")
+        explainer.told = None
+        leaderless = await client.get("/v1/placement/explain?container=ctr_0")
+
+    assert (absent.status_code, absent.json()["detail"]) == (404, "Nothing is remembered of a container ctr_0.")
+    assert leaderless.status_code == 503
+    assert "retry-after" in leaderless.headers
+
+
+async def test_the_fleet_is_the_operators(world: World, fleet: Placements) -> None:
+    """A tenant's admin sees none of it."""
+    async with world.client(world.operator) as client:
+        told = (await client.get("/v1/fleet")).json()
+    async with world.client() as tenant:
+        refused = [(await tenant.get(path)).status_code for path in ("/v1/fleet", "/v1/placement/explain")]
+
+    assert [row["id"] for row in told["devices"]] == ["GPU-1", "cpu-0"]
+    assert refused == [403, 403]
+
+
+async def test_a_functions_memory_is_told_to_its_owner(world: World, fleet: Placements) -> None:
+    """Line by line, with the verdict."""
+    world.deploy(function("talk", gpu=(GpuAsk("H100"),), placing=Placing(model=LLAMA)))
+    async with world.client() as client:
+        told = (await client.get("/v1/functions/shop.talk/placement")).json()
+
+    assert told["fits"]
+    assert told["version"] == "shop.talk@v1"
+    assert [row["what"] for row in told["plans"][0]["rows"]] == ["weights", "KV cache", "activations", "context"]
+    assert told["plans"][0]["largest"] == "a whole H100-80GB"
+
+
+async def test_a_deploy_of_what_can_never_fit_is_refused_and_leaves_nothing(world: World, fleet: Placements) -> None:
+    """422 by the option, before anything is uploaded."""
+    await upload(world, b"x")
+    large = function("talk", gpu=(GpuAsk("H100"),), vram=100 * 2**30)
+    body = {"functions": [{"spec": msgspec.to_builtins(large)}], "files": [msgspec.to_builtins(entry(b"x"))]}
+    async with world.client() as client:
+        answer = await client.post("/v1/apps/shop/deploys", json=body)
+
+    assert (answer.status_code, answer.json()["field"]) == (422, "vram")
+    assert "20.0 GiB are missing" in answer.json()["detail"]
+    assert not world.registry.apps

@@ -1,0 +1,101 @@
+"""The fleet from what a gateway hears: drawn, and asked whether a function could ever fit."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_core.model.devices import DeviceReport, MigMode
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.messages import NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.placing import Placing
+from pilotlight_core.model.units import GpuAsk
+from pilotlight_gateway.fleet_view import REMEMBERED_S, FleetView
+from pilotlight_gateway.placements import SURE_AFTER_S, Placements
+from tests.gateway.world import Clock, function
+
+GIB = 2**30
+
+
+def report(seq: int = 1, node: str = "n1", **more: object) -> NodeReport:
+    """A node with one H100 and a CPU slot."""
+    gpu = DeviceReport(id="GPU-1", type="H100", name="H100", memory=80 * GIB, price="h100", mig=MigMode.OFF)
+    slot = SliceReport(id="cpu-0", kind=SliceKind.CPU, device="cpu", ppm=1_000_000, price="cpu", memory=8 * GIB)
+    fields = {"slices": (slot,), "devices": (gpu,), "zone": "a"} | more
+    return NodeReport(node=node, instance="i", seq=seq, region="local", sandbox="s", **fields)  # type: ignore[arg-type]
+
+
+def heard(*reports: NodeReport) -> tuple[Placements, Clock]:
+    """Placements that have listened for long enough."""
+    clock = Clock(0.0)
+    view = FleetView()
+    for each in reports:
+        view.on_report(each, 0.0)
+    clock.at = SURE_AFTER_S
+    return Placements(view, clock), clock
+
+
+async def refusal(placements: Placements, **options: object) -> BadInput:
+    with pytest.raises(BadInput) as refused:
+        await placements.check([function("f", **options)])
+    return refused.value
+
+
+async def test_what_can_never_fit_is_refused_with_the_largest_slice_and_what_is_missing() -> None:
+    """Naming the function and the option."""
+    placements, _ = heard(report())
+
+    large = await refusal(placements, gpu=(GpuAsk("H100"),), vram=100 * GIB)
+    assert large.more["field"] == "vram"
+    assert "f can never run here" in large.detail
+    assert "the largest slice that exists is a whole H100-80GB with 80.0 GiB: 20.0 GiB are missing" in large.detail
+
+    several = await refusal(placements, gpu=(GpuAsk("H100", 8),))
+    assert several.more["field"] == "gpu"
+    assert "no node has so many of them" in several.detail
+
+    elsewhere = await refusal(placements, placing=Placing(zones=("b",)))
+    assert elsewhere.more["field"] == "zone"
+    assert (await refusal(placements, memory=64 * GIB)).more["field"] == "memory"
+
+
+async def test_what_fits_once_something_is_free_or_back_is_let_in() -> None:
+    """A GPU that is used, changing or on a node that drains is still one."""
+    gpu = DeviceReport(
+        id="GPU-1", type="H100", name="H100", memory=80 * GIB, price="h100", mig=MigMode.OFF, changing=True
+    )
+    placements, _ = heard(report(draining=True, devices=(gpu,)))
+
+    await placements.check([function("f", gpu=(GpuAsk("H100"),), vram=8 * GIB), function("g")])
+
+
+async def test_a_fleet_that_is_not_known_yet_refuses_nothing() -> None:
+    """Calls are told then; a node that was silent for a while counts still."""
+    nobody = Placements(FleetView(), Clock(100.0))
+    await nobody.check([function("f", gpu=(GpuAsk("H100", 8),))])
+
+    placements, clock = heard(report())
+    clock.at = SURE_AFTER_S - 0.1
+    await placements.check([function("f", gpu=(GpuAsk("H100", 8),))])
+    clock.at = REMEMBERED_S
+    await placements.check([function("f", gpu=(GpuAsk("H100"),))])
+    assert (await placements.fleet()).devices == ()
+
+
+def test_nodes_that_are_long_gone_are_forgotten() -> None:
+    """When the next one comes."""
+    view = FleetView()
+    view.on_report(report(), 0.0)
+    view.on_report(report(node="n2"), REMEMBERED_S + 1.0)
+
+    assert [each.node for each in view.remembered(REMEMBERED_S + 1.0)] == ["n2"]
+    assert view.listened(REMEMBERED_S + 1.0) == REMEMBERED_S + 1.0
+
+
+async def test_the_fleet_is_told_as_it_is_now() -> None:
+    """With what the nodes say of themselves."""
+    placements, _ = heard(report(spot=True))
+
+    told = await placements.fleet()
+
+    assert [(row.id, row.spot, row.zone) for row in told.devices] == [("GPU-1", True, "a"), ("cpu-0", True, "a")]
+    assert told.totals["H100-80GB"]["free"] == 1

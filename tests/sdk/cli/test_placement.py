@@ -1,0 +1,70 @@
+"""`pilotlight placement`: sentences for people, JSON for scripts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pilotlight.cli.main import app
+from tests.sdk.scripted import ScriptedPlatform, answer
+
+TOLD: dict[str, Any] = {
+    "lines": ["ctr_1 runs on a whole T4 on n1.", "Of 2 devices and slots 1 would do."],
+    "decisions": [],
+}
+PLAN: dict[str, Any] = {
+    "version": "chat.talk@v2",
+    "lines": ["H100:", "  weights"],
+    "plans": [],
+    "fits": True,
+    "reason": "",
+}
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, ["placement", *words])
+
+
+@pytest.mark.parametrize(
+    ("words", "query"),
+    [
+        (["ctr_1"], "container=ctr_1"),
+        (["search.embed"], "function=search.embed"),
+        (["ctr_1", "--why-not", "n2"], "container=ctr_1&why_not=n2"),
+        (["--why-not", "n2"], "why_not=n2"),
+    ],
+)
+def test_each_way_to_ask_is_one_question(platform: ScriptedPlatform, words: list[str], query: str) -> None:
+    """Told line by line."""
+    platform.will("GET", "/v1/placement/explain", answer(TOLD))
+
+    done = run("explain", *words)
+
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines() == TOLD["lines"]
+    assert (platform.requests[0].path, platform.requests[0].query) == ("/v1/placement/explain", query)
+    assert json.loads(run("explain", *words, "--json").stdout) == TOLD
+
+
+def test_nothing_named_is_a_slip() -> None:
+    """Before anything is asked."""
+    done = run("explain")
+
+    assert done.exit_code == 1
+    assert "Name a container, a function, or a node" in done.stderr
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_plan_shows_its_arithmetic(platform: ScriptedPlatform, *, fits: bool) -> None:
+    """The exit code says whether the fleet could hold it."""
+    platform.will("GET", "/v1/functions/chat.talk/placement", answer(PLAN | {"fits": fits}))
+
+    done = run("plan", "chat.talk")
+
+    assert done.exit_code == (0 if fits else 1)
+    assert done.stdout.splitlines() == ["chat.talk@v2", "H100:", "  weights"]
+    assert platform.requests[0].path == "/v1/functions/chat.talk/placement"
+    assert json.loads(run("plan", "chat.talk", "--json").stdout)["fits"] is fits

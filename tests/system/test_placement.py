@@ -1,0 +1,94 @@
+"""Where containers are and why, as an operator asks for it; and what its tenant learns of its own function."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.system.platform import Platform, wait_until
+
+SOURCE = """\
+import pilotlight
+
+app = pilotlight.App("placed")
+
+
+@app.gpu_function(memory="256MiB", spread="node", weights="none-really", scaledown_window=30)
+def here() -> str:
+    return "here"
+"""
+LARGE = """\
+import pilotlight
+
+app = pilotlight.App("large")
+
+
+@app.gpu_function(gpu="H100", model=pilotlight.Model(parameters=70e9))
+def never() -> str:
+    return "never"
+"""
+
+
+@pytest.fixture(scope="module")
+def container(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A container that was started for a call."""
+    source = tmp_path_factory.mktemp("placed") / "app.py"
+    source.write_text(SOURCE)
+    platform.deploy(source)
+    assert platform.output("placed.here") == "here"
+    yield wait_until(lambda: next((each["id"] for each in platform.containers("placed")), None), "it is listed")
+    platform.cli("app", "stop", "placed")
+
+
+def test_why_a_container_is_where_it_is(platform: Platform, container: str) -> None:
+    """In plain sentences, by container and by function, and as data."""
+    told = platform.cli("placement", "explain", container).stdout.splitlines()
+
+    assert told[0] == f"{container} runs on a CPU slot on local."
+    assert told[1].startswith("Of 4 devices and slots ")
+    assert f"{container} runs on a CPU slot on local." in platform.cli("placement", "explain", "placed.here").stdout
+    data = json.loads(platform.cli("placement", "explain", container, "--json").stdout)
+    assert data["decisions"][0]["winner"]["node"] == "local"
+    assert data["decisions"][0]["function"] == "default:placed.here"
+
+
+def test_why_a_node_was_not_chosen(platform: Platform, container: str) -> None:
+    """On the fleet as it was then."""
+    asked = ("placement", "explain", container, "--why-not")
+
+    assert "local was chosen: a CPU slot." in platform.cli(*asked, "local").stdout
+    assert "There was no node elsewhere at revision" in platform.cli(*asked, "elsewhere").stdout
+    unknown = platform.cli("placement", "explain", "ctr_nobody", check=False)
+    assert unknown.returncode == 1
+    assert "Nothing is remembered of a container ctr_nobody" in unknown.stderr
+
+
+def test_the_fleet_is_drawn(platform: Platform, container: str) -> None:
+    """Its slots, and who is on them."""
+    assert f"{container} (default)" in platform.cli("fleet", "--slots").stdout
+    told = json.loads(platform.cli("fleet", "--json").stdout)
+    assert told["totals"]["CPU"]["devices"] == 4
+
+
+def test_what_can_never_fit_is_refused_at_deploy(platform: Platform, tmp_path: Path) -> None:
+    """The deploy says what there is, and nothing is deployed."""
+    (tmp_path / "app.py").write_text(LARGE)
+
+    def refused() -> str:
+        done = platform.cli("deploy", str(tmp_path / "app.py"), check=False)
+        return done.stderr if done.returncode else ""
+
+    told = wait_until(refused, "the gateway knows its fleet")
+    assert "never can never run here: it asks for H100 with 131.0 GiB" in told
+    assert "and the fleet has 4 CPU slots" in told
+
+
+def test_the_plan_of_a_function(platform: Platform, container: str) -> None:
+    """That of one without a GPU is short."""
+    told = platform.cli("placement", "plan", "placed.here").stdout
+
+    assert told.startswith("placed.here@v1\nhere asks for a CPU slot and 0.2 GiB of host memory.\n")
+    assert told.endswith("The fleet can hold it.\n")
