@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -15,7 +17,7 @@ from pilotlight_core.model.scheduling import Dropped, HomeItem, ToHome, ToOrigin
 
 T = TypeVar("T")
 ITEMS = 256
-"""In one message: of the largest, a few hundred KiB."""
+"""In one message, if they fit: usually some 100 KiB."""
 
 log = structlog.get_logger(__name__)
 
@@ -54,24 +56,32 @@ class Mailbox:
     def _flush(self) -> None:
         self._due = False
         for (gateway, shard), items in self._to_home.items():
-            for some in _parts(items):
-                self._send(subjects.to_home(self._region, gateway), ToHome(shard=shard, items=some))
+            self._send(subjects.to_home(self._region, gateway), items, partial(_to_home, shard))
         for gateway, grants in self._granted.items():
-            for few in _parts(grants):
-                self._send(subjects.to_origin(self._region, gateway), ToOrigin(granted=few))
+            self._send(subjects.to_origin(self._region, gateway), grants, lambda some: ToOrigin(granted=some))
         for gateway, dropped in self._dropped.items():
-            for lost in _parts(dropped):
-                self._send(subjects.to_origin(self._region, gateway), ToOrigin(dropped=lost))
+            self._send(subjects.to_origin(self._region, gateway), dropped, lambda some: ToOrigin(dropped=some))
         self._to_home.clear()
         self._granted.clear()
         self._dropped.clear()
 
-    def _send(self, subject: str, message: Message) -> None:
-        try:
-            self._bus.publish_nowait(subject, message)
-        except (BusDown, MessageTooLarge) as error:
-            log.debug("mail was not sent", subject=subject, error=str(error))
+    def _send(self, subject: str, items: list[T], message_of: Callable[[tuple[T, ...]], Message]) -> None:
+        todo = [items[start : start + ITEMS] for start in range(0, len(items), ITEMS)]
+        todo.reverse()
+        while todo:
+            some = todo.pop()
+            try:
+                self._bus.publish_nowait(subject, message_of(tuple(some)))
+            except MessageTooLarge as error:
+                # An error that a home tells to all that waited has a traceback, as large as its tenant made it.
+                if len(some) > 1:
+                    todo += [some[len(some) // 2 :], some[: len(some) // 2]]
+                else:
+                    log.warning("a letter is too large", subject=subject, error=str(error))
+            except BusDown as error:
+                log.debug("mail was not sent", subject=subject, error=str(error))
+                return
 
 
-def _parts(items: list[T]) -> list[tuple[T, ...]]:
-    return [tuple(items[start : start + ITEMS]) for start in range(0, len(items), ITEMS)]
+def _to_home(shard: int, items: tuple[HomeItem, ...]) -> ToHome:
+    return ToHome(shard=shard, items=items)
