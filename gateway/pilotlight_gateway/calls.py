@@ -146,6 +146,8 @@ class Calls:
             await asyncio.sleep(WATCH_S)
             for gone in self._nodes.lost(time.monotonic()):
                 self._node_gone(gone)
+            self._nodes.forget(time.monotonic())
+            self.fleet.forget(time.monotonic())
             self._tabs.expire(time.monotonic())
             self._reconciler.tell(time.monotonic())
             self._homes.tell_breakers(time.monotonic())

@@ -15,6 +15,8 @@ SILENT_S = 5.0
 REMEMBERED_S = 600.0
 """What a node said last counts for so long where it matters what the fleet consists of, not how it is now."""
 
+FORGOTTEN_S = 60.0
+
 
 class FleetView:
     """The last report of each node."""
@@ -23,6 +25,11 @@ class FleetView:
         self._first: float | None = None
         self._reports: dict[str, tuple[NodeReport, float]] = {}
         self._breakers: dict[str, tuple[Breakers, float]] = {}
+
+    def forget(self, at: float) -> None:
+        """Let go of what is listed no more."""
+        self._reports = {node: told for node, told in self._reports.items() if at - told[1] <= FORGOTTEN_S}
+        self._breakers = {gateway: told for gateway, told in self._breakers.items() if at - told[1] <= FORGOTTEN_S}
 
     def on_report(self, report: NodeReport, at: float) -> None:
         """Take a node's word; an older one of the same incarnation is dropped."""

@@ -487,6 +487,7 @@ class Home:
 
     def _sweep(self, at: float) -> None:
         self._swept_at = at
+        self._nodes.forget(at)
         for desk in list(self._desks.values()):
             self._loosen(desk.rooms.bury(at), None, at)
             desk.slowdowns.age()

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Iterator
+from itertools import islice
 from typing import Protocol
 
 import msgspec
@@ -35,6 +36,8 @@ from pilotlight_gateway.home import Home, HomeStatistics, QueueLimits
 from pilotlight_gateway.mailbox import Mailbox
 from pilotlight_gateway.scheduler.alarms import Alarms
 
+BREAKERS_TOLD = 5_000
+"""At most, in one message: 500 KiB. They are for people to look at."""
 NAMES = tuple(str(shard) for shard in range(subjects.SHARDS))
 """Of shards, as keys of alarms."""
 
@@ -121,7 +124,7 @@ class Homes:
 
     def tell_breakers(self, at: float) -> None:
         """Every gateway lists the breakers: all are told while there are any, and once after."""
-        told = tuple(told for home in self for told in home.breakers(at))
+        told = tuple(islice((told for home in self for told in home.breakers(at)), BREAKERS_TOLD))
         if not told and not self._broken:
             return
         self._broken = bool(told)

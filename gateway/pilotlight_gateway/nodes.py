@@ -13,6 +13,8 @@ LOST_AFTER = 10.0
 """Seconds of silence after which what an agent ran is given up: ten of its heartbeats."""
 PAUSED_AFTER = 1.0
 """A longer time between two looks means that this process itself stood still."""
+FORGOTTEN_AFTER = 3_600.0
+"""Seconds after which nothing more is known of a node that is gone: none of its messages is on the way any more."""
 REMEMBERED = 8
 """Former incarnations of a node whose late messages are recognised."""
 
@@ -35,6 +37,8 @@ class Nodes:
         self._heard: dict[str, float] = {}
         """node -> when it spoke last, unless it is counted as gone."""
         self._former: dict[str, deque[str]] = {}
+        self._spoke: dict[str, float] = {}
+        """node -> when it spoke last, as of the last look for what can be forgotten."""
         self._looked: float | None = None
 
     def current(self, node: str) -> str | None:
@@ -58,6 +62,13 @@ class Nodes:
     def is_former(self, node: str, instance: str) -> bool:
         """Whether the incarnation has been followed by another: what it still says is old."""
         return instance in self._former.get(node, ())
+
+    def forget(self, at: float) -> None:
+        """Forget the nodes that have been silent for long. Fleets shrink and grow under new names all the time."""
+        self._spoke = {node: self._heard.get(node, self._spoke.get(node, at)) for node in self._instances}
+        for node in [node for node, spoke in self._spoke.items() if spoke < at - FORGOTTEN_AFTER]:
+            for known in (self._instances, self._heard, self._former, self._spoke):
+                known.pop(node, None)
 
     def stopped(self, node: str, instance: str) -> GoneNode | None:
         """The agent has said that it ends."""

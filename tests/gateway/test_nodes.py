@@ -64,3 +64,23 @@ def test_an_agent_that_says_goodbye_is_gone_at_once() -> None:
     assert gone is not None
     assert gone.instance == "i1"
     assert nodes.current("n1") is None
+
+
+def test_a_node_that_is_gone_is_forgotten_after_a_while() -> None:
+    """A fleet whose nodes come and go under new names does not fill the memory; one that speaks is known."""
+    nodes, rarely = Nodes(), Nodes()  # `rarely` never asks who is lost
+    for second in range(4 * 3_600):
+        at = float(second)
+        for known in (nodes, rarely):
+            if second % 60 == 0:
+                known.seen(f"spot-{second}", "i1", at)
+                known.seen(f"spot-{second}", "i2", at)
+                known.seen("stays", "i1", 0.0)
+                known.forget(at)
+            known.seen("stays", "i2", at)
+        nodes.lost(at)
+
+    for known in (nodes, rarely):
+        assert all(len(held) <= 64 for held in (known._instances, known._heard, known._former, known._spoke))
+        assert known.current("stays") == "i2"
+        assert known.is_former("stays", "i1")
