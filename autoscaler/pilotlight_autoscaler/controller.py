@@ -194,9 +194,9 @@ class Controller:
                 self._bus.publish_nowait(subjects.shortage(self._region, shortage.version), shortage)
         for sent in decision.commands[: MAX_COMMANDS - self._sending]:
             self._start_sending(sent, at)
-        for steps in decision.works:
-            if not self.world.works.add(steps):
-                log.warning("too many plans under way", commands=len(steps))
+        refused = sum(not self.world.works.add(steps) for steps in decision.works)
+        if refused:
+            log.info("plans wait for those under way", plans=refused)
         self._go_on(at)
 
     def _go_on(self, at: float) -> None:

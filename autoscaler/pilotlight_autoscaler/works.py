@@ -27,8 +27,8 @@ BIND_S = 7.0
 """A bind that no report shows after so long (three tries) has failed."""
 SHUN_S = 30.0
 """A GPU on which a command failed takes nothing new for so long: another one is tried first."""
-MAX_WORKS = 32
-MAX_STEPS = 2_048
+MAX_WORKS = 1_024
+MAX_STEPS = 4_096
 """At a time, in all works: a plan that does not fit is made again later."""
 
 
