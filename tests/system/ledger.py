@@ -35,6 +35,7 @@ def ended(platform: Platform, function: str = "%") -> set[str]:
 def check_no_instant_is_sold_twice(platform: Platform) -> None:
     """The metered intervals of a slice follow each other, whatever incarnation of the agent has written them."""
     ends: dict[str, int] = defaultdict(int)
-    for part, t0, t1 in rows(platform, "SELECT slice, t0, t1 FROM lease_line ORDER BY slice, t0, t1"):
+    query = "SELECT node || ' ' || slice, t0, t1 FROM lease_line ORDER BY node, slice, t0, t1"
+    for part, t0, t1 in rows(platform, query):
         assert t0 >= ends[part], f"{part}: {ends[part] - t0} ns are metered twice"
         ends[part] = t1
