@@ -40,7 +40,9 @@ class BadSetting(ValueError):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What every process is told."""
 
-    nats_url: Annotated[str, msgspec.Meta(description="where the bus is")] = "nats://127.0.0.1:4222"
+    nats_url: Annotated[str, msgspec.Meta(description="where the bus is; of a cluster all, by commas")] = (
+        "nats://127.0.0.1:4222"
+    )
     state_dir: Annotated[Path, msgspec.Meta(description="folder of everything this machine keeps")] = Path(
         ".pilotlight"
     )

@@ -1,4 +1,4 @@
-"""A nats-server of our own: one file-backed server on loopback, for one machine and for tests.
+"""A nats-server of our own: one file-backed server on loopback, or three as a cluster, for one machine and for tests.
 
 Everything it acknowledges is on disk first (`sync_interval: always`, about 0.5 ms a write on the machines measured), so
 the registry, leases and usage survive `kill -9` and power loss alike.
@@ -51,6 +51,31 @@ ping_max: 2
 write_deadline: "2s"
 {authorization}"""
 
+CLUSTER = """\
+cluster {{
+  name: pilotlight
+  listen: "{host}:{port}"
+  # Clients know all addresses, with their passwords, from the start.
+  no_advertise: true
+  authorization {{ user: "{user}", password: "{password}", timeout: 2 }}
+  routes: [{routes}]
+}}
+"""
+ROUTE = "route"
+"""The user as which servers of a cluster speak to each other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """One server of a cluster."""
+
+    folder: Path
+    """Of this server alone."""
+    port: int
+    """For clients."""
+    routes: tuple[int, ...]
+    """Ports on which the servers of the cluster, this one first, speak to each other."""
+
 
 class EmbeddedError(RuntimeError):
     """The embedded nats-server could not be found or did not start."""
@@ -98,6 +123,27 @@ def choose_port(folder: Path, port: int = 0) -> int:
     return port
 
 
+def folder_of(folder: Path, number: int) -> Path:
+    """Where server `number` (from 0) of a bus lives whose first lives in `folder`."""
+    return folder.with_name(f"{folder.name}-{number + 1}") if number else folder
+
+
+def choose_ports(folder: Path, servers: int, port: int = 0) -> tuple[int, ...]:
+    """The client ports of a bus of so many servers, each chosen as by `choose_port`; `port` is the first one's.
+
+    Raises:
+        EmbeddedError: if what `folder` holds was kept by another number of servers: they would not find it.
+    """
+    note = own_folder(folder, OWNER_ONLY) / "servers"
+    before = int(note.read_text()) if note.is_file() else 1 if (folder / "jetstream").is_dir() else servers
+    if before != servers:
+        raise EmbeddedError(
+            f"{folder} was kept by {before} nats-server(s), not by {servers}: use another state folder."
+        )
+    note.write_text(f"{servers}\n")
+    return tuple(choose_port(folder_of(folder, number), 0 if number else port) for number in range(servers))
+
+
 def server_name(folder: Path) -> str:
     """The name with which the server of a folder greets, so that another one on its port is told from it."""
     return f"pilotlight-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]}"
@@ -112,15 +158,42 @@ def bus_token(folder: Path, user: str = users.OPERATOR) -> str:
     return token
 
 
-def write_config(folder: Path, port: int, nodes: Sequence[str] = ()) -> Path:
-    """Write the server's configuration into `folder`, where its store is too. Each of `nodes` gets a user."""
-    path = own_file(own_folder(folder, OWNER_ONLY) / "nats.conf")
+def write_config(folder: Path, port: int, nodes: Sequence[str] = (), member: Member | None = None) -> Path:
+    """Write the server's configuration into its folder, where its store is too. Each of `nodes` gets a user.
+
+    The passwords are in `folder`; of a cluster it is that of the first server, and `member` says which one is meant.
+    """
+    own = folder if member is None else member.folder
+    path = own_file(own_folder(own, OWNER_ONLY) / "nats.conf")
     authorization = users.authorization(users.everybody(nodes), lambda user: f'"{bus_token(folder, user.name)}"')
     config = CONFIG.format(
-        name=server_name(folder), host=HOST, port=port, store=folder.resolve(), authorization=authorization
+        name=server_name(own),
+        host=HOST,
+        port=port if member is None else member.port,
+        store=own.resolve(),
+        authorization=authorization,
     )
-    path.write_text(config)
+    path.write_text(config + (_cluster(folder, member) if member is not None else ""))
     return path
+
+
+def _cluster(folder: Path, member: Member) -> str:
+    password = bus_token(folder, ROUTE)
+    routes = ", ".join(f'"nats://{ROUTE}:{password}@{HOST}:{port}"' for port in member.routes[1:])
+    return CLUSTER.format(host=HOST, port=member.routes[0], user=ROUTE, password=password, routes=routes)
+
+
+def cluster(folder: Path, ports: Sequence[int]) -> tuple[Member, ...]:
+    """The servers of a cluster by their client ports; the first lives in `folder`, the others beside it."""
+    routes = [free_port() for _ in ports]
+    return tuple(
+        Member(
+            folder=folder_of(folder, number),
+            port=port,
+            routes=(routes[number], *(route for other, route in enumerate(routes) if other != number)),
+        )
+        for number, port in enumerate(ports)
+    )
 
 
 def nats_url(port: int, token: str, user: str = users.OPERATOR) -> str:
@@ -128,9 +201,10 @@ def nats_url(port: int, token: str, user: str = users.OPERATOR) -> str:
     return f"nats://{user}:{token}@{HOST}:{port}"
 
 
-def user_url(folder: Path, port: int, user: str) -> str:
-    """The address of the server in `folder` for one of its users."""
-    return nats_url(port, bus_token(folder, user), user)
+def user_url(folder: Path, port: int | Sequence[int], user: str) -> str:
+    """The address of the server in `folder` for one of its users; of several the addresses, with commas between."""
+    ports = (port,) if isinstance(port, int) else port
+    return ",".join(nats_url(each, bus_token(folder, user), user) for each in ports)
 
 
 def with_parent(*command: str | Path) -> tuple[str, ...]:

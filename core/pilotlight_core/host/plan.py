@@ -15,7 +15,9 @@ from pilotlight_core.host import config, users
 from pilotlight_core.host.burial import bury_gateway
 from pilotlight_core.host.embedded import (
     EmbeddedError,
+    cluster,
     find_nats_server,
+    folder_of,
     user_url,
     wait_listening,
     write_config,
@@ -23,6 +25,8 @@ from pilotlight_core.host.embedded import (
 from pilotlight_core.host.supervisor import Part
 
 NATS_WITHIN = 15.0
+NATS_SERVERS = (1, 3)
+"""Two would stand still when one of them is gone: what is stored needs more than half."""
 
 
 class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +36,7 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: Annotated[str, msgspec.Meta(description="address of the HTTP API")] = "127.0.0.1"
     port: Annotated[config.Port, msgspec.Meta(description="port of the HTTP API; 0: any")] = 8470
     nats_port: Annotated[config.Port, msgspec.Meta(description="port of the embedded nats-server; 0: any")] = 0
+    nats_servers: Annotated[int, msgspec.Meta(description="1, or 3: a cluster that survives one of them")] = 1
     region: Annotated[config.Name, msgspec.Meta(description="the region")] = "local"
     zone: Annotated[config.Name, msgspec.Meta(description="the zone")] = "local-a"
     agent: Annotated[bool, msgspec.Meta(description="run an agent on this machine")] = True
@@ -49,6 +54,8 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.sandbox not in config.SANDBOXES:
             raise ValueError(f"expected one of {', '.join(config.SANDBOXES)} - at `$.sandbox`")
+        if self.nats_servers not in NATS_SERVERS:
+            raise ValueError("expected 1 or 3 - at `$.nats_servers`")
 
 
 def client_file(settings: UpSettings) -> Path:
@@ -59,11 +66,12 @@ def client_file(settings: UpSettings) -> Path:
     return (home / "client.json").resolve()
 
 
-def plan(settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_port: int) -> tuple[Part, ...]:
+def plan(settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_ports: Sequence[int]) -> tuple[Part, ...]:
     """The processes of a platform, in the order in which they are shown.
 
     Args:
         ports: public and internal port of each gateway.
+        nats_ports: client port of each nats-server.
     """
     state = settings.state_dir.resolve()
     common = ("--state-dir", str(state), "--region", settings.region, "--zone", settings.zone)
@@ -72,19 +80,11 @@ def plan(settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_port: i
 
     def env(user: str) -> Mapping[str, str]:
         # The address holds the user's password, and everybody can read a command line.
-        return {"PILOTLIGHT_NATS_URL": user_url(nats, nats_port, user)}
+        return {"PILOTLIGHT_NATS_URL": user_url(nats, nats_ports, user)}
 
     blob_url = settings.blob_url or f"file://{state / 'blobs'}"
-
-    async def nats_ready() -> None:
-        if not await wait_listening(nats, nats_port, NATS_WITHIN):
-            raise EmbeddedError(f"nats-server does not answer on port {nats_port}.")
-
     return (
-        Part(
-            name="nats", rank=0, stop_within=5.0, ready=nats_ready,
-            command=(str(find_nats_server()), "-c", str(write_config(nats, nats_port, nodes))),
-        ),
+        *_bus(nats, nats_ports, nodes),
         *(
             _gateway(settings, number, pair, common, env(users.GATEWAY), blob_url)
             for number, pair in enumerate(ports, 1)
@@ -105,6 +105,23 @@ def plan(settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_port: i
     )  # fmt: skip
 
 
+def _bus(folder: Path, ports: Sequence[int], nodes: Sequence[str]) -> list[Part]:
+    members = cluster(folder, ports) if len(ports) > 1 else (None,)
+    return [
+        Part(
+            name=_numbered("nats", number + 1), rank=0, stop_within=5.0,
+            ready=partial(_nats_ready, folder_of(folder, number), ports[number]),
+            command=(str(find_nats_server()), "-c", str(write_config(folder, ports[0], nodes, member))),
+        )
+        for number, member in enumerate(members)
+    ]  # fmt: skip
+
+
+async def _nats_ready(folder: Path, port: int) -> None:
+    if not await wait_listening(folder, port, NATS_WITHIN):
+        raise EmbeddedError(f"nats-server does not answer on port {port}.")
+
+
 def _gateway(
     settings: UpSettings,
     number: int,
@@ -116,7 +133,7 @@ def _gateway(
     name = _numbered("gateway", number)
     flags = (
         "--name", name, "--host", settings.host, "--port", str(ports[0]), "--internal-port", str(ports[1]),
-        "--blob-url", blob_url,
+        "--blob-url", blob_url, "--replicas", str(settings.nats_servers),
     )  # fmt: skip
     first = ("--bootstrap-client-file", str(client_file(settings))) if number == 1 else ()
     command = _python("pilotlight_gateway", *common, *flags, *first)

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import msgspec
 
-from pilotlight_core.host import config, telemetry
+from pilotlight_core.host import config, telemetry, users
 from pilotlight_core.host.access import WALK_ONLY, own_folder
-from pilotlight_core.host.embedded import EmbeddedError, bus_token, can_listen, choose_port, free_port, nats_url
+from pilotlight_core.host.embedded import EmbeddedError, can_listen, choose_ports, free_port, user_url
 from pilotlight_core.host.plan import UpSettings, client_file, plan
 from pilotlight_core.host.readiness import Ready, UpError, wait_ready, write_ready
 from pilotlight_core.host.supervisor import Part, Supervisor
@@ -76,16 +76,17 @@ async def run(settings: UpSettings) -> None:
     port = choose_http_port(settings)
     if settings.nats_port and not can_listen("127.0.0.1", settings.nats_port):
         raise UpError(f"Port {settings.nats_port} is in use: choose another with --nats-port.")
-    nats_port = choose_port(settings.state_dir / "nats", settings.nats_port)
+    nats = settings.state_dir / "nats"
+    nats_ports = choose_ports(nats, settings.nats_servers, settings.nats_port)
     ready = Ready(
         url=f"http://{settings.host}:{port}",
         api_key_file=str(client_file(settings)),
-        nats_url=nats_url(nats_port, bus_token(settings.state_dir / "nats")),
+        nats_url=user_url(nats, nats_ports, users.OPERATOR),
         state_dir=str(settings.state_dir.resolve()),
     )
     ports = [(port, free_port()), *((free_port(settings.host), free_port()) for _ in range(settings.extra_gateways))]
     ready = msgspec.structs.replace(ready, urls=tuple(f"http://{settings.host}:{public}" for public, _ in ports))
-    parts = plan(settings, ports=ports, nats_port=nats_port)
+    parts = plan(settings, ports=ports, nats_ports=nats_ports)
     ready_file = Path(settings.json_ready) if settings.json_ready else None
     await supervise(parts, settings.state_dir / "logs", ready, ready_file)
 

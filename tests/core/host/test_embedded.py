@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,14 +13,20 @@ import pytest
 
 from pilotlight_core.host.bus import BusError, connect
 from pilotlight_core.host.embedded import (
+    ROUTE,
     EmbeddedError,
     EmbeddedNats,
     bus_token,
     can_listen,
     choose_port,
+    choose_ports,
+    cluster,
     embedded_nats,
+    find_nats_server,
     free_port,
+    server_name,
     wait_listening,
+    write_config,
 )  # fmt: skip
 from tests.core.host.waiting import until
 
@@ -87,6 +94,36 @@ async def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
         with pytest.raises(EmbeddedError, match="address already in use"):
             await second.start()
         assert second.pid == 0
+
+
+def test_the_servers_of_a_cluster_know_each_other(tmp_path: Path) -> None:
+    """Each has the routes to the other two, under a password of their own; nats-server takes the configuration."""
+    folder = tmp_path / "nats"
+    members = cluster(folder, choose_ports(folder, 3))
+    password = bus_token(folder, ROUTE)
+    for member in members:
+        config = write_config(folder, members[0].port, ["n1"], member)
+        text = config.read_text()
+        assert [text.count(f"nats://{ROUTE}:{password}@127.0.0.1:{port}") for port in member.routes] == [0, 1, 1]
+        checked = subprocess.run([find_nats_server(), "-t", "-c", config], capture_output=True, text=True, check=False)
+        assert checked.returncode == 0, checked.stderr
+        assert config.stat().st_mode & 0o777 == 0o600
+    assert len({member.folder for member in members} | {server_name(member.folder) for member in members}) == 6
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["nats", "nats-2", "nats-3"]
+
+
+def test_a_state_folder_belongs_to_a_number_of_servers(tmp_path: Path) -> None:
+    """What one server kept, three would not find; the ports stay what they were."""
+    ports = choose_ports(tmp_path / "nats", 3)
+    assert choose_ports(tmp_path / "nats", 3) == ports
+    assert len(set(ports)) == 3
+    with pytest.raises(EmbeddedError, match=r"kept by 3 nats-server\(s\), not by 1"):
+        choose_ports(tmp_path / "nats", 1)
+
+    (tmp_path / "old" / "jetstream").mkdir(parents=True)  # of a version that did not note it
+    with pytest.raises(EmbeddedError, match=r"kept by 1 nats-server\(s\), not by 3"):
+        choose_ports(tmp_path / "old", 3)
+    assert len(choose_ports(tmp_path / "old", 1)) == 1
 
 
 def test_a_noted_port_that_is_taken_is_given_up(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
     settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), "--blanks", "3", *flags], {})
 
     parts = {
-        part.name: part for part in plan(settings, ports=[(1, 3), (4, 5)][: 1 + settings.extra_gateways], nats_port=2)
+        part.name: part
+        for part in plan(settings, ports=[(1, 3), (4, 5)][: 1 + settings.extra_gateways], nats_ports=[2])
     }
 
     assert list(parts) == names
@@ -39,6 +40,29 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
     if "agent" in parts:
         assert "--blanks 3" in " ".join(parts["agent"].command)
         assert f"file://{tmp_path}/blobs" in parts["agent"].command
+
+
+def test_three_servers_are_one_bus(tmp_path: Path) -> None:
+    """Each has a folder and a configuration of its own, all start first, and everybody knows all addresses."""
+    settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), "--nats-servers", "3"], {})
+
+    parts = {part.name: part for part in plan(settings, ports=[(1, 3)], nats_ports=[11, 12, 13])}
+
+    assert [name for name, part in parts.items() if part.rank == 0] == ["nats", "nats-2", "nats-3"]
+    for name, port in (("nats", 11), ("nats-2", 12), ("nats-3", 13)):
+        config = Path(parts[name].command[-1])
+        assert config == tmp_path / name / "nats.conf"
+        assert f'listen: "127.0.0.1:{port}"' in config.read_text()
+    assert "--replicas 3" in " ".join(parts["gateway"].command)
+    addresses = parts["gateway"].env["PILOTLIGHT_NATS_URL"].split(",")
+    assert [address.rpartition(":")[2] for address in addresses] == ["11", "12", "13"]
+    assert len({address.rpartition(":")[0] for address in addresses}) == 1
+
+
+def test_two_servers_are_worse_than_one() -> None:
+    """What is stored needs more than half of them."""
+    with pytest.raises(BadSetting, match="expected 1 or 3, got 2"):
+        parse(UpSettings, "", ["--nats-servers", "2"], {})
 
 
 def test_a_sandbox_must_be_known() -> None:

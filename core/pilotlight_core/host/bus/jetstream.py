@@ -69,6 +69,8 @@ class ApiReply(msgspec.Struct, frozen=True):
     total: int = 0
     """Of subjects, of which an answer has a page."""
     state: dict[str, Any] | None = None
+    cluster: dict[str, Any] | None = None
+    """Who leads a stream, and who else keeps it; None where there is one server."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

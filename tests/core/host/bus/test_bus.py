@@ -44,6 +44,14 @@ async def test_messages_arrive_decoded_and_in_order(bus: Bus, other: Bus) -> Non
     assert [message.call for message in await heard.wait()] == [str(number) for number in range(100)]
 
 
+async def test_of_several_addresses_one_that_answers_is_enough(server_url: str) -> None:
+    """Whichever it is; where nobody listens the next one is tried."""
+    nobody = nats_url(free_port(), "x")
+    for url in (f"{nobody},{server_url}", f"{server_url},{nobody}"):
+        async with connect(url, name="x", timeout=5) as bus:
+            await bus.flush()
+
+
 async def test_a_queue_group_shares_the_messages(bus: Bus, other: Bus) -> None:
     """Of the members of a queue group one gets each message."""
     subject, heard = f"t.{token()}", Heard(20)

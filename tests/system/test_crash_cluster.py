@@ -1,0 +1,79 @@
+"""A bus of three servers loses one under load: the other two have everything that it had."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pilotlight_core.host.bus import connect
+from pilotlight_core.host.bus.streams import bucket_stream
+from pilotlight_core.host.embedded import folder_of, server_name
+from pilotlight_core.model.subjects import LEASE_BUCKET
+from tests.system.conftest import APPS
+from tests.system.load import TARGETS, Load
+from tests.system.platform import Platform, wait_until
+from tests.system.platform import platform as run_platform
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(200)]
+SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
+SERVERS = ("nats", "nats-2", "nats-3")
+ELECTION_S = 9.0
+"""For the other two to choose who leads a stream whose leader died: nats-server waits for 4 to 9 s."""
+SERVED_AGAIN_S = ELECTION_S + 4.0
+"""As after the death of a home: leases that could not be renewed meanwhile are had anew."""
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """Three servers, two gateways."""
+    options = ("--nats-servers", "3", "--extra-gateways", "1", "--cpu-slots", "8", "--blanks", "1")
+    folder, env = tmp_path_factory.mktemp("cluster"), {"PILOTLIGHT_PREIMPORT": "numpy"}
+    with run_platform(folder, *options, env=env) as running:
+        running.deploy(APPS / "crash" / "app.py")
+        yield running
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Everything random of a test, from the seed and its name."""
+    print(f"SEED={SEED}")
+    return random.Random(f"{SEED} {request.node.name}")
+
+
+async def leader(platform: Platform, bucket: str) -> str:
+    """The server that leads a bucket, as a part of the platform."""
+    names = {server_name(folder_of(platform.state / "nats", number)): part for number, part in enumerate(SERVERS)}
+    async with connect(platform.nats_url, name="test", makes_streams=False) as bus:
+        told = await bus.jetstream.api(f"STREAM.INFO.{bucket_stream(bucket)}", {})
+    assert told.cluster is not None
+    assert len(told.cluster["replicas"]) == len(SERVERS) - 1
+    return names[told.cluster["leader"]]
+
+
+@pytest.mark.parametrize("which", ["the one that leads the leases", "any"])
+def test_a_killed_server_of_three_costs_no_call(platform: Platform, chance: random.Random, which: str) -> None:
+    """Whatever was accepted is answered, nothing runs twice, and all is served again without the one that died."""
+    load = Load(platform=platform, seed=chance.randrange(10**9))
+    with load.running():
+        wait_until(lambda: load.codes()["ok"] > 40, "the load runs", 30.0)
+        time.sleep(chance.uniform(0.0, 1.0))
+        part = chance.choice(SERVERS) if which == "any" else asyncio.run(leader(platform, LEASE_BUCKET))
+        print(part)
+        platform.kill(part)
+        killed = time.monotonic()
+        everywhere = {(ref, url) for ref in TARGETS for url in platform.urls}
+        wait_until(
+            lambda: {(o.ref, o.url) for o in load.outcomes if o.code == "ok" and o.at > killed + 3.0} >= everywhere,
+            "every function is served by each gateway",
+            SERVED_AGAIN_S,
+        )
+        wait_until(lambda: part in platform.pids, "it is back")
+
+    assert set(load.codes()) == {"ok"}, load.codes()
+    wait_until(load.are_logged, "all lines are logged")
+    assert {name: count for name, count in load.starts().items() if count > 1} == {}
