@@ -403,7 +403,7 @@ class Home:
             epoch=self.epoch,
             number=entry.call.number + 1,
             gateway=entry.call.gateway,
-            home=self.gateway,
+            home=self.gateway if desk.queue else entry.call.gateway,
             start_ms=waited,
             timeline=timeline,
         )

@@ -33,6 +33,18 @@ def test_a_grant_names_everything_that_the_origin_needs(home: Home) -> None:
     ]
 
 
+def test_who_is_told_of_a_free_slot_depends_on_whether_calls_wait_for_it(home: Home) -> None:
+    """The home itself only then; else the origin's word is soon enough."""
+    home.credit(credit(slots=2), 0.0)
+    for name in ("a", "b", "c"):
+        home.enqueue(call(name, gateway="gw2"), 0.0)
+    home.grants(0.0)
+    home.enqueue(call("d", gateway="gw2"), 0.0)
+    home.done("a", "c1", 1, 1.0)
+    home.done("b", "c1", 1, 1.0)
+    assert [(grant.call, grant.home) for grant in home.grants(1.0)] == [("c", "gw1"), ("d", "gw2")]
+
+
 def test_calls_wait_for_room(home: Home) -> None:
     """One slot, one call; the next goes when it has ended."""
     home.credit(credit(), 0.0)

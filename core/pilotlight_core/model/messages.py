@@ -44,7 +44,7 @@ class Run(Message, frozen=True, kw_only=True):
     gateway: str
     """The origin: frames go to `subjects.reply(region, gateway)`."""
     home: str
-    """The gateway that counts the container's room."""
+    """Who is told at once when its slot is free; the origin itself: nobody, it says so to its home."""
     start_within_ms: float
     """Not started by then: refuse it as `expired`."""
     timeout_ms: float
@@ -492,7 +492,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     gateway: str = ""
     """The origin, which alone may use it."""
     home: str = ""
-    """The gateway that counts the container's room."""
+    """Of the run: the home if calls wait there for the slot, else the origin."""
     start_ms: float = 0.0
     """How long the call waited while no container of its version was ready."""
     timeline: dict[str, float] = {}
