@@ -193,16 +193,18 @@ class Shards:
             self._host.homes_changed(changed)
 
     def _living(self) -> list[Member]:
-        found = []
+        me, found = self._me(), []
         for key, entry in self._leases.items():
+            name = key.removeprefix(PREFIX)
+            if me is not None and name == self._name:
+                continue  # what the mirror has of our own lease may still be a former process's
             try:
                 holder = read_holder(entry.value, entry.revision)
             except msgspec.DecodeError:
                 continue  # nobody that we could speak to
-            name, instance = key.removeprefix(PREFIX), holder.data.decode(errors="replace")
+            instance = holder.data.decode(errors="replace")
             if instance != self._instance:
                 found.append(Member(name, instance, holder.epoch))
-        me = self._me()
         return [*found, me] if me is not None else found
 
     def _me(self) -> Member | None:

@@ -10,7 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import msgspec
 import pytest
 
-from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.host.bus import Bus, Entry, connect
+from pilotlight_core.host.bus.lease import LeaseRecord
 from pilotlight_core.model import values
 from pilotlight_core.model.errors import TooMuch, UnknownCall
 from pilotlight_core.model.ids import token
@@ -235,6 +236,18 @@ async def test_a_gateway_whose_name_was_given_away_ends_instead_of_fighting(flee
         assert heir.valid(time.monotonic())
         assert fleet.homes()["one"] == 0
         await heir.release()
+
+
+async def test_a_former_process_of_our_name_lives_no_more(fleet: Fleet) -> None:
+    """What the mirror has of it is old: it is the home of nothing, although the records name it."""
+    one = await fleet.start("one")
+    await until(lambda: fleet.homes() == {"one": SHARDS})
+    shards = one.shards
+    key = f"gateway.{shards._name}"
+    former = LeaseRecord(holder=shards._name, epoch=1, data=b"former")
+    shards._leases._entries[key] = Entry(msgspec.msgpack.encode(former), 1)
+
+    assert [member.instance for member in shards._living()] == [shards._instance]
 
 
 class Clumsy:

@@ -157,7 +157,13 @@ class Lease:
         self._valid_until = float("-inf")
         with contextlib.suppress(BusError, WrongRevision, TimeoutError):
             async with asyncio.timeout(RELEASE_TIMEOUT):
-                await self._kv.delete(self.key, self._revision)
+                try:
+                    await self._kv.delete(self.key, self._revision)
+                except WrongRevision:
+                    # The renewal that was just cut off may have arrived.
+                    record = await self._kv.read(self.key)
+                    if record is not None and not record.gone and self._is_ours(record):
+                        await self._kv.delete(self.key, record.seq)
 
     async def _try_acquire(self) -> bool:
         try:

@@ -9,9 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pilotlight_core.host.bus import Bus, BusTimeout, Holder, connect, read_holder
+from pilotlight_core.host.bus.lease import LeaseRecord
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import LEASE_BUCKET
 from tests.core.host.waiting import until
@@ -48,6 +50,22 @@ async def test_a_released_lease_can_be_had_at_once_with_a_higher_epoch(bus: Bus,
     assert epoch == second.epoch > first.epoch
     assert not first.valid(time.monotonic())
     assert not first.lost.is_set()
+
+
+async def test_a_release_takes_back_a_renewal_that_it_cut_off(bus: Bus, other: Bus) -> None:
+    """It has arrived although its confirmation has not: nobody waits for a lease that was given up."""
+    key = f"home.{token()}"
+    lease = bus.lease(key, "me", ttl=30.0)
+    await lease.acquire()
+    kv = other.kv(LEASE_BUCKET)
+    entry = await kv.get(key)
+    assert entry is not None
+    renewed = LeaseRecord(holder="me", epoch=lease.epoch)
+    await kv.update(key, msgspec.msgpack.encode(renewed), entry.revision)
+
+    await lease.release()
+
+    assert await kv.get(key) is None
 
 
 async def test_the_same_holder_takes_over_at_once(bus: Bus, other: Bus) -> None:
