@@ -1,8 +1,8 @@
 """`python -m pilotlight_gateway.duties`: what must be done once for all gateways, beside their way of calls.
 
-The ledger's fold, the trimming of logs and the sending of webhooks each hold a lease, so that any number of these
-processes may run and any may die. They are a process of their own because a thread of Python beside the gateway's takes
-turns with it: each fold would hold up every call.
+The ledger's fold, the trimming of logs, the sending of webhooks and the driving of batches each hold a lease, so that
+any number of these processes may run and any may die. They are a process of their own because a thread of Python beside
+the gateway's takes turns with it: each fold would hold up every call.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ from pilotlight_core.host.bus import BusDown, connect
 from pilotlight_core.host.collector import settle
 from pilotlight_core.host.config import load
 from pilotlight_core.model.errors import BadInput
+from pilotlight_gateway.batches.bus_store import BusBatches
+from pilotlight_gateway.batches.driver import Ground
+from pilotlight_gateway.batches.duty import BatchDuty
+from pilotlight_gateway.jobs.announcer import Announcer
+from pilotlight_gateway.jobs.bus_store import BusJobs
 from pilotlight_gateway.jobs.sweeper import JobDuty
 from pilotlight_gateway.ledger.duty import FoldDuty
 from pilotlight_gateway.ledger.prices import load_prices
@@ -48,20 +53,25 @@ async def serve(settings: DutySettings) -> int:
     ):
         settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
         ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
-        blobs = open_blobs(settings.blobs)
+        announcer, blobs = Announcer(bus), open_blobs(settings.blobs)
+        region = settings.region
+        ground = Ground(
+            bus=bus, batches=BusBatches(bus), jobs=BusJobs(bus), blobs=blobs, tell=announcer.tell, region=region
+        )
         try:
-            async with asyncio.TaskGroup() as group:
+            async with announcer.running(), asyncio.TaskGroup() as group:
                 duties = (
                     FoldDuty(bus, ledger, holder=name),
                     LogDuty(bus, holder=name),
                     WebhookDuty(bus, poster, holder=name),
-                    JobDuty(bus, blobs, region=settings.region, holder=name),
+                    JobDuty(bus, blobs, region=region, holder=name),
+                    BatchDuty(bus, ground, holder=name),
                 )
                 running = [group.create_task(duty.run()) for duty in duties]
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
                 settle()
-                log.info("ready", region=settings.region)
+                log.info("ready", region=region)
                 await stop.wait()
                 for task in (*running, lost):
                     task.cancel()
@@ -73,7 +83,7 @@ async def serve(settings: DutySettings) -> int:
 
 def main() -> None:
     """Read settings, run, exit."""
-    settings = load(DutySettings, "the duties of a region's gateways: folding usage, trimming logs, webhooks, jobs")
+    settings = load(DutySettings, "the duties of a region: folding usage, trimming logs, webhooks, jobs, batches")
     telemetry.setup("duties")
     try:
         sys.exit(asyncio.run(serve(settings)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pilotlight_core.model.batches import ID_PATTERN as BATCH_PATTERN
 from pilotlight_core.model.errors import CODES
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, REF_PATTERN
 from pilotlight_core.model.webhooks import DELIVERY_PATTERN
@@ -25,6 +26,7 @@ PLACES: dict[str, Document] = {
     "ref": {"pattern": REF_PATTERN},
     "function": {"pattern": FUNCTION_PATTERN},
     "sha256": {"pattern": "^[0-9a-f]{64}$"},
+    "batch": {"pattern": BATCH_PATTERN},
     "delivery": {"pattern": DELIVERY_PATTERN},
 }
 """What the parts of addresses look like."""
@@ -138,6 +140,7 @@ def _parameters(operation: Operation) -> list[Document]:
     ]
     asked = [
         {"name": asked.name, "in": asked.where, "description": asked.about, "schema": asked.schema}
+        | ({"required": True} if asked.required else {})
         for asked in operation.parameters
     ]
     return named + asked

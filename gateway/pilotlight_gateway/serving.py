@@ -21,6 +21,8 @@ from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.jobs import Runner
 from pilotlight_core.model.limits import load_tiers
+from pilotlight_gateway.batches.bus_store import BusBatches
+from pilotlight_gateway.batches.desk import Batches
 from pilotlight_gateway.bootstrap import bootstrap
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.calls import Calls
@@ -178,6 +180,7 @@ async def _gateway(
         webhooks=BusWebhooks(bus),
         webhook_networks=settings.webhook_networks,
         jobs=jobs.desk,
+        batches=Batches(BusBatches(bus), jobs.desk, region=settings.region, blobs=blobs, keep_s=settings.job_seconds),
         idempotency=Idempotency(
             BusRecords(bus, lambda owner: owner.instance in calls.shards.others()),
             owner=Owner(name=name, instance=instance),

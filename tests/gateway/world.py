@@ -18,6 +18,8 @@ from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.host.registry import KeyRecord, TenantRecord
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.spec import AppRecord, FileEntry, FunctionSpec, Manifest, MethodSpec, Mode, VersionRecord
+from pilotlight_gateway.batches.desk import Batches
+from pilotlight_gateway.batches.port import MemoryBatches
 from pilotlight_gateway.call_fake import FakeCalls
 from pilotlight_gateway.function_logs import MemoryLogs
 from pilotlight_gateway.http.app import create_app
@@ -83,6 +85,7 @@ class World:
         self.blobs = MemoryBlobs()
         self.logs = MemoryLogs()
         self.webhooks = MemoryWebhooks()
+        self.batches = MemoryBatches()
         self.jobs = MemoryJobs()
         self.clock = Clock(100.0)
         self.wall = Clock(WALL)
@@ -98,7 +101,8 @@ class World:
             ledger=self.ledger,
             logs=self.logs,
             webhooks=self.webhooks,
-            jobs=Jobs(self.jobs, blobs=self.blobs, wall=self.wall, clock=self.clock),
+            jobs=(desk := Jobs(self.jobs, blobs=self.blobs, wall=self.wall, clock=self.clock)),
+            batches=Batches(self.batches, desk, blobs=self.blobs, wall=self.wall),
         )
         self.app: ASGIApp = create_app(self.services)
         self.key = self.add_key("acme", "admin")

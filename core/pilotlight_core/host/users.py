@@ -3,7 +3,7 @@
     operator     everything: people and tests; no process of the platform
     gateway      calls, the registry, shards and keys; makes the streams
     controller   commands to agents, under its own lease
-    duties       reads usage and logs, trims logs, sends webhooks, under its own leases
+    duties       reads usage and logs, trims logs, sends webhooks, drives batches, under its own leases
     agent-NODE   what concerns its node; usage and logs into their streams
 
 Rights are lists of subjects, so what is not named is refused. Gateways speak among themselves below `pl.{region}.gw.`;
@@ -54,7 +54,7 @@ def gateway() -> User:
     """HTTP, homes and origins."""
     buckets = (
         subjects.REGISTRY_BUCKET, subjects.LEASE_BUCKET, subjects.SHARD_BUCKET, subjects.IDEMPOTENCY_BUCKET,
-        subjects.JOB_BUCKET, subjects.WEBHOOK_BUCKET, subjects.DELIVERY_BUCKET,
+        subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET, subjects.DELIVERY_BUCKET,
     )  # fmt: skip
     return _user(
         GATEWAY,
@@ -68,6 +68,7 @@ def gateway() -> User:
             _keys(subjects.SHARD_BUCKET),
             _keys(subjects.IDEMPOTENCY_BUCKET),
             _keys(subjects.JOB_BUCKET),
+            _keys(subjects.BATCH_BUCKET),
             _keys(subjects.WEBHOOK_BUCKET),
             _keys(subjects.DELIVERY_BUCKET),
             f"{API}.STREAM.INFO.{bucket_stream(subjects.JOB_BUCKET)}",
@@ -118,9 +119,9 @@ def controller() -> User:
 
 
 def duties() -> User:
-    """The ledger's fold, the trimming of logs, and webhooks."""
+    """The ledger's fold, the trimming of logs, webhooks, and batches, whose items it stores as jobs."""
     lease = key_subject(subjects.LEASE_BUCKET, "duty.*")
-    webhooks = (_keys(subjects.WEBHOOK_BUCKET), _keys(subjects.DELIVERY_BUCKET))
+    buckets = (subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET, subjects.DELIVERY_BUCKET)
     return _user(
         DUTIES,
         "_DUTY",
@@ -129,16 +130,15 @@ def duties() -> User:
             *_reads(subjects.USAGE_STREAM),
             *_reads(subjects.LOGS_STREAM),
             f"{API}.STREAM.PURGE.{subjects.LOGS_STREAM}",
-            *_gets(subjects.JOB_BUCKET),
-            *_gets(subjects.WEBHOOK_BUCKET),
-            *_gets(subjects.DELIVERY_BUCKET),
+            *(subject for bucket in buckets for subject in _gets(bucket)),
+            f"{API}.STREAM.INFO.{bucket_stream(subjects.JOB_BUCKET)}",
             f"{API}.STREAM.PURGE.{bucket_stream(subjects.DELIVERY_BUCKET)}",
-            *webhooks,
             *_reads(subjects.JOB_STREAM),
+            *(_keys(bucket) for bucket in buckets),
             "jobs.>",
             lease,
         ),
-        subscribe=(lease, "usage.>", "logs.>", _keys(subjects.JOB_BUCKET), *webhooks),
+        subscribe=(lease, "usage.>", "logs.>", *(_keys(bucket) for bucket in buckets)),
     )
 
 

@@ -41,6 +41,7 @@ class Parameter:
     about: str
     where: str = "query"
     schema: dict[str, Any] = field(default_factory=lambda: {"type": "string"})
+    required: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

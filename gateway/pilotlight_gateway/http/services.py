@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_gateway.auth import Authenticator
+from pilotlight_gateway.batches.desk import Batches
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_port import CallPort
 from pilotlight_gateway.deployer import Deployer, ManifestSigner
@@ -50,6 +51,7 @@ class Services:
     explainer: Explainer = field(default_factory=MemoryExplainer)
     idempotency: Idempotency = field(default_factory=Idempotency)
     jobs: Jobs = field(default_factory=Jobs)
+    batches: Batches = field(default_factory=Batches)
     limits: Limiter = field(default_factory=MemoryLimiter)
     webhooks: WebhookStore = field(default_factory=MemoryWebhooks)
     webhook_networks: tuple[Network, ...] = ()

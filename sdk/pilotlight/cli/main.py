@@ -23,6 +23,7 @@ COMMANDS = {
     "logs": "logs",
     "app": "apps",
     "container": "containers",
+    "batch": "batch",
     "webhook": "webhook",
     "fleet": "fleet",
     "placement": "placement",

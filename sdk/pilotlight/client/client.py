@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from pilotlight.client.batches import Batches
 from pilotlight.client.calls import Calls
 from pilotlight.client.config import load_config, make_config
 from pilotlight.client.connection import Connection
@@ -28,6 +29,7 @@ class Client:
         self.platform = Platform(self._connection)
         self.tenancy = Tenancy(self.platform)
         self.webhooks = Webhooks(self.platform)
+        self.batches = Batches(self._connection, self.platform)
         self.jobs = Jobs(self._connection, self.calls, self.platform)
         self.face = face()
 

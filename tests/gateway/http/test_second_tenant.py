@@ -22,6 +22,7 @@ from pilotlight_core.model.tenancy import LimitsRecord, ShareRecord, TenantRecor
 from pilotlight_gateway.http.operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
 from pilotlight_gateway.webhooks.events import ping_event
+from tests.gateway.batches.makers import batch
 from tests.gateway.jobs.records import dead_job
 from tests.gateway.ledger.metering import SECOND, busy
 from tests.gateway.webhooks.makers import webhook_of
@@ -68,6 +69,7 @@ class Names:
     grantee: str = "friend"
     webhook: str = ""
     delivery: str = ""
+    batch: str = ""
 
     def of(self, operation: Operation) -> dict[str, str]:
         names = dict(vars(self))
@@ -99,24 +101,29 @@ async def acme(world: World) -> Names:
     await world.services.webhooks.change_webhook("acme", webhook.id, lambda _: webhook)
     await world.services.webhooks.change_delivery("acme", webhook.id, delivery.id, lambda _: delivery)
 
+    await world.batches.create(batch("acme", id="batch_00000000000000000001", label=SECRET))
+
     async def content() -> Any:
         yield b"acme's--blob"
 
     await world.blobs.put("acme", BLOB, content())
     return Names(
         ref="acme:shop.hello", app="shop", id=world.key.id, tenant="acme", function="shop.hello", sha256=BLOB,
-        webhook=webhook.id, delivery=delivery.id,
+        webhook=webhook.id, delivery=delivery.id, batch="batch_00000000000000000001",
     )  # fmt: skip
 
 
 NOBODY = Names(
     ref="nobd:shop.hello", app="nada", id="00000000", tenant="nobd", function="nada.hello", sha256=NO_BLOB,
-    webhook="wh_00000000000000000000", delivery=f"msg_{32 * '0'}",
+    webhook="wh_00000000000000000000", delivery=f"msg_{32 * '0'}", batch="batch_99999999999999999999",
 )  # fmt: skip
 
 
 async def ask(client: httpx.AsyncClient, operation: Operation, names: Names) -> httpx.Response:
     path = operation.path.format_map(names.of(operation))
+    if operation.name == "submitBatch":
+        headers = {"content-type": "application/x-ndjson"}
+        return await client.post(path, content=b"{}", headers=headers, params={"function": names.ref})
     if operation.name == "putBlob":
         return await client.put(path, content=b"acme's--blob" if names.sha256 == BLOB else b"nobodys-blob")
     return await client.request(operation.method, path, json=BODIES.get(operation.name))
@@ -125,7 +132,8 @@ async def ask(client: httpx.AsyncClient, operation: Operation, names: Names) -> 
 def said(answer: httpx.Response, operation: Operation, names: Names) -> tuple[int, dict[str, str], str]:
     """The answer without what differs between any two requests: the names that were asked for, and its own id."""
     text = answer.text
-    parts = {key: value for key, value in names.of(operation).items() if f"{{{key}}}" in operation.path}
+    asked = operation.path + ("{ref}" if operation.name == "submitBatch" else "")
+    parts = {key: value for key, value in names.of(operation).items() if f"{{{key}}}" in asked}
     for key, value in sorted(parts.items(), key=lambda part: -len(part[1])):
         text = text.replace(value, f"<{key}>")
     headers = {key: value for key, value in answer.headers.items() if key not in ("x-request-id", "content-length")}
@@ -147,6 +155,7 @@ def everything_of(world: World) -> bytes:
         records.apps["acme", "shop"],
         [version for version in records.versions.values() if version.tenant == "acme"],
         sorted(records.tier_records),
+        list(world.batches.kept.values()),
         [record for record in world.webhooks.webhook_records.values() if record.tenant == "acme"],
         [record for record in world.webhooks.delivery_records.values() if record.tenant == "acme"],
         world.jobs.writes,

@@ -33,6 +33,8 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     jobs_bytes: int = 8 * 2**30
     jobs: int = 5_000_000
     """Records, of jobs that wait and of jobs that are kept."""
+    batches_bytes: int = 256 * 2**20
+    batches: int = 100_000
     webhooks_bytes: int = 128 * 2**20
     deliveries_bytes: int = 2 * 2**30
     deliveries: int = 500_000
@@ -68,6 +70,8 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
         _bucket(subjects.JOB_BUCKET, limits, max_bytes=limits.jobs_bytes)
         | {"allow_msg_ttl": True, "max_msgs": limits.jobs},
         # Here too an expired record is to be as if it had never been; a mirror that was away reads all anew.
+        _bucket(subjects.BATCH_BUCKET, limits, max_bytes=limits.batches_bytes)
+        | {"allow_msg_ttl": True, "max_msgs": limits.batches},
         _bucket(subjects.WEBHOOK_BUCKET, limits, max_bytes=limits.webhooks_bytes) | {"allow_msg_ttl": True},
         _bucket(subjects.DELIVERY_BUCKET, limits, max_bytes=limits.deliveries_bytes)
         | {"allow_msg_ttl": True, "max_msgs": limits.deliveries},

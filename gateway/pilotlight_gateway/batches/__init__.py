@@ -1,0 +1,1 @@
+"""Batches: many inputs as one, run by and by."""

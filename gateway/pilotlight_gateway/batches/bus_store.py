@@ -1,0 +1,59 @@
+"""Batches in a bucket of the bus."""
+
+from __future__ import annotations
+
+import msgspec
+import structlog
+
+from pilotlight_core.host.bus import Bus, StoreRefused, WrongRevision
+from pilotlight_core.model.batches import BatchRecord
+from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.subjects import BATCH_BUCKET
+
+FORGET_WITHIN_S = 86_400.0
+"""A record stays for so long behind its retention, within which the duty removes its inputs."""
+
+log = structlog.get_logger(__name__)
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(BatchRecord)
+
+
+def decode_batch(data: bytes) -> BatchRecord:
+    return _decoder.decode(data)
+
+
+class BusBatches:
+    """The real `BatchStore`."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._kv = bus.kv(BATCH_BUCKET)
+
+    async def create(self, record: BatchRecord) -> BatchRecord:
+        """Store a new batch; see `BatchStore`."""
+        try:
+            await self._kv.update(record.key, _encoder.encode(record), 0)
+        except WrongRevision:
+            found = await self.read(record.tenant, record.id)
+            if found is None:
+                raise
+            return found[0]
+        except StoreRefused as error:
+            log.error("a batch cannot be stored", error=str(error))
+            raise Unavailable(
+                "The platform's room for batches is used up.", code="overloaded", retry_after=60.0
+            ) from None
+        return record
+
+    async def read(self, tenant: str, batch: str) -> tuple[BatchRecord, int] | None:
+        """What stands there; see `BatchStore`."""
+        entry = await self._kv.get(f"{tenant}.{batch}")
+        return None if entry is None else (_decoder.decode(entry.value), entry.revision)
+
+    async def update(self, record: BatchRecord, revision: int) -> int:
+        """Replace it; see `BatchStore`."""
+        ttl = record.keep_s + FORGET_WITHIN_S if record.state.over else None
+        return await self._kv.update(record.key, _encoder.encode(record), revision, ttl=ttl)
+
+    async def all(self, tenant: str) -> list[BatchRecord]:
+        """The tenant's; see `BatchStore`."""
+        return [_decoder.decode(entry.value) for entry in (await self._kv.entries(f"{tenant}.")).values()]

@@ -1,0 +1,160 @@
+"""The duty that drives batches: one process at a time, for as long as it holds the lease.
+
+A tenant has two batches driven at a time, the oldest first; its others wait for their turn. A holder that lost its
+lease without knowing creates jobs that are there already, and writes on records that have another revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+import structlog
+
+from pilotlight_core.host.bus import Bus, BusError, Entry, Lease, Mirror
+from pilotlight_core.model.batches import BatchRecord
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.subjects import BATCH_BUCKET
+from pilotlight_gateway.batches.bus_store import decode_batch
+from pilotlight_gateway.batches.driver import Driver, Ground
+from pilotlight_gateway.batches.manifest import drop_manifest
+
+DRIVEN_PER_TENANT = 2
+DRIVEN_AT_MOST = 128
+PAUSE = 1.0
+FORGET_EVERY = 600.0
+
+log = structlog.get_logger(__name__)
+
+
+class _StartAgain(Exception):
+    """The lease or the connection is not what it was."""
+
+
+def to_drive(records: Iterable[BatchRecord]) -> list[BatchRecord]:
+    """The batches whose turn it is. Pure."""
+    driven: Counter[str] = Counter()
+    chosen: list[BatchRecord] = []
+    for record in sorted(records, key=lambda record: (record.created_at, record.id)):
+        if not record.state.over and driven[record.tenant] < DRIVEN_PER_TENANT and len(chosen) < DRIVEN_AT_MOST:
+            driven[record.tenant] += 1
+            chosen.append(record)
+    return chosen
+
+
+def past(records: Iterable[BatchRecord], at: float) -> list[BatchRecord]:
+    """The batches whose retention is over at the unix second `at`. Pure."""
+    return [record for record in records if record.state.over and record.ended_at + record.keep_s < at]
+
+
+class BatchDuty:
+    """Drives batches for as long as it runs."""
+
+    def __init__(self, bus: Bus, ground: Ground, *, holder: str) -> None:
+        self._bus = bus
+        self._ground = ground
+        self._holder = holder
+        self._reconnected = asyncio.Event()
+
+    async def run(self) -> None:
+        """Wait for the lease, drive while it lasts, and so on. Ends only by cancellation."""
+        self._bus.on_reconnect.append(self._note_reconnect)
+        try:
+            while True:
+                async with self._bus.lease("duty.batches", self._holder) as lease:
+                    await self._drive_while(lease)
+        finally:
+            self._bus.on_reconnect.remove(self._note_reconnect)
+
+    async def _note_reconnect(self) -> None:
+        self._reconnected.set()
+
+    async def _drive_while(self, lease: Lease) -> None:
+        while lease.valid(time.monotonic()):
+            self._reconnected.clear()
+            try:
+                async with self._bus.mirror(BATCH_BUCKET) as mirror, asyncio.TaskGroup() as group:
+                    group.create_task(_Drivers(self._ground, mirror).run())
+                    group.create_task(_when_set(lease.lost))
+                    group.create_task(_when_set(self._reconnected))
+            except* _StartAgain:
+                pass
+            except* BusError:
+                log.exception("batches are not driven now; it is tried again")
+                await asyncio.sleep(PAUSE)
+
+
+class _Drivers:
+    """A driver for each batch whose turn it is."""
+
+    def __init__(self, ground: Ground, mirror: Mirror) -> None:
+        self._ground = ground
+        self._mirror = mirror
+        self._driving: dict[str, Driver] = {}
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        self._mirror.on_change.append(self._note)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._forget())
+                while True:
+                    self._changed.clear()
+                    for record in to_drive(self._records()):
+                        if record.key not in self._driving:
+                            group.create_task(self._drive(record))
+                    await self._changed.wait()
+        finally:
+            self._mirror.on_change.remove(self._note)
+
+    def _note(self, key: str, entry: Entry | None) -> None:
+        driver = self._driving.get(key)
+        if driver is not None and entry is not None and (record := _read(key, entry)) is not None:
+            driver.note(record)
+        self._changed.set()
+
+    def _records(self) -> list[BatchRecord]:
+        found = (_read(key, entry) for key, entry in self._mirror.items())
+        return [record for record in found if record is not None]
+
+    async def _forget(self) -> None:
+        """Remove the inputs of batches whose retention is over."""
+        while True:
+            for record in past(self._records(), self._ground.wall()):
+                try:
+                    await drop_manifest(self._ground.blobs, record.tenant, record.chunks)
+                except PilotlightError as error:
+                    log.warning("inputs of a batch are removed later", batch=record.id, error=str(error))
+            await asyncio.sleep(FORGET_EVERY)
+
+    async def _drive(self, record: BatchRecord) -> None:
+        # The mirror may be behind: a driver begins with what stands there.
+        key = record.key
+        found = await self._ground.batches.read(record.tenant, record.id)
+        if found is None or found[0].state.over or key in self._driving:
+            return
+        self._driving[key] = Driver(self._ground, *found)
+        try:
+            await self._driving[key].run()
+        except* (BusError, PilotlightError) as errors:
+            log.warning("a batch is begun anew", batch=record.id, error=str(errors.exceptions[0]))
+            await asyncio.sleep(PAUSE)
+        finally:
+            del self._driving[key]
+            self._changed.set()
+
+
+def _read(key: str, entry: Entry) -> BatchRecord | None:
+    try:
+        return decode_batch(entry.value)
+    except msgspec.DecodeError as error:
+        log.error("a batch's record cannot be read", key=key, error=str(error))
+        return None
+
+
+async def _when_set(event: asyncio.Event) -> None:
+    await event.wait()
+    raise _StartAgain

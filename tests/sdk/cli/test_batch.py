@@ -1,0 +1,125 @@
+"""Commands about batches: what they send, and what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from pilotlight.cli.main import app
+from tests.sdk.scripted import Answer, ScriptedPlatform, answer, problem
+
+LINES = b'{"input": {"name": "Ada"}}\n{"input": {"name": "Bob"}}\n'
+NONE = {"succeeded": 0, "failed": 0, "cancelled": 0, "expired": 0}
+BATCH: dict[str, Any] = {
+    "id": "batch_1", "state": "running", "function": "hello.greet@v1", "method": None, "label": "night", "total": 2,
+    "submitted": 2, "counts": NONE, "created_at": 0.0, "expires_at": 4e9, "ended_at": None, "reason": None,
+}  # fmt: skip
+DONE = BATCH | {"state": "completed", "counts": NONE | {"succeeded": 2}, "ended_at": 1.0}
+MIXED = DONE | {"counts": NONE | {"succeeded": 1, "failed": 1}}
+
+
+def run(*words: str, stdin: bytes | None = None) -> str:
+    done = CliRunner().invoke(app, ["batch", *words], input=stdin)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "inputs.jsonl"
+    path.write_bytes(LINES)
+    return str(path)
+
+
+def test_a_file_is_submitted(platform: ScriptedPlatform, file: str) -> None:
+    """As it is, with its parameters in the address; the id is all of stdout."""
+    platform.will("POST", "/v1/batches", answer(BATCH, 201))
+
+    assert run("submit", "hello.greet", file, "--label", "night", "--expires", "6h", "--method", "go") == "batch_1\n"
+    (sent,) = platform.requests
+    assert sent.body == LINES
+    assert dict(parse_qsl(sent.query)) == {
+        "function": "hello.greet",
+        "method": "go",
+        "label": "night",
+        "expires_in_s": "21600",
+    }
+    assert sent.headers["content-type"] == "application/x-ndjson"
+    assert sent.headers["idempotency-key"].startswith("cli-")
+    assert msgspec.json.decode(run("submit", "hello.greet", file, "--json")) == BATCH
+    assert run("submit", "hello.greet", "-", stdin=LINES) == "batch_1\n"
+    assert platform.requests[-1].body == LINES
+
+
+def test_a_file_that_there_is_not_is_told(platform: ScriptedPlatform) -> None:
+    """Before anything is sent."""
+    done = CliRunner().invoke(app, ["batch", "submit", "hello.greet", "nothing.jsonl"])
+
+    assert done.exit_code == 2
+    assert "No such file" in done.stderr
+    assert not platform.requests
+
+
+def test_a_wrong_line_is_told(platform: ScriptedPlatform, file: str) -> None:
+    """In the platform's words."""
+    platform.will("POST", "/v1/batches", problem("bad_input", "line 3: input.name: this argument is missing"))
+
+    done = CliRunner().invoke(app, ["batch", "submit", "hello.greet", file])
+
+    assert done.exit_code == 1
+    assert "line 3: input.name" in done.stderr
+
+
+def test_batches_are_listed_and_shown(platform: ScriptedPlatform) -> None:
+    """With how far they are."""
+    platform.will("GET", "/v1/batches", answer({"batches": [MIXED]}))
+    platform.will("GET", "/v1/batches/batch_1", answer(MIXED | {"reason": "so"}))
+
+    assert run("list").splitlines()[1].split()[:6] == ["batch_1", "hello.greet@v1", "completed", "2", "1", "2"]
+    shown = run("status", "batch_1")
+    assert "2 of 2: 1 succeeded, 1 failed" in shown
+    assert "so" in shown
+    assert msgspec.json.decode(run("list", "--json")) == [MIXED]
+    assert msgspec.json.decode(run("status", "batch_1", "--json"))["id"] == "batch_1"
+
+
+def test_one_waits_for_the_end(platform: ScriptedPlatform, file: str) -> None:
+    """The exit code says whether every item succeeded."""
+    platform.will("POST", "/v1/batches", answer(BATCH, 201))
+    platform.will("GET", "/v1/batches/batch_1", answer(DONE))
+
+    assert run("submit", "hello.greet", file, "--wait") == "batch_1\n"
+    assert "2 of 2" in run("status", "batch_1", "--wait")
+
+    platform.will("GET", "/v1/batches/batch_1", answer(MIXED))
+    done = CliRunner().invoke(app, ["batch", "status", "batch_1", "--wait"])
+    assert done.exit_code == 1
+    assert "1 of 2 succeeded, 1 failed" in done.stderr
+
+
+def test_results_go_to_stdout_or_a_file(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """As the platform sends them."""
+    lines = b'{"index":0}\n{"index":1}\n'
+    platform.will("GET", "/v1/batches/batch_1/results", Answer(pieces=[lines]))
+    path = tmp_path / "results.jsonl"
+
+    assert run("results", "batch_1", "--state", "failed") == lines.decode()
+    assert platform.requests[0].query == "state=failed"
+    assert run("results", "batch_1", "-o", str(path)) == ""
+    assert path.read_bytes() == lines
+
+
+def test_a_batch_is_cancelled_and_resumed(platform: ScriptedPlatform) -> None:
+    """And says what it is then."""
+    platform.will("POST", "/v1/batches/batch_1/cancel", answer(BATCH | {"state": "cancelling"}, 202))
+    platform.will("POST", "/v1/batches/batch_1/resume", answer(BATCH, 202))
+
+    assert run("cancel", "batch_1") == "batch_1 is cancelling.\n"
+    assert run("resume", "batch_1") == "batch_1 is running.\n"
+    for verb in ("cancel", "resume"):
+        assert msgspec.json.decode(run(verb, "batch_1", "--json"))["id"] == "batch_1"

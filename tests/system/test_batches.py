@@ -1,0 +1,139 @@
+"""Batches of a whole platform: submitted as a file, run by and by, whatever dies meanwhile; webhooks hear of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.conftest import APPS
+from tests.system.platform import Platform, wait_until
+from tests.system.platform import platform as run_platform
+from tests.system.test_webhooks import answer, receiver
+
+OPTIONS = ("--cpu-slots", "4", "--blanks", "1")
+ENV = {"PILOTLIGHT_PREIMPORT": "numpy", "PILOTLIGHT_WEBHOOK_ALLOW": "127.0.0.1"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("batches")
+
+
+@pytest.fixture(scope="module")
+def batching(folder: Path) -> Iterator[Platform]:
+    """A platform whose parts are killed here, with the functions of `apps/batches`."""
+    with run_platform(folder, *OPTIONS, env=ENV) as running:
+        running.deploy(APPS / "batches" / "app.py")
+        yield running
+
+
+def lines_of(file: Path, inputs: list[dict[str, Any]]) -> str:
+    """A file of inputs; its path."""
+    rows = ({"custom_id": f"row-{number}", "input": one} for number, one in enumerate(inputs))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(file)
+
+
+def status(platform: Platform, batch: str) -> dict[str, Any]:
+    """How far it is."""
+    found: dict[str, Any] = platform.http.get(f"/v1/batches/{batch}").json()
+    return found
+
+
+def over(platform: Platform, batch: str, within: float = 120.0) -> dict[str, Any]:
+    """The batch, once it is over."""
+
+    def look() -> dict[str, Any] | None:
+        found = status(platform, batch)
+        return found if found["state"] in ("completed", "cancelled", "failed") else None
+
+    return wait_until(look, f"{batch} is over", within)
+
+
+def results(platform: Platform, batch: str) -> list[dict[str, Any]]:
+    """The lines that there are."""
+    answer = platform.http.get(f"/v1/batches/{batch}/results")
+    assert answer.status_code == 200, answer.text
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def test_a_file_runs_whole_and_webhooks_hear_of_each_item(batching: Platform, tmp_path: Path) -> None:
+    """By the command line; what fails alone fails alone."""
+    inputs = [{"value": number} for number in range(30)]
+    with receiver(answer(200)) as there:
+        webhook = batching.http.post("/v1/webhooks", json={"url": there.url}).json()
+        batch = batching.cli("batch", "submit", "bulk.echo", lines_of(tmp_path / "in", inputs), "--wait").stdout.strip()
+        wait_until(lambda: len(there.got) >= 30, "every item was told")
+        batching.http.delete(f"/v1/webhooks/{webhook['id']}")
+    written = tmp_path / "out.jsonl"
+    batching.cli("batch", "results", batch, "-o", str(written))
+    found = [json.loads(line) for line in written.read_text().splitlines()]
+
+    assert [(one["custom_id"], one["output"]) for one in found] == [(f"row-{n}", n) for n in range(30)]
+    assert "30 of 30: 30 succeeded" in batching.cli("batch", "status", batch).stdout
+    assert len(set(there.ids)) == 30
+    told = {json.loads(body)["data"]["id"] for _, body in there.got}
+    assert told == {one["id"] for one in found}
+
+
+def test_a_wrong_line_is_named_before_anything_starts(batching: Platform, tmp_path: Path) -> None:
+    """With the field."""
+    file = lines_of(tmp_path / "in", [{"value": 1}, {"valve": 2}])
+    refused = batching.cli("batch", "submit", "bulk.echo", file, check=False)
+
+    assert refused.returncode == 1
+    assert "line 2: input.val" in refused.stderr
+
+
+def test_a_batch_survives_whoever_drives_runs_and_stores_it(batching: Platform, tmp_path: Path) -> None:
+    """Duties, gateway, agent and bus are killed one after the other; every item ends, and is counted once."""
+    count = 200
+    file = lines_of(tmp_path / "in", [{"value": number} for number in range(count)])
+    batch = batching.cli("batch", "submit", "bulk.steady", file).stdout.strip()
+    for name in ("duties", "gateway", "agent", "nats"):
+        ended = len(results(batching, batch))
+        batching.kill(name)
+        wait_until(batching.is_ready, "it takes calls again", 60.0)
+        wait_until(lambda: len(results(batching, batch)) > min(ended, count - 1), f"it goes on without {name}", 60.0)  # noqa: B023
+    done = over(batching, batch)
+
+    assert done["state"] == "completed"
+    assert done["counts"]["succeeded"] == count, done
+    assert sorted(one["output"] for one in results(batching, batch)) == list(range(count))
+
+
+def test_cancelling_and_resuming(batching: Platform, tmp_path: Path) -> None:
+    """What was not done when it was cancelled is done when it is resumed."""
+    file = lines_of(tmp_path / "in", [{"seconds": 0.2}] * 100)
+    batch = batching.cli("batch", "submit", "bulk.naps", file).stdout.strip()
+    wait_until(lambda: len(results(batching, batch)) >= 2, "some have ended", 60.0)
+    batching.cli("batch", "cancel", batch)
+    cancelled = over(batching, batch)
+    partial = [one for one in results(batching, batch) if one["state"] == "succeeded"]
+    batching.cli("batch", "resume", batch)
+    done = over(batching, batch)
+
+    assert cancelled["state"] == "cancelled"
+    assert cancelled["counts"]["succeeded"] == len(partial) < 100
+    assert (done["state"], done["counts"]["succeeded"]) == ("completed", 100)
+
+
+def test_a_batch_goes_on_after_everything_was_stopped(folder: Path, tmp_path: Path) -> None:
+    """From what is on disk."""
+    file = lines_of(tmp_path / "in", [{"value": number} for number in range(60)])
+    state = folder / "again"
+    state.mkdir()
+    with run_platform(state, *OPTIONS, env=ENV) as first:
+        first.deploy(APPS / "batches" / "app.py")
+        batch = first.cli("batch", "submit", "bulk.steady", file).stdout.strip()
+        wait_until(lambda: len(results(first, batch)) >= 1, "some have ended", 60.0)
+    with run_platform(state, *OPTIONS, env=ENV) as second:
+        done = over(second, batch)
+        found = results(second, batch)
+
+    assert done["counts"]["succeeded"] == 60
+    assert sorted(one["output"] for one in found) == list(range(60))
