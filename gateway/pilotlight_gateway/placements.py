@@ -13,7 +13,7 @@ from dataclasses import replace
 from pilotlight_core.model.api_placement import FleetTold, FunctionPlacement
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages import NodeReport
-from pilotlight_core.model.spec import FunctionSpec, VersionRecord
+from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_gateway.fleet_view import FleetView
 from pilotlight_placement.ask import Ask
 from pilotlight_placement.fleet import Fleet
@@ -42,11 +42,10 @@ class Placements:
         async with self._busy:
             return await asyncio.to_thread(lambda: fleet_told(self._mirror.sync(reports, at=at)))
 
-    async def of_function(self, version: VersionRecord) -> FunctionPlacement:
+    async def of_spec(self, spec: FunctionSpec, version: str) -> FunctionPlacement:
         """The arithmetic of a function's memory, and whether the fleet could hold it."""
-        ask = Ask.of(version.spec, function=f"{version.tenant}:{version.app}.{version.function}", tenant=version.tenant)
         reports = self.view.remembered(self._clock())
-        return await asyncio.to_thread(lambda: placement_told(standing(reports), version.spec, ask, version.ref))
+        return await asyncio.to_thread(lambda: placement_told(standing(reports), spec, Ask.of(spec), version))
 
     async def check(self, specs: Iterable[FunctionSpec]) -> None:
         """Refuse a function that no node could ever hold, with the largest slice that exists and what is missing.

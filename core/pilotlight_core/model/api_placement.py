@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from pilotlight_core.model.api import Request
+from pilotlight_core.model.spec import FunctionSpec
+
 
 class PlaceTold(msgspec.Struct, frozen=True, kw_only=True):
     """A place, and its value in each step of the policy; smaller goes first."""
@@ -65,10 +68,17 @@ class MemoryPlanTold(msgspec.Struct, frozen=True, kw_only=True):
     largest_bytes: int = 0
 
 
+class PlacementQuestion(Request, frozen=True, kw_only=True):
+    """`POST /v1/placement/plan`: a function as it would be deployed."""
+
+    spec: FunctionSpec
+
+
 class FunctionPlacement(msgspec.Struct, frozen=True, kw_only=True):
-    """`GET /v1/functions/{ref}/placement`."""
+    """`GET /v1/functions/{ref}/placement`, `POST /v1/placement/plan`."""
 
     version: str
+    """`app.function@v7`; the function's name where it is not deployed."""
     lines: tuple[str, ...]
     plans: tuple[MemoryPlanTold, ...]
     fits: bool

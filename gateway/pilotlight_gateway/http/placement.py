@@ -8,13 +8,23 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.api_placement import DecisionTold, Explanation, FleetTold, FunctionPlacement
+from pilotlight_core.model.api_placement import (
+    DecisionTold,
+    Explanation,
+    FleetTold,
+    FunctionPlacement,
+    PlacementQuestion,
+)
 from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.explaining import ExplainPlacement
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name
-from pilotlight_gateway.http.operations import Operation, Parameter, json_answer, principal_of
+from pilotlight_core.model.spec import check_spec
+from pilotlight_gateway.http.bodies import BodyLimits
+from pilotlight_gateway.http.operations import BODY, Operation, Parameter, json_answer, principal_of, read_struct
 from pilotlight_gateway.http.services import Services
 
+SPEC_BODY = BodyLimits(size=256 * 1024)
+"""One spec: its schemas have 64 KiB, its measured points some 100 bytes each."""
 CONTAINER_PATTERN = r"^[A-Za-z0-9_.~-]{1,128}$"
 
 
@@ -29,7 +39,14 @@ async def show_function(request: Request, services: Services) -> Response:
     version = await services.resolver.resolve(tenant, request.path_params["ref"])
     if version.tenant != tenant:
         raise NotFound(f"There is no function {request.path_params['ref']}.", code="unknown_function")
-    return json_answer(await services.placements.of_function(version))
+    return json_answer(await services.placements.of_spec(version.spec, version.ref))
+
+
+async def plan(request: Request, services: Services) -> Response:
+    """`POST /v1/placement/plan`: as for a function that is deployed, but nothing is."""
+    asked = await read_struct(request, services, PlacementQuestion, SPEC_BODY)
+    check_spec(asked.spec)
+    return json_answer(await services.placements.of_spec(asked.spec, asked.spec.name))
 
 
 async def explain(request: Request, services: Services) -> Response:
@@ -88,5 +105,10 @@ PLACEMENT = (
         about="How much GPU memory a function needs, line by line, and whether the fleet could hold it.",
         scopes=("read", "deploy"), answer=FunctionPlacement,
         errors=("bad_input", "unknown_function", "unknown_version"),
+    ),
+    Operation(
+        method="POST", path="/v1/placement/plan", name="planPlacement", endpoint=plan, scopes=("deploy",),
+        about="How much GPU memory a function would need, and whether the fleet could hold it, before it is deployed.",
+        request=PlacementQuestion, answer=FunctionPlacement, errors=BODY,
     ),
 )  # fmt: skip

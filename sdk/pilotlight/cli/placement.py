@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -10,6 +11,8 @@ from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import print_json
 from pilotlight.cli.session import ask, client
 from pilotlight.errors import Misuse
+from pilotlight.packing import find_target, load_apps
+from pilotlight.packing.target import SEPARATOR
 
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
@@ -45,18 +48,32 @@ def explain(
 
 
 @app.command()
-def plan(function: Annotated[str, typer.Argument(help="app.function, app.function@v7")], as_json: Json = False) -> None:
-    """Show how much GPU memory a deployed function needs, line by line, and whether the fleet could hold it.
+def plan(
+    function: Annotated[str, typer.Argument(help="app.function of what is deployed; or file.py, file.py::function")],
+    as_json: Json = False,
+) -> None:
+    """Show how much GPU memory functions need, line by line, and whether the fleet could hold them.
 
     \b
     pilotlight placement plan chat.generate
+    pilotlight placement plan chat/app.py::generate     (before it is deployed)
     """
-    told = ask(client().platform.placement(function))
+    told = _of_file(function) if is_file(function) else [ask(client().platform.placement(function))]
     if as_json:
-        print_json(told)
+        print_json(told[0] if len(told) == 1 else told)
     else:
-        print(told["version"])
-        for line in told["lines"]:
-            print(line)
-    if not told["fits"]:
+        print("\n\n".join("\n".join((each["version"], *each["lines"])) for each in told))
+    if not all(each["fits"] for each in told):
         raise typer.Exit(1)
+
+
+def is_file(text: str) -> bool:
+    """Whether a file is meant, rather than what is deployed."""
+    return text.endswith(".py") or SEPARATOR in text or "/" in text
+
+
+def _of_file(text: str) -> list[dict[str, Any]]:
+    target = find_target(text, within=Path.cwd())
+    specs = [spec for functions in load_apps(target).values() for spec in functions.values()]
+    wanted = [spec for spec in specs if target.function in (None, spec.name)]
+    return [ask(client().platform.placement_of(spec)) for spec in wanted]

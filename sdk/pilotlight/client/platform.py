@@ -11,6 +11,8 @@ from pilotlight.client.connection import Connection, Content
 from pilotlight.client.retry import QUICK_CONNECT_S, Patience
 from pilotlight.errors import BadOutput
 from pilotlight_core.model.api import AppInfo, DeployRequest, DeployResponse
+from pilotlight_core.model.api_placement import PlacementQuestion
+from pilotlight_core.model.spec import FunctionSpec
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -74,6 +76,10 @@ class Platform:
     async def placement(self, ref: str) -> Json:
         """How much GPU memory a function needs, and whether the fleet could hold it: `lines`, `plans`, `fits`."""
         return await self.ask("GET", f"/v1/functions/{ref}/placement", answer_type=Json)
+
+    async def placement_of(self, spec: FunctionSpec) -> Json:
+        """The same for a function that is not deployed."""
+        return await self.ask("POST", "/v1/placement/plan", body=PlacementQuestion(spec=spec), answer_type=Json)
 
     async def usage(self, start: str | None, end: str | None) -> Json:
         """The usage report: `lines` and `total`."""

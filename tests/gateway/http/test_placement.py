@@ -124,3 +124,17 @@ async def test_a_deploy_of_what_can_never_fit_is_refused_and_leaves_nothing(worl
     assert (answer.status_code, answer.json()["field"]) == (422, "vram")
     assert "20.0 GiB are missing" in answer.json()["detail"]
     assert not world.registry.apps
+
+
+async def test_what_is_not_deployed_can_be_asked_about(world: World, fleet: Placements) -> None:
+    """The same arithmetic; a spec that contradicts itself is refused by its field, and nothing is deployed."""
+    large = function("talk", gpu=(GpuAsk("H100"),), placing=Placing(model=LLAMA), max_inputs=80)
+    wrong = function("talk", gpu=(GpuAsk("H100"),), vram=1, placing=Placing(model=LLAMA))
+    async with world.client(world.add_key("acme", "deploy")) as client:
+        told = await client.post("/v1/placement/plan", json={"spec": msgspec.to_builtins(large)})
+        refused = await client.post("/v1/placement/plan", json={"spec": msgspec.to_builtins(wrong)})
+
+    assert (told.status_code, told.json()["fits"], told.json()["version"]) == (200, False, "talk")
+    assert "are missing" in told.json()["reason"]
+    assert (refused.status_code, refused.json()["field"]) == (422, "model")
+    assert not world.registry.apps

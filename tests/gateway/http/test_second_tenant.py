@@ -37,6 +37,7 @@ DEPLOY = {
     "files": [msgspec.to_builtins(entry(b"acme's--blob"))],
 }
 BODIES: dict[str, Any] = {
+    "planPlacement": {"spec": msgspec.to_builtins(function("hello", module="main"))},
     "callFunction": {"input": {"name": "x"}},
     "deployApp": DEPLOY,
     "createKey": {"scopes": ["invoke"]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,3 +69,34 @@ def test_a_plan_shows_its_arithmetic(platform: ScriptedPlatform, *, fits: bool) 
     assert done.stdout.splitlines() == ["chat.talk@v2", "H100:", "  weights"]
     assert platform.requests[0].path == "/v1/functions/chat.talk/placement"
     assert json.loads(run("plan", "chat.talk", "--json").stdout)["fits"] is fits
+
+
+APP = """
+import pilotlight
+
+app = pilotlight.App("chat")
+
+
+@app.gpu_function(gpu="T4", vram="8GiB")
+def talk(text: str) -> str:
+    return text
+
+
+@app.gpu_function
+def other() -> str:
+    return ""
+"""
+
+
+def test_a_file_is_asked_about_before_it_is_deployed(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """Each of its functions, or the one that is named."""
+    (tmp_path / "app.py").write_text(APP)
+    platform.will("POST", "/v1/placement/plan", answer(PLAN | {"version": "talk"}), answer(PLAN | {"fits": False}))
+
+    one = run("plan", f"{tmp_path / 'app.py'}::talk")
+    every = run("plan", str(tmp_path / "app.py"))
+
+    assert (one.exit_code, one.stdout.splitlines()[0]) == (0, "talk")
+    assert every.exit_code == 1
+    specs = [request.json["spec"]["name"] for request in platform.asked("/v1/placement/plan")]
+    assert specs == ["talk", "talk", "other"]
