@@ -35,6 +35,7 @@ from pilotlight_gateway.failures import dropped_of
 from pilotlight_gateway.home import Home, HomeStatistics, QueueLimits
 from pilotlight_gateway.mailbox import Mailbox
 from pilotlight_gateway.scheduler.alarms import Alarms
+from pilotlight_gateway.shards import STATE_BYTES
 
 BREAKERS_TOLD = 5_000
 """At most, in one message: 500 KiB. They are for people to look at."""
@@ -99,7 +100,7 @@ class Homes:
         """The shard is not ours any more. Returns what the next home should know."""
         home = self._homes.pop(shard, None)
         self._wakes.clear(NAMES[shard])
-        return msgspec.msgpack.encode(home.hand_over(time.monotonic())) if home is not None else b""
+        return packed(home.hand_over(time.monotonic()), STATE_BYTES) if home is not None else b""
 
     def get(self, shard: int, at: float) -> Home | None:
         """The shard's home, while it is here and may act."""
@@ -197,7 +198,11 @@ class Homes:
         self._pumping = True
         try:
             while self._stirred and self._bus.connected:
-                self._turn(self._stirred.pop())
+                shard = self._stirred.pop()
+                try:
+                    self._turn(shard)
+                except Exception:
+                    log.exception("a home's turn went wrong; the others go on", shard=shard)
         finally:
             self._pumping = False
         self._wake_at(self._wakes.next())
@@ -249,3 +254,11 @@ class Homes:
             self._bus.publish_nowait(subjects.credits_wanted(self._region), CreditsWanted())
         except BusDown:
             log.debug("no credits asked for")  # they are repeated each second anyway
+
+
+def packed(state: HomeState, room: int) -> bytes:
+    """What is handed over, in at most `room` bytes if that can be: first of all the calls that wait."""
+    whole = msgspec.msgpack.encode(state)
+    if len(whole) <= room or not state.versions:
+        return whole
+    return msgspec.msgpack.encode(msgspec.structs.replace(state, versions={}))

@@ -56,7 +56,9 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     idempotency_seconds: Annotated[Lifetime, Meta(description="how long an Idempotency-Key is remembered")] = 86_400.0
     replicas: Annotated[int, Meta(ge=1, le=5, description="copies of every stream and bucket: 3 in a cluster")] = 1
     job_seconds: Annotated[Lifetime, Meta(description="how long jobs are kept after their end, at most")] = 7 * 86_400.0
-    launch: Annotated[str, Meta(description="what this process is called, set by its supervisor; must be unique")] = ""
+    launch: Annotated[
+        str, Meta(pattern="^[a-z0-9]{0,32}$", description="this life of the process, unique; set by its supervisor")
+    ] = ""
     drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
 
     @property
