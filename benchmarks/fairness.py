@@ -9,6 +9,7 @@ the elephant is another, so that the cost of making its calls is not in their ti
     c   ten tenants backlogged, 20 ms to 2 s a call, equal weights; one comes late
         (d: how busy the slots were; e: how soon the late one had its share)
     w   nine tenants backlogged, weights 1:2:4
+    f   8 slots of 20 ms: nine mice at 10/s each, alone and beside the 20,000 jobs that an elephant has submitted
 
 The elephant's calls differ by up to a quarter from their mean (`--spread`), and its rate rises within the warm-up.
 Calls that all take exactly as long fall into step: what is started in one turn of an event loop ends in one turn, so
@@ -18,6 +19,7 @@ slots that once met never part again, and nobody can be served in between, whate
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import sys
 import tempfile
@@ -33,6 +35,7 @@ import msgspec
 
 from benchmarks import report, scheduler
 from benchmarks.crowd import Answered, Answers, Member, crowd, is_crowd
+from benchmarks.keep_alive import Line
 from tests.system.platform import Platform, platform
 from tests.system.processes import descendants
 
@@ -47,9 +50,10 @@ STEPS = 16
 """To either side of the mean."""
 OUTSTANDING = 40
 """Calls that a backlogged tenant keeps waiting or running: alone they would nearly fill all slots."""
+JOBS, SUBMITTERS = 20_000, 32
 START_S = 1.0
 """For the processes of a crowd."""
-PARTS = "abcw"
+PARTS = "abcwf"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +153,8 @@ def _run(bench: Bench, parts: str) -> None:
         _late(bench)
     if "w" in parts:
         _weighted(bench)
+    if "f" in parts:  # the last, since what is left of the jobs runs on
+        _backlog_of_jobs(bench)
 
 
 def _tenant(running: Platform, name: str) -> str:
@@ -240,6 +246,45 @@ def _late(bench: Bench) -> None:
         cpu_share_c=busy,
     )
     bench.pictures["all are backlogged, one comes late"] = (answers, begins)
+
+
+def _backlog_of_jobs(bench: Bench) -> None:
+    """The mice make live calls; the elephant's calls are stored, and all there at once."""
+    ms, p99 = 20.0, []
+    for jobs in (0, JOBS):
+        asyncio.run(_submit(bench, jobs, bench.length.around(ms)))
+        begins = time.monotonic() + START_S
+        counted, until = begins + bench.length.warm, begins + bench.length.warm + bench.length.measured
+        mice = [_at_rate(bench.member(name, "few", [ms], begins, until), MOUSE_RATE) for name in MICE]
+        with crowd(mice) as collect:
+            _cpu(bench.running, counted, until)
+            answers = collect()
+        of_mice = [one for name in MICE for one in answers[name] if one.sent >= counted]
+        failed = sum(one.status != 200 for one in of_mice)
+        p99.append(report.percentile([one.ms for one in of_mice], 99))
+        print(f"few beside {jobs} jobs: {_spread(of_mice)}; {failed} of {len(of_mice)} failed")
+    with bench.running.as_holder_of(bench.keys[ELEPHANT]) as elephant:
+        left = elephant.get("/v1/jobs", params={"state": "queued", "limit": 1}).json()
+        assert left["jobs"] or left["next"], "the backlog did not last: there was no elephant at the end"
+    bench.find(mice_p99_extra_service_times_jobs=(p99[1] - p99[0]) / ms)
+
+
+async def _submit(bench: Bench, jobs: int, sizes_ms: Sequence[float]) -> None:
+    """Submit jobs over many connections to all gateways."""
+    numbers = iter(range(jobs))
+
+    async def submitter(line: Line) -> None:
+        for number in numbers:
+            body = f'{{"input":{{"ms":{sizes_ms[number % len(sizes_ms)]}}}}}'.encode()
+            answer = await line.post(f"/v1/functions/{OWNER}:sleeper.few/calls", body, patience=30.0)
+            assert answer is not None
+            assert answer.status == 202, answer
+        line.close()
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(SUBMITTERS):
+            url = bench.running.urls[number % len(bench.running.urls)]
+            group.create_task(submitter(Line(url, bench.keys[ELEPHANT], "Prefer: respond-async")))
 
 
 def _weighted(bench: Bench) -> None:
