@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import re
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -25,7 +26,7 @@ from pilotlight_core.model.batches import (
     job_of,
     resume_batch,
 )
-from pilotlight_core.model.errors import BadInput, Conflict, NotFound, TooMuch
+from pilotlight_core.model.errors import BadInput, Conflict, DeadlineExceeded, NotFound, TooMuch
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.jobs import JobRecord, JobState, keyed_job_id
 from pilotlight_core.model.spec import VersionRecord
@@ -37,7 +38,10 @@ from pilotlight_gateway.schemas import Validators
 
 BATCHES_PER_TENANT = 100
 """That are kept, those that are over among them; the store forgets these in time."""
-UPLOADS_AT_A_TIME = 4
+UPLOADS_AT_A_TIME = 8
+UPLOADS_PER_TENANT = 2
+SUBMIT_SECONDS = 600.0
+"""In which a batch must have come and been checked: a schema may make each line cost much."""
 READ_AT_A_TIME = 32
 RACES = 8
 BATCH_ID = re.compile(ID_PATTERN)
@@ -62,7 +66,7 @@ class Batches:
         self._keep_s = keep_s
         self._region = region
         self._wall = wall
-        self._uploads = 0
+        self._uploads: Counter[str] = Counter()
 
     # -- submitting ----------------------------------------------------------------------------------------------
 
@@ -88,13 +92,16 @@ class Batches:
             )
         if not key and len(await self._store.all(tenant)) >= BATCHES_PER_TENANT:
             raise TooMuch(f"There may be {BATCHES_PER_TENANT} batches.", retry_after=60.0)
-        if self._uploads >= UPLOADS_AT_A_TIME:
-            raise TooMuch(f"{UPLOADS_AT_A_TIME} batches are being submitted here already.", retry_after=2.0)
-        self._uploads += 1
+        if self._uploads.total() >= UPLOADS_AT_A_TIME or self._uploads[tenant] >= UPLOADS_PER_TENANT:
+            raise TooMuch("Other batches are being submitted here.", retry_after=2.0)
+        self._uploads[tenant] += 1
         try:
-            return await self._take(tenant, version, query, body, validators, key)
+            async with asyncio.timeout(SUBMIT_SECONDS):
+                return await self._take(tenant, version, query, body, validators, key)
+        except TimeoutError:
+            raise DeadlineExceeded(f"The batch did not come and was not checked in {SUBMIT_SECONDS:g} s.") from None
         finally:
-            self._uploads -= 1
+            self._uploads -= Counter({tenant: 1})
 
     async def _take(
         self,

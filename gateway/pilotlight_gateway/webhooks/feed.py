@@ -32,6 +32,8 @@ KEEP_EVERY = 1.0
 """Seconds between two writes of how far a webhook has read: what a crash has read again."""
 PAUSE = 1.0
 AT_A_TIME = 32
+CURSOR_SECONDS = 40 * 86_400.0
+"""Longer than any job is kept: where nothing was written for so long there is nothing to read."""
 
 log = structlog.get_logger(__name__)
 
@@ -166,5 +168,5 @@ class _Cursor:
             WrongRevision: if another reader has: this one has lost its lease, or will see so.
         """
         if self._at != self._written:
-            self._revision = await self._kv.update(self._key, b"%d" % self._at, self._revision)
+            self._revision = await self._kv.update(self._key, b"%d" % self._at, self._revision, ttl=CURSOR_SECONDS)
             self._written, self._wrote = self._at, self._clock()

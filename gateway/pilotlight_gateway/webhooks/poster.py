@@ -9,6 +9,7 @@ it, resolution included, has one time limit; of the answer no more is read than 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 import time
@@ -21,7 +22,7 @@ from urllib.parse import urlsplit
 import httpcore
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.webhooks import Attempt
+from pilotlight_core.model.webhooks import URL_PATTERN, Attempt
 from pilotlight_gateway.webhooks.addresses import Network, literal, vetted, why_refused
 from pilotlight_gateway.webhooks.delivery import Outcome
 
@@ -36,6 +37,7 @@ RESOLVERS = 64
 ERROR_CHARACTERS = 200
 PORTS: Final[Mapping[str, int]] = {"https": 443, "http": 80}
 
+URL = re.compile(URL_PATTERN)
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """(host, port) -> its addresses."""
 
@@ -58,6 +60,8 @@ def check_url(url: str, allowed: Sequence[Network]) -> None:
     Raises:
         BadInput: naming what is wrong.
     """
+    if not URL.fullmatch(url):
+        raise BadInput("url: expected https://HOST/PATH, percent-encoded.", field="url")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port

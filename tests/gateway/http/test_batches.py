@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -191,3 +193,30 @@ async def test_what_is_no_id_is_not_found(world: World, id: str) -> None:  # noq
         ]
 
     assert {answer.status_code for answer in answers} == {404}
+
+
+async def test_a_tenant_submits_two_at_a_time(world: World) -> None:
+    """Others have room beside it; once one is stored there is room for the next."""
+    world.deploy(function())
+    go_on = asyncio.Event()
+    began = asyncio.Semaphore(0)
+
+    async def slow() -> AsyncIterator[bytes]:
+        began.release()
+        await go_on.wait()
+        yield LINES
+
+    async def send(client: httpx.AsyncClient, content: Any) -> int:
+        asked = {"function": "shop.hello"}
+        return (await client.post("/v1/batches", content=content, params=asked, headers=NDJSON)).status_code
+
+    async with world.client() as client, asyncio.TaskGroup() as group:
+        slow_ones = [group.create_task(send(client, slow())) for _ in range(2)]
+        for _ in slow_ones:
+            await began.acquire()
+        refused = await send(client, LINES)
+        go_on.set()
+        stored = [await one for one in slow_ones]
+        later = await send(client, LINES)
+
+    assert (refused, stored, later) == (429, [201, 201], 201)

@@ -230,7 +230,8 @@ async def test_what_nobody_answers_is_a_failure_with_a_reason() -> None:
     [
         "http://example.com/", "https://127.0.0.1/", "https://[::1]/", "https://2130706433/", "https://0x7f.1/",
         "https://127.1/", "https://localhost/", "https://metadata/", "https://example.com:99999/",
-        "https://169.254.169.254/latest/meta-data", "https://[00]/", "https://example.com:0/",
+        "https://169.254.169.254/latest/meta-data", "https://[00]/", "https://example.com/\n", "https://me@example.com/",
+        "https://example.com/#x", "https://example.com/ü", "https://example.com:0/",
     ],
 )  # fmt: skip
 def test_what_would_never_be_sent_to_is_refused_at_once(url: str) -> None:
