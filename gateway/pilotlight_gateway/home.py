@@ -263,7 +263,7 @@ class Home:
     def next_wake(self) -> float | None:
         """When to ask again if nothing happens; None: never."""
         if self._dropped:
-            return self._look_at
+            return 0.0  # at once: a grant was refused to a call that is too late, and its origin is to hear of it
         wakes = (self._deadlines.next(), self._demands.next(), self._look_at if self._versions else None)
         return min((wake for wake in wakes if wake is not None), default=None)
 
