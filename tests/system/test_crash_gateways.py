@@ -58,7 +58,7 @@ def test_a_killed_home_costs_no_call_of_another_gateway(platform: Platform, chan
             "every function is served",
             SERVED_AGAIN_S + LONGEST_CALL_S,
         )
-        wait_until(lambda: part in platform.pids, "it is back")
+        wait_until(lambda: part in platform.pids and platform.is_ready(), "it is back")
 
     assert {o.code for o in load.outcomes if o.url == survivor} == {"ok"}
     assert set(load.codes()) - {"ok"} <= {BROKEN}, load.codes()
