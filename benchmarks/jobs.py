@@ -308,8 +308,12 @@ async def _run(url: str, key: str, jobs: int) -> float:
 
 
 async def _all_ended(client: httpx.AsyncClient) -> bool:
-    found = (await client.get("/v1/jobs", params={"state": "queued,running", "limit": 1})).json()
-    return not found["jobs"] and found["next"] is None
+    asked = {"state": "queued,running", "limit": "1"}
+    while True:
+        found = (await client.get("/v1/jobs", params=asked)).json()
+        if found["jobs"] or found["next"] is None:
+            return not found["jobs"]
+        asked["cursor"] = found["next"]
 
 
 async def _is_up(nats: str, copies: int) -> bool:

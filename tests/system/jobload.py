@@ -91,13 +91,19 @@ class JobLoad:
 
     def open(self) -> int:
         """How many have not ended, as far as the platform can say; all, if it cannot."""
-        try:
-            page = self.platform.http.get("/v1/jobs", params={"state": ",".join(OPEN), "limit": "1000"})
-        except httpx.TransportError:
-            return self.count
-        if page.status_code != 200:
-            return self.count
-        return len(page.json()["jobs"]) + (page.json()["next"] is not None)
+        asked = {"state": ",".join(OPEN), "limit": "1000"}
+        count = 0
+        while True:
+            try:
+                answer = self.platform.http.get("/v1/jobs", params=asked)
+            except httpx.TransportError:
+                return self.count
+            if answer.status_code != 200:
+                return self.count
+            count += len(answer.json()["jobs"])
+            if answer.json()["next"] is None:
+                return count
+            asked["cursor"] = answer.json()["next"]
 
     def starts(self) -> Counter[str]:
         """How often each job ran, as the log tells."""

@@ -1,0 +1,155 @@
+"""A home works off the queues of its shards, and of no others; what it leaves, the next one takes up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from pilotlight_core.host.blobs import MemoryBlobs
+from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.model import subjects
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.jobs import JobNote, JobRecord, JobState, Runner
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.budget import Budget
+from pilotlight_gateway.jobs.announcer import Announcer
+from pilotlight_gateway.jobs.bus_store import BusJobs
+from pilotlight_gateway.jobs.feeder import Feeder
+from pilotlight_gateway.jobs.runner import Ground
+from pilotlight_gateway.schemas import Validators
+from tests.core.host.waiting import until
+from tests.gateway.jobs.records import job
+from tests.gateway.jobs.test_runner import OUTPUT, Calls
+from tests.gateway.world import World, function
+
+
+@pytest.fixture
+async def bus(server_url: str) -> AsyncIterator[Bus]:
+    async with connect(server_url, name="feeder") as bus:
+        yield bus
+
+
+@dataclass(kw_only=True)
+class Site:
+    """A region of its own: one function, whose jobs gateways look after."""
+
+    bus: Bus
+    world: World
+    version: VersionRecord
+    region: str
+    store: BusJobs
+
+    @property
+    def shard(self) -> int:
+        return subjects.shard_of("acme:shop.hello")
+
+    @property
+    def flow(self) -> str:
+        return subjects.job_flow(self.region, "acme:shop.hello", "acme", "standard")
+
+    @asynccontextmanager
+    async def gateway(self, name: str, calls: Calls) -> AsyncIterator[Feeder]:
+        """One that runs its calls at once."""
+        ended: list[JobRecord] = []
+        ground = Ground(
+            store=self.store,
+            calls=calls,
+            registry=self.world.registry,
+            blobs=MemoryBlobs(),
+            budget=Budget(limit=10**7),
+            validators=Validators(),
+            me=Runner(name, name),
+            clock=lambda: 0.0,
+            wall=lambda: 200.0,
+            ended=ended.append,
+        )
+        feeder = Feeder(self.bus, ground, region=self.region, gateway=name)
+        async with feeder.running():
+            yield feeder
+
+    async def submit(self, count: int) -> list[str]:
+        """Stored, and told of."""
+        names = [f"call_{self.region}_1_{token()}" for _ in range(count)]
+        announcer = Announcer(self.bus)
+        async with announcer.running():
+            for name in names:
+                await self.store.create(job(id=name, version=self.version.id))
+                announcer.tell(self.flow, JobNote(name))
+        return names
+
+    async def states(self, names: list[str]) -> set[JobState]:
+        found = [await self.store.read("acme", name) for name in names]
+        return {one.job.state for one in found if one is not None}
+
+    async def messages(self) -> int:
+        return sum((await self.bus.jetstream.depths(subjects.JOB_STREAM, self.flow)).values())
+
+
+@pytest.fixture
+def site(bus: Bus, world: World) -> Site:
+    (version,) = world.deploy(function("hello"))
+    return Site(bus=bus, world=world, version=version, region=f"r{token(8)}", store=BusJobs(bus))
+
+
+async def until_states(site: Site, names: list[str], wanted: set[JobState]) -> None:
+    async with asyncio.timeout(20):
+        while await site.states(names) != wanted:  # noqa: ASYNC110 - another process's writes
+            await asyncio.sleep(0.01)
+
+
+async def test_it_works_off_what_is_there_and_what_comes(site: Site) -> None:
+    """More than may wait at a time; in the end the queue is empty, and the flow forgotten."""
+    names = await site.submit(50)
+    calls = Calls(output=OUTPUT)
+    async with site.gateway("one", calls) as feeder:
+        feeder.begin(site.shard, 1, b"")
+        names += await site.submit(20)
+        await until_states(site, names, {JobState.SUCCEEDED})
+        await until(lambda: feeder.statistics().flows == 0)
+
+    assert len(calls.sent) == len(names)
+    assert await site.messages() == 0
+
+
+async def test_another_homes_jobs_are_left_alone(site: Site) -> None:
+    """It hears of them as everybody does."""
+    calls = Calls(output=OUTPUT)
+    async with site.gateway("one", calls) as feeder:
+        feeder.begin((site.shard + 1) % subjects.SHARDS, 1, b"")
+        names = await site.submit(3)
+        assert feeder.statistics().flows == 0
+    assert await site.states(names) == {JobState.QUEUED}
+    assert not calls.seen
+
+
+async def test_what_has_not_started_is_left_to_the_next_home(site: Site) -> None:
+    """The first one has taken them up, and got no container; its place is known while it has them."""
+    held = Calls(output=OUTPUT, grants=0, hold=asyncio.Event())
+    async with site.gateway("one", held) as first:
+        first.begin(site.shard, 1, b"")
+        names = await site.submit(3)
+        await until(lambda: len(held.seen) == 3)
+        assert sorted(first.place(site.flow, name).position or 0 for name in names) == [0, 1, 2]
+        assert first.end(site.shard) == b""
+        assert first.place(site.flow, names[0]).position is None
+
+        calls = Calls(output=OUTPUT)
+        async with site.gateway("two", calls) as second:
+            second.begin(site.shard, 2, b"")
+            await until_states(site, names, {JobState.SUCCEEDED})
+    assert len(calls.sent) == 3
+    assert not held.sent
+
+
+async def test_what_runs_when_its_gateway_ends_is_interrupted(site: Site) -> None:
+    """It is not left as running by somebody who is gone."""
+    held = Calls(output=OUTPUT, hold=asyncio.Event())
+    async with site.gateway("one", held) as feeder:
+        feeder.begin(site.shard, 1, b"")
+        names = await site.submit(1)
+        await until(lambda: feeder.statistics().running == 1)
+    assert await site.states(names) == {JobState.FAILED}
