@@ -21,10 +21,10 @@ from typing import Annotated, Any, NoReturn, TypeVar
 
 import msgspec
 
-from pilotlight_core.model.ids import NAME
+from pilotlight_core.model.ids import END, NAME
 
 PREFIX = "PILOTLIGHT_"
-NAME_PATTERN = f"^(?:{NAME.pattern})$"
+NAME_PATTERN = f"^(?:{NAME.pattern}){END}"
 SANDBOXES = ("bubblewrap", "process")
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 

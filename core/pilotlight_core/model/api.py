@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from pilotlight_core.model.ids import END
 from pilotlight_core.model.spec import FileEntry, FunctionSpec
 
 LONGEST_LIFE = 10 * 365 * 86_400.0
@@ -17,9 +18,9 @@ HIDDEN = (
     r"\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f"
     r"\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
 )
-LINE_PATTERN = f"^[^{HIDDEN}]*$"
+LINE_PATTERN = f"^[^{HIDDEN}]*{END}"
 """Text that a terminal shows as it is: no control characters, and none that hide or reorder others."""
-Scope = Annotated[str, Meta(pattern="^(invoke|deploy|read|admin|operator)$")]
+Scope = Annotated[str, Meta(pattern=f"^(invoke|deploy|read|admin|operator){END}")]
 Life = Annotated[float, Meta(gt=0, le=LONGEST_LIFE)]
 """How long a key is valid, in seconds: ten years at most."""
 

@@ -16,9 +16,11 @@ from pilotlight_core.model.errors import BadInput, UnknownCall
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}")
 """Names of tenants, apps, functions, methods, nodes and aliases: one NATS token, one file name."""
-NAME_PATTERN = f"^{NAME.pattern}$"
-REF_PATTERN = f"^({NAME.pattern}:)?{NAME.pattern}[.]{NAME.pattern}(@{NAME.pattern})?$"
-FUNCTION_PATTERN = f"^({NAME.pattern}:)?{NAME.pattern}[.]{NAME.pattern}$"
+END = r"$(?!\n)"
+"""Of a pattern in a schema: in Python `$` alone would let a line break follow."""
+NAME_PATTERN = f"^{NAME.pattern}{END}"
+REF_PATTERN = f"^({NAME.pattern}:)?{NAME.pattern}[.]{NAME.pattern}(@{NAME.pattern})?{END}"
+FUNCTION_PATTERN = f"^({NAME.pattern}:)?{NAME.pattern}[.]{NAME.pattern}{END}"
 """For schemas: what a name, a ref, and a ref that pins nothing look like."""
 CLIENT_CALL_ID = re.compile(r"cid_[A-Za-z0-9_-]{8,60}")
 CALL_ID = re.compile(r"call_([a-z0-9-]{1,24})_([0-9a-z]{1,13})_([0-9a-z]{20})")

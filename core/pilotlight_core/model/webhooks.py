@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from pilotlight_core.model.api import LINE_PATTERN, Request
+from pilotlight_core.model.ids import END
 
 URL_PATTERN = r"^https?://(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(:[1-9][0-9]{0,4})?(/[!$&-;=?-Z_a-z~%]*)?$"
 """An address without a user and a fragment; what it resolves to is looked at whenever something is sent."""
@@ -34,7 +35,7 @@ class Event(StrEnum):
 
 
 JOB_EVENTS = (Event.SUCCEEDED, Event.FAILED, Event.CANCELLED, Event.EXPIRED)
-JobEvent = Annotated[str, Meta(pattern="^job[.](succeeded|failed|cancelled|expired)$")]
+JobEvent = Annotated[str, Meta(pattern=f"^job[.](succeeded|failed|cancelled|expired){END}")]
 Url = Annotated[str, Meta(max_length=LONGEST_URL, pattern=URL_PATTERN)]
 Label = Annotated[str, Meta(max_length=100, pattern=LINE_PATTERN)]
 JobEvents = Annotated[tuple[JobEvent, ...], Meta(min_length=1, max_length=8)]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Meta
 
+from pilotlight_core.host import config
+from pilotlight_core.model import api, api_tenancy
 from pilotlight_core.model.errors import BadInput, UnknownCall
 from pilotlight_core.model.ids import CallId, Ref, base36, check_name, new_call_id, parse_call_id, parse_ref, token
 
@@ -76,3 +82,13 @@ def test_tokens_do_not_repeat() -> None:
 def test_base36_is_pythons(number: int) -> None:
     """It reads back with int(…, 36)."""
     assert int(base36(number), 36) == number
+
+
+@pytest.mark.parametrize(
+    "kind", [api_tenancy.Name, api.Scope, config.Name, Annotated[str, Meta(pattern=api.LINE_PATTERN)]]
+)
+def test_no_pattern_lets_a_line_break_follow(kind: Any) -> None:
+    """Which `$` alone does in Python; schemas are read by others too, so the patterns say it in a way that all know."""
+    assert msgspec.convert("invoke", kind) == "invoke"
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert("invoke\n", kind)
