@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import pilotlight
 from tests.system.conftest import APPS
 from tests.system.platform import Platform, wait_until
 
@@ -164,3 +165,20 @@ def test_another_tenant_finds_no_job(platform: Platform, stranger: Any) -> None:
     assert stranger.post(f"/v1/jobs/{job}/redrive").status_code == 404
     assert stranger.get("/v1/jobs").json() == {"jobs": [], "next": None}
     assert ended(platform, job)["state"] == "succeeded"
+
+
+def test_from_python_and_the_command_line(platform: Platform, client: pilotlight.Client) -> None:
+    """Spawned here, fetched by its id there; listed, shown and driven again by command."""
+    echo = pilotlight.Function.from_name("calls", "echo").options(client=client)
+    calls = [echo.spawn(value=b"\x00"), echo.spawn(value=[1, 2])]
+    assert pilotlight.FunctionCall.gather(*calls, timeout=60) == [b"\x00", [1, 2]]
+    assert pilotlight.FunctionCall.from_id(calls[1].id, client=client).get() == [1, 2]
+    flaky = pilotlight.Function.from_name("calls", "flaky").options(client=client)
+    dead = flaky.spawn(name="spawned", failures=3)
+    with pytest.raises(RuntimeError, match="failure 3"):
+        dead.get(timeout=60)
+
+    assert dead.id in platform.cli("job", "list", "--state", "failed", "--function", "calls.flaky").stdout
+    platform.cli("job", "redrive", dead.id)
+    assert platform.cli("job", "get", dead.id, "--wait", "30").stdout.strip() == "4"
+    assert "had ended" in platform.cli("job", "cancel", dead.id).stderr
