@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from starlette.types import Message
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded, Unavailable
 from pilotlight_gateway.budget import Budget
@@ -61,6 +62,18 @@ async def test_a_body_that_stalls_is_given_up() -> None:
         await read_body({"headers": []}, Wire(pieces=[b"ab"], stall=True).receive, limits, budget, "acme")
 
     assert budget.used == 0
+
+
+async def test_a_body_that_came_while_the_gateway_stood_still_is_taken() -> None:
+    """Its time is up before the gateway has looked: who wakes up finds the timers before what has arrived."""
+    loop, limits, here = asyncio.get_running_loop(), BodyLimits(size=100, grace=0.02), asyncio.Event()
+    loop.call_later(0.03, here.set)
+
+    async def receive() -> Message:
+        await here.wait()
+        return {"type": "http.request", "body": b"abcd"}
+
+    assert await read_body({"headers": []}, receive, limits, Budget(limit=20), "acme") == b"abcd"
 
 
 async def test_a_body_has_the_time_that_its_pace_has_earned() -> None:
