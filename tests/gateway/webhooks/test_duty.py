@@ -198,7 +198,12 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
         record = await until(tried)
         assert record.state is State.PENDING
         assert 5.0 <= record.next_at - record.attempts[0].at <= 5.5 + 1e-6
-        failing = await tenant.store.webhook(tenant.name, id_)
+
+        async def noticed() -> WebhookRecord | None:
+            present = await tenant.store.webhook(tenant.name, id_)
+            return present if present and present.failing_since is not None else None
+
+        failing = await until(noticed)
         await tenant.store.change_delivery(
             tenant.name, id_, record.id, lambda present: present and resent(present, time.time())
         )
@@ -212,7 +217,6 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
 
     assert [attempt.status for attempt in record.attempts] == [500, 200]
     assert len({posted.headers["webhook-id"] for posted in poster.to(url)}) == 1
-    assert failing is not None
     assert failing.failing_since is not None
     assert well.failing_since is None
 
