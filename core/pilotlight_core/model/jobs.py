@@ -300,14 +300,14 @@ def point_of(code: str, *, began: bool) -> Point:
 
 def failed(job: JobRecord, point: Point, error: JobError, at: float) -> JobRecord:
     """A try has failed: the job waits for the next one, or is dead."""
-    told = msgspec.structs.replace(job, error=error)
+    # A start is noted before it is sent: if it was turned away then, it was none.
+    none = point is Point.NOT_STARTED and job.state is JobState.RUNNING
+    told = msgspec.structs.replace(job, error=error, attempts=job.attempts - none)
     if job.cancel:
         return cancelled(told, at)
     match point:
         case Point.NOT_STARTED:
-            # Its start was noted before it was sent, and then it was turned away: that was none.
-            counted = job.attempts - (job.state is JobState.RUNNING)
-            return again(msgspec.structs.replace(told, attempts=counted), at, backoff(0))
+            return again(told, at, backoff(0))
         case Point.RAISED if job.raised < job.retries:
             return again(msgspec.structs.replace(told, raised=job.raised + 1), at, backoff(job.raised))
         case Point.INTERRUPTED if job.idempotent and job.interruptions < MAX_RERUNS:
