@@ -14,6 +14,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import CLIENT_CALL_ID
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.values import MAX_DEPTH, depth_within
+from pilotlight_gateway.plain_shapes import plain
 
 JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 ROUND = bytes.maketrans(b"[{]}", b"(())")
@@ -157,7 +158,7 @@ def wrong_shape(error: msgspec.ValidationError) -> BadInput:
     if unknown:
         place = f"{place}.{unknown[1]}".lstrip(".")
     field = place.replace("[...]", "").replace("[", ".").replace("]", "")
-    return BadInput(f"{field or 'body'}: {sentence.replace('`', '')}.", field=field or "body")
+    return BadInput(f"{field or 'body'}: {plain(sentence)}.", field=field or "body")
 
 
 def json_depth_within(body: bytes, limit: int = MAX_DEPTH) -> bool:

@@ -394,8 +394,8 @@ class Container:
     def _freed(self, held: HeldCall) -> None:
         self._services.slots.release(held.run.call, held.run.grant)
         error = held.verdict.error if held.verdict is not None else None
-        if held.run.tenant != self.tenant and error is not None and self._blank is not None:
-            # A caller that is not the owner is told a code only: what it means is the owner's to know.
+        if error is not None and self._blank is not None:
+            # A caller that is not the owner is told a code only; and an owner looks for it in the log, whoever called.
             self._blank.tap.failed(held.run.call, error)
         if self._forms():
             self._services.credits.changed(self)

@@ -179,6 +179,11 @@ def test_code_that_raised_is_tried_again_as_often_as_it_says(platform: Platform)
     assert (mended["output"], mended["usage"]["attempts"]) == (3, 3)
     assert (hopeless.status_code, hopeless.json()["code"]) == (500, "function_raised")
     assert "failure 3" in hopeless.json()["detail"]
+    raised = [f"failure {number}" for number in (1, 2, 1, 2, 3)]
+    wait_until(
+        lambda: [line[-9:] for line in logged(platform, "flaky") if line[-9:] in raised] == raised,
+        "each try's traceback is in the log",
+    )
 
 
 def test_an_idempotent_call_that_kills_its_container_is_given_up(platform: Platform) -> None:

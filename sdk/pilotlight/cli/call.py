@@ -13,8 +13,11 @@ from pilotlight.cli.session import client, each
 from pilotlight.cli.timeline import Timeline, summary
 from pilotlight.client.retry import QUICK_CONNECT_S, Patience
 from pilotlight.client.wire import Outgoing
+from pilotlight.errors import PilotlightError
 
 app = command_app()
+TOLD_FROM_S = 0.5
+"""Shorter waits are nobody's concern."""
 
 
 @app.command()
@@ -50,7 +53,7 @@ def call(
 
 def show_call(label: str, outgoing: Outgoing, *, deadline: float | None, stream: bool, as_json: bool) -> None:
     """Make a call and print what comes of it."""
-    patience = Patience(deadline, connect_within=QUICK_CONNECT_S)
+    patience = Patience(deadline, connect_within=QUICK_CONNECT_S, told=_say_why_it_waits)
     with Timeline(label) as timeline:
         for name, data in each(client().calls.events(outgoing, patience)):
             if stream:
@@ -72,3 +75,8 @@ def _show(name: str, data: dict[str, Any], *, as_json: bool) -> None:
         if data.get("output") is not None:
             print_json(data["output"])
         note(summary(data))
+
+
+def _say_why_it_waits(error: PilotlightError, seconds: float) -> None:
+    if seconds >= TOLD_FROM_S:
+        note(f"{error.detail} Trying again in {seconds:.1f} s; Ctrl-C ends it.")

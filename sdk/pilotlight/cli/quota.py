@@ -57,7 +57,11 @@ def set_limits(
     pilotlight quota set acme requests_per_s=50 burst=100 concurrency=20
     pilotlight quota set acme requests_per_s=5 --function llm.chat
     """
-    wanted = read_arguments(limits or [], None)
+    if not limits:
+        raise typer.BadParameter(
+            "give a limit, such as requests_per_s=50; 'pilotlight quota clear' removes what is set"
+        )
+    wanted = read_arguments(limits, None)
     answer = ask(client().tenancy.set_limits(tenant, function, wanted))
     if as_json:
         print_json(answer)

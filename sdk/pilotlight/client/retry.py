@@ -62,6 +62,7 @@ class Patience:
     """One caller's patience over the attempts of one request. `seconds` is the deadline, from now.
 
     With `from_first_trouble` it counts from the first attempt that failed, since one that goes well may take long.
+    `told` hears of each error that is waited out, and for how many seconds.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Patience:
         repeatable: bool = False,
         connect_within: float = CONNECT_PATIENCE_S,
         from_first_trouble: bool = False,
+        told: Callable[[PilotlightError, float], None] = lambda *_: None,
     ) -> None:
         self._began = time.monotonic()
         self._seconds = seconds
@@ -79,6 +81,7 @@ class Patience:
         self._counts_from = None if from_first_trouble else self._began
         self._from_first_trouble = from_first_trouble
         self._attempt = 0
+        self._told = told
 
     @property
     def left(self) -> float | None:
@@ -108,7 +111,9 @@ class Patience:
         )
         if delay is None:
             raise error
-        await asyncio.sleep(delay * random.uniform(1.0, 1.1))
+        delay *= random.uniform(1.0, 1.1)
+        self._told(error, delay)
+        await asyncio.sleep(delay)
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of the first attempt that succeeds."""

@@ -125,7 +125,15 @@ def test_a_quota_is_set_and_cleared(platform: ScriptedPlatform) -> None:
     assert [request.json for request in platform.requests] == [{"concurrency": 3}, {"requests_per_s": 2.5}]
     assert run("quota", "clear", "acme").endswith("for acme.\n")
     assert run("quota", "clear", "acme", *function).endswith("to zoo:llm.chat.\n")
-    assert msgspec.json.decode(run("quota", "set", "acme", "--json")) == LIMITS
+    assert msgspec.json.decode(run("quota", "set", "acme", "concurrency=3", "--json")) == LIMITS
+
+
+def test_a_quota_of_nothing_is_refused() -> None:
+    """It would remove what is set: `clear` is for that."""
+    done = CliRunner().invoke(app, ["quota", "set", "acme"])
+
+    assert done.exit_code == 2
+    assert "quota clear" in done.stderr
 
 
 def test_a_tier_is_set_and_dropped(platform: ScriptedPlatform) -> None:

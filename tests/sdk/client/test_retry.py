@@ -74,6 +74,17 @@ async def test_patience_counts_from_the_first_trouble() -> None:
         await patience.wait_after(error_from_code("call_lost", "", retry_after=0.001))
 
 
+async def test_who_waits_can_say_so() -> None:
+    """Each error that is waited out is told, with how long that takes."""
+    told: list[tuple[str, float]] = []
+    patience = Patience(5, told=lambda error, seconds: told.append((error.detail, seconds)))
+    await patience.wait_after(TooMuch("slow down", retry_after=0.0))
+    with pytest.raises(TooMuch):
+        await patience.wait_after(TooMuch("slow down", retry_after=9.0))
+
+    assert told == [("slow down", 0.0)]
+
+
 async def test_patience_counts_attempts_and_raises_the_last_error() -> None:
     """Nothing is wrapped."""
     tries = 0
