@@ -55,7 +55,7 @@ async def leader(platform: Platform, bucket: str) -> str:
     return names[told.cluster["leader"]]
 
 
-@pytest.mark.parametrize("which", ["the one that leads the leases", "any"])
+@pytest.mark.parametrize("which", ["the one that leads the leases", pytest.param("any", marks=pytest.mark.long)])
 def test_a_killed_server_of_three_costs_no_call(platform: Platform, chance: random.Random, which: str) -> None:
     """Whatever was accepted is answered, nothing runs twice, and all is served again without the one that died."""
     load = Load(platform=platform, seed=chance.randrange(10**9))
