@@ -234,7 +234,8 @@ def has_room(fleet: Fleet, unit: Unit, wanted: Ask) -> bool:
     assert isinstance(made, list)
     slices = []
     for option in made:
-        empty = [u.id for u in unit.node.by_cell[unit.cell] if u.is_empty and u is not unit]
+        others = [u for u in unit.node.by_cell[unit.cell] if u.is_empty and u is not unit]
+        empty = [u.id for u in others if u.gpu is not None and not u.gpu.withdrawn]
         base = Slice(node=unit.node.name, kind=option.kind, type="", ids=(unit.id,), memory=0, units=option.units)
         if option.profile >= 0:
             cut = unit.gpu.device.cuts[option.profile].profile
