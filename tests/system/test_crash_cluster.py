@@ -38,6 +38,10 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         yield running
 
 
+IN_FLIGHT = 8
+"""Calls of the load at a time: no more can have a frame in the dead server."""
+
+
 @pytest.fixture
 def chance(request: pytest.FixtureRequest) -> random.Random:
     """Everything random of a test, from the seed and its name."""
@@ -56,7 +60,7 @@ async def leader(platform: Platform, bucket: str) -> str:
 
 
 @pytest.mark.parametrize("which", ["the one that leads the leases", pytest.param("any", marks=pytest.mark.long)])
-def test_a_killed_server_of_three_costs_no_call(platform: Platform, chance: random.Random, which: str) -> None:
+def test_a_killed_server_of_three_is_survived(platform: Platform, chance: random.Random, which: str) -> None:
     """Whatever was accepted is answered, nothing runs twice, and all is served again without the one that died."""
     load = Load(platform=platform, seed=chance.randrange(10**9))
     with load.running():
@@ -74,6 +78,8 @@ def test_a_killed_server_of_three_costs_no_call(platform: Platform, chance: rand
         )
         wait_until(lambda: part in platform.pids, "it is back")
 
-    assert set(load.codes()) == {"ok"}, load.codes()
+    # A frame that was in the dead server is lost: its call is told that it may have run, and is not run again.
+    assert set(load.codes()) - {"ok"} <= {"container_died"}, load.codes()
+    assert load.codes()["container_died"] <= IN_FLIGHT, load.codes()
     wait_until(load.are_logged, "all lines are logged")
     assert {name: count for name, count in load.starts().items() if count > 1} == {}
