@@ -12,6 +12,7 @@ from pilotlight import App, batched, concurrent, enter, method
 
 app = App("calls")
 SHORT = 2.0
+LONGER_THAN_PAUSES = 30.0  # what counts in its memory must outlive the pauses between a job's tries
 tries: dict[str, int] = {}
 
 
@@ -47,12 +48,12 @@ def naps(seconds: float, name: str = "") -> str:
     return name
 
 
-@app.gpu_function(scaledown_window=SHORT, retries=2, max_containers=1)
+@app.gpu_function(scaledown_window=LONGER_THAN_PAUSES, retries=2, max_containers=1)
 def flaky(name: str, failures: int) -> int:
     """Raise so many times, then say how often it was tried."""
     tries[name] = tries.get(name, 0) + 1
     if tries[name] <= failures:
-        raise RuntimeError(f"failure {tries[name]}")
+        raise RuntimeError(f"failure {tries[name]} of {name}")
     return tries[name]
 
 
