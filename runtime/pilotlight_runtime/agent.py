@@ -18,6 +18,7 @@ import structlog
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.host.bus import Bus, BusDown, BusError
 from pilotlight_core.model import subjects
+from pilotlight_core.model.device_commands import DeviceCommand
 from pilotlight_core.model.messages import (
     Bind,
     Cancel,
@@ -26,7 +27,6 @@ from pilotlight_core.model.messages import (
     Outcome,
     Reconcile,
     Run,
-    SliceReport,
     Stop,
     Window,
 )
@@ -39,12 +39,14 @@ from pilotlight_runtime.credits import Credits
 from pilotlight_runtime.devices.port import Devices
 from pilotlight_runtime.file_cache import FileCache
 from pilotlight_runtime.folders import NodeFolders
+from pilotlight_runtime.layout_keeper import LayoutKeeper
 from pilotlight_runtime.log_shipper import LogShipper
 from pilotlight_runtime.metering import Metering, boot_id
 from pilotlight_runtime.node import Identity, Reporter
 from pilotlight_runtime.origins import RETRY_S, Origins
 from pilotlight_runtime.sandbox.port import Launcher
 from pilotlight_runtime.services import Services
+from pilotlight_runtime.slices import Slices
 from pilotlight_runtime.slots import SlotTable
 from pilotlight_runtime.stage import Stager, Verifies
 from pilotlight_runtime.stall import StallWatch
@@ -82,7 +84,6 @@ class Agent:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._bus = parts.bus
-        self._slices: tuple[SliceReport, ...] = tuple(parts.devices.inventory())
         self._stall = StallWatch(time.monotonic())
         self._reporter = Reporter(
             parts.bus,
@@ -90,6 +91,7 @@ class Agent:
             clock=time.monotonic,
             later=asyncio.get_running_loop().call_later,
         )
+        self._layouts = LayoutKeeper(parts.bus, parts.identity.node, parts.devices)
         self.up = asyncio.Event()
         """Set when it takes commands."""
 
@@ -99,6 +101,7 @@ class Agent:
         Raises:
             BusError: if it cannot subscribe at the start.
         """
+        await self._layouts.restore()
         usage_log = await asyncio.to_thread(UsageLog, self._parts.folders.usage, boot_id())
         if usage_log.cut_bytes:
             log.warning("the usage log was torn by a crash", cut_bytes=usage_log.cut_bytes)
@@ -145,10 +148,11 @@ class Agent:
             node=me.node,
             instance=me.instance,
             region=me.region,
-            slices=self._slices,
+            slices=parts.devices.inventory(),
             usage_log=usage_log,
             store=self._bus,
         )
+        self._slices = Slices(parts.devices, self._metering)
         self._shipper = LogShipper(self._bus, me.region, me.instance)
         self._bodies = Bodies(group)
         self._pool = BlankPool(
@@ -199,9 +203,9 @@ class Agent:
     async def _stand(self, group: asyncio.TaskGroup, stop: asyncio.Event) -> None:
         """Serve until told to stop, then end in order."""
         jobs = (self._sweep, self._beat, self._offer, self._mind_bus)
-        runs = (self._pool.run, self._shipper.run, self._metering.run)
+        runs = (self._pool.run, self._shipper.run, self._metering.run, self._layouts.run)
         standing = [group.create_task(job()) for job in (*jobs, *runs)]
-        standing.append(group.create_task(self._parts.devices.watch(self._reporter.changed)))
+        standing.append(group.create_task(self._parts.devices.watch(self._devices_changed)))
         self._speak_for_the_dead()
         self._reporter.send()
         self.up.set()
@@ -235,7 +239,7 @@ class Agent:
             self._containers.control(message, time.monotonic())
 
     def _on_command(self, _subject: str, message: Any, reply: str) -> None:
-        if not isinstance(message, Bind | Drain | Stop):
+        if not isinstance(message, Bind | Drain | Stop | DeviceCommand):
             return
         answer = self._containers.command(message)
         if reply:
@@ -245,6 +249,11 @@ class Agent:
     def _on_credits_wanted(self, _subject: str, message: Any, _reply: str) -> None:
         if isinstance(message, CreditsWanted):
             self._credits.repeat(self._containers, time.monotonic())
+
+    def _devices_changed(self) -> None:
+        self._slices.sync()
+        self._layouts.changed()
+        self._reporter.changed()
 
     async def _on_reconnect(self) -> None:
         self._stall.fresh()  # what had been waiting was lost with the connection

@@ -6,9 +6,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 
-import msgspec
 import structlog
 
+from pilotlight_core.model.device_commands import DeviceCommand
+from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.messages import (
@@ -24,12 +25,12 @@ from pilotlight_core.model.messages import (
     Refusal,
     Refused,
     Run,
-    SliceKind,
     SliceReport,
     Window,
 )
 from pilotlight_runtime.container import Container
 from pilotlight_runtime.services import Services
+from pilotlight_runtime.slices import Slices
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +45,7 @@ class Containers:
     def __init__(
         self,
         *,
-        slices: tuple[SliceReport, ...],
+        slices: Slices,
         services: Services,
         group: asyncio.TaskGroup,
         many_tenants: bool,
@@ -54,14 +55,13 @@ class Containers:
         """The highest that has commanded."""
         self.draining = False
         """Nothing is bound any more."""
-        self._slices = {part.id: part for part in slices}
+        self._slices = slices
         self._services = services
         self._group = group
         self._many_tenants = many_tenants
         self._tenant = ""
         self._changed = changed
         self._containers: dict[str, Container] = {}
-        self._on_slice: dict[str, str] = {}
         self._past: deque[str] = deque(maxlen=REMEMBERED)
 
     def __iter__(self) -> Iterator[Container]:
@@ -72,7 +72,7 @@ class Containers:
     @property
     def cpu_slots(self) -> int:
         """CPU slots, taken ones too: an idle container gives way at once to a caller, who then needs a blank."""
-        return sum(part.kind is SliceKind.CPU for part in self._slices.values())
+        return self._slices.cpu_slots
 
     @property
     def any_starting(self) -> bool:
@@ -80,23 +80,30 @@ class Containers:
         return any(container.is_starting for container in self._containers.values())
 
     def slices(self) -> tuple[SliceReport, ...]:
-        """What is offered, with who is on it. A withdrawn slice is not, unless somebody is still there."""
-        withdrawn = self._services.devices.withdrawn()
-        return tuple(
-            msgspec.structs.replace(part, container=self._on_slice.get(part.id, ""))
-            for part in self._slices.values()
-            if part.id not in withdrawn or part.id in self._on_slice
-        )
+        """What is offered, with who is on it."""
+        return self._slices.reports()
+
+    def devices(self) -> tuple[DeviceReport, ...]:
+        """The GPUs."""
+        return self._slices.devices()
 
     # -- the controller's commands ------------------------------------------------------------------------------
 
-    def command(self, command: Command) -> CommandReply:
+    def command(self, command: Command | DeviceCommand) -> CommandReply:
         """Obey, or say why not."""
         reason = "stale_epoch"
         if command.epoch >= self.controller_epoch:
             self.controller_epoch = command.epoch
-            reason = self._bind(command) if isinstance(command, Bind) else self._end(command)
+            if isinstance(command, DeviceCommand):
+                reason = self._cut(command)
+            else:
+                reason = self._bind(command) if isinstance(command, Bind) else self._end(command)
         return CommandReply(ok=not reason, reason=reason, epoch=self.controller_epoch)
+
+    def _cut(self, command: DeviceCommand) -> str:
+        reason = "draining" if self.draining else self._slices.command(command)
+        self._changed()
+        return reason
 
     def _bind(self, bind: Bind) -> str:
         known = self._containers.get(bind.container)
@@ -104,10 +111,10 @@ class Containers:
             return "" if known.version == bind.version and known.slice == bind.slice else "container_taken"
         if refusal := self._why_not(bind):
             return refusal
-        container = Container(bind, self._slices[bind.slice], self._services)
+        part = self._slices.take(bind.slice, bind.container, bind.tenant)
+        container = Container(bind, part, self._services)
         self._tenant = bind.tenant
         self._containers[bind.container] = container
-        self._on_slice[bind.slice] = bind.container
         self._past.append(bind.container)
         self._group.create_task(self._live(container))
         self._services.credits.changed(container)
@@ -124,12 +131,8 @@ class Containers:
             return "gone"
         if self.draining:
             return "draining"
-        if bind.slice not in self._slices:
-            return "no_such_slice"
-        if bind.slice in self._on_slice:
-            return "slice_taken"
-        if bind.slice in self._services.devices.withdrawn():
-            return "slice_withdrawn"
+        if refusal := self._slices.refusal(bind.slice, bind.tenant):
+            return refusal
         return "other_tenant" if self._tenant not in ("", bind.tenant) and not self._many_tenants else ""
 
     def _end(self, command: Command) -> str:
@@ -150,7 +153,7 @@ class Containers:
             log.exception("a container's life went wrong", container=container.id)
         finally:
             del self._containers[container.id]
-            del self._on_slice[container.slice]
+            self._slices.release(container.slice)
             self._services.pool.stir()
             self._changed()
 
@@ -254,13 +257,9 @@ class Containers:
 
     def check_integrity(self) -> None:
         """Raises AssertionError if a slice is counted twice or has nobody on it."""
-        if sorted(self._on_slice.values()) != sorted(self._containers):
+        self._slices.check_integrity()
+        if {c.slice: c.id for c in self._containers.values()} != self._slices.held:
             raise AssertionError("slices and containers disagree")
-        if any(c.slice != self._slice_of(c.id) for c in self._containers.values()):
-            raise AssertionError("a container is not on its slice")
         gone = [c.id for c in self._containers.values() if c.state is ContainerState.GONE and c.held]
         if gone:
             raise AssertionError(f"{gone} are gone and hold calls")
-
-    def _slice_of(self, container: str) -> str:
-        return next(name for name, on in self._on_slice.items() if on == container)

@@ -16,7 +16,8 @@ busy second thus costs two events, not two per call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import msgspec
@@ -72,7 +73,10 @@ OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
 class SliceMeter:
     """The meter of one slice. It starts FREE at `at_ns`: after a crash, where the last record ends."""
 
-    def __init__(self, lease: Lease, *, at_ns: int, wall_offset: float = 0.0) -> None:
+    def __init__(
+        self, lease: Lease, *, at_ns: int, wall_offset: float = 0.0, numbers: Iterator[int] | None = None
+    ) -> None:
+        """`numbers` are those of its events, for meters that share them."""
         self.lease = lease
         self.wall_offset = wall_offset
         """Unix seconds at the boot clock's zero, for `UsageEvent.wall` only; may be set anew when it drifts."""
@@ -85,7 +89,7 @@ class SliceMeter:
         self._began = self._window = self._now = at_ns
         self._busy = 0  # ns of the present window in which calls ran
         self._closed: list[UsageEvent] = []
-        self._count = 0
+        self._numbers = numbers or itertools.count(1)
         self._metered = 0  # ns that have gone into events
 
     @property
@@ -159,6 +163,16 @@ class SliceMeter:
         return events
 
     @property
+    def began(self) -> int:
+        """Where it begins."""
+        return self._began
+
+    @property
+    def now(self) -> int:
+        """The newest instant that it knows."""
+        return self._now
+
+    @property
     def metered_ns(self) -> int:
         """Nanoseconds from the beginning that are in events, or will be by the next checkpoint."""
         return self._metered + (self._now - self._window)
@@ -210,12 +224,11 @@ class SliceMeter:
                 yield CallShare(call, running.tenant, ns)
 
     def _emit(self, state: LeaseState, t0: int, t1: int, shares: tuple[CallShare, ...] = ()) -> None:
-        self._count += 1
         self._metered += t1 - t0
         lease, owner = self.lease, self._owner
         self._closed.append(
             UsageEvent(
-                id=f"{lease.instance}.{lease.slice}.{self._count}",
+                id=f"{lease.instance}.{lease.slice}.{next(self._numbers)}",
                 node=lease.node,
                 device=lease.device,
                 slice=lease.slice,
@@ -236,7 +249,11 @@ class SliceMeter:
 
 
 class DeviceMeter:
-    """The meters of one device's slices; what no slice covers is the operator's, as a slice `{device}.rest`."""
+    """The meters of one device's slices; what no slice covers is the operator's, as a slice `{device}.rest`.
+
+    A device may be cut anew while it is metered (`recut`): the meters of parts that are gone end, those of new parts
+    begin at the same instant, and the sum stays the whole device.
+    """
 
     def __init__(
         self,
@@ -252,39 +269,107 @@ class DeviceMeter:
     ) -> None:
         """Meter `slices` (id -> ppm). `since_ns` says of slices how far an earlier incarnation has metered them.
 
+        A part that the earlier one did not know begins where that has ended with the device.
+
         Raises:
             MeterMisuse: if the slices are more than the device.
         """
-        rest = WHOLE_DEVICE - sum(slices.values())
-        if rest < 0 or min(slices.values(), default=1) < 1:
-            raise MeterMisuse(f"{device}: slices of {slices} do not fit {WHOLE_DEVICE} ppm")
-        parts = slices | ({f"{device}.rest": rest} if rest else {})
         self.device = device
-        self._began = {name: min(at_ns, (since_ns or {}).get(name, at_ns)) for name in parts}
-        self._meters = {
-            name: SliceMeter(
-                Lease(instance=instance, node=node, device=device, slice=name, ppm=ppm, price=price),
-                at_ns=self._began[name],
-                wall_offset=wall_offset,
-            )
-            for name, ppm in parts.items()
-        }
+        self._identity = (instance, node, price)
+        self._wall_offset = wall_offset
+        self._numbers = itertools.count(1)
         self._now = at_ns
+        self._closed: list[UsageEvent] = []
+        self._past = 0  # ppm-ns of meters that have ended
+        self._meters: dict[str, SliceMeter] = {}
+        known = {name: at for name, at in (since_ns or {}).items() if is_part(name, device) or name in slices}
+        last = max(known.values(), default=at_ns)
+        for name, ppm in self._whole(slices).items():
+            self._meters[name] = self._meter(name, ppm, min(at_ns, known.get(name, last)))
+        self._owed = sum((at_ns - meter.began) * meter.lease.ppm for meter in self._meters.values())
+        self._first = at_ns
 
     def slice(self, name: str) -> SliceMeter:
         """Raises: KeyError"""
         return self._meters[name]
 
+    @property
+    def slices(self) -> dict[str, int]:
+        """The present parts, but for the rest: id -> ppm."""
+        rest = f"{self.device}.rest"
+        return {name: meter.lease.ppm for name, meter in self._meters.items() if name != rest}
+
+    def recut(self, slices: dict[str, int], at_ns: int) -> None:
+        """From `at_ns` on the device has these parts.
+
+        Raises:
+            MeterMisuse: if they are more than the device, or somebody has a part that is to go.
+        """
+        parts = self._whole(slices)
+        goes = [meter for name, meter in self._meters.items() if parts.get(name) != meter.lease.ppm]
+        if taken := [meter.lease.slice for meter in goes if meter.state is not LeaseState.FREE]:
+            raise MeterMisuse(f"{', '.join(taken)} cannot go: somebody has it")
+        # Nothing may end before the newest instant that any of its meters has seen.
+        self._now = max(self._now, at_ns, *(meter.now for meter in self._meters.values()))
+        for meter in goes:
+            self._closed += meter.checkpoint(self._now)
+            self._past += meter.metered_ns * meter.lease.ppm
+            del self._meters[meter.lease.slice]
+        for name, ppm in parts.items():
+            if name not in self._meters:
+                self._meters[name] = self._meter(name, ppm, self._now)
+
     def checkpoint(self, at_ns: int) -> list[UsageEvent]:
         """The events of all slices up to `at_ns`."""
         self._now = max(self._now, at_ns)
-        return [event for meter in self._meters.values() for event in meter.checkpoint(self._now)]
+        events, self._closed = self._closed, []
+        return events + [event for meter in self._meters.values() for event in meter.checkpoint(self._now)]
 
     def check_integrity(self) -> None:
         """Raise AssertionError unless, after a checkpoint, tenants and operator have all of the device and no more."""
         for meter in self._meters.values():
             meter.check_integrity()
-        whole = sum((self._now - self._began[name]) * meter.lease.ppm for name, meter in self._meters.items())
-        metered = sum(meter.metered_ns * meter.lease.ppm for meter in self._meters.values())
+        whole = self._owed + (self._now - self._first) * WHOLE_DEVICE
+        metered = self._past + sum(meter.metered_ns * meter.lease.ppm for meter in self._meters.values())
         if metered != whole:
             raise AssertionError(f"{self.device}: {metered} of {whole} ppm-ns are metered")
+
+    def _whole(self, slices: dict[str, int]) -> dict[str, int]:
+        rest = WHOLE_DEVICE - sum(slices.values())
+        if rest < 0 or min(slices.values(), default=1) < 1:
+            raise MeterMisuse(f"{self.device}: slices of {slices} do not fit {WHOLE_DEVICE} ppm")
+        return slices | ({f"{self.device}.rest": rest} if rest else {})
+
+    def _meter(self, name: str, ppm: int, at_ns: int) -> SliceMeter:
+        instance, node, price = self._identity
+        lease = Lease(instance=instance, node=node, device=self.device, slice=name, ppm=ppm, price=price)
+        return SliceMeter(lease, at_ns=at_ns, wall_offset=self._wall_offset, numbers=self._numbers)
+
+
+def is_part(name: str, device: str) -> bool:
+    """Whether a slice of this name is a part of the device, whenever that was."""
+    return name == device or name.startswith((f"{device}:", f"{device}.rest"))
+
+
+class SeveralMeters:
+    """The meters of devices that one container has whole: what happens, happens on all of them."""
+
+    def __init__(self, meters: Sequence[SliceMeter]) -> None:
+        self._meters = tuple(meters)
+
+    @property
+    def state(self) -> LeaseState:
+        return self._meters[0].state
+
+    def transition(self, state: LeaseState, at_ns: int, **owner: str) -> None:
+        for meter in self._meters:
+            meter.transition(state, at_ns, **owner)
+
+    def call_started(self, call: str, tenant: str, at_ns: int) -> None:
+        for meter in self._meters:
+            meter.call_started(call, tenant, at_ns)
+
+    def call_ended(self, call: str, outcome: str, at_ns: int, batch_size: int = 1) -> Spent:
+        """What the call used of all of them together: they were used alike."""
+        spent = [meter.call_ended(call, outcome, at_ns, batch_size) for meter in self._meters]
+        return msgspec.structs.replace(spent[0], ppm=sum(each.ppm for each in spent))

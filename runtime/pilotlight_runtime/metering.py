@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,9 +14,10 @@ import structlog
 
 from pilotlight_core.host.bus import BusError
 from pilotlight_core.model import subjects
+from pilotlight_core.model.devices import SliceName
 from pilotlight_core.model.messages import SliceReport, UsageBatch, UsageEvent
 from pilotlight_runtime.log_shipper import Store
-from pilotlight_runtime.meter import DeviceMeter, SliceMeter
+from pilotlight_runtime.meter import DeviceMeter, SeveralMeters, SliceMeter
 from pilotlight_runtime.usage_log import Record, UsageLog
 
 log = structlog.get_logger(__name__)
@@ -31,6 +32,7 @@ OPERATOR = "-"
 """Where the operator's own usage is stored: no tenant's name begins so."""
 
 T = TypeVar("T")
+Meter = SliceMeter | SeveralMeters
 
 
 def boot_ns() -> int:
@@ -66,18 +68,51 @@ class Metering:
         self._turn = asyncio.Lock()  # the log is one thread's at a time
         self._written = asyncio.Event()
         self._written.set()  # what a dead agent has left
-        parts = list(slices)
-        self._devices = _meters(parts, node, instance, usage_log.metered, clock())
-        self._of_slice = {part.id: self._devices[part.device] for part in parts}
+        self._node = node
+        self._began = clock()
+        self._metered = dict(usage_log.metered)
+        self._devices: dict[str, DeviceMeter] = {}
+        self.recut(slices)
 
-    def slice(self, slice_id: str) -> SliceMeter:
-        """The meter of one slice."""
-        return self._of_slice[slice_id].slice(slice_id)
+    def slice(self, slice_id: str) -> Meter:
+        """The meter of one slice, or of several whole devices."""
+        name = SliceName.parse(slice_id)
+        meters = [self._devices[self._of_slice[part]].slice(part) for part in _parts_of(name)]
+        return meters[0] if len(meters) == 1 else SeveralMeters(meters)
+
+    def recut(self, slices: Iterable[SliceReport], prices: Mapping[str, str] | None = None) -> None:
+        """From now on there are these slices, where there were others before.
+
+        `prices` names devices that are metered even if nothing of them can be had, with their price ids.
+        """
+        grouped: dict[str, list[SliceReport]] = {device: [] for device in (*self._devices, *(prices or {}))}
+        for part in slices:
+            grouped.setdefault(part.device, []).append(part)
+        for device, parts in grouped.items():
+            wanted = {part.id: part.ppm for part in parts}
+            if device not in self._devices:
+                price = (prices or {}).get(device) or parts[0].price
+                self._devices[device] = self._new_meter(device, price, wanted)
+            elif self._devices[device].slices != wanted:
+                self._devices[device].recut(wanted, self._clock())
+        self._of_slice = {name: device for device, meter in self._devices.items() for name in meter.slices}
+
+    def _new_meter(self, device: str, price: str, parts: dict[str, int]) -> DeviceMeter:
+        return DeviceMeter(
+            instance=self._instance,
+            node=self._node,
+            device=device,
+            price=price,
+            slices=parts,
+            at_ns=self._began,
+            since_ns=self._metered,
+            wall_offset=time.time() - self._clock() / 1e9,
+        )
 
     def check_integrity(self) -> None:
         """Raises AssertionError if a slice's time is metered twice or not at all."""
         for name in self._of_slice:
-            self.slice(name).check_integrity()
+            self._devices[self._of_slice[name]].slice(name).check_integrity()
 
     async def run(self) -> None:
         """Write and store until cancelled."""
@@ -143,20 +178,5 @@ def by_tenant(events: Iterable[UsageEvent]) -> list[tuple[str, tuple[UsageEvent,
     return [*parts, *((tenant, tuple(group)) for tenant, group in grouped.items())]
 
 
-def _meters(
-    slices: list[SliceReport], node: str, instance: str, metered: dict[str, int], at_ns: int
-) -> dict[str, DeviceMeter]:
-    offset = time.time() - at_ns / 1e9
-    return {
-        device: DeviceMeter(
-            instance=instance,
-            node=node,
-            device=device,
-            price=next(part.price for part in slices if part.device == device),
-            slices={part.id: part.ppm for part in slices if part.device == device},
-            at_ns=at_ns,
-            since_ns=metered,
-            wall_offset=offset,
-        )
-        for device in dict.fromkeys(part.device for part in slices)
-    }
+def _parts_of(name: SliceName) -> tuple[str, ...]:
+    return name.devices if len(name.devices) > 1 else (str(name),)

@@ -83,6 +83,7 @@ class Reporter:
             slices=containers.slices(),
             containers=tuple(c.report(at) for c in containers if c.state is not ContainerState.GONE),
             blanks={pool.base.name: pool.ready},
+            devices=containers.devices(),
             controller_epoch=containers.controller_epoch,
             draining=containers.draining,
             spot=identity.spot,

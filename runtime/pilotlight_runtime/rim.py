@@ -12,7 +12,7 @@ from pilotlight_runtime.blank import Blank
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.client import GuestGone, GuestSlow
 from pilotlight_runtime.held import HeldCall
-from pilotlight_runtime.meter import SliceMeter
+from pilotlight_runtime.metering import Meter
 from pilotlight_runtime.runner import Runner
 from pilotlight_runtime.services import Services
 from pilotlight_runtime.waiting_calls import NO_NOTE
@@ -28,7 +28,7 @@ class ContainerRim:
         *,
         services: Services,
         blank: Blank,
-        meter: SliceMeter,
+        meter: Meter,
         freed: Callable[[HeldCall], None],
         kill: Callable[[str], None],
     ) -> None:

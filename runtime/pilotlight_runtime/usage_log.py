@@ -29,6 +29,9 @@ MAX_RECORD = 16 * 2**20
 ROTATE_BYTES = 8 * 2**20
 """A file of this size, once acknowledged, is left behind for a new one."""
 
+FORGET_NS = 600 * 10**9
+"""A slice that has not been metered for so long while others were has gone."""
+
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """What is published as one message: `id` is its Nats-Msg-Id, `tenant` who pays ("" is the operator)."""
@@ -121,6 +124,7 @@ class UsageLog:
             self._mark = msgspec.structs.replace(self._mark, number=self._mark.number + 1, offset=0)
             self._path = _path(self._folder, self._mark.number)
             self._file = self._path.open("ab")
+        self._forget()
         _write_mark(self._folder, self._mark)
         if done:
             done.unlink()
@@ -134,6 +138,13 @@ class UsageLog:
         metered = self._mark.metered
         for event in record.events:
             metered[event.slice] = max(event.t1, metered.get(event.slice, 0))
+
+    def _forget(self) -> None:
+        """Drop slices that are no more: one that is there is metered each second, whatever it does."""
+        metered = self._mark.metered
+        newest = max(metered.values(), default=0)
+        for name in [name for name, at in metered.items() if newest - at > FORGET_NS]:
+            del metered[name]
 
     def _reopen(self, size: int) -> None:
         # What is buffered must not be written by a later flush: the descriptor goes first.

@@ -87,6 +87,11 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
         "numpy,torch,safetensors.torch,tokenizers"
     )
 
+    share_gpus: Annotated[bool, msgspec.Meta(description="give GPUs in bounded shares, by time slicing")] = False
+    fake_gpus: Annotated[str, msgspec.Meta(description="GPUs that exist in software only, such as 2xH100:mig,1xT4")] = (
+        ""
+    )
+
     def __post_init__(self) -> None:
         if self.sandbox not in SANDBOXES:
             raise ValueError(f"expected one of {', '.join(SANDBOXES)} - at `$.sandbox`")

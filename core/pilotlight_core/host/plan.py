@@ -47,6 +47,9 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
         "bubblewrap"
     )
+    fake_gpus: Annotated[
+        str, msgspec.Meta(description="GPUs of each agent that exist in software only, such as 2xH100:mig,1xT4")
+    ] = ""
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
     client_file: Annotated[str, msgspec.Meta(description="where the first admin key is written")] = ""
     json_ready: Annotated[str, msgspec.Meta(description="file to write when ready: url, api_key_file, pids")] = ""
@@ -155,7 +158,8 @@ def _agent(settings: UpSettings, number: int, common: Sequence[str], env: Mappin
         "--cpu-slots", str(settings.cpu_slots), "--blanks", str(settings.blanks), "--sandbox", settings.sandbox,
         "--blob-url", blob_url,
     )  # fmt: skip
-    command = _python("pilotlight_runtime", *common, *flags)
+    fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
+    command = _python("pilotlight_runtime", *common, *flags, *fake)
     return Part(name=_numbered("agent", number), rank=2, stop_within=10.0, env=env, command=command)
 
 

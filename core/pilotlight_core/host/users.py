@@ -4,7 +4,7 @@
     gateway      calls, the registry, shards and keys; makes the streams
     controller   commands to agents, under its own lease
     duties       reads usage and logs, trims logs, sends webhooks, drives batches, under its own leases
-    agent-NODE   what concerns its node; usage and logs into their streams
+    agent-NODE   what concerns its node; usage and logs into their streams; how its GPUs are cut
 
 Rights are lists of subjects, so what is not named is refused. Gateways speak among themselves below `pl.{region}.gw.`;
 whoever adds another subject, stream or bucket grants it here (a test asks for it). `python -m
@@ -154,6 +154,8 @@ def agent(node: str) -> User:
             subjects.reply(ANY, ANY),
             subjects.usage(ANY, ANY),
             subjects.logs(ANY, ANY, ANY, ANY),
+            *_gets(subjects.LAYOUT_BUCKET),
+            key_subject(subjects.LAYOUT_BUCKET, node),
             "_CTL.*.*",  # its answers to commands: each goes to a subject that only the command named
         ),
         subscribe=(

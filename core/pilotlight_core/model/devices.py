@@ -162,3 +162,18 @@ class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):
     processes: int | None = None
     fake: bool = False
     """It only exists in software: containers run on the host's processors."""
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """How a GPU is cut: kept so that it is cut alike after its host was started anew, which no instance outlives."""
+
+    mig: bool
+    places: tuple[Place, ...] = ()
+
+
+class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The layouts of a node's GPUs by UUID, as its agent has last seen them. Key: the node."""
+
+    devices: dict[str, Layout]
+    at: float
+    """Unix seconds."""

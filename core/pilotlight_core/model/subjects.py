@@ -47,6 +47,8 @@ JOB_STREAM = "JOBS"
 """The work queue of jobs that have not ended. It can be made again from their records."""
 SHARDS = 64
 """Parts that functions (and limits) fall into; each has one home. Fixed for good: records are kept under its number."""
+LAYOUT_BUCKET = "LAYOUTS"
+"""KV: one key per node, how its GPUs are cut"""
 USAGE_STREAM = "USAGE"
 LOGS_STREAM = "LOGS"
 

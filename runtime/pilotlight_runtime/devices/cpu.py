@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
+from pilotlight_core.model.device_commands import DeviceCommand
+from pilotlight_core.model.devices import DeviceReport, Layout, SliceName
 from pilotlight_core.model.messages import SliceKind, SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE, split_evenly
 from pilotlight_runtime.devices.port import Access
@@ -35,6 +37,9 @@ class CpuDevices:
     def inventory(self) -> list[SliceReport]:
         return list(self._slices.values())
 
+    def part(self, name: SliceName) -> SliceReport | None:
+        return self._slices.get(str(name))
+
     def withdrawn(self) -> Mapping[str, str]:
         return {}
 
@@ -42,6 +47,18 @@ class CpuDevices:
         if slice_id not in self._slices:
             raise KeyError(slice_id)
         return Access()
+
+    def reports(self, _: Mapping[str, str], /) -> list[DeviceReport]:
+        return []
+
+    def command(self, _: DeviceCommand, __: Collection[str], /) -> str:
+        return "no_such_device"
+
+    def layouts(self) -> Mapping[str, Layout]:
+        return {}
+
+    async def restore(self, _: Mapping[str, Layout], /) -> None:
+        """A processor is not cut."""
 
     async def watch(self, changed: Callable[[], None]) -> None:
         """A processor does not fail by itself."""

@@ -1,7 +1,7 @@
 """NVML for tests: GPUs that are made of fields, and every refusal that the real library has for a wrong call.
 
 FakeNvml([FakeGpu(), FakeGpu(mig=True)])     the machine; FakeNvml(library=False) has no driver
-.calls                                       every function that was called
+.calls                                       the functions that were called, the last ten thousand
 gpu.lost = True                              it fell off the bus: each call on it raises GPU_IS_LOST
 gpu.errors["nvmlDeviceGetEccMode"] = code    this function raises that error for it
 nvml.report_xid(gpu, 79)                     the driver reports an error of it
@@ -14,45 +14,20 @@ A field that is None is a thing that this GPU does not have: asking for it raise
 
 from __future__ import annotations
 
-import itertools
 import threading
+import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import pynvml
 
-GIB = 2**30
-_numbers = itertools.count()
-
-
-@dataclass(kw_only=True, eq=False)
-class FakeGpu:
-    """One GPU, scripted by its fields; memory is bytes."""
-
-    uuid: str = field(default_factory=lambda: f"GPU-{next(_numbers):08x}-0000-4000-8000-000000000000")
-    name: str = "NVIDIA H100 80GB HBM3"
-    minor: int | None = None
-    """By default its place in the machine."""
-    total: int | None = 80 * GIB
-    reserved: int = GIB // 2
-    used: int = 0
-    utilisation: int | None = 0
-    mig: bool | None = False
-    ecc: bool | None = True
-    persistence: bool | None = True
-    uncorrected: int | None = 0
-    remap_failed: bool | None = False
-    hears_xids: bool = True
-    lost: bool = False
-    errors: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Handle:
-    gpu: FakeGpu
-    session: int
+from pilotlight_runtime.devices.fake_gpu import GIB as GIB
+from pilotlight_runtime.devices.fake_gpu import FakeGpu as FakeGpu
+from pilotlight_runtime.devices.fake_gpu import FakeInstance
+from pilotlight_runtime.devices.fake_mig import FakeMig, Handle, supported
 
 
 @dataclass(kw_only=True, eq=False)
@@ -62,17 +37,20 @@ class _EventSet:
     pending: deque[tuple[FakeGpu, int]] = field(default_factory=deque)
 
 
-class FakeNvml:
+class FakeNvml(FakeMig):
     """The functions of `nvml_port.Nvml`."""
 
     def __init__(self, gpus: list[FakeGpu] | None = None, *, library: bool = True) -> None:
+        super().__init__()
         self.gpus = gpus or []
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when something was cut: what lives longer than this process is written down then."""
         self.library = library
         self.init_error: int | None = None
         self.driver = "580.159.04"
         self.missing: set[str] = set()
         """Functions that this driver is too old to have."""
-        self.calls: list[str] = []
+        self.calls: deque[str] = deque(maxlen=10_000)
         self._gate = threading.Event()
         self._gate.set()
         self._users = 0
@@ -129,12 +107,13 @@ class FakeNvml:
         self._enter("nvmlDeviceGetHandleByIndex")
         if not 0 <= index < len(self.gpus):
             raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
-        handle = _Handle(gpu=self.gpus[index], session=self._session)
+        handle = self._handle(self.gpus[index])
         self._check("nvmlDeviceGetHandleByIndex", handle)
         return handle
 
     def nvmlDeviceGetUUID(self, handle: Any) -> str:
-        return self._device("nvmlDeviceGetUUID", handle).uuid
+        gpu = self._device("nvmlDeviceGetUUID", handle)
+        return gpu.uuid if handle.instance is None else str(handle.instance.uuid)
 
     def nvmlDeviceGetName(self, handle: Any) -> str:
         return self._device("nvmlDeviceGetName", handle).name
@@ -150,7 +129,7 @@ class FakeNvml:
     def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int | None = None) -> Any:
         name = "nvmlDeviceGetMemoryInfo_v2" if version else "nvmlDeviceGetMemoryInfo"
         gpu = self._device(name, handle)
-        total = _supported(gpu.total)
+        total = supported(gpu.total)
         free = total - gpu.reserved - gpu.used
         if version is None:
             return SimpleNamespace(total=total, free=free, used=gpu.used + gpu.reserved)
@@ -158,28 +137,25 @@ class FakeNvml:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH)
         return SimpleNamespace(total=total, free=free, used=gpu.used, reserved=gpu.reserved, version=version)
 
-    def nvmlDeviceGetMigMode(self, handle: Any) -> list[int]:
-        return _modes(self._device("nvmlDeviceGetMigMode", handle).mig)
-
     def nvmlDeviceGetEccMode(self, handle: Any) -> list[int]:
         return _modes(self._device("nvmlDeviceGetEccMode", handle).ecc)
 
     def nvmlDeviceGetPersistenceMode(self, handle: Any) -> int:
-        return int(_supported(self._device("nvmlDeviceGetPersistenceMode", handle).persistence))
+        return int(supported(self._device("nvmlDeviceGetPersistenceMode", handle).persistence))
 
     def nvmlDeviceGetUtilizationRates(self, handle: Any) -> Any:
         gpu = self._device("nvmlDeviceGetUtilizationRates", handle)
-        return SimpleNamespace(gpu=_supported(None if gpu.mig else gpu.utilisation), memory=0)
+        return SimpleNamespace(gpu=supported(None if gpu.mig else gpu.utilisation), memory=0)
 
     def nvmlDeviceGetTotalEccErrors(self, handle: Any, errorType: int, counterType: int) -> int:
         gpu = self._device("nvmlDeviceGetTotalEccErrors", handle)
         if errorType >= pynvml.NVML_MEMORY_ERROR_TYPE_COUNT or counterType >= pynvml.NVML_ECC_COUNTER_TYPE_COUNT:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
-        errors = _supported(gpu.uncorrected if gpu.ecc else None)
+        errors = supported(gpu.uncorrected if gpu.ecc else None)
         return errors if errorType == pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED else 0
 
     def nvmlDeviceGetRemappedRows(self, handle: Any) -> tuple[int, int, int, int]:
-        return 0, 0, 0, int(_supported(self._device("nvmlDeviceGetRemappedRows", handle).remap_failed))
+        return 0, 0, 0, int(supported(self._device("nvmlDeviceGetRemappedRows", handle).remap_failed))
 
     # -- events -------------------------------------------------------------------------------------------------
 
@@ -207,7 +183,7 @@ class FakeNvml:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_TIMEOUT)
         gpu, xid = events.pending.popleft()
         return SimpleNamespace(
-            device=_Handle(gpu=gpu, session=self._session),
+            device=self._handle(gpu),
             eventType=pynvml.nvmlEventTypeXidCriticalError,
             eventData=xid,
         )
@@ -217,6 +193,12 @@ class FakeNvml:
         self._sets.remove(self._events(eventSet))
 
     # -- its strictness -----------------------------------------------------------------------------------------
+
+    def changed(self) -> None:
+        self.on_change()
+
+    def _handle(self, gpu: FakeGpu, instance: FakeInstance | None = None) -> Handle:
+        return Handle(gpu=gpu, session=self._session, instance=instance)
 
     def _called(self, name: str) -> None:
         self.calls.append(name)
@@ -234,10 +216,14 @@ class FakeNvml:
         return self._check(name, handle)
 
     def _check(self, name: str, handle: Any) -> FakeGpu:
-        if not isinstance(handle, _Handle) or handle.session != self._session:
+        if not isinstance(handle, Handle) or handle.session != self._session:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
         if handle.gpu.lost:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        if handle.instance is not None and handle.instance not in handle.gpu.instances.values():
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
+        if delay := handle.gpu.latency.get(name):
+            time.sleep(delay)
         if name in handle.gpu.errors:
             raise pynvml.NVMLError(handle.gpu.errors[name])
         return handle.gpu
@@ -248,11 +234,5 @@ class FakeNvml:
         return events
 
 
-def _supported(value: int | None) -> int:
-    if value is None:
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-    return value
-
-
 def _modes(mode: bool | None) -> list[int]:
-    return [int(_supported(mode))] * 2
+    return [int(supported(mode))] * 2

@@ -36,6 +36,7 @@ class Reading:
     remap_failed: bool | None = None
     """A defective row of memory could not be replaced."""
     mig: bool | None = None
+    processes: int | None = None
     error: str = ""
     """Why it could not be read."""
 
@@ -47,12 +48,14 @@ def read(nvml: Nvml, gpu: Gpu) -> Reading:
         rates = optional(nvml.nvmlDeviceGetUtilizationRates, gpu.handle)
         memory = optional(nvml.nvmlDeviceGetMemoryInfo, gpu.handle)
         rows = optional(nvml.nvmlDeviceGetRemappedRows, gpu.handle)
+        running = optional(nvml.nvmlDeviceGetComputeRunningProcesses, gpu.handle)
         return Reading(
             utilisation=None if rates is None else int(rates.gpu),
             memory_used=None if memory is None else int(memory.used),
             memory_errors=optional(nvml.nvmlDeviceGetTotalEccErrors, gpu.handle, uncorrected, since_load),
             remap_failed=None if rows is None else bool(rows[3]),
             mig=is_mig(nvml, gpu.handle),
+            processes=None if running is None else len(running),
         )
     except pynvml.NVMLError as error:
         return Reading(error=str(error))
@@ -60,7 +63,6 @@ def read(nvml: Nvml, gpu: Gpu) -> Reading:
 
 RULES: tuple[Callable[[Reading], str], ...] = (
     lambda seen: seen.error and f"it cannot be read: {seen.error}",
-    lambda seen: "it was put into MIG mode" if seen.mig else "",
     lambda seen: "a defective row of its memory could not be replaced" if seen.remap_failed else "",
     lambda seen: f"{seen.memory_errors} uncorrectable memory errors: reset it" if seen.memory_errors else "",
 )

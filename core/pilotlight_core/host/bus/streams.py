@@ -41,6 +41,7 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     job_queue_bytes: int = 2**30
     job_queue_days: int = 61
     """As long as a job may wait for its time and then for a container."""
+    layouts_bytes: int = 64 * 2**20
     replicas: int = 1
 
 
@@ -82,6 +83,7 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
             "max_age": limits.job_queue_days * DAY,
             "max_bytes": limits.job_queue_bytes,
         },
+        _bucket(subjects.LAYOUT_BUCKET, limits, max_bytes=limits.layouts_bytes),
         _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
         | {"max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},
         _stream(subjects.LOGS_STREAM, ["logs.>"], limits)
