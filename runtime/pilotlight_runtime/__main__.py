@@ -13,13 +13,16 @@ from pilotlight_core.host import config, telemetry, users
 from pilotlight_core.host.blobs import open_blobs
 from pilotlight_core.host.bus import BusError, connect
 from pilotlight_core.host.collector import settle
+from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import token
 from pilotlight_runtime.agent import Agent, Parts
 from pilotlight_runtime.base import own_environment
 from pilotlight_runtime.devices.cpu import CpuDevices, usable_cores
+from pilotlight_runtime.devices.fake_machine import build
 from pilotlight_runtime.devices.nvml import NvmlDevices
 from pilotlight_runtime.devices.several import SeveralDevices
 from pilotlight_runtime.folders import NodeFolders, NodeTaken, own_folders
+from pilotlight_runtime.metering import boot_id
 from pilotlight_runtime.node import Identity
 from pilotlight_runtime.sandbox.errors import SandboxError
 from pilotlight_runtime.sandbox.launcher import launcher
@@ -30,11 +33,26 @@ log = structlog.get_logger(__name__)
 CONNECT_S = 30.0
 
 
+def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevices:
+    """The GPUs of this node, or those that it is told to pretend it had.
+
+    Raises:
+        BadInput: if what it is to pretend is not understood.
+    """
+    if not settings.fake_gpus:
+        return NvmlDevices(shareable=lambda _: settings.share_gpus)
+    machine = build(settings.fake_gpus, node=settings.node, file=folders.fake_gpus, boot=boot_id())
+    log.warning("the GPUs of this node exist in software only", spec=settings.fake_gpus)
+    return NvmlDevices(
+        machine.nvml, fake=True, shareable=lambda gpu: settings.share_gpus or gpu.uuid in machine.shareable
+    )
+
+
 async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
     """Be the node until told to stop.
 
     Raises:
-        BusError, SandboxError: if it cannot be one.
+        BadInput, BusError, SandboxError: if it cannot be one.
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -51,7 +69,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
     blobs = open_blobs(settings.blob_url or settings.default_blob_url)
     try:
         async with (
-            NvmlDevices() as gpus,
+            open_gpus(settings, folders) as gpus,
             connect(
                 settings.nats_url,
                 name=f"agent {settings.node}",
@@ -91,7 +109,7 @@ def main() -> int:
             asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
         ):
             runner.run(serve(settings, folders))
-    except (NodeTaken, SandboxError, BusError) as error:
+    except (NodeTaken, BadInput, SandboxError, BusError) as error:
         log.error("the agent cannot run", error=str(error))
         return 1
     return 0

@@ -43,6 +43,11 @@ class NodeFolders:
         """The file that says which calls have not started."""
         return self.root / "waiting"
 
+    @property
+    def fake_gpus(self) -> Path:
+        """The file that says how GPUs that exist in software only are cut."""
+        return self.root / "fake_gpus.json"
+
 
 @contextmanager
 def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:

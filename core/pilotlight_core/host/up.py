@@ -67,12 +67,28 @@ def choose_http_port(settings: UpSettings) -> int:
     return settings.port
 
 
+async def check_fake_gpus(spec: str) -> None:
+    """Ask the runtime, which reads such specs, whether it understands this one; "" is none.
+
+    Raises:
+        UpError: if it does not, with its words.
+    """
+    if not spec:
+        return
+    command = (sys.executable, "-m", "pilotlight_runtime.devices.fake_machine", spec)
+    child = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    _, told = await child.communicate()
+    if child.returncode:
+        raise UpError(told.decode(errors="replace").strip())
+
+
 async def run(settings: UpSettings) -> None:
     """Run the platform until SIGINT or SIGTERM.
 
     Raises:
         UpError, EmbeddedError: if it cannot be started; nothing is left running then.
     """
+    await check_fake_gpus(settings.fake_gpus)
     port = choose_http_port(settings)
     if settings.nats_port and not can_listen("127.0.0.1", settings.nats_port):
         raise UpError(f"Port {settings.nats_port} is in use: choose another with --nats-port.")

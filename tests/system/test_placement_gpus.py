@@ -1,0 +1,117 @@
+"""The controller over GPUs that exist in software only: cut, switched, shared, explained and drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.platform import Platform, wait_until
+from tests.system.platform import platform as run_platform
+
+SOURCE = """\
+import pilotlight
+
+app = pilotlight.App("sliced")
+
+
+@app.gpu_function(gpu="H100", vram="8GiB", memory="256MiB", scaledown_window=60)
+def small(text: str) -> str:
+    return text.upper()
+
+
+@app.gpu_function(gpu="H100", vram="36GiB", memory="256MiB", scaledown_window=60)
+def half(text: str) -> str:
+    return text.lower()
+
+
+@app.gpu_function(gpu="H100", vram="36GiB", memory="256MiB", scaledown_window=60)
+def second(text: str) -> str:
+    return text.title()
+
+
+@app.gpu_function(gpu="T4", memory="256MiB", scaledown_window=60)
+def whole(text: str) -> str:
+    return text[::-1]
+"""
+LARGE = SOURCE.replace("36GiB", "90GiB").replace('"sliced"', '"large"')
+
+
+@pytest.fixture(scope="module")
+def gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """A node with an H100 in MIG mode, one that is not, and a T4."""
+    folder = tmp_path_factory.mktemp("gpus")
+    options = ("--cpu-slots", "2", "--blanks", "1", "--fake-gpus", "1xH100:mig,1xH100,1xT4")
+    with run_platform(folder, *options, env={"PILOTLIGHT_PREIMPORT": "numpy"}) as running:
+        source = folder / "app" / "app.py"
+        source.parent.mkdir()
+        source.write_text(SOURCE)
+        running.deploy(source)
+        yield running
+
+
+def rows(platform: Platform) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(platform.cli("fleet", "--json").stdout)["devices"]
+    return [row for row in found if row["type"] != "CPU"]
+
+
+def test_functions_run_on_instances_that_are_cut_for_them(gpus: Platform) -> None:
+    """Each on a part of a GPU; the fleet shows whose is what."""
+    assert gpus.output("sliced.small", text="a") == "A"
+    assert gpus.output("sliced.half", text="B") == "b"
+    assert gpus.output("sliced.whole", text="xy") == "yx"
+
+    used = {part["container"]: part["label"] for row in rows(gpus) for part in row["segments"] if part["use"] == "used"}
+    by_function = {each["function"]: each["id"] for each in gpus.containers("sliced")}
+    assert used[by_function["small"]] == "1g"
+    assert used[by_function["half"]] == "3g"
+    assert by_function["whole"] in used
+    drawn = gpus.cli("fleet").stdout
+    assert "stranded" in drawn
+    assert f"{by_function['half']} (default)" in drawn
+
+
+def test_an_idle_gpu_is_switched_to_mig_where_a_part_would_do(gpus: Platform) -> None:
+    """The first has no place for a second half; nobody gets a whole one for it."""
+    assert gpus.output("sliced.half", text="B") == "b"
+    assert gpus.output("sliced.small", text="a") == "A"
+    assert gpus.output("sliced.second", text="ab cd") == "Ab Cd"
+
+    hoppers = [row for row in rows(gpus) if row["type"].startswith("H100")]
+    assert [row["mig"] for row in hoppers] == [True, True]
+    assert sorted(part["label"] for row in hoppers for part in row["segments"] if part["use"] == "used") == [
+        "1g", "3g", "3g",
+    ]  # fmt: skip
+
+
+def test_the_explanation_names_the_cut(gpus: Platform) -> None:
+    """With the rule that decided and what was ruled out."""
+    assert gpus.output("sliced.small", text="a") == "A"
+    (container,) = [each["id"] for each in gpus.containers("sliced") if each["function"] == "small"]
+
+    told = gpus.cli("placement", "explain", container).stdout
+
+    assert f"{container} runs on 1g at " in told
+    assert "of other types" in told
+    why_not = gpus.cli("placement", "explain", container, "--why-not", "local").stdout
+    assert "local was chosen: 1g at " in why_not
+
+
+def test_what_no_slice_holds_is_refused_at_deploy(gpus: Platform, tmp_path: Path) -> None:
+    """With the arithmetic before, and the largest slice in the refusal."""
+    (tmp_path / "app.py").write_text(LARGE)
+
+    def refused() -> str:
+        done = gpus.cli("deploy", str(tmp_path / "app.py"), check=False)
+        return done.stderr if done.returncode else ""
+
+    told = wait_until(refused, "the gateway knows its fleet")
+    assert "half can never run here" in told
+    assert "the largest slice that exists is" in told
+    assert "GiB are missing" in told
+    plan = gpus.cli("placement", "plan", f"{tmp_path / 'app.py'}::half", check=False)
+    assert plan.returncode == 1
+    assert "declared        90.00 GiB" in plan.stdout
