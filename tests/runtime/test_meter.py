@@ -290,7 +290,7 @@ def test_a_device_is_accounted_whole(slices: list[int], steps: list[tuple[int, i
 
 
 def test_a_gap_after_a_crash_is_the_operators() -> None:
-    """A new incarnation meters from where the old one's records end, as nobody's time."""
+    """A new incarnation meters from where the old one's records of the device end, as nobody's time."""
     device = DeviceMeter(
         instance="i2", node="n", device="cpu", price="cpu", slices={"a": 500_000, "b": 500_000}, at_ns=90,
         since_ns={"a": 60},
@@ -300,7 +300,7 @@ def test_a_gap_after_a_crash_is_the_operators() -> None:
 
     assert [(event.slice, event.t0, event.t1, event.tenant) for event in events] == [
         ("a", 60, 100, ""),
-        ("b", 90, 100, ""),
+        ("b", 60, 100, ""),
     ]
 
 

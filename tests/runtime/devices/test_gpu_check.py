@@ -52,7 +52,7 @@ async def test_a_broken_driver_fails(devices_of: OpenDevices) -> None:
 
 
 async def test_a_gpu_that_cannot_be_used_fails_with_its_reason(devices_of: OpenDevices) -> None:
-    """One in MIG mode, one that is ill, one that is lost; settings that differ are counted."""
+    """One that is ill, one that is lost, but not one in MIG mode; settings that differ are counted."""
     mig = FakeGpu(uuid="GPU-1", mig=True, ecc=False)
     ill = FakeGpu(uuid="GPU-2", name="Tesla T4", mig=None, uncorrected=2, hears_xids=False)
     rows = await rows_of(devices_of, FakeNvml([mig, ill, FakeGpu(lost=True)]))
@@ -60,7 +60,6 @@ async def test_a_gpu_that_cannot_be_used_fails_with_its_reason(devices_of: OpenD
     assert rows["gpus"][1] is False
     assert rows["gpus"][2].split("; ") == [
         "1 H100, 1 T4",
-        "GPU-1: it is in MIG mode, and MIG instances are not offered yet: nvidia-smi -mig 0",
         "GPU-2: 2 uncorrectable memory errors: reset it",
         "GPU 2 cannot be read: GPU is lost",
     ]

@@ -24,7 +24,9 @@ def test_a_look_tells_what_there_is() -> None:
     """Work, memory in use with the driver's own, and no errors."""
     seen = reading_of(FakeGpu(utilisation=42, used=10 * GIB, reserved=GIB))
 
-    assert seen == Reading(utilisation=42, memory_used=11 * GIB, memory_errors=0, remap_failed=False, mig=False)
+    assert seen == Reading(
+        utilisation=42, memory_used=11 * GIB, memory_errors=0, remap_failed=False, mig=False, processes=0
+    )
     assert fault_of(seen, ()) == ""
 
 
@@ -32,7 +34,7 @@ def test_what_is_not_supported_is_no_fault() -> None:
     """A consumer's GPU has neither error correction nor spare rows."""
     seen = reading_of(FakeGpu(utilisation=None, ecc=None, uncorrected=None, remap_failed=None, mig=None, total=None))
 
-    assert seen == Reading()
+    assert seen == Reading(processes=0)
     assert fault_of(seen, ()) == ""
 
 
@@ -44,7 +46,7 @@ def test_what_is_not_supported_is_no_fault() -> None:
             {"errors": {"nvmlDeviceGetMigMode": pynvml.NVML_ERROR_RESET_REQUIRED}},
             "it cannot be read: GPU requires restart",
         ),
-        ({"mig": True}, "it was put into MIG mode"),
+        ({"mig": True}, ""),
         ({"remap_failed": True}, "a defective row of its memory could not be replaced"),
         ({"uncorrected": 3}, "3 uncorrectable memory errors: reset it"),
     ],

@@ -22,7 +22,7 @@ async def test_slices_are_listed_in_order_and_asked_of_their_own_kind(devices_of
         assert [part.id for part in both.inventory()] == ["cpu-0", "cpu-1", "GPU-1"]
         assert both.access("cpu-1").nodes == ()
         assert both.access("GPU-1").nodes != ()
-        with pytest.raises(KeyError):
+        with pytest.raises(LookupError):
             both.access("GPU-2")
 
 
