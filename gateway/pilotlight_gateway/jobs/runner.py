@@ -265,14 +265,29 @@ class JobRunner:
         told = jobs.job_error(error)
         # What no tab knows of was never begun, whatever was noted before: an agent had turned it away.
         began = not self._unsent and bool(self._tab.known or self._tab.lost or self._tab.is_open)
-        if not began and told.code == "cancelled":
-            await self._refresh()
-            if (self._now.runner, self._now.run) != (self._ground.me, self._unsent):
-                raise Stopped  # it lost its start to somebody else, or to a cancellation
+        if not began and told.code == "cancelled" and not await self._has_start():
+            return self._ground.wall() + LOOK_AGAIN_S
         point = jobs.point_of(told.code, began=began)
         if point is Point.NOT_STARTED:
             return await self._not_started(told)
         return await self._insist(lambda record: jobs.failed(record, point, told, self._ground.wall()))
+
+    async def _has_start(self) -> bool:
+        """Whether the start that was not sent is written; if not, it cannot be any more.
+
+        Raises:
+            Stopped: it was lost to somebody else, or to a cancellation.
+        """
+        while True:
+            await self._refresh()
+            if (self._now.runner, self._now.run) == (self._ground.me, self._unsent):
+                return True
+            if self._now.state is not JobState.QUEUED:
+                raise Stopped
+            with contextlib.suppress(Stopped):
+                # A write that was given up may still be on its way: it must not meet the revision that it expects.
+                await self._write(self._now)
+                return False
 
     async def _not_started(self, told: jobs.JobError) -> float | None:
         ground = self._ground
@@ -290,12 +305,14 @@ class JobRunner:
             try:
                 return await self._write(change(self._now))
             except Stopped:
-                if (self._now.runner, self._now.run, self._now.state) != ours:
-                    raise
+                pass
             except BusError as error:
                 log.warning("a job's end waits for the bus", job=self._job, error=str(error))
                 await asyncio.sleep(WRITE_AGAIN_S)
                 await self._refresh()
+            # Written by ourselves without our knowing, or by whoever took us for dead: either way it is not ours now.
+            if (self._now.runner, self._now.run, self._now.state) != ours:
+                raise Stopped
 
     async def _write(self, job: JobRecord) -> float | None:
         """Write a change: when to look again, or None if it has ended.
@@ -315,11 +332,18 @@ class JobRunner:
         return job.run_at
 
     async def _refresh(self) -> None:
-        with contextlib.suppress(BusError):
-            found = await self._ground.store.read(self._tenant, self._job)
+        """Learn what stands there, however long the bus is away."""
+        while True:
+            try:
+                found = await self._ground.store.read(self._tenant, self._job)
+            except BusError as error:
+                log.debug("a job's record is not seen", job=self._job, error=str(error))
+                await asyncio.sleep(WRITE_AGAIN_S)
+                continue
             if found is None:
                 raise Stopped
             self._found = found
+            return
 
     def _over(self) -> bool:
         return self._found is None or self._found.job.state.terminal
