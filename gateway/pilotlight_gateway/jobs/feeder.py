@@ -23,6 +23,7 @@ import structlog
 
 from pilotlight_core.host.bus import Bus, BusDown, BusError
 from pilotlight_core.host.bus.jetstream import READ_TIMEOUT, Page
+from pilotlight_core.host.bus.rings import Rings
 from pilotlight_core.model import subjects
 from pilotlight_core.model.jobs import AskJob, JobPlace, JobsStored
 from pilotlight_core.model.subjects import JOB_STREAM
@@ -55,6 +56,8 @@ class Work:
     shard: int
     pace: Pace = field(default_factory=Pace)
     bell: asyncio.Event = field(default_factory=asyncio.Event)
+    rings: Rings = field(default_factory=Rings)
+    """Of messages that were heard of and not read."""
     waiting: int = 0
     """Runners that have not started."""
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -159,6 +162,7 @@ class Feeder:
         work = self._open(subject)
         if work is not None:
             work.fresh = True
+            work.rings.ring()
             work.bell.set()
 
     def _on_ask(self, _: str, message: object, reply: str) -> None:
@@ -222,7 +226,7 @@ class Feeder:
                 await asyncio.sleep(PAUSE_S)
                 continue
             self._start(work)
-            if not flow and not work.fresh:
+            if not flow and not work.fresh and not work.rings.due:
                 self._work.pop(flow.subject, None)
                 return
             await self._pause(work)
@@ -230,16 +234,18 @@ class Feeder:
     async def _pause(self, work: Work) -> None:
         due = work.flow.due_at() if work.waiting < WAITING else None
         left = POLL_S if due is None else min(POLL_S, max(0.0, due - self._ground.wall()))
+        look = min(POLL_S, work.rings.pause() or POLL_S)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(min(left, look)):
                 await work.bell.wait()
                 return
-        work.fresh = work.fresh or left == POLL_S
+        work.fresh = work.fresh or look <= left
 
     async def _read(self, work: Work) -> None:
         flow, jetstream = work.flow, self._bus.jetstream
         while work.fresh and flow.wants:
             page = await jetstream.persist(partial(self._page, flow), READ_TIMEOUT)
+            work.rings.read(len(page.records))
             for record in page.records:
                 message = decode(record.data)
                 flow.heard(record.seq, message.jobs if isinstance(message, JobsStored) else ())

@@ -115,6 +115,14 @@ async def test_it_works_off_what_is_there_and_what_comes(site: Site) -> None:
     assert await site.messages() == 0
 
 
+async def test_a_job_alone_does_not_wait_for_a_look(site: Site) -> None:
+    """A message is heard of before it is stored: a home that finds nothing looks again at once, not in five seconds."""
+    async with asyncio.timeout(30), site.gateway("one", Calls(output=OUTPUT)) as feeder:
+        feeder.begin(site.shard, 1, b"")
+        for _ in range(25):
+            await until_states(site, await site.submit(1), {JobState.SUCCEEDED})
+
+
 async def test_another_homes_jobs_are_left_alone(site: Site) -> None:
     """It hears of them as everybody does."""
     calls = Calls(output=OUTPUT)

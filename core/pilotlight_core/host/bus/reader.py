@@ -2,7 +2,8 @@
 
 The reader is a position. It asks for the next page by sequence and moves on; between pages nothing is kept anywhere,
 so there is no consumer to lose, leak or restore. To follow, it listens for what is published on the same subjects:
-that only rings a bell, and the page is what counts. A slow poll finds what a bell missed.
+that only rings a bell, and the page is what counts. What was rung for and is not there yet is looked for again
+(`rings`); a slow poll finds what a bell missed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import structlog
 
 from pilotlight_core.host.bus.errors import BusDown, BusTimeout, NoResponders
 from pilotlight_core.host.bus.jetstream import FIRST_PAUSE, LONGEST_PAUSE, Page
+from pilotlight_core.host.bus.rings import Rings
 from pilotlight_core.model.wire import decode
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ log = structlog.get_logger(__name__)
 POLL = 1.0
 """Seconds after which a follower asks although no bell rang."""
 SETTLE = 0.005
-"""Seconds between the bell and the question: a message reaches subscribers an instant before it is stored."""
+"""Seconds between the bell and the question: what is rung for at the same time is read together, and mostly stored."""
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,8 +51,10 @@ class Position:
         self._subject = subject
         self.next = seq
         self._bell = asyncio.Event()
+        self._rings = Rings()
 
     def ring(self) -> None:
+        self._rings.ring()
         self._bell.set()
 
     async def read(self) -> Page:
@@ -65,12 +69,13 @@ class Position:
                 continue
             if page.records:
                 self.next = page.records[-1].seq + 1
+                self._rings.read(len(page.records))
             return page
 
     async def wait_bell(self, poll: float = POLL) -> None:
-        """Until something was published on the subject, or `poll` seconds have passed."""
+        """Until something was published on the subject, or it is time to look again, at most `poll` seconds."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(poll):
+            async with asyncio.timeout(min(poll, self._rings.pause() or poll)):
                 await self._bell.wait()
                 await asyncio.sleep(SETTLE)
         self._bell.clear()
