@@ -30,6 +30,7 @@ from pilotlight_core.model.explaining import ExplainPlacement
 from pilotlight_core.model.ids import base36
 from pilotlight_core.model.messages import Bind, CommandReply, Credit, Demand, Drain, NodeReport, Stop
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.curve_book import CurveBook
 from pilotlight_placement.draft import Limits
 
 TICK_S = 0.25
@@ -67,6 +68,7 @@ class Controller:
         self._room_made = self._repacked = 0.0
         self._bus = bus
         self._registry = registry
+        self._book = CurveBook(registry)
         self._region = region
         self._lease: Lease = bus.lease("controller", name)
         self._edges: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
@@ -147,7 +149,7 @@ class Controller:
         settled = at - self._leader_since >= SETTLE_S
         work = Pass(
             self.world, versions, deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at,
-            bounds=self._bounds(at, whole=only is None, settled=settled),
+            bounds=self._bounds(at, whole=only is None, settled=settled), curves=self._book.of_all(versions),
         )  # fmt: skip
         decision = work.run(only)
         if not settled:

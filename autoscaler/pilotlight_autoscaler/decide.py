@@ -22,6 +22,7 @@ from pilotlight_core.model.messages import ContainerReport, Drain, Shortage
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.ask import Ask
 from pilotlight_placement.commands import Start, Stop
+from pilotlight_placement.curves import Curves
 from pilotlight_placement.draft import Limits, Want
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.histogram import Shape
@@ -103,9 +104,9 @@ def function_of(record: VersionRecord) -> str:
     return f"{record.tenant}:{record.app}.{record.function}"
 
 
-def ask_of(record: VersionRecord) -> Ask:
-    """What a container of a version asks for."""
-    return Ask.of(record.spec, function=function_of(record), tenant=record.tenant)
+def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
+    """What a container of a version asks for, by what is known of its speed."""
+    return Ask.of(record.spec, function=function_of(record), tenant=record.tenant, curves=curves)
 
 
 class Pass:
@@ -121,6 +122,7 @@ class Pass:
         new_id: Callable[[VersionRecord], str],
         at: float,
         bounds: Bounds | None = None,
+        curves: Mapping[str, Curves] | None = None,
     ) -> None:
         self._world = world
         self._versions = versions
@@ -128,6 +130,7 @@ class Pass:
         self._new_id = new_id
         self._at = at
         self._bounds = bounds or Bounds()
+        self._curves = curves or {}
         self._views = views(world, versions, deployed, at)
         self._where = {container.id: node for node, container in world.containers(at)}
         self._running = {container.id: container.version for _, container in world.containers(at)}
@@ -158,10 +161,10 @@ class Pass:
         asks: dict[Ask, list[str]] = {}
         missing = []
         for version in self._in_order(only):
-            view, record = self._views[version], self._versions[version]
+            view = self._views[version]
             count = wanted(view) - view.size
             if count > 0 and self._world.failures.get(version, Failures()).until <= self._at:
-                ask = ask_of(record)
+                ask = self._ask(version)
                 asks.setdefault(ask, []).extend([version] * count)
                 missing.append((ask, count))
         return asks, missing
@@ -226,10 +229,13 @@ class Pass:
             timed = sum(container.timeline.values()) / 1000.0
             loads[function] = max(loads.get(function, 0.0), timed)
         return tuple(
-            Want(ask=ask_of(self._versions[min(names)]), count=None, load_s=loads[function] or LOAD_S, movable=True)
+            Want(ask=self._ask(min(names)), count=None, load_s=loads[function] or LOAD_S, movable=True)
             for function, names in sorted(by_function.items())
             if len(names) == 1 and living(self._fleet, function)
         )
+
+    def _ask(self, version: str) -> Ask:
+        return ask_of(self._versions[version], self._curves.get(version))
 
     def _make_way(self, short: Short, asks: dict[Ask, list[str]]) -> bool:
         """Let an idle container go for a version that finds no place; whether one is going."""

@@ -7,12 +7,16 @@ import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.api import DeployRequest, DeployResponse
+from pilotlight_core.model.curves import TrialAsked
 from pilotlight_core.model.errors import Conflict
-from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest
+from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest, VersionRecord
 from pilotlight_gateway.auth import Principal
 from pilotlight_gateway.bundles import check_sizes
+from pilotlight_gateway.curve_desk import pinned
 from pilotlight_gateway.deploys import (
     Build,
     check_deploy,
@@ -91,6 +95,20 @@ class Deployer:
             else:
                 return stopped
         raise AssertionError
+
+    async def trial(self, version: VersionRecord, asked: TrialAsked) -> VersionRecord:
+        """A version like another, pinned to one kind of slice; the same again for the same question.
+
+        Raises:
+            NotFound: if its manifest is not kept any more.
+        """
+        blob = await self.blobs.read(version.tenant, version.manifest_sha256)
+        signed = msgspec.msgpack.decode(blob, type=SignedManifest)
+        manifest = msgspec.json.decode(signed.manifest, type=Manifest)
+        build = await self._build(msgspec.structs.replace(manifest, spec=pinned(version.spec, asked)))
+        record = msgspec.structs.replace(version_record(build, None, time.time()), number=version.number)
+        await self.registry.put_version(record)
+        return record
 
     async def _build(self, manifest: Manifest) -> Build:
         """Sign a manifest and keep it. One at a time: each may be a megabyte."""

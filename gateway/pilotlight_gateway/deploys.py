@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ from pilotlight_gateway.schemas import check_schemas
 LONGEST_MESSAGE = 500
 DEPLOYS_KEPT = 100
 VERSIONS_PER_FUNCTION = 5_000
+VERSION_ID = re.compile(r"ver_[0-9a-f]{32}")
 RECORD_BYTES = 800_000
 """An app's record travels as one message of the bus, which takes 1 MB."""
 
@@ -204,6 +206,8 @@ def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dic
 def version_wanted(record: AppRecord | None, app: str, function: str, pin: str | None, number: int | None) -> str:
     """The id of the version that `app.function@pin` stands for; without a pin the deployed one.
 
+    A pin may be a version's id: whoever asks sees to it that it is one of this function.
+
     Raises:
         UnknownFunction: if there is none (`unknown_version` if only the pin is unknown).
     """
@@ -215,6 +219,8 @@ def version_wanted(record: AppRecord | None, app: str, function: str, pin: str |
         if function not in record.functions:
             raise UnknownFunction(f"{app}.{function} is not deployed any more.")
         return record.functions[function]
+    if VERSION_ID.fullmatch(pin):
+        return pin
     versions = record.versions[function]
     if number is not None and number <= len(versions):
         return versions[number - 1]

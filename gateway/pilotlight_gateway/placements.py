@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+import msgspec
+
 from pilotlight_core.model.api_placement import FleetTold, FunctionPlacement
+from pilotlight_core.model.curves import SliceKindTold
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages import NodeReport
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_gateway.fleet_view import FleetView
 from pilotlight_placement.ask import Ask
+from pilotlight_placement.curves import Curves
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.place import place
 from pilotlight_placement.record import NoFit
-from pilotlight_placement.reports import Mirror, node_of
+from pilotlight_placement.reports import Mirror, gpu_of, node_of
+from pilotlight_placement.speeds import slice_kinds
 from pilotlight_placement.telling import fleet_told, placement_told
 
 SURE_AFTER_S = 3.0
@@ -42,10 +47,18 @@ class Placements:
         async with self._busy:
             return await asyncio.to_thread(lambda: fleet_told(self._mirror.sync(reports, at=at)))
 
-    async def of_spec(self, spec: FunctionSpec, version: str) -> FunctionPlacement:
-        """The arithmetic of a function's memory, and whether the fleet could hold it."""
+    async def of_spec(self, spec: FunctionSpec, version: str, curves: Curves | None = None) -> FunctionPlacement:
+        """The arithmetic of a function's memory, how fast it is as far as is known, and whether the fleet could hold it."""
         reports = self.view.remembered(self._clock())
-        return await asyncio.to_thread(lambda: placement_told(standing(reports), spec, Ask.of(spec), version))
+        ask = Ask.of(spec, curves=curves)
+        return await asyncio.to_thread(lambda: placement_told(standing(reports), spec, ask, version))
+
+    async def slices(self, spec: FunctionSpec) -> tuple[SliceKindTold, ...]:
+        """The kinds of slices that the fleet has and the function could run on, whoever uses them now."""
+        reports = self.view.remembered(self._clock())
+        plain = msgspec.structs.replace(spec.placing, measured=())
+        ask = Ask.of(msgspec.structs.replace(spec, placing=plain))
+        return await asyncio.to_thread(lambda: kinds(reports, ask))
 
     async def check(self, specs: Iterable[FunctionSpec]) -> None:
         """Refuse a function that no node could ever hold, with the largest slice that exists and what is missing.
@@ -59,6 +72,17 @@ class Placements:
         reports = self.view.remembered(at)
         if reports and self.view.listened(at) >= SURE_AFTER_S:
             await asyncio.to_thread(check_specs, standing(reports), tuple(specs))
+
+
+def kinds(reports: Sequence[NodeReport], ask: Ask) -> tuple[SliceKindTold, ...]:
+    """The kinds of slices that would hold an ask, and whether all of a kind are of GPUs in software."""
+    real: dict[str, bool] = {}
+    for report in reports:
+        for device in report.devices:
+            name = gpu_of(device).device.name
+            real[name] = real.get(name, False) or not device.fake
+    found = slice_kinds(standing(reports), ask)
+    return tuple(msgspec.structs.replace(kind, software=not real.get(kind.gpu, True)) for kind in found)
 
 
 def standing(reports: Iterable[NodeReport]) -> Fleet:

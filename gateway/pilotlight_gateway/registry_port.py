@@ -14,6 +14,7 @@ import msgspec
 
 from pilotlight_core.host.allowances import Allowances
 from pilotlight_core.host.registry import OnRecord
+from pilotlight_core.model.curves import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.limits import Effective, Tier, load_tiers
 from pilotlight_core.model.spec import AppRecord, VersionRecord
@@ -25,6 +26,7 @@ ChangeTenant = Callable[[TenantRecord | None], TenantRecord]
 ChangeKey = Callable[[KeyRecord | None], KeyRecord | None]
 ChangeTier = Callable[[Tier | None], Tier | None]
 ChangeLimits = Callable[[LimitsRecord | None], LimitsRecord]
+ChangeCurves = Callable[[CurvesRecord | None], CurvesRecord]
 ChangeShare = Callable[[ShareRecord | None], ShareRecord]
 
 
@@ -69,6 +71,8 @@ class RegistryPort(Keyring, LimitBook, Protocol):
     def version(self, version_id: str) -> VersionRecord | None: ...
     async def fetch_version(self, version_id: str) -> VersionRecord | None: ...
     async def put_version(self, record: VersionRecord) -> None: ...
+    def curves(self, version_id: str) -> CurvesRecord | None: ...
+    async def change_curves(self, version_id: str, change: ChangeCurves) -> CurvesRecord: ...
     async def deploy(self, record: AppRecord, expected_revision: int) -> None: ...
     def share_nowait(self, owner: str, app: str) -> ShareRecord | None: ...
     async def share(self, owner: str, app: str) -> ShareRecord | None: ...
@@ -90,6 +94,7 @@ class MemoryRegistry:
     share_records: dict[tuple[str, str], ShareRecord] = field(default_factory=dict)
     apps: dict[tuple[str, str], AppRecord] = field(default_factory=dict)
     versions: dict[str, VersionRecord] = field(default_factory=dict)
+    curve_records: dict[str, CurvesRecord] = field(default_factory=dict)
     stale: bool = False
     conflicts: int = 0
     on_change: list[OnRecord] = field(default_factory=list)
@@ -171,6 +176,12 @@ class MemoryRegistry:
 
     async def put_version(self, record: VersionRecord) -> None:
         self.versions.setdefault(record.id, record)
+
+    def curves(self, version_id: str) -> CurvesRecord | None:
+        return self.curve_records.get(version_id)
+
+    async def change_curves(self, version_id: str, change: ChangeCurves) -> CurvesRecord:
+        return self._change("curves", self.curve_records, version_id, change)
 
     async def deploy(self, record: AppRecord, expected_revision: int) -> None:
         present = self.apps.get((record.tenant, record.app))

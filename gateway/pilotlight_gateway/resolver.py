@@ -41,9 +41,14 @@ class Resolver:
         app = self._registry.app_nowait(owner, ref.app) or await self._registry.app(owner, ref.app)
         wanted = version_wanted(app, ref.app, ref.function, ref.pin, ref.version_number)
         version = self._registry.version(wanted) or await self._registry.fetch_version(wanted)
-        if version is None or version.tenant != owner:
+        if version is None or (version.tenant, version.app, version.function) != (owner, ref.app, ref.function):
             raise UnknownFunction(f"There is no function {text}.", code="unknown_version")
         known = app.versions[ref.function] if app is not None else ()
+        if wanted not in known:
+            # A trial is no version that anybody deployed: only its owner may call it, by its id.
+            if owner != tenant or not version.spec.placing.slice:
+                raise UnknownFunction(f"There is no function {text}.", code="unknown_version")
+            return version
         if version.number > len(known) or known[version.number - 1] != wanted:
             # Two deploys of the same content raced: the app's record decides what it is called.
             version = msgspec.structs.replace(version, number=known.index(wanted) + 1)

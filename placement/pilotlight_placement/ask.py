@@ -9,7 +9,7 @@ from pilotlight_core.model.placing import Measured, Purchase, Spread
 from pilotlight_core.model.spec import FunctionSpec, Isolation
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.catalogue import is_kind, standard
-from pilotlight_placement.curves import Curves, Point
+from pilotlight_placement.curves import Curves, Point, Points
 from pilotlight_placement.needs import memory_of
 
 ANY_GPU = "ANY"
@@ -49,10 +49,12 @@ class Ask:
     """Whether other tenants may share its GPU (a share has no wall: only for those who agree)."""
     media: bool = False
     """Whether it needs the video engines, which one instance of a MIG device can have."""
+    slice: str = ""
+    """Only this kind of slice, device and key ("H100-80GB/3g"): what is being measured; "" is any that would do."""
 
     @classmethod
-    def of(cls, spec: FunctionSpec, *, function: str = "", tenant: str = "") -> Ask:
-        """The ask that a function's spec makes."""
+    def of(cls, spec: FunctionSpec, *, function: str = "", tenant: str = "", curves: Curves | None = None) -> Ask:
+        """The ask that a function's spec makes; with `curves` by these, and not by those that it declares."""
         placing = spec.placing
         return cls(
             function=function,
@@ -62,7 +64,7 @@ class Ask:
             memory=spec.memory,
             isolation=spec.isolation,
             by_cost=placing.by_cost,
-            curves=curves_of(placing.measured) if placing.measured else None,
+            curves=curves or (curves_of(placing.measured) if placing.measured else None),
             slo_ms=spec.slo.p95_ms,
             spread=placing.spread,
             avoid=tuple(f"{tenant}:{name}" for name in placing.avoid),
@@ -73,6 +75,7 @@ class Ask:
             zones=placing.zones,
             neighbours=placing.neighbours,
             media=placing.media,
+            slice=placing.slice,
         )
 
     @property
@@ -93,12 +96,17 @@ class Ask:
 @lru_cache(maxsize=4096)
 def curves_of(measured: tuple[Measured, ...]) -> Curves:
     """The curves that measured points make; the same points always make the same object, so that asks stay equal."""
+    return Curves(declared_points(measured))
+
+
+def declared_points(measured: tuple[Measured, ...]) -> Points:
+    """What a function's own `measured=` says, by device and slice."""
     points: dict[tuple[str, str], tuple[Point, ...]] = {}
     for each in measured:
         point = Point(batch=each.batch, throughput=each.throughput, p95_ms=each.p95_ms)
         for key in _slices_meant(each):
             points[key] = (*points.get(key, ()), point)
-    return Curves(points)
+    return points
 
 
 def _slices_meant(each: Measured) -> list[tuple[str, str]]:

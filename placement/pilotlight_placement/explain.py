@@ -9,11 +9,15 @@ from pilotlight_core.model.placing import Over
 from pilotlight_placement.ask import Ask
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.node import Slice
-from pilotlight_placement.options import COST_STEP, UNMEASURED
+from pilotlight_placement.options import COST_STEP, SLOW, UNMEASURED
 from pilotlight_placement.past import past
 from pilotlight_placement.place import best_on
 from pilotlight_placement.policy import FILTERS, RULED_OUT, STEP_NAMES, STEPS, refusal_at
 from pilotlight_placement.record import NoFit, Placement, Record, Rival, Value
+from pilotlight_placement.speeds import on_slice, said
+
+MARGIN = 1000
+"""More steps of 5 % than any two costs differ by."""
 
 
 def explain(outcome: Placement | NoFit, container: str = "the container") -> list[str]:
@@ -21,10 +25,17 @@ def explain(outcome: Placement | NoFit, container: str = "the container") -> lis
     record = outcome.record
     if isinstance(outcome, NoFit):
         return [f"{container} has no place: {outcome.reason}.", ruled_out(record)]
-    told = [f"{container} runs on {outcome.slice}.", ruled_out(record)]
+    told = [f"{container} runs on {outcome.slice}.", *_speed(outcome), ruled_out(record)]
     if not record.rivals:
         return [*told, "It was the only place that would do."]
     return told + [_lost(outcome, rival) for rival in record.rivals]
+
+
+def _speed(outcome: Placement) -> list[str]:
+    ask = outcome.record.ask
+    point = on_slice(ask.curves, outcome.slice, ask.slo_ms)
+    within = f" within {ask.slo_ms:g} ms" if ask.slo_ms is not None else ""
+    return [f"There it does, as far as is known{within}, {said(point)}."] if point is not None else []
 
 
 def ruled_out(record: Record) -> str:
@@ -97,7 +108,9 @@ def _resident(ask: Ask, winner: Slice, _: Value, loser: Slice, __: Value) -> str
 
 
 def _cost(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:
-    if theirs.cost >= UNMEASURED - 1000 > mine.cost:
+    if theirs.cost >= SLOW - MARGIN > mine.cost:
+        return "as far as is known it is too slow there for the service level"
+    if theirs.cost >= UNMEASURED - MARGIN > mine.cost:
         return f"the function was never measured there, on {winner.what} it was"
     return f"it costs about {100 * (COST_STEP ** (theirs.cost - mine.cost) - 1):.0f} % more for what it does"
 

@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypedDict
 
+from pilotlight_core.model.curves import CPU_SLICE
 from pilotlight_core.model.messages import SliceKind
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
@@ -20,6 +22,8 @@ COST_STEP = 1.05
 """Costs within 5 % count as alike, so that a cent does not decide what fragmentation should."""
 UNMEASURED = 100_000
 """What was never measured there comes after everything that was."""
+SLOW = 2 * UNMEASURED
+"""What is known to be too slow there, but not surely, comes last."""
 SPOT_PRICE = 0.4
 """Part of the on-demand price, where the price book has none for spot."""
 SPOT_PREMIUM = 1.15
@@ -59,7 +63,9 @@ class Option:
     profile: int = -1
     units: int = 0
     throughput: float | None = None
-    """Items per second within the service level, where it was measured."""
+    """Items per second within the service level, where that is known."""
+    slow: bool = False
+    """It is known there, and no batch size keeps the service level."""
 
     @cached_property
     def index(self) -> int:
@@ -74,7 +80,7 @@ class Option:
     def level(self, price: float) -> int:
         """Cost per throughput on a scale of 5 % steps."""
         cost = max(1e-9, price * self.part * self.count / (self.throughput or 1.0))
-        return round(math.log(cost, COST_STEP)) + (0 if self.throughput else UNMEASURED)
+        return round(math.log(cost, COST_STEP)) + (0 if self.throughput else SLOW if self.slow else UNMEASURED)
 
 
 SHARE = tuple(WHOLE_DEVICE * units // SHARE_UNITS for units in range(SHARE_UNITS + 1))
@@ -104,7 +110,10 @@ def options(ask: Ask, device: Device, *, mig: bool, shareable: bool) -> list[Opt
         return Refused(filter="type")
     if not found:
         return _refused(ask, device, mig=mig)
-    return _within_level(ask, device, _once(found)) or Refused(filter="slo")
+    pinned = [option for option in found if ask.slice in ("", pin(device.name, key_of(option, device)))]
+    if not pinned:
+        return Refused(filter="slice")
+    return _within_level(ask, device, _once(pinned)) or Refused(filter="slo")
 
 
 def _once(found: list[Option]) -> list[Option]:
@@ -124,15 +133,31 @@ def slot_options(ask: Ask, slot: Slot) -> list[Option] | Refused:
             continue
         if wanted.type != CPU and (refused := _slot_refusal(ask, wanted, slot)) is not None:
             return refused
-        part = max(slot.ppm / WHOLE_DEVICE, 1e-6)
-        option = Option(kind=slot.kind, choice=choice, memory=slot.memory, part=part)
-        if slot.kind is not SliceKind.GPU or ask.curves is None:
-            return [option]
-        point = ask.curves.best(slot.type, curves.WHOLE, ask.slo_ms)
-        if point is None and ask.curves.knows(slot.type, curves.WHOLE):
-            return Refused(filter="slo")
-        return [replace(option, throughput=point.throughput if point else None)]
+        return _slot_option(ask, choice, slot)
     return Refused(filter="type")
+
+
+def _slot_option(ask: Ask, choice: int, slot: Slot) -> list[Option] | Refused:
+    part = max(slot.ppm / WHOLE_DEVICE, 1e-6)
+    option = Option(kind=slot.kind, choice=choice, memory=slot.memory, part=part)
+    cut = slot_key(slot.kind)
+    if ask.slice not in ("", pin(slot.type, cut)):
+        return Refused(filter="slice")
+    if not cut or ask.curves is None:
+        return [option]
+    if ask.curves.rules_out(slot.type, cut, ask.slo_ms):
+        return Refused(filter="slo")
+    return [replace(option, **_speed(ask, slot.type, cut))]
+
+
+def pin(device: str, cut: str) -> str:
+    """A kind of slice as an ask names it that wants no other."""
+    return f"{device}/{cut}"
+
+
+def slot_key(kind: SliceKind) -> str:
+    """A slot's slice as curves name it; "" where it is a part of a GPU that nobody describes."""
+    return {SliceKind.CPU: CPU_SLICE, SliceKind.GPU: curves.WHOLE}.get(kind, "")
 
 
 def _slot_refusal(ask: Ask, wanted: GpuAsk, slot: Slot) -> Refused | None:
@@ -173,17 +198,15 @@ def _instance(ask: Ask, choice: int, cut: Cut, part: float, device: Device) -> O
         memory=cut.memory,
         part=part,
         profile=cut.profile.index,
-        throughput=_throughput(ask, device, cut.profile.key),
+        **_speed(ask, device.name, cut.profile.key),
     )
 
 
 def _plain(ask: Ask, choice: int, wanted: GpuAsk, device: Device, *, shareable: bool) -> Iterator[Option]:
     if device.memory < ask.mib(wanted.count):
         return
-    speed = _throughput(ask, device, curves.whole(wanted.count))
-    yield Option(
-        kind=SliceKind.GPU, choice=choice, memory=device.memory, part=1.0, count=wanted.count, throughput=speed
-    )
+    whole = _speed(ask, device.name, curves.whole(wanted.count))
+    yield Option(kind=SliceKind.GPU, choice=choice, memory=device.memory, part=1.0, count=wanted.count, **whole)
     units = units_of(ask.mib(), device)
     if shareable and wanted.count == 1 and ask.vram and ask.isolation is Isolation.SHARED and units < SHARE_UNITS:
         yield Option(
@@ -192,29 +215,53 @@ def _plain(ask: Ask, choice: int, wanted: GpuAsk, device: Device, *, shareable: 
             memory=device.memory * units // SHARE_UNITS,
             part=units / SHARE_UNITS,
             units=units,
-            # Neighbours take turns, so a share does its part of what the whole does, at best.
-            throughput=speed * units / SHARE_UNITS if speed else None,
+            **_share_speed(ask, device.name, units, whole),
         )
 
 
-def _throughput(ask: Ask, device: Device, cut: str) -> float | None:
-    point = ask.curves.best(device.name, cut, ask.slo_ms) if ask.curves else None
-    return point.throughput if point else None
+class Speed(TypedDict):
+    """What curves say of a slice, as options have it."""
+
+    throughput: float | None
+    slow: bool
+
+
+def _speed(ask: Ask, device: str, cut: str) -> Speed:
+    if ask.curves is None:
+        return Speed(throughput=None, slow=False)
+    point = ask.curves.best(device, cut, ask.slo_ms)
+    slow = point is None and ask.curves.knows(device, cut)
+    return Speed(throughput=point.throughput if point else None, slow=slow)
+
+
+def _share_speed(ask: Ask, device: str, units: int, whole: Speed) -> Speed:
+    """What is known of the share itself. Else: neighbours take turns, so it does its part of the whole, at best."""
+    if ask.curves is not None and ask.curves.knows(device, curves.share(units)):
+        return _speed(ask, device, curves.share(units))
+    speed = whole["throughput"]
+    return Speed(throughput=speed * units / SHARE_UNITS if speed else None, slow=whole["slow"])
 
 
 def _within_level(ask: Ask, device: Device, found: list[Option]) -> list[Option]:
     """Without those that were measured and never keep the service level."""
 
     def keeps(option: Option) -> bool:
-        if option.throughput is not None or ask.curves is None or ask.slo_ms is None:
+        if ask.curves is None or ask.slo_ms is None:
             return True
-        return not ask.curves.knows(device.name, cut_key(option, device))
+        own = key_of(option, device)
+        cut = own if ask.curves.knows(device.name, own) else whole_key_of(option, device)
+        return not ask.curves.rules_out(device.name, cut, ask.slo_ms)
 
     return [option for option in found if keeps(option)]
 
 
-def cut_key(option: Option, device: Device) -> str:
+def key_of(option: Option, device: Device) -> str:
     """The option's slice as curves name it."""
+    return curves.share(option.units) if option.units else whole_key_of(option, device)
+
+
+def whole_key_of(option: Option, device: Device) -> str:
+    """The same, where a share counts as the whole of which it is a part."""
     return device.cuts[option.profile].profile.key if option.profile >= 0 else curves.whole(option.count)
 
 

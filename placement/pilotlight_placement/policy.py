@@ -106,6 +106,10 @@ def _isolation(fleet: Fleet, unit: Unit, ask: Ask) -> str:
     return why if _is(fleet, unit, ask, "isolation") else ""
 
 
+def _slice(fleet: Fleet, unit: Unit, ask: Ask) -> str:
+    return f"it cannot be had as {ask.slice}, on which it is to be measured" if _is(fleet, unit, ask, "slice") else ""
+
+
 def _host_memory(_: Fleet, unit: Unit, ask: Ask) -> str:
     has = unit.node.node.host_memory
     short = bool(has) and has < ask.memory
@@ -151,6 +155,7 @@ FILTERS = (
     Filter(
         name="isolation", sentence="It is shared with nobody whom the isolation class excludes.", refuses=_isolation
     ),
+    Filter(name="slice", sentence="It can be had as the kind of slice that is being measured.", refuses=_slice),
     Filter(name="slo", sentence="What was measured on it keeps the service level.", refuses=_slo),
     Filter(name="host_memory", sentence="Its host has the memory that the container may use.", refuses=_host_memory),
     Filter(name="avoid", sentence="No function that is to be avoided runs on its node.", refuses=_avoid),
@@ -168,6 +173,7 @@ RULED_OUT = {
     "count": "given one at a time",
     "vram": "with too little device memory",
     "isolation": "excluded by the isolation class",
+    "slice": "that cannot be had as the slice that is being measured",
     "slo": "too slow for the service level",
     "host_memory": "on hosts with too little memory",
     "avoid": "on nodes with functions to avoid",

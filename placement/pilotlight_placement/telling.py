@@ -29,6 +29,7 @@ from pilotlight_placement.policy import STEP_NAMES
 from pilotlight_placement.record import NoFit, Placement, Value
 from pilotlight_placement.refusal import never_reason
 from pilotlight_placement.reports import name_of
+from pilotlight_placement.speeds import lines as speed_lines
 from pilotlight_placement.vram import shortfall
 
 
@@ -104,6 +105,7 @@ def placement_told(fleet: Fleet, spec: FunctionSpec, ask: Ask, version: str) -> 
     lines = [line for plan in plans for line in _lines(plan, spec)]
     if not plans:
         lines = [f"{spec.name} asks for a CPU slot and {spec.memory / 2**30:.1f} GiB of host memory."]
+    lines += speed_lines(ask.curves, ask.slo_ms)
     reason = never_reason(fleet, ask, found.record) if never else ""
     verdict = f"It can never run here: {reason}." if never else "The fleet can hold it."
     return FunctionPlacement(version=version, lines=(*lines, verdict), plans=plans, fits=not never, reason=reason)

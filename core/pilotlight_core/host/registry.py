@@ -7,6 +7,7 @@
     app.{tenant}.{app}     AppRecord        replaced by compare-and-set: a deploy is atomic for the app
     share.{tenant}.{app}   ShareRecord      which other tenants may call the app's functions
     version.{version id}   VersionRecord    immutable
+    curves.{version id}    CurvesRecord     its throughput curves, measured and learnt
 
 Plain verbs answer from memory; the async ones of the same name ask the bus when memory has nothing. Whoever decides on
 what it reads checks `fresh` and fails closed: a mirror without contact may miss that a key was revoked.
@@ -24,6 +25,7 @@ import structlog
 
 from pilotlight_core.host.allowances import Allowances
 from pilotlight_core.host.bus import Bus, Entry, KeyConflict, KeyExists, Mirror
+from pilotlight_core.model.curves import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.limits import Effective, Tier, load_tiers
@@ -40,7 +42,7 @@ TRIES = 8
 
 KINDS: dict[str, type[msgspec.Struct]] = {
     "tenant": TenantRecord, "tier": Tier, "limits": LimitsRecord, "key": KeyRecord, "app": AppRecord,
-    "share": ShareRecord, "version": VersionRecord,
+    "share": ShareRecord, "version": VersionRecord, "curves": CurvesRecord,
 }  # fmt: skip
 _encoder = msgspec.msgpack.Encoder()
 _decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {kind: msgspec.msgpack.Decoder(cls) for kind, cls in KINDS.items()}
@@ -214,6 +216,15 @@ class Registry:
             if kept is None or (kept.tenant, kept.app, kept.function) != (record.tenant, record.app, record.function):
                 raise Conflict(f"The version {record.id} belongs to something else.") from None
         await self._mirror.fetch(key)
+
+    def curves(self, version_id: str) -> CurvesRecord | None:
+        """What is known of a version's speed, from memory."""
+        return self._get(f"curves.{version_id}", CurvesRecord)
+
+    async def change_curves(
+        self, version_id: str, change: Callable[[CurvesRecord | None], CurvesRecord]
+    ) -> CurvesRecord:
+        return await self._change(f"curves.{check_name(version_id, 'version')}", change)
 
     async def deploy(self, record: AppRecord, expected_revision: int) -> None:
         """Replace an app's record, if it is still at `expected_revision` (0: there is none yet).

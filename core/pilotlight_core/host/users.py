@@ -94,7 +94,7 @@ def gateway() -> User:
 
 
 def controller() -> User:
-    """What runs where."""
+    """What runs where, and how fast that was."""
     lease = key_subject(subjects.LEASE_BUCKET, "controller")
     return _user(
         CONTROLLER,
@@ -103,6 +103,7 @@ def controller() -> User:
             *_gets(subjects.REGISTRY_BUCKET),
             *_gets(subjects.LEASE_BUCKET),
             lease,
+            key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
             subjects.command(ANY, ANY),
             subjects.shortage(ANY),
             "_GW.*.*",  # its answers to questions: each goes to a subject that only the question named

@@ -102,6 +102,8 @@ class Placing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     model: Model | None = None
     """Instead of vram=: what memory is computed from."""
     measured: tuple[Measured, ...] = ()
+    slice: str = ""
+    """Only on this kind of slice, "H100-80GB/3g": what a trial is pinned to (`check_slice`); "" is any."""
 
 
 def check_placing(spec: FunctionSpec) -> None:
@@ -133,6 +135,8 @@ def _wrong(spec: FunctionSpec) -> Iterator[tuple[str, str]]:
             yield "avoid", f"names {function!r}: expected functions of yours, as app.function"
     if len(placing.weights) > MAX_WEIGHTS or not placing.weights.isprintable():
         yield "weights", f"expected a name of at most {MAX_WEIGHTS} printable characters"
+    if len(placing.slice) > 127 or not placing.slice.isprintable():
+        yield "slice", 'expected a device and a slice of it, such as "H100-80GB/3g"'
     yield from _wrong_model(spec)
     yield from _wrong_points(placing.measured)
 

@@ -28,7 +28,7 @@ from functools import lru_cache
 from zlib import crc32
 
 REGISTRY_BUCKET = "REGISTRY"
-"""KV: tenant.*, tier.*, limits.*, key.*, app.*.*, share.*.*, version.*"""
+"""KV: tenant.*, tier.*, limits.*, key.*, app.*.*, share.*.*, version.*, curves.*"""
 LEASE_BUCKET = "LEASES"
 """KV with TTL: gateway.*, controller, duty.*"""
 SHARD_BUCKET = "SHARDS"

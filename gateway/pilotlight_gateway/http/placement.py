@@ -39,7 +39,8 @@ async def show_function(request: Request, services: Services) -> Response:
     version = await services.resolver.resolve(tenant, request.path_params["ref"])
     if version.tenant != tenant:
         raise NotFound(f"There is no function {request.path_params['ref']}.", code="unknown_function")
-    return json_answer(await services.placements.of_spec(version.spec, version.ref))
+    curves = services.curves.book.of(version)
+    return json_answer(await services.placements.of_spec(version.spec, version.ref, curves))
 
 
 async def plan(request: Request, services: Services) -> Response:

@@ -19,6 +19,7 @@ from pilotlight_core.model.spec import DeployRecord, Priority
 from pilotlight_gateway.function_logs import MOST_LINES, FunctionLine
 from pilotlight_gateway.http import account, apps, documents, health, jobs
 from pilotlight_gateway.http.batches import BATCHES
+from pilotlight_gateway.http.curves import CURVES
 from pilotlight_gateway.http.operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.http.placement import PLACEMENT
 from pilotlight_gateway.http.tenancy import TENANCY
@@ -160,6 +161,7 @@ OPERATIONS = (
         ),
     ),
     *PLACEMENT,
+    *CURVES,
     *TENANCY,
     *BATCHES,
     *WEBHOOKS,

@@ -11,6 +11,7 @@ from pilotlight_gateway.auth import Authenticator
 from pilotlight_gateway.batches.desk import Batches
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_port import CallPort
+from pilotlight_gateway.curve_desk import CurveDesk
 from pilotlight_gateway.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.explainer import Explainer, MemoryExplainer
 from pilotlight_gateway.function_logs import LogSource
@@ -64,9 +65,11 @@ class Services:
     followers: int = 0
     resolver: Resolver = field(init=False)
     deployer: Deployer = field(init=False)
+    curves: CurveDesk = field(init=False)
 
     def __post_init__(self) -> None:
         self.resolver = Resolver(self.registry)
         self.deployer = Deployer(
             registry=self.registry, blobs=self.blobs, signer=self.signer, placements=self.placements
         )
+        self.curves = CurveDesk(self.registry)
