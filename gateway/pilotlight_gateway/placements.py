@@ -48,7 +48,7 @@ class Placements:
             return await asyncio.to_thread(lambda: fleet_told(self._mirror.sync(reports, at=at)))
 
     async def of_spec(self, spec: FunctionSpec, version: str, curves: Curves | None = None) -> FunctionPlacement:
-        """The arithmetic of a function's memory, how fast it is as far as is known, and whether the fleet could hold it."""
+        """The arithmetic of a function's memory, what is known of its speed, and whether the fleet could hold it."""
         reports = self.view.remembered(self._clock())
         ask = Ask.of(spec, curves=curves)
         return await asyncio.to_thread(lambda: placement_told(standing(reports), spec, ask, version))

@@ -76,7 +76,7 @@ def ranked(declared: Points, own: Iterable[Curve], earlier: Iterable[Curve], cre
     Measured before learnt before declared; what was found out before the version was made (unix seconds), or of the
     version before it, comes last: its code may do something else.
     """
-    best: dict[tuple[str, str], dict[int, tuple[int, Point]]] = {}
+    best: Best = {}
     for key, points in declared.items():
         for point in points:
             _offer(best, key, DECLARED_RANK, point)
@@ -110,7 +110,11 @@ def point_of(curve: Curve, at: CurvePoint, rank: int) -> Point:
     )
 
 
-def _offer(best: dict[tuple[str, str], dict[int, tuple[int, Point]]], key: tuple[str, str], rank: int, p: Point) -> None:
+Best = dict[tuple[str, str], dict[int, tuple[int, Point]]]
+"""By slice and batch size: how far the point is trusted, and the point."""
+
+
+def _offer(best: Best, key: tuple[str, str], rank: int, point: Point) -> None:
     mine = best.setdefault(key, {})
-    if p.batch not in mine or rank < mine[p.batch][0]:
-        mine[p.batch] = (rank, p)
+    if point.batch not in mine or rank < mine[point.batch][0]:
+        mine[point.batch] = (rank, point)

@@ -14,6 +14,7 @@ from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.ask import GIB, Ask
 from pilotlight_placement.catalogue import standard
+from pilotlight_placement.curves import Curves, Point
 from pilotlight_placement.geometry import layouts
 from pilotlight_placement.node import Domain, Gpu, Node, Slot
 
@@ -99,4 +100,23 @@ def asks(draw: st.DrawFn) -> Ask:
         zones=draw(mostly((), ("x",))),
         neighbours=draw(st.booleans()),
         media=draw(st.sampled_from(OFTEN_NOT)),
+        curves=draw(st.none() | curves()),
+        slo_ms=draw(mostly(None, 50.0)),
+        slice=draw(mostly("", "", "H100-80GB/3g", "T4/whole", "CPU/slot", "H100-80GB/share:3")),
     )
+
+
+@st.composite
+def curves(draw: st.DrawFn) -> Curves:
+    """What is known of a function's speed on some slices: fast or slow, surely or not."""
+    keys = [("H100-80GB", "3g"), ("H100-80GB", "1g"), ("H100-80GB", "whole"), ("T4", "whole"), ("A30", "2g")]
+    keys += [("H100-80GB", "share:3"), ("CPU", "slot")]
+    points = st.builds(
+        Point,
+        batch=st.sampled_from((1, 8)),
+        throughput=st.sampled_from((10.0, 40.0, 300.0)),
+        p95_ms=st.sampled_from((20.0, 80.0)),
+        hard=st.booleans(),
+    )
+    known = draw(st.dictionaries(st.sampled_from(keys), st.lists(points, min_size=1, max_size=2), max_size=5))
+    return Curves({key: tuple(made) for key, made in known.items()})

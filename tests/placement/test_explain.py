@@ -17,7 +17,7 @@ from pilotlight_placement.geometry import Instance
 from pilotlight_placement.history import Journal
 from pilotlight_placement.node import Held, Node, Slice
 from pilotlight_placement.occupancy import Unit
-from pilotlight_placement.options import options, slot_options
+from pilotlight_placement.options import key_of, options, slot_options
 from pilotlight_placement.place import place
 from pilotlight_placement.policy import FILTERS, STEPS, refusal_at
 from pilotlight_placement.record import NoFit, Placement
@@ -208,8 +208,11 @@ def is_true(fleet: Fleet, unit: Unit, wanted: Ask, name: str) -> bool:  # noqa: 
             return all(wanted.mib(count) > max(sizes) for count in counts)
         case "isolation":
             return wanted.isolation is not Isolation.SHARED or wanted.media
+        case "slice":
+            return wanted.slice not in keys_on(unit, replace(wanted, slice="", slo_ms=None))
         case "slo":
-            return wanted.slo_ms is not None
+            keys = keys_on(unit, replace(wanted, slo_ms=None))
+            return bool(keys) and all(is_known_slow(wanted, key) for key in keys)
         case "host_memory":
             return 0 < node.host_memory < wanted.memory
         case "avoid":
@@ -222,6 +225,27 @@ def is_true(fleet: Fleet, unit: Unit, wanted: Ask, name: str) -> bool:  # noqa: 
             there = [n for n in where if (n.name == node.name if over_node else n.domain.zone == domain.zone)]
             return len(there) >= (wanted.spread.most or 0)
     return name == "room" and not has_room(fleet, unit, wanted)
+
+
+def keys_on(unit: Unit, wanted: Ask) -> set[str]:
+    """The kinds of slices of a unit that would hold the ask, whoever uses them."""
+    if unit.slot is not None:
+        return {"CPU/slot"} if isinstance(slot_options(wanted, unit.slot), list) else set()
+    assert unit.gpu is not None
+    device = unit.gpu.device
+    made = options(wanted, device, mig=unit.gpu.mig, shareable=unit.gpu.shareable)
+    assert isinstance(made, list)
+    return {f"{device.name}/{key_of(option, device)}" for option in made}
+
+
+def is_known_slow(wanted: Ask, key: str) -> bool:
+    """Whether all that is known of it is too slow, and some of that for sure; a share may go by its whole."""
+    assert wanted.curves is not None
+    assert wanted.slo_ms is not None
+    device, cut = key.split("/")
+    known = wanted.curves.points
+    points = known.get((device, cut)) or (known.get((device, "whole"), ()) if cut.startswith("share") else ())
+    return all(p.p95_ms > wanted.slo_ms for p in points) and any(p.hard for p in points)
 
 
 def has_room(fleet: Fleet, unit: Unit, wanted: Ask) -> bool:

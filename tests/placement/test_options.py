@@ -143,3 +143,46 @@ def test_spot_is_cheaper_but_has_its_risk() -> None:
     dear = Option(kind=SliceKind.MIG, choice=0, memory=1, part=0.505, throughput=10.0)
     assert half.level(4.0) == dear.level(4.0) < half.level(4.4)
     assert half.ppm == 500_000
+
+
+def test_what_was_learnt_to_be_too_slow_comes_last_and_is_no_refusal() -> None:
+    """After what was never measured: a bad minute must not leave a function without a place."""
+
+    def slow(*, hard: bool) -> Curves:
+        return Curves({(H100.name, "3g"): (Point(batch=8, throughput=60.0, p95_ms=90.0, hard=hard),)})
+
+    learnt = options(ask("H100", gib=30, curves=slow(hard=False), slo_ms=50.0), H100, mig=True, shareable=False)
+    measured = options(ask("H100", gib=30, curves=slow(hard=True), slo_ms=50.0), H100, mig=True, shareable=False)
+
+    assert isinstance(learnt, list)
+    assert isinstance(measured, list)
+    by_key = {H100.cuts[o.profile].profile.key: o for o in learnt}
+    assert by_key["3g"].slow
+    assert by_key["7g"].level(3.95) < by_key["3g"].level(3.95)
+    assert [H100.cuts[o.profile].profile.key for o in measured] == ["4g", "7g"]
+
+
+def test_a_share_is_as_fast_as_it_was_measured_to_be_or_as_its_part_of_the_whole() -> None:
+    """Its own curve goes first."""
+    whole_only = {(H100.name, whole()): (Point(batch=8, throughput=64.0, p95_ms=40.0),)}
+    own = whole_only | {(H100.name, "share:17"): (Point(batch=8, throughput=30.0, p95_ms=60.0),)}
+
+    def share(curves: Curves, slo_ms: float | None = None) -> float | None:
+        made = options(ask("H100", gib=20, curves=curves, slo_ms=slo_ms), H100, mig=False, shareable=True)
+        assert isinstance(made, list)
+        return next((o.throughput for o in made if o.units), None)
+
+    assert share(Curves(whole_only)) == 17.0
+    assert share(Curves(own)) == 30.0
+    assert share(Curves(own), 50.0) is None
+
+
+def test_what_is_to_be_measured_is_had_as_that_slice_only() -> None:
+    """Of one device, of one kind; where it cannot be had, it is refused by that name."""
+    assert keys(ask("H100", gib=15, slice="H100-80GB/3g")) == ["3g"]
+    assert refused(ask("H100", gib=15, slice="H100-80GB/1g")) == "slice"
+    assert refused(ask("H100", gib=15, slice="A100-80GB/3g")) == "slice"
+    assert keys(ask("H100", gib=15, slice="H100-80GB/whole"), mig=False, shareable=True) == ["gpu:1:0"]
+    slot = Slot(id="cpu-0", kind=SliceKind.CPU, type="CPU", memory=1024, ppm=250_000)
+    assert isinstance(slot_options(ask(slice="CPU/slot"), slot), list)
+    assert slot_options(ask(slice="T4/whole"), slot) == Refused(filter="slice")

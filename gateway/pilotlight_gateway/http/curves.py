@@ -68,9 +68,7 @@ async def _kind(version: VersionRecord, gpu: str, cut: str, services: Services) 
         if (kind.gpu, kind.slice) == (gpu, cut):
             return kind
     known = ", ".join(f"{kind.gpu}/{kind.slice}" for kind in kinds) or "none"
-    raise BadInput(
-        f"The fleet has no {gpu}/{cut} that {version.ref} could run on; there are: {known}.", field="slice"
-    )
+    raise BadInput(f"The fleet has no {gpu}/{cut} that {version.ref} could run on; there are: {known}.", field="slice")
 
 
 async def _told(version: VersionRecord, services: Services) -> FunctionCurves:

@@ -40,7 +40,8 @@ BODIES: dict[str, Any] = {
     "planPlacement": {"spec": msgspec.to_builtins(function("hello", module="main"))},
     "callFunction": {"input": {"name": "x"}},
     "putCurve": {
-        "gpu": "CPU", "slice": "slot",
+        "gpu": "CPU",
+        "slice": "slot",
         "points": [{"batch": 1, "throughput": 9.0, "p50_ms": 9.0, "p95_ms": 9.0, "samples": 9}],
     },
     "beginTrial": {"gpu": "CPU", "slice": "slot"},
