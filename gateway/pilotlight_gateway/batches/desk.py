@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from pilotlight_core.host.blobs import BlobMissing, BlobStore, MemoryBlobs
-from pilotlight_core.host.bus import WrongRevision
+from pilotlight_core.host.bus import BusError, WrongRevision
 from pilotlight_core.model.batches import (
     ID_PATTERN,
     LONGEST_LIFE_S,
@@ -26,14 +26,14 @@ from pilotlight_core.model.batches import (
     job_of,
     resume_batch,
 )
-from pilotlight_core.model.errors import BadInput, Conflict, DeadlineExceeded, NotFound, TooMuch
+from pilotlight_core.model.errors import BadInput, Conflict, DeadlineExceeded, NotFound, TooMuch, Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.jobs import JobRecord, JobState, keyed_job_id
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.batches.lines import Lines
 from pilotlight_gateway.batches.manifest import ManifestWriter, read_chunks, read_items
 from pilotlight_gateway.batches.port import BatchStore, ChangeBatch, MemoryBatches
-from pilotlight_gateway.jobs.desk import KEPT_S, Jobs
+from pilotlight_gateway.jobs.desk import KEPT_S, RECORD_BYTES, Jobs
 from pilotlight_gateway.schemas import Validators
 
 BATCHES_PER_TENANT = 100
@@ -90,14 +90,17 @@ class Batches:
             raise BadInput(
                 f"expires_in_s: expected {SHORTEST_LIFE_S:g} to {LONGEST_LIFE_S:g} seconds.", field="expires_in_s"
             )
-        if not key and len(await self._store.all(tenant)) >= BATCHES_PER_TENANT:
+        batch = self._id(tenant, key)
+        # A repetition makes none; whatever else has a key does.
+        repeats = bool(key) and await self._store.read(tenant, batch) is not None
+        if not repeats and len(await self._store.all(tenant)) >= BATCHES_PER_TENANT:
             raise TooMuch(f"There may be {BATCHES_PER_TENANT} batches.", retry_after=60.0)
         if self._uploads.total() >= UPLOADS_AT_A_TIME or self._uploads[tenant] >= UPLOADS_PER_TENANT:
             raise TooMuch("Other batches are being submitted here.", retry_after=2.0)
         self._uploads[tenant] += 1
         try:
             async with asyncio.timeout(SUBMIT_SECONDS):
-                return await self._take(tenant, version, query, body, validators, key)
+                return await self._take(tenant, batch, version, query, body, validators, repeats=repeats)
         except TimeoutError:
             raise DeadlineExceeded(f"The batch did not come and was not checked in {SUBMIT_SECONDS:g} s.") from None
         finally:
@@ -106,14 +109,15 @@ class Batches:
     async def _take(
         self,
         tenant: str,
+        batch: str,
         version: VersionRecord,
         query: BatchQuery,
         body: AsyncIterator[bytes],
         validators: Validators,
-        key: str,
+        *,
+        repeats: bool,
     ) -> BatchRecord:
         method = version.spec.method(query.method)
-        batch = self._id(tenant, key)
         lines = Lines(lambda arguments: validators.check_input(version.id, method, arguments, {}))
         writer = ManifestWriter(self._blobs, tenant, f"{batch} {token()}")
         digest = hashlib.sha256(f"{version.id}\0{method.name}\0".encode())
@@ -123,6 +127,8 @@ class Batches:
                 await writer.add(await asyncio.to_thread(lines.feed, piece))
             await writer.add(await asyncio.to_thread(lines.finish))
             chunks = await writer.finish()
+            room = 0 if repeats else lines.items * RECORD_BYTES + writer.bytes
+            await self._jobs.take_room(tenant, room)
         except BaseException:
             await asyncio.shield(writer.drop())
             raise
@@ -146,14 +152,26 @@ class Batches:
             total=lines.items,
             chunks=chunks,
         )
-        found = await self._store.create(record)
-        if found is not record:
-            await writer.drop()
-            if found.fingerprint != record.fingerprint:
-                raise BadInput(
-                    "Idempotency-Key: it stands for another batch.",
-                    code="idempotency_key_reused", field="Idempotency-Key",
-                )  # fmt: skip
+        return await self._stored(record, writer, room)
+
+    async def _stored(self, record: BatchRecord, writer: ManifestWriter, room: int) -> BatchRecord:
+        """The batch that stands under its id now: without its inputs, and the room for them, if it is another one."""
+        try:
+            found = await self._store.create(record)
+        except Unavailable as error:
+            if not isinstance(error, BusError):  # else it may be stored, and need them
+                self._jobs.give_room_back(record.tenant, room)
+                await writer.drop()
+            raise
+        if found.chunks == record.chunks:  # though it may be read anew, since its confirmation was lost
+            return found
+        self._jobs.give_room_back(record.tenant, room)
+        await writer.drop()
+        if found.fingerprint != record.fingerprint:
+            raise BadInput(
+                "Idempotency-Key: it stands for another batch.",
+                code="idempotency_key_reused", field="Idempotency-Key",
+            )  # fmt: skip
         return found
 
     def _id(self, tenant: str, key: str) -> str:

@@ -18,6 +18,8 @@ from pilotlight_core.model.values import MAX_DEPTH
 from pilotlight_gateway.call_requests import json_depth_within, pack_arguments, wrong_shape
 
 ERRORS_TOLD = 20
+LINES_AT_MOST = 10 * ITEMS_AT_MOST
+"""Empty ones among them, which cost time as well."""
 LINE_BYTES = 10 * 10**6
 """As of a single call's body."""
 
@@ -40,7 +42,8 @@ class Lines:
 
     def __init__(self, check: Check) -> None:
         self._check = check
-        self._rest = b""
+        self._rest = bytearray()
+        """Of a line whose end has not come: it grows in place, however small the pieces are."""
         self._number = 0
         self._named: set[str] = set()
         self.items = 0
@@ -49,8 +52,13 @@ class Lines:
 
     def feed(self, piece: bytes) -> list[Item]:
         """The items of the lines that are whole now."""
-        *whole, self._rest = (self._rest + piece).split(b"\n")
-        items = self._read(whole)
+        head, *others = piece.split(b"\n")
+        self._rest += head
+        items: list[Item] = []
+        if others:
+            *whole, rest = bytes(self._rest), *others
+            self._rest = bytearray(rest)
+            items = self._read(whole)
         if len(self._rest) > LINE_BYTES:
             raise self._too_long()
         return items
@@ -61,7 +69,7 @@ class Lines:
         Raises:
             BadInput: naming the line and the field of the first thing that was wrong.
         """
-        last, self._rest = self._rest, b""
+        last, self._rest = bytes(self._rest), bytearray()
         items = self._read([last])
         if self.errors:
             raise self._refusal()
@@ -74,6 +82,8 @@ class Lines:
         for line in lines:
             self._number += 1
             if not line.strip():
+                if self._number > LINES_AT_MOST:
+                    raise BadInput(f"body: more than {LINES_AT_MOST} lines.", code="too_large", limit=LINES_AT_MOST)
                 continue
             try:
                 item = self._item(line)

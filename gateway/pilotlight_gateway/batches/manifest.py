@@ -30,6 +30,8 @@ class ManifestWriter:
         self._batch = batch
         self._open: list[Item] = []
         self._size = 0
+        self.bytes = 0
+        """Of all items so far."""
         self._chunks: list[Chunk] = []
         self._kept: list[BlobRef] = []
 
@@ -41,6 +43,7 @@ class ManifestWriter:
                 await self._cut()
             self._open.append(item)
             self._size += size
+            self.bytes += size
 
     async def finish(self) -> BlobRef:
         """The list of chunks."""

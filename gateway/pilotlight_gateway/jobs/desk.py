@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
-from pilotlight_core.host.blobs import BlobStore, MemoryBlobs
-from pilotlight_core.host.bus import WrongRevision
+from pilotlight_core.host.blobs import BlobsDown, BlobStore, MemoryBlobs
+from pilotlight_core.host.bus import BusError, WrongRevision
 from pilotlight_core.model import jobs, subjects
 from pilotlight_core.model.errors import BadInput, Conflict, TooMuch, UnknownCall
 from pilotlight_core.model.ids import CLIENT_CALL_ID
@@ -121,24 +123,42 @@ class Jobs:
         return Submitted(job=found, replayed=replayed)
 
     async def _stored(self, job: JobRecord, size: int, data: bytes) -> JobRecord:
-        await self._take(job.tenant, size)
+        await self.take_room(job.tenant, size)
         try:
             if len(data) > payloads.INPUT_INLINE:
-                blob = await payloads.keep(self._blobs, job.tenant, job.id, "input", data)
+                # Of this submission alone, so that it can go if another one was first.
+                blob = await payloads.keep(self._blobs, job.tenant, job.id, f"input {job.submission}", data)
                 job = msgspec.structs.replace(job, input=b"", input_blob=blob)
             stored = (await self.store.create(job)).job
-        except BaseException:
+        except BaseException as error:
             self._room.give_back(job.tenant, size)  # if it is stored all the same, its share is a little larger
+            if not isinstance(error, BusError | asyncio.CancelledError):
+                await self._drop_input(job)
             raise
         if stored.submission != job.submission:
             self._room.give_back(job.tenant, size)
+            await self._drop_input(job)
         return stored
 
-    async def _take(self, tenant: str, size: int) -> None:
+    async def _drop_input(self, job: JobRecord) -> None:
+        if job.input_blob is not None:
+            with contextlib.suppress(BlobsDown):
+                await self._blobs.delete(job.tenant, job.input_blob.sha256)
+
+    async def take_room(self, tenant: str, size: int) -> None:
+        """Count `size` bytes of what a tenant may store.
+
+        Raises:
+            TooMuch: it has stored too much. BusError: nobody can say.
+        """
         try:
             await self._room.take(tenant, size)
         except TooMuch as error:
             raise TooMuch("The tenant's room for jobs is used up for now.", retry_after=error.retry_after) from None
+
+    def give_room_back(self, tenant: str, size: int) -> None:
+        """What was counted was not stored after all."""
+        self._room.give_back(tenant, size)
 
     def _record(self, call: PreparedCall, wish: Wish) -> JobRecord:
         at, spec, version = self.wall(), call.version.spec, call.version

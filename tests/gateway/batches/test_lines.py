@@ -106,6 +106,20 @@ def test_there_are_only_so_many_lines_of_such_a_length() -> None:
         found.feed(b"{}\n")
     assert refused.value.wire_code == "too_large"
 
+    blank = Lines(lambda _: None)
+    with pytest.raises(BadInput, match="more than 500000 lines") as refused:
+        blank.feed(b"\n" * (lines.LINES_AT_MOST + 1))
+    assert refused.value.wire_code == "too_large"
+
     with pytest.raises(BadInput, match="line 2: longer than") as refused:
         Lines(lambda _: None).feed(b"{}\n" + b"x" * (lines.LINE_BYTES + 1))
     assert refused.value.wire_code == "too_large"
+
+
+def test_a_long_line_in_small_pieces_is_copied_once() -> None:
+    """What it costs grows with its length, not with its square: its pieces would copy 40 GB otherwise."""
+    data = line("x" * (lines.LINE_BYTES - 100))
+
+    (item,) = read(data, 1_024)
+
+    assert len(item.input) > lines.LINE_BYTES - 200
