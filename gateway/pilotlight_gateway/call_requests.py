@@ -14,7 +14,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import CLIENT_CALL_ID
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.values import MAX_DEPTH, depth_within
-from pilotlight_gateway.plain_shapes import plain
+from pilotlight_gateway.plain_shapes import plain, unknown_field
 
 JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 ROUND = bytes.maketrans(b"[{]}", b"(())")
@@ -132,7 +132,7 @@ def decode_call(body: bytes, kind: Format) -> CallRequest:
             request = _msgpack.decode(body)
             shallow = depth_within(request.input) and depth_within(request.parameters)
     except msgspec.ValidationError as error:
-        raise _with_advice(wrong_shape(error)) from None
+        raise _with_advice(wrong_shape(error, CallRequest)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"The body is not {kind.name}: {error}.", code="bad_request") from None
     except RecursionError:
@@ -149,16 +149,17 @@ def _with_advice(refused: BadInput) -> BadInput:
     return BadInput(f'{refused.detail} What the function takes belongs into "input".', **refused.more)
 
 
-def wrong_shape(error: msgspec.ValidationError) -> BadInput:
-    """The refusal of a body whose JSON is fine but not what was expected."""
+def wrong_shape(error: msgspec.ValidationError, kind: type[msgspec.Struct] | None = None) -> BadInput:
+    """The refusal of a body whose JSON is fine but not a `kind`."""
     text = str(error)
     found = PLACE.fullmatch(text)
     sentence, place = (found[1], found[2]) if found else (text, "")
     unknown = UNKNOWN_FIELD.fullmatch(sentence)
     if unknown:
         place = f"{place}.{unknown[1]}".lstrip(".")
-    field = place.replace("[...]", "").replace("[", ".").replace("]", "")
-    return BadInput(f"{field or 'body'}: {plain(sentence)}.", field=field or "body")
+    field = place.replace("[...]", "").replace("[", ".").replace("]", "") or "body"
+    said = unknown_field(field, kind) if unknown else plain(sentence)
+    return BadInput(f"{field}: {said}{'' if said.endswith('?') else '.'}", field=field)
 
 
 def json_depth_within(body: bytes, limit: int = MAX_DEPTH) -> bool:

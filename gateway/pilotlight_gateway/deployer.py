@@ -28,6 +28,7 @@ from pilotlight_gateway.deploys import (
     stopped_record,
     version_record,
 )
+from pilotlight_gateway.hints import known_app
 from pilotlight_gateway.placements import Placements
 from pilotlight_gateway.registry_port import RegistryPort
 
@@ -83,7 +84,7 @@ class Deployer:
             Conflict: if others keep changing it.
         """
         for attempt in range(ATTEMPTS):
-            record = own_app(await self.registry.app(principal.tenant, app), app)
+            record = await known_app(self.registry, principal.tenant, app)
             stopped = stopped_record(record, by=principal.key_id, at=time.time())
             if stopped is None:
                 return record

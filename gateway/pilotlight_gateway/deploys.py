@@ -226,7 +226,9 @@ def version_wanted(record: AppRecord | None, app: str, function: str, pin: str |
         return versions[number - 1]
     aliased = record.aliases.get(function, {}).get(pin)
     if aliased is None:
-        raise UnknownFunction(f"{app}.{function} has no version {pin}.", code="unknown_version")
+        raise UnknownFunction(
+            f"{app}.{function} has no version {pin}: the newest is v{len(versions)}.", code="unknown_version"
+        )
     return aliased
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from pilotlight_core.model.api import LINE_PATTERN
 from pilotlight_core.model.ids import END, FUNCTION_PATTERN, NAME_PATTERN, REF_PATTERN
+from pilotlight_core.model.suggestions import did_you_mean, nearest
 from pilotlight_core.model.webhooks import URL_PATTERN
 
 MEANINGS = {
@@ -19,11 +22,19 @@ _PATTERN = re.compile(r"Expected `str` matching regex (['\"])(.*)\1")
 _CHOICE = re.compile(r"\^([a-z.\[\]]*)\(([a-z|]+)\)")
 
 
+_EXPECTED = re.compile(r"Expected `([^`]+)`(.*?)(?:, got `([^`]+)`)?", re.DOTALL)
+WORDS = {
+    "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "array": "a list",
+    "object": "an object", "null": "null", "bytes": "bytes",
+}  # fmt: skip
+"""What msgspec calls a type -> what people do."""
+
+
 def plain(sentence: str) -> str:
-    """The sentence without regular expressions and marks of code."""
+    """The sentence without regular expressions, names of Python's types and marks of code."""
     found = _PATTERN.fullmatch(sentence)
     if found is None:
-        return sentence.replace("`", "")
+        return _of_types(sentence)
     pattern = found[2].replace("\\\\", "\\")
     if pattern in MEANINGS:
         return f"expected {MEANINGS[pattern]}"
@@ -31,3 +42,36 @@ def plain(sentence: str) -> str:
         before = choice[1].replace("[.]", ".")
         return f"expected one of {', '.join(before + name for name in choice[2].split('|'))}"
     return f"expected text that matches {pattern.removesuffix(END)}"
+
+
+def unknown_field(place: str, kind: type[msgspec.Struct] | None) -> str:
+    """What is said of a field at `place` (`limits.brust`) that a body of this kind does not have."""
+    *above, name = place.split(".")
+    known = _fields_at(kind, above)
+    near = nearest(name, known)
+    if near is not None:
+        return f"unknown field.{did_you_mean(near)}"
+    return f"unknown field; there are {', '.join(known)}" if 0 < len(known) <= MOST_LISTED else "unknown field"
+
+
+MOST_LISTED = 12
+"""Names in one sentence."""
+
+
+def _of_types(sentence: str) -> str:
+    found = _EXPECTED.fullmatch(sentence)
+    if found is None:
+        return sentence.replace("`", "")
+    # Whoever sends the wrong thing did not mean to leave it out.
+    wanted = " or ".join(WORDS.get(name, name) for name in found[1].split(" | ") if name != "null") or WORDS["null"]
+    got = f", got {WORDS.get(found[3], found[3])}" if found[3] else ""
+    return f"expected {wanted}{found[2]}{got}".replace("`", "")
+
+
+def _fields_at(kind: type[msgspec.Struct] | None, above: list[str]) -> list[str]:
+    """The fields of the struct that is reached by way of the fields `above`; none where that is no struct."""
+    for name in above:
+        types = {} if kind is None else {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+        inner = types.get(name)
+        kind = inner if isinstance(inner, type) and issubclass(inner, msgspec.Struct) else None
+    return [] if kind is None else [field.encode_name for field in msgspec.structs.fields(kind)]

@@ -9,6 +9,7 @@ from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import NAME, check_name, parse_ref
 from pilotlight_core.model.limits import NO_LIMITS, TIERS_AT_MOST, Limits, Tier
 from pilotlight_core.model.tenancy import LimitsRecord
+from pilotlight_gateway.hints import check_owned
 from pilotlight_gateway.registry_port import RegistryPort
 
 FUNCTIONS_AT_MOST = 1_000
@@ -25,6 +26,16 @@ def full_name(tenant: str, text: str) -> str:
     if ref.pin is not None:
         raise BadInput("function: limits hold for all versions; leave the part after @ out.", field="function")
     return f"{ref.tenant or tenant}:{ref.app}.{ref.function}"
+
+
+async def check_deployed(registry: RegistryPort, function: str) -> None:
+    """Whether there is such a function (its full name): a limit of one that is misspelt would hold for nothing.
+
+    Raises:
+        UnknownFunction: if its owner never had it, naming what may have been meant.
+    """
+    ref = parse_ref(function)
+    await check_owned(registry, ref.tenant or "", ref)
 
 
 async def limits_info(registry: RegistryPort, tenant: str) -> LimitsInfo:

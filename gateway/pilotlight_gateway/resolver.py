@@ -11,7 +11,9 @@ from pilotlight_core.model.errors import UnknownFunction
 from pilotlight_core.model.ids import Ref, parse_ref
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.deploys import version_wanted
+from pilotlight_gateway.hints import no_function
 from pilotlight_gateway.registry_port import RegistryPort
+from pilotlight_gateway.shares import shared_with
 
 read_ref = lru_cache(8_192)(parse_ref)
 LOOKUPS_AT_A_TIME = 8
@@ -37,13 +39,15 @@ class Resolver:
         ref: Ref = read_ref(text)
         owner = ref.tenant or tenant
         if owner != tenant and not await self._shared(owner, ref, tenant):
-            raise UnknownFunction(f"There is no function {text}.")
+            raise self._unknown(tenant, ref)
         app = self._registry.app_nowait(owner, ref.app) or await self._registry.app(owner, ref.app)
+        if app is None or ref.function not in app.versions:
+            raise self._unknown(tenant, ref)
         wanted = version_wanted(app, ref.app, ref.function, ref.pin, ref.version_number)
         version = self._registry.version(wanted) or await self._registry.fetch_version(wanted)
         if version is None or (version.tenant, version.app, version.function) != (owner, ref.app, ref.function):
             raise UnknownFunction(f"There is no function {text}.", code="unknown_version")
-        known = app.versions[ref.function] if app is not None else ()
+        known = app.versions[ref.function]
         if wanted not in known:
             # A trial is no version that anybody deployed: only its owner may call it, by its id.
             if owner != tenant or not version.spec.placing.slice:
@@ -53,6 +57,9 @@ class Resolver:
             # Two deploys of the same content raced: the app's record decides what it is called.
             version = msgspec.structs.replace(version, number=known.index(wanted) + 1)
         return version
+
+    def _unknown(self, tenant: str, ref: Ref) -> UnknownFunction:
+        return no_function(self._registry, tenant, ref, (one.ref for one in shared_with(self._registry, tenant)))
 
     async def _shared(self, owner: str, ref: Ref, tenant: str) -> bool:
         """Whether `owner` lets `tenant` call the function. A no takes as long whatever its reason."""

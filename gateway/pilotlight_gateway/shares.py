@@ -11,7 +11,7 @@ from pilotlight_core.model.errors import Conflict, NotFound
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_core.model.tenancy import EVERYBODY, ShareRecord
-from pilotlight_gateway.deploys import own_app
+from pilotlight_gateway.hints import check_function, known_app
 from pilotlight_gateway.registry_port import RegistryPort
 
 TENANTS_AT_MOST = 1_000
@@ -27,10 +27,9 @@ async def share_app(registry: RegistryPort, owner: str, app: str, grantee: str, 
         Conflict: if it is shared with too many, or its owner.
     """
     _check_other(owner, grantee)
-    record = own_app(await registry.app(owner, check_name(app, "app")), app)
-    unknown = [name for name in request.functions if name not in record.versions]
-    if unknown:
-        raise NotFound(f"functions: {app} has no function {unknown[0]}.", field="functions")
+    record = await known_app(registry, owner, check_name(app, "app"))
+    for name in request.functions:
+        check_function(record, name, "functions")
     functions = tuple(dict.fromkeys(request.functions))
 
     def shared(present: ShareRecord | None) -> ShareRecord:
@@ -67,7 +66,7 @@ async def shares_of(registry: RegistryPort, owner: str, app: str) -> list[ShareI
     Raises:
         NotFound: if the owner has no such app.
     """
-    own_app(await registry.app(owner, check_name(app, "app")), app)
+    await known_app(registry, owner, check_name(app, "app"))
     record = await registry.share(owner, app)
     grants = record.grants if record is not None else {}
     return [ShareInfo(grantee=grantee, functions=functions) for grantee, functions in sorted(grants.items())]

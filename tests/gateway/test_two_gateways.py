@@ -85,7 +85,7 @@ async def test_a_tenant_made_here_works_there_and_its_limits_follow(
         made = (await operator.post(f"/v1/tenants/{name}/keys", json={"scopes": ["read"]})).json()
         async with there.client(made["key"]) as tenant:
             assert (await tenant.get(f"/v1/tenants/{name}")).json()["tier"] == "free"
-            await operator.put(f"/v1/tenants/{name}/limits/{ref}", json={"concurrency": 2})
+            await operator.put(f"/v1/tenants/{name}/limits/{ref}?ahead=true", json={"concurrency": 2})
             await until(lambda: there.registry.limits(name, ref).function.concurrency == 2)
             await operator.patch(f"/v1/tenants/{name}", json={"disabled": True})
             await until(lambda: (record := there.registry.tenant_nowait(name)) is not None and record.disabled)

@@ -14,20 +14,20 @@ from starlette.responses import Response
 from pilotlight_core.model.api import DeployRequest
 from pilotlight_core.model.errors import BadInput, TooMuch
 from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.spec import MAX_BUNDLE_BYTES
-from pilotlight_gateway.deploys import app_info, own_app
+from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, AppRecord
+from pilotlight_gateway.deploys import app_info
 from pilotlight_gateway.function_logs import FunctionLine, LogQuery, read_lines, read_since, read_tail
+from pilotlight_gateway.hints import check_function, known_app
 from pilotlight_gateway.http.bodies import BodyLimits, pieces
 from pilotlight_gateway.http.events import HEADERS, Stream, event, relay
 from pilotlight_gateway.http.exchange import exchange_of
-from pilotlight_gateway.http.operations import json_answer, principal_of, read_struct
+from pilotlight_gateway.http.operations import json_answer, principal_of, read_struct, truth_of
 from pilotlight_gateway.http.services import FOLLOWERS_AT_A_TIME, UPLOADS_AT_A_TIME, Services
 
 DEPLOY_BODY = BodyLimits(size=16 * 10**6)
 """Ten thousand files at 200 bytes a line, and a few megabytes of specs and schemas."""
 BLOB_BODY = BodyLimits(size=MAX_BUNDLE_BYTES)
 SHA256 = re.compile(r"[0-9a-f]{64}")
-TRUTHS = {"false": False, "0": False, "true": True, "1": True}
 
 
 async def list_apps(request: Request, services: Services) -> Response:
@@ -84,7 +84,9 @@ async def put_blob(request: Request, services: Services) -> Response:
 async def show_logs(request: Request, services: Services) -> None:
     """`GET /v1/apps/{app}/logs`: NDJSON, or server-sent events where these are accepted."""
     query = _log_query(request)
-    await _own(request, services)
+    app = await _own(request, services)
+    if query.function != "*":
+        check_function(app, query.function, "function")
     as_events = "text/event-stream" in request.headers.get("accept", "")
     headers = HEADERS if as_events else [(b"content-type", b"application/x-ndjson"), (b"cache-control", b"no-store")]
     if services.followers >= FOLLOWERS_AT_A_TIME:
@@ -114,9 +116,6 @@ async def _pieces(lines: AsyncIterator[FunctionLine], *, as_events: bool) -> Asy
 
 def _log_query(request: Request) -> LogQuery:
     asked = request.query_params
-    follow = TRUTHS.get(asked.get("follow", "false").lower())
-    if follow is None:
-        raise BadInput("follow: expected true or false.", field="follow")
     function = asked.get("function")
     return LogQuery(
         tenant=principal_of(request).tenant,
@@ -124,10 +123,10 @@ def _log_query(request: Request) -> LogQuery:
         function=check_name(function, "function") if function is not None else "*",
         since=read_since(asked["since"]) if "since" in asked else 0.0,
         tail=read_tail(asked["tail"]) if "tail" in asked else None,
-        follow=follow,
+        follow=truth_of(request, "follow"),
     )
 
 
-async def _own(request: Request, services: Services) -> Any:
+async def _own(request: Request, services: Services) -> AppRecord:
     app = check_name(request.path_params["app"], "app")
-    return own_app(await services.registry.app(principal_of(request).tenant, app), app)
+    return await known_app(services.registry, principal_of(request).tenant, app)

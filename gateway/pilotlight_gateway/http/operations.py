@@ -27,6 +27,7 @@ Endpoint = Callable[[Request, Services], Awaitable[Response | None]]
 T = TypeVar("T")
 SMALL_BODY = BodyLimits(size=64 * 1024)
 JSON = "application/json"
+TRUTHS = {"false": False, "0": False, "true": True, "1": True}
 EXACT = 2**53
 """Up to here floats are exact."""
 BODY = ("bad_request", "bad_input", "too_large", "unsupported_media_type", "deadline_exceeded")
@@ -95,6 +96,18 @@ def principal_of(request: Request) -> Principal:
     return exchange_of(request.scope).principal
 
 
+def truth_of(request: Request, name: str) -> bool:
+    """What a query parameter says, false where it is not given.
+
+    Raises:
+        BadInput: if it is neither true nor false.
+    """
+    truth = TRUTHS.get(request.query_params.get(name, "false").lower())
+    if truth is None:
+        raise BadInput(f"{name}: expected true or false.", field=name)
+    return truth
+
+
 def json_answer(value: Any, status: int = 200) -> Response:
     """A value as JSON."""
     return Response(msgspec.json.encode(value), status_code=status, media_type=JSON)
@@ -117,7 +130,7 @@ async def read_struct(
             return default
         return _decoded(body, kind)
     except msgspec.ValidationError as error:
-        raise wrong_shape(error) from None
+        raise wrong_shape(error, kind if issubclass(kind, msgspec.Struct) else None) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"The body is not JSON: {error}.", code="bad_request") from None
     except RecursionError:

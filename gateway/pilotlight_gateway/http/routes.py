@@ -133,7 +133,8 @@ OPERATIONS = (
     Operation(
         method="GET", path="/v1/apps/{app}/logs", name="getLogs", about="What an app's functions print.",
         endpoint=apps.show_logs, scopes=("read", "deploy"), answer=FunctionLine,
-        answer_media=("application/x-ndjson", "text/event-stream"), errors=("not_found", "bad_input", "rate_limited"),
+        answer_media=("application/x-ndjson", "text/event-stream"),
+        errors=("not_found", "unknown_function", "bad_input", "rate_limited"),
         parameters=(
             Parameter(name="function", about="Only this function's.", schema=NAME_SCHEMA),
             Parameter(name="since", about="A time ago (10m, 2h) or unix seconds.", schema=SINCE_SCHEMA),

@@ -21,7 +21,7 @@ from pilotlight_core.model.api_tenancy import (
 )
 from pilotlight_core.model.limits import Limits
 from pilotlight_gateway.http import keys, shares, tenants
-from pilotlight_gateway.http.operations import BODY, Operation, list_of
+from pilotlight_gateway.http.operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.keys import KeyInfo, NewKey
 
 TENANCY = (
@@ -82,7 +82,11 @@ TENANCY = (
     Operation(
         method="PUT", path="/v1/tenants/{tenant}/limits/{function}", name="setFunctionLimits",
         endpoint=tenants.set_function_limits, about="Replace what is set for a tenant's calls to one function.",
-        scopes=("operator",), request=Limits, answer=FunctionLimitsInfo, errors=(*BODY, "not_found", "conflict"),
+        scopes=("operator",), request=Limits, answer=FunctionLimitsInfo,
+        errors=(*BODY, "not_found", "unknown_function", "conflict"),
+        parameters=(
+            Parameter(name="ahead", about="The function need not be deployed yet.", schema={"type": "boolean"}),
+        ),
     ),
     Operation(
         method="DELETE", path="/v1/tenants/{tenant}/limits/{function}", name="clearFunctionLimits", status=204,

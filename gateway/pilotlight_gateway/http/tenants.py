@@ -10,7 +10,7 @@ from starlette.responses import Response
 from pilotlight_core.model.api_tenancy import TenantChange, TenantRequest, TierRequest
 from pilotlight_core.model.limits import Limits
 from pilotlight_gateway import quotas, tenants
-from pilotlight_gateway.http.operations import json_answer, principal_of, read_struct
+from pilotlight_gateway.http.operations import json_answer, principal_of, read_struct, truth_of
 from pilotlight_gateway.http.services import Services
 
 
@@ -70,6 +70,8 @@ async def show_function_limits(request: Request, services: Services) -> Response
 async def set_function_limits(request: Request, services: Services) -> Response:
     """`PUT /v1/tenants/{tenant}/limits/{function}`."""
     tenant, function = await _tenant_and_function(request, services)
+    if not truth_of(request, "ahead"):
+        await quotas.check_deployed(services.registry, function)
     await quotas.set_limits(services.registry, tenant, await read_struct(request, services, Limits), function)
     return json_answer(await quotas.function_limits_info(services.registry, tenant, function))
 

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from pilotlight import __version__
 from pilotlight.cli.output import show_error
 from pilotlight.errors import PilotlightError
+from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 COMMANDS = {
     "up": "up",
@@ -53,6 +54,13 @@ class Commands(TyperGroup):
         command = typer.main.get_command(import_module(f"pilotlight.cli.{module}").app)
         command.name = cmd_name
         return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        word = args[0]
+        if word not in COMMANDS and word not in ALIASES and not word.startswith("-"):
+            hint = did_you_mean(nearest(word, (*COMMANDS, *ALIASES)))
+            ctx.fail(f"There is no command {word!r}.{hint}")
+        return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         try:

@@ -46,6 +46,7 @@ def set_limits(
     tenant: Tenant,
     limits: Annotated[list[str] | None, typer.Argument(help="limit=value …; what is not given is not set")] = None,
     function: Function = None,
+    ahead: Annotated[bool, typer.Option("--ahead", help="of a function that is not deployed yet")] = False,
     as_json: Json = False,
 ) -> None:
     """Replace what is set for a tenant over its tier's limits. It holds everywhere within a second.
@@ -62,7 +63,7 @@ def set_limits(
             "give a limit, such as requests_per_s=50; 'pilotlight quota clear' removes what is set"
         )
     wanted = read_arguments(limits, None)
-    answer = ask(client().tenancy.set_limits(tenant, function, wanted))
+    answer = ask(client().tenancy.set_limits(tenant, function, wanted, ahead=ahead))
     if as_json:
         print_json(answer)
     else:

@@ -54,9 +54,10 @@ class Tenancy:
         """What is set for a tenant, and what holds."""
         return await self._get(_path("tenants", tenant, "limits"))
 
-    async def set_limits(self, tenant: str, function: str | None, limits: Json) -> Json:
-        """Replace what is set for a tenant, or for its calls to one function."""
-        return await self._send("PUT", _path("tenants", tenant, "limits", function), limits)
+    async def set_limits(self, tenant: str, function: str | None, limits: Json, *, ahead: bool = False) -> Json:
+        """Replace what is set for a tenant, or for its calls to one function, which with `ahead` may not exist yet."""
+        path = _path("tenants", tenant, "limits", function)
+        return await self._send("PUT", f"{path}?ahead=true" if ahead else path, limits)
 
     async def clear_limits(self, tenant: str, function: str | None) -> None:
         """Return to the tier's limits."""

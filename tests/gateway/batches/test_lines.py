@@ -60,10 +60,10 @@ def test_a_line_without_a_name_is_called_by_its_number() -> None:
     ("bad", "field", "detail"),
     [
         (b"{", "line", "it is not JSON"),
-        (b"[]", "line", "Expected object, got array"),
+        (b"[]", "line", "expected an object, got a list"),
         (b'{"input": {"name": "\xff"}}', "line", "it is not JSON"),
         (b'{"input": {"name": 1}}', "input.name", "this argument is missing"),
-        (b'{"input": [1]}', "input", "Expected object, got array"),
+        (b'{"input": [1]}', "input", "expected an object, got a list"),
         (b'{"name": "Ada"}', "name", "unknown field"),
         (line(custom_id=""), "custom_id", "1 to 128"),
         (line(custom_id="x" * 129), "custom_id", "1 to 128"),

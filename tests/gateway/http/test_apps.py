@@ -109,7 +109,7 @@ async def test_tenants_do_not_see_each_other(world: World) -> None:
 
 async def test_logs_are_lines_of_json_or_events(world: World) -> None:
     """All of the app, one function's, the last few, or those since; each line names its function."""
-    world.deploy(function())
+    world.deploy(function(), function("bye"))
     world.logs.kept = [
         logged(1, "logs.local.acme.shop.hello", "one", "two"),
         logged(2, "logs.local.acme.shop.bye", "three"),
@@ -134,6 +134,15 @@ async def test_logs_are_lines_of_json_or_events(world: World) -> None:
         assert await texts("?since=1h") == []
         answer = await client.get("/v1/apps/shop/logs", headers={"accept": "text/event-stream"})
         assert [data["text"] for _, data in events_of(answer.text)] == ["one", "two", "three", "four"]
+
+
+async def test_logs_of_a_function_that_never_was_are_refused(world: World) -> None:
+    """Rather than empty; with the one that was meant."""
+    world.deploy(function())
+    async with world.client() as client:
+        answer = await client.get("/v1/apps/shop/logs?function=helo")
+        assert (answer.status_code, answer.json()["suggestion"]) == (404, "shop.hello")
+        assert (await client.get("/v1/apps/shpo/logs")).json()["suggestion"] == "shop"
 
 
 @pytest.mark.parametrize("query", ["follow=maybe", "tail=-1", "tail=many", "since=yesterday", "function=a.*"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.world import World
+from tests.gateway.world import World, function
 
 
 async def test_a_tenant_is_made_changed_and_disabled(world: World) -> None:
@@ -51,6 +51,8 @@ async def test_an_operator_does_not_lock_itself_out(world: World) -> None:
 
 async def test_limits_are_set_over_the_tiers_and_removed(world: World) -> None:
     """Of all calls and of those to one function; the tenant reads them, the operator writes them."""
+    world.deploy(function())
+    world.deploy(function(), tenant="zoo")
     async with world.client(world.operator) as operator, world.client() as tenant:
         await operator.patch("/v1/tenants/acme", json={"tier": "free"})
         path = "/v1/tenants/acme/limits"
@@ -80,10 +82,23 @@ async def test_limits_are_set_over_the_tiers_and_removed(world: World) -> None:
         assert (await tenant.get(path)).json()["limits"] == {}
 
 
+async def test_a_limit_of_a_function_that_is_not_there_is_refused(world: World) -> None:
+    """It would hold for nothing. Whoever deploys the function later says so."""
+    world.deploy(function())
+    async with world.client(world.operator) as operator:
+        path = "/v1/tenants/acme/limits"
+        refused = await operator.put(f"{path}/shop.helo", json={"burst": 2})
+        assert (refused.status_code, refused.json()["code"]) == (404, "unknown_function")
+        assert refused.json()["suggestion"] == "acme:shop.hello"
+        assert (await operator.put(f"{path}/shpo.hello", json={"burst": 2})).json()["suggestion"] == "acme:shop.hello"
+        assert (await operator.put(f"{path}/shop.helo?ahead=maybe", json={"burst": 2})).json()["field"] == "ahead"
+        assert (await operator.put(f"{path}/shop.helo?ahead=true", json={"burst": 2})).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("path", "body", "field"),
     [("", {"concurrency": 0}, "concurrency"), ("", {"speed": 1}, "speed"), ("/shop", {}, "ref"),
-     ("/shop.hello@v1", {}, "function"), ("/shop.hello", {"burst": "x"}, "burst")],
+     ("/shop.hello@v1", {}, "function"), ("/shop.hello?ahead=true", {"burst": "x"}, "burst")],
 )  # fmt: skip
 async def test_wrong_limits_name_their_field(world: World, path: str, body: dict[str, Any], field: str) -> None:
     """422."""

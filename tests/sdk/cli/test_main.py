@@ -57,6 +57,12 @@ def test_wrong_usage_exits_with_2(words: list[str]) -> None:
     assert "Error: " in done.stderr
 
 
+def test_a_misspelt_command_is_answered_with_the_one_that_was_meant() -> None:
+    """At the top and below."""
+    assert "There is no command 'deplooy'. Did you mean deploy?" in CliRunner().invoke(app, ["deplooy"]).stderr
+    assert "Did you mean 'show'" in CliRunner().invoke(app, ["quota", "shwo"]).stderr
+
+
 def test_an_error_is_two_lines_and_exit_code_1(platform: ScriptedPlatform) -> None:
     """What happened, and what to do; no traceback."""
     platform.will("GET", "/v1/apps", problem("forbidden", "The key has no scope 'read'."))

@@ -1,0 +1,82 @@
+"""What a caller may have meant by a name that there is not: among what it may see anyway, so that nothing leaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from pilotlight_core.model.errors import NotFound, UnknownFunction
+from pilotlight_core.model.ids import Ref
+from pilotlight_core.model.spec import AppRecord
+from pilotlight_core.model.suggestions import NAMES_AT_MOST, did_you_mean, nearest, nearest_function
+from pilotlight_gateway.registry_port import RegistryPort
+
+
+def no_function(registry: RegistryPort, tenant: str, ref: Ref, shared: Iterable[str]) -> UnknownFunction:
+    """What `tenant` hears that asked for a function of its own or another tenant's that is not there for it.
+
+    `shared` are the refs of functions that others share with it.
+    """
+    owner = ref.tenant if ref.tenant != tenant else None
+    seen = shared if owner else _own(registry, tenant, ref.app)
+    word = f"{owner}:{ref.app}.{ref.function}" if owner else f"{ref.app}.{ref.function}"
+    return _no_function(str(ref), _nearest_function(word, tuple(islice(seen, NAMES_AT_MOST))))
+
+
+async def check_owned(registry: RegistryPort, owner: str, ref: Ref) -> None:
+    """Whether an owner has, or ever had, the function. For operators, who may see everybody's.
+
+    Raises:
+        UnknownFunction: if not.
+    """
+    record = await registry.app(owner, ref.app)
+    if record is None or ref.function not in record.versions:
+        near = nearest_function(f"{ref.app}.{ref.function}", _own(registry, owner, ref.app))
+        raise _no_function(f"{owner}:{ref.app}.{ref.function}", f"{owner}:{near}" if near is not None else None)
+
+
+async def known_app(registry: RegistryPort, tenant: str, app: str) -> AppRecord:
+    """The tenant's app.
+
+    Raises:
+        NotFound: if there is none.
+    """
+    record = await registry.app(tenant, app)
+    if record is None:
+        meant = nearest(app, (record.app for record in registry.iter_apps(tenant)))
+        raise NotFound(f"There is no app {app}.{did_you_mean(meant)}", **_more(meant))
+    return record
+
+
+def check_function(record: AppRecord, function: str, field: str) -> None:
+    """Whether an app has, or ever had, such a function, which `field` of a request names.
+
+    Raises:
+        UnknownFunction: if not.
+    """
+    if function not in record.versions:
+        near = nearest(function, record.versions)
+        meant = f"{record.app}.{near}" if near is not None else None
+        raise _no_function(f"{record.app}.{function}", meant, field=field)
+
+
+def _own(registry: RegistryPort, tenant: str, app: str) -> Iterator[str]:
+    """The tenant's functions, those of the app that was named first: it must not be beyond what is compared."""
+    records = sorted(registry.iter_apps(tenant), key=lambda record: record.app != app)
+    return (f"{record.app}.{function}" for record in records if not record.stopped for function in record.functions)
+
+
+def _no_function(name: str, meant: str | None, **more: Any) -> UnknownFunction:
+    return UnknownFunction(f"There is no function {name}.{did_you_mean(meant)}", **_more(meant), **more)
+
+
+def _more(meant: str | None) -> dict[str, Any]:
+    return {"suggestion": meant} if meant is not None else {}
+
+
+@lru_cache(128)
+def _nearest_function(word: str, known: tuple[str, ...]) -> str | None:
+    """Kept, since whoever calls a function that there is not may do so a thousand times a second."""
+    return nearest_function(word, known)
