@@ -100,6 +100,16 @@ def test_the_explanation_names_the_cut(gpus: Platform) -> None:
     assert "local was chosen: 1g at " in why_not
 
 
+def test_a_function_is_measured_on_one_kind_of_slice(gpus: Platform) -> None:
+    """On the MIG instance that was asked for; that the GPU is software is said, and kept."""
+    done = gpus.cli("profile", "sliced.small", "text=a", "--slice", "1g", "--seconds", "0.1", "--json")
+
+    assert "1g.10gb of H100-80GB (a GPU in software" in done.stderr
+    (curve,) = json.loads(done.stdout)["curves"]
+    assert (curve["gpu"], curve["slice"], curve["software"]) == ("H100-80GB", "1g", True)
+    assert "on 1g of H100-80GB: " in gpus.cli("placement", "plan", "sliced.small").stdout
+
+
 def test_what_no_slice_holds_is_refused_at_deploy(gpus: Platform, tmp_path: Path) -> None:
     """With the arithmetic before, and the largest slice in the refusal."""
     (tmp_path / "app.py").write_text(LARGE)

@@ -28,6 +28,7 @@ COMMANDS = {
     "webhook": "webhook",
     "fleet": "fleet",
     "placement": "placement",
+    "profile": "profile",
     "usage": "usage",
     "tenant": "tenant",
     "key": "key",

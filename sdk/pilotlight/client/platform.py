@@ -12,6 +12,7 @@ from pilotlight.client.retry import QUICK_CONNECT_S, Patience
 from pilotlight.errors import BadOutput
 from pilotlight_core.model.api import AppInfo, DeployRequest, DeployResponse
 from pilotlight_core.model.api_placement import PlacementQuestion
+from pilotlight_core.model.curves import CurveGiven, FunctionCurves, Trial, TrialAsked
 from pilotlight_core.model.spec import FunctionSpec
 
 T = TypeVar("T")
@@ -80,6 +81,19 @@ class Platform:
     async def placement_of(self, spec: FunctionSpec) -> Json:
         """The same for a function that is not deployed."""
         return await self.ask("POST", "/v1/placement/plan", body=PlacementQuestion(spec=spec), answer_type=Json)
+
+    async def curves(self, ref: str) -> FunctionCurves:
+        """How fast a version is on which slices, and where it could be measured."""
+        return await self.ask("GET", f"/v1/functions/{ref}/curves", answer_type=FunctionCurves)
+
+    async def put_curve(self, ref: str, given: CurveGiven) -> FunctionCurves:
+        """Keep what was measured of a version."""
+        return await self.ask("PUT", f"/v1/functions/{ref}/curves", body=given, answer_type=FunctionCurves)
+
+    async def begin_trial(self, ref: str, gpu: str, slice_: str) -> Trial:
+        """A version like this one that runs on one kind of slice only."""
+        body = TrialAsked(gpu=gpu, slice=slice_)
+        return await self.ask("POST", f"/v1/functions/{ref}/trials", body=body, answer_type=Trial)
 
     async def usage(self, start: str | None, end: str | None) -> Json:
         """The usage report: `lines` and `total`."""

@@ -1,0 +1,82 @@
+"""Measuring a function: from calls to the points of a curve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from itertools import count
+
+import pytest
+
+import pilotlight
+from pilotlight.client.profiling import Bench, Load, Sample, batch_sizes, point_of, quantile
+from pilotlight.client.wire import Outgoing
+from tests.sdk.scripted import ScriptedPlatform, result, stream
+
+
+def load(batch: int, *times: float, ran_in: int | None = None) -> Load:
+    samples = [Sample(batch=ran_in or batch, execute_ms=ms, cost=Decimal("0.1")) for ms in times]
+    return Load(batch=batch, samples=samples, seconds=2.0)
+
+
+def test_a_point_is_what_the_slice_does_while_it_works() -> None:
+    """Four items in 20 ms are 200 per second; each batch was told by each of its items."""
+    point = point_of(load(4, *[20.0] * 12), batches=True)
+
+    assert point is not None
+    assert (point.batch, point.throughput, point.p50_ms, point.p95_ms, point.samples) == (4, 200.0, 20.0, 20.0, 3)
+
+
+def test_calls_that_ran_in_other_batches_do_not_count() -> None:
+    """A batch that was split says nothing of its size; too few batches say nothing at all."""
+    assert point_of(load(4, *[20.0] * 40, ran_in=2), batches=True) is None
+    assert point_of(load(4, *[20.0] * 11), batches=True) is None
+    concurrent = point_of(load(4, *[20.0] * 40, ran_in=1), batches=False)
+    assert concurrent is not None
+    assert concurrent.throughput == 200.0
+
+
+def test_what_is_too_short_for_the_stopwatch_is_no_division_by_zero() -> None:
+    """It is told as 0 ms."""
+    point = point_of(load(1, 0.0, 0.0, 0.0), batches=True)
+
+    assert point is not None
+    assert point.throughput == 1_000_000.0
+
+
+@pytest.mark.parametrize(("part", "expected"), [(0.5, 10.0), (0.95, 19.0), (1.0, 20.0), (0.0, 1.0)])
+def test_a_quantile_is_a_value_that_was_seen(part: float, expected: float) -> None:
+    """The smallest one that so large a part does not exceed."""
+    assert quantile([float(n) for n in range(1, 21)], part) == expected
+
+
+@pytest.mark.parametrize(
+    ("most", "sizes"), [(1, (1,)), (2, (1, 2)), (8, (1, 2, 4, 8)), (12, (1, 2, 4, 8, 12)), (3, (1, 2, 3))]
+)
+def test_batch_sizes_double_up_to_the_most(most: int, sizes: tuple[int, ...]) -> None:
+    """The most is always among them."""
+    assert batch_sizes(most) == sizes
+
+
+@pytest.fixture
+def bench(platform: ScriptedPlatform) -> Iterator[Bench]:
+    """Calls of which every other one runs alone."""
+    numbers = count()
+
+    def usage(number: int) -> dict[str, object]:
+        return {"cost": "0.001", "batch_size": 2 if number % 4 < 2 else 1}
+
+    platform.does("POST", "/v1/functions/app.f/calls", lambda _: stream(result(1, usage=usage(next(numbers)))))
+    with pilotlight.Client(url=platform.url, api_key="k") as client:
+        yield Bench(client.calls, Outgoing(path="/v1/functions/app.f/calls", input={}, typed=False))
+
+
+@pytest.mark.parametrize("batches", [True, False])
+def test_a_load_goes_on_until_it_says_something(bench: Bench, *, batches: bool) -> None:
+    """However short the time: three rounds of a batch, or three calls of each that is concurrent."""
+    done = pilotlight.client.face().run(bench.measure(2, 0.0, batches=batches))
+
+    assert len(done.samples) == 6
+    assert done.cost == Decimal("0.006")
+    assert done.seen > 0
+    assert {sample.execute_ms for sample in done.samples} == {8.0}

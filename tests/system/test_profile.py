@@ -1,0 +1,49 @@
+"""Measuring a function through the whole platform: real calls, in a container of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.system.platform import Platform, wait_until
+
+SOURCE = """\
+import time
+
+import pilotlight
+
+app = pilotlight.App("profiled")
+
+
+@app.gpu_function(memory="256MiB")
+@pilotlight.batched(max_batch_size=4, wait_ms=200)
+def slow(x: list[int]) -> list[int]:
+    time.sleep(0.01 + 0.001 * len(x))
+    return [0 for _ in x]
+"""
+
+
+def test_a_function_is_measured_kept_and_gone_by(platform: Platform, tmp_path: Path) -> None:
+    """Each batch size on the CPU slot; the figures are the function's own; the container goes by itself."""
+    (tmp_path / "app.py").write_text(SOURCE)
+    platform.deploy(tmp_path / "app.py")
+
+    done = platform.cli("profile", "profiled.slow", "x=3", "--batch", "1,4", "--seconds", "0.1", "--json")
+
+    assert "profiled.slow@v1 on a CPU slot" in done.stderr
+    (curve,) = json.loads(done.stdout)["curves"]
+    assert (curve["gpu"], curve["slice"], curve["source"]) == ("CPU", "slot", "measured")
+    one, four = curve["points"]
+    assert (one["batch"], four["batch"]) == (1, 4)
+    assert one["p50_ms"] >= 11.0
+    assert four["p50_ms"] >= 14.0
+    assert four["throughput"] > one["throughput"]
+    assert min(one["samples"], four["samples"]) >= 3
+    plan = platform.cli("placement", "plan", "profiled.slow").stdout
+    assert "on a CPU slot: " in plan
+    assert "(measured, " in plan
+    wait_until(lambda: not platform.containers("profiled"), "the container that was measured is gone")
+    assert platform.output("profiled.slow", x=3) == 0
+    explained = platform.cli("placement", "explain", "profiled.slow").stdout
+    assert "There it does, as far as is known, " in explained
+    platform.cli("app", "stop", "profiled")
