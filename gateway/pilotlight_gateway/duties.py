@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -33,7 +34,20 @@ from pilotlight_gateway.settings import DutySettings
 from pilotlight_gateway.webhooks.duty import WebhookDuty
 from pilotlight_gateway.webhooks.poster import HttpPoster
 
+PAUSE = 5.0
+"""Seconds before a duty that failed begins anew."""
+
 log = structlog.get_logger(__name__)
+
+
+async def keep_up(name: str, run: Callable[[], Awaitable[None]], pause: float = PAUSE) -> None:
+    """Run a duty on and on: what one of them did not expect must not end the others. Ends only by cancellation."""
+    while True:
+        try:
+            await run()
+        except Exception:
+            log.exception("a duty failed; it begins anew", duty=name)
+        await asyncio.sleep(pause)
 
 
 async def serve(settings: DutySettings) -> int:
@@ -67,7 +81,7 @@ async def serve(settings: DutySettings) -> int:
                     JobDuty(bus, blobs, region=region, holder=name),
                     BatchDuty(bus, ground, holder=name),
                 )
-                running = [group.create_task(duty.run()) for duty in duties]
+                running = [group.create_task(keep_up(type(duty).__name__, duty.run)) for duty in duties]
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
                 settle()

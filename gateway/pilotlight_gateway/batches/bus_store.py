@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import structlog
 
-from pilotlight_core.host.bus import Bus, StoreRefused, WrongRevision
+from pilotlight_core.host.bus import Bus, Entry, StoreRefused, WrongRevision
 from pilotlight_core.model.batches import BatchRecord
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.subjects import BATCH_BUCKET
@@ -18,8 +18,13 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(BatchRecord)
 
 
-def decode_batch(data: bytes) -> BatchRecord:
-    return _decoder.decode(data)
+def read_batch(key: str, entry: Entry) -> BatchRecord | None:
+    """The batch that an entry is; None: it cannot be read, which is told, and holds nothing else up."""
+    try:
+        return _decoder.decode(entry.value)
+    except msgspec.DecodeError as error:
+        log.error("a batch's record cannot be read", key=key, error=str(error))
+        return None
 
 
 class BusBatches:
@@ -56,4 +61,5 @@ class BusBatches:
 
     async def all(self, tenant: str) -> list[BatchRecord]:
         """The tenant's; see `BatchStore`."""
-        return [_decoder.decode(entry.value) for entry in (await self._kv.entries(f"{tenant}.")).values()]
+        found = (read_batch(key, entry) for key, entry in (await self._kv.entries(f"{tenant}.")).items())
+        return [record for record in found if record is not None]

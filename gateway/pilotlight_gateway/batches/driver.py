@@ -42,6 +42,7 @@ POLL = 5.0
 LOOK_EVERY = 10.0
 """Seconds between two looks at what still waits of a batch that is being cancelled."""
 RACES = 16
+UNREADABLE = "its inputs cannot be read"
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -105,9 +106,9 @@ class Driver:
                 following = group.create_task(self._follow(position))
                 try:
                     await self._drive()
-                except BlobMissing as error:
-                    record = await self._present()
-                    await self._write(broken(record, self._ground.wall(), f"an input is gone: {error.detail}"))
+                except (BlobMissing, msgspec.DecodeError) as error:
+                    why = f"an input is gone: {error.detail}" if isinstance(error, BlobMissing) else UNREADABLE
+                    await self._write(broken(await self._present(), self._ground.wall(), why))
                 following.cancel()
         finally:
             await bell.unsubscribe()

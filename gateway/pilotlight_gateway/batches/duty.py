@@ -18,13 +18,15 @@ from pilotlight_core.host.bus import Bus, BusError, Entry, Lease, Mirror
 from pilotlight_core.model.batches import BatchRecord
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.subjects import BATCH_BUCKET
-from pilotlight_gateway.batches.bus_store import decode_batch
+from pilotlight_gateway.batches.bus_store import read_batch
 from pilotlight_gateway.batches.driver import Driver, Ground
 from pilotlight_gateway.batches.manifest import drop_manifest
 
 DRIVEN_PER_TENANT = 2
 DRIVEN_AT_MOST = 128
 PAUSE = 1.0
+LONG_PAUSE = 10.0
+"""After what nobody expected: it may well be so again."""
 FORGET_EVERY = 600.0
 
 log = structlog.get_logger(__name__)
@@ -94,6 +96,8 @@ class _Drivers:
         self._ground = ground
         self._mirror = mirror
         self._driving: dict[str, Driver] = {}
+        self._taken: set[str] = set()
+        """Those that are looked after, with a driver or for a moment without."""
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -104,7 +108,7 @@ class _Drivers:
                 while True:
                     self._changed.clear()
                     for record in to_drive(self._records()):
-                        if record.key not in self._driving:
+                        if record.key not in self._taken:
                             group.create_task(self._drive(record))
                     await self._changed.wait()
         finally:
@@ -112,12 +116,12 @@ class _Drivers:
 
     def _note(self, key: str, entry: Entry | None) -> None:
         driver = self._driving.get(key)
-        if driver is not None and entry is not None and (record := _read(key, entry)) is not None:
+        if driver is not None and entry is not None and (record := read_batch(key, entry)) is not None:
             driver.note(record)
         self._changed.set()
 
     def _records(self) -> list[BatchRecord]:
-        found = (_read(key, entry) for key, entry in self._mirror.items())
+        found = (read_batch(key, entry) for key, entry in self._mirror.items())
         return [record for record in found if record is not None]
 
     async def _forget(self) -> None:
@@ -126,33 +130,38 @@ class _Drivers:
             for record in past(self._records(), self._ground.wall()):
                 try:
                     await drop_manifest(self._ground.blobs, record.tenant, record.chunks)
-                except PilotlightError as error:
+                except (PilotlightError, msgspec.DecodeError) as error:
                     log.warning("inputs of a batch are removed later", batch=record.id, error=str(error))
             await asyncio.sleep(FORGET_EVERY)
 
     async def _drive(self, record: BatchRecord) -> None:
-        # The mirror may be behind: a driver begins with what stands there.
-        key = record.key
-        found = await self._ground.batches.read(record.tenant, record.id)
-        if found is None or found[0].state.over or key in self._driving:
+        if (key := record.key) in self._taken:
             return
-        self._driving[key] = Driver(self._ground, *found)
+        self._taken.add(key)
+        pause = PAUSE
         try:
-            await self._driving[key].run()
-        except* (BusError, PilotlightError) as errors:
+            if await self._drive_what_stands(record):
+                pause = 0.0
+        except* PilotlightError as errors:
             log.warning("a batch is begun anew", batch=record.id, error=str(errors.exceptions[0]))
-            await asyncio.sleep(PAUSE)
+        except* Exception:
+            log.exception("a batch is begun anew", batch=record.id)
+            pause = LONG_PAUSE
+        await asyncio.sleep(pause)
+        self._taken.discard(key)
+        self._changed.set()
+
+    async def _drive_what_stands(self, record: BatchRecord) -> bool:
+        """Drive it to its end; False: the mirror is behind, it has ended before."""
+        found = await self._ground.batches.read(record.tenant, record.id)
+        if found is None or found[0].state.over:
+            return False
+        driver = self._driving[record.key] = Driver(self._ground, *found)
+        try:
+            await driver.run()
         finally:
-            del self._driving[key]
-            self._changed.set()
-
-
-def _read(key: str, entry: Entry) -> BatchRecord | None:
-    try:
-        return decode_batch(entry.value)
-    except msgspec.DecodeError as error:
-        log.error("a batch's record cannot be read", key=key, error=str(error))
-        return None
+            del self._driving[record.key]
+        return True
 
 
 async def _when_set(event: asyncio.Event) -> None:

@@ -84,8 +84,8 @@ class BusJobs:
                 continue
             scanned += len(records)
             for record in reversed(records):
-                job = _decoder.decode(record.data)
-                if wanted(job):
+                job = _readable(record)
+                if job is not None and wanted(job):
                     found.append(job)
                     if len(found) == limit:
                         return Listing(jobs=tuple(found), before=record.seq)
@@ -142,6 +142,14 @@ class BusJobs:
 
     async def _read_page(self, subject: str, seq: int, patience: float) -> Page:
         return await self._bus.jetstream.page(self._stream, subject, seq, timeout=patience)
+
+
+def _readable(record: Record) -> JobRecord | None:
+    try:
+        return _decoder.decode(record.data)
+    except msgspec.DecodeError as error:
+        log.error("a job's record cannot be read", key=record.subject, error=str(error))
+        return None
 
 
 def _no_room(error: StoreRefused) -> Unavailable:

@@ -19,13 +19,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+import msgspec
 import structlog
 
 from pilotlight_core.host.bus import Bus, BusDown, BusError
-from pilotlight_core.host.bus.jetstream import READ_TIMEOUT, Page
+from pilotlight_core.host.bus.jetstream import READ_TIMEOUT, Page, Record
 from pilotlight_core.host.bus.rings import Rings
 from pilotlight_core.model import subjects
-from pilotlight_core.model.jobs import AskJob, JobPlace, JobsStored
+from pilotlight_core.model.jobs import AskJob, JobNote, JobPlace, JobsStored
 from pilotlight_core.model.subjects import JOB_STREAM
 from pilotlight_core.model.wire import decode
 from pilotlight_gateway.jobs.flow import Flow
@@ -247,8 +248,7 @@ class Feeder:
             page = await jetstream.persist(partial(self._page, flow), READ_TIMEOUT)
             work.rings.read(len(page.records))
             for record in page.records:
-                message = decode(record.data)
-                flow.heard(record.seq, message.jobs if isinstance(message, JobsStored) else ())
+                flow.heard(record.seq, _notes(record))
             if not page.records:
                 work.fresh = False
 
@@ -308,3 +308,13 @@ class Feeder:
             work.flow.put_off(name, until)
             work.tries[name] = work.tries.get(name, 0) + 1
         work.bell.set()
+
+
+def _notes(record: Record) -> tuple[JobNote, ...]:
+    """The jobs that a message names. One that cannot be read names none: the sweeper tells of them anew."""
+    try:
+        message = decode(record.data)
+    except msgspec.DecodeError as error:
+        log.error("a message of the work queue cannot be read", seq=record.seq, error=str(error))
+        return ()
+    return message.jobs if isinstance(message, JobsStored) else ()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
+from collections import deque
 from collections.abc import Iterable
 
 import msgspec
@@ -123,6 +124,11 @@ class Watchlist:
                 found.append((key, known[1], known[2]))
         return found
 
+    def postpone(self, key: str, tenant: str, digests: tuple[str, ...], until: float) -> None:
+        """What was given as forgettable could not be forgotten: it may go at `until`."""
+        self._blobs[key] = (until, tenant, digests)
+        heapq.heappush(self._due, (until, key))
+
 
 class JobDuty:
     """Sweeps for as long as it runs."""
@@ -148,8 +154,8 @@ class JobDuty:
             try:
                 await self._catch_up(position, watchlist)
                 if watchlist.old(time.time()):
-                    await self._mend(watchlist)
-                await self._forget(watchlist)
+                    await self.mend(watchlist)
+                await self.forget(watchlist, time.time())
             except (BusError, BlobsDown) as error:
                 log.warning("sweeping jobs failed; it is tried again", error=str(error))
                 await asyncio.sleep(PAUSE)
@@ -162,7 +168,8 @@ class JobDuty:
             for record in records:
                 _note(watchlist, record.subject[start:], record)
 
-    async def _mend(self, watchlist: Watchlist) -> None:
+    async def mend(self, watchlist: Watchlist) -> None:
+        """Tell the work queue of the jobs that no message names; raises as the bus does."""
         told = {note.id for note in await self._told()}
         for flow, jobs in watchlist.missing(told, time.time()).items():
             notes = [note for key, note in jobs if await self._stands(key, watchlist)]
@@ -186,16 +193,28 @@ class JobDuty:
         if record is None or record.gone:
             watchlist.gone(key)
             return False
-        return not _decoder.decode(record.data).state.terminal
+        if (seen := _read(key, record)) is None:
+            watchlist.gone(key)
+        return seen is not None and not seen.state.terminal
 
-    async def _forget(self, watchlist: Watchlist) -> None:
-        for key, tenant, digests in watchlist.forgettable(time.time()):
-            record = await self._kv.read(key)
-            if record is None or record.gone:
-                for digest in digests:
-                    await self._blobs.delete(tenant, digest)
-            else:
-                watchlist.see(key, _decoder.decode(record.data), time.time())
+    async def forget(self, watchlist: Watchlist, at: float) -> None:
+        """Delete the blobs that may go at the unix second `at`; raises as the bus and the blob store do."""
+        due = deque(watchlist.forgettable(at))
+        try:
+            while due:
+                await self._forget_one(watchlist, *due[0])
+                due.popleft()
+        finally:
+            for key, tenant, digests in due:
+                watchlist.postpone(key, tenant, digests, at + FORGET_AFTER_S)
+
+    async def _forget_one(self, watchlist: Watchlist, key: str, tenant: str, digests: tuple[str, ...]) -> None:
+        record = await self._kv.read(key)
+        if record is None or record.gone:
+            for digest in digests:
+                await self._blobs.delete(tenant, digest)
+        elif (seen := _read(key, record)) is not None:
+            watchlist.see(key, seen, time.time())
 
 
 _decoder = msgspec.msgpack.Decoder(Seen)
@@ -204,8 +223,13 @@ _decoder = msgspec.msgpack.Decoder(Seen)
 def _note(watchlist: Watchlist, key: str, record: Record) -> None:
     if record.gone:
         watchlist.gone(key)
-        return
+    elif (seen := _read(key, record)) is not None:
+        watchlist.see(key, seen, record.at)
+
+
+def _read(key: str, record: Record) -> Seen | None:
     try:
-        watchlist.see(key, _decoder.decode(record.data), record.at)
+        return _decoder.decode(record.data)
     except msgspec.DecodeError as error:
         log.warning("a job's record cannot be read", key=key, error=str(error))
+        return None

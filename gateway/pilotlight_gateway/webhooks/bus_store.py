@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
+import structlog
 
-from pilotlight_core.host.bus import Bus, KeyConflict, Kv
+from pilotlight_core.host.bus import Bus, Entry, KeyConflict, Kv
 from pilotlight_core.host.bus.streams import bucket_stream
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_BUCKET
@@ -25,6 +26,7 @@ MARKER_SECONDS = 3_600.0
 """For how long it stands that a record was removed: longer than a mirror goes without reading anew."""
 
 R = TypeVar("R", bound=msgspec.Struct)
+log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
 _webhook = msgspec.msgpack.Decoder(WebhookRecord)
 _delivery = msgspec.msgpack.Decoder(DeliveryRecord)
@@ -34,12 +36,24 @@ def encode(record: msgspec.Struct) -> bytes:
     return _encoder.encode(record)
 
 
-def decode_webhook(data: bytes) -> WebhookRecord:
-    return _webhook.decode(data)
+def read_webhook(key: str, entry: Entry) -> WebhookRecord | None:
+    """The webhook that an entry is; None: it cannot be read, which is told, and holds nothing else up."""
+    try:
+        return _webhook.decode(entry.value)
+    except msgspec.DecodeError as error:
+        log.error("a webhook's record cannot be read", key=key, error=str(error))
+        return None
 
 
-def decode_delivery(data: bytes) -> DeliveryRecord:
-    return _delivery.decode(data)
+def read_delivery(key: str, data: bytes) -> DeliveryRecord | None:
+    """The delivery that a record is; None: it is none, or cannot be read."""
+    if not key.rpartition(".")[2].startswith("msg_"):
+        return None
+    try:
+        return _delivery.decode(data)
+    except msgspec.DecodeError as error:
+        log.error("a delivery's record cannot be read", key=key, error=str(error))
+        return None
 
 
 def life_of(record: DeliveryRecord) -> float | None:
@@ -57,7 +71,8 @@ class BusWebhooks:
 
     async def webhooks(self, tenant: str) -> list[WebhookRecord]:
         found = await self._webhooks.entries(f"{tenant}.")
-        return sorted((_webhook.decode(entry.value) for entry in found.values()), key=lambda record: record.created_at)
+        records = (read_webhook(key, entry) for key, entry in found.items())
+        return sorted((record for record in records if record is not None), key=lambda record: record.created_at)
 
     async def webhook(self, tenant: str, id: str) -> WebhookRecord | None:  # noqa: A002
         entry = await self._webhooks.get(f"{tenant}.{id}")
@@ -68,7 +83,8 @@ class BusWebhooks:
 
     async def deliveries(self, tenant: str, webhook: str) -> list[DeliveryRecord]:
         found = await self._deliveries.entries(f"{tenant}.{webhook}.")
-        return [_delivery.decode(entry.value) for entry in found.values()]
+        records = (read_delivery(key, entry.value) for key, entry in found.items())
+        return [record for record in records if record is not None]
 
     async def change_delivery(
         self,

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from pilotlight_core.host.bus import Bus, BusError, Entry, Kv, Mirror
+from pilotlight_core.host.bus import Bus, Entry, Kv, Mirror
 from pilotlight_core.host.bus.jetstream import Record
 from pilotlight_core.host.bus.reader import Position
 from pilotlight_core.host.bus.streams import bucket_stream, key_subject
@@ -22,7 +22,7 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET
 from pilotlight_core.model.webhooks import DeliveryRecord, WebhookRecord
 from pilotlight_gateway.webhooks.agenda import Line
-from pilotlight_gateway.webhooks.bus_store import BusWebhooks, decode_webhook
+from pilotlight_gateway.webhooks.bus_store import BusWebhooks, read_webhook
 from pilotlight_gateway.webhooks.job_events import event_of
 from pilotlight_gateway.webhooks.sender import Sender
 
@@ -65,7 +65,8 @@ class Feeds:
 
     def _settle(self, group: asyncio.TaskGroup) -> None:
         """Start and stop readers: one that is read for otherwise than before starts anew, from where it stopped."""
-        wanted = {key: decode_webhook(entry.value) for key, entry in self._webhooks.items()}
+        found = ((key, read_webhook(key, entry)) for key, entry in self._webhooks.items())
+        wanted = {key: record for key, record in found if record is not None}
         for key, (record, task) in list(self._reading.items()):
             if _reads(wanted.get(key)) != _reads(record) or task.done():
                 task.cancel()
@@ -102,9 +103,12 @@ class Feed:
                 try:
                     position.next = max(await self._cursor.read(), self._webhook.after) + 1
                     await self._read(position)
-                except (BusError, PilotlightError) as error:
+                except PilotlightError as error:
                     log.warning("a webhook's events are looked for again", webhook=self._webhook.id, error=str(error))
                     await asyncio.sleep(PAUSE)
+                except Exception:
+                    log.exception("a webhook's events are looked for again", webhook=self._webhook.id)
+                    await asyncio.sleep(POLL)
         finally:
             await bell.unsubscribe()
 
@@ -152,7 +156,9 @@ class _Cursor:
         """The sequence of the last message that was read."""
         record = await self._kv.read(self._key)
         self._revision = 0 if record is None else record.seq
-        self._written = self._at = 0 if record is None or record.gone else int(record.data)
+        # One that is no number is as if it were not there: what was told is found again under its id.
+        known = record is not None and not record.gone and record.data.isdigit()
+        self._written = self._at = int(record.data) if record is not None and known else 0
         return self._at
 
     async def move(self, seq: int) -> None:

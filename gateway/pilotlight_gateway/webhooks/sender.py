@@ -13,7 +13,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-import msgspec
 import structlog
 
 from pilotlight_core.host.bus import Bus, BusError, Entry, Mirror
@@ -24,7 +23,7 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.subjects import DELIVERY_BUCKET
 from pilotlight_core.model.webhooks import DeliveryRecord, State, WebhookRecord
 from pilotlight_gateway.webhooks.agenda import Agenda, Bounds, Line
-from pilotlight_gateway.webhooks.bus_store import BusWebhooks, decode_delivery, decode_webhook
+from pilotlight_gateway.webhooks.bus_store import BusWebhooks, read_delivery, read_webhook
 from pilotlight_gateway.webhooks.delivery import Outcome, attempted, given_up, judged
 from pilotlight_gateway.webhooks.poster import Poster
 from pilotlight_gateway.webhooks.signing import signed_headers
@@ -102,7 +101,7 @@ class Sender:
 
     async def _note(self, stored: Record) -> None:
         key = stored.subject[len(SUBJECT) :]
-        record = None if stored.gone else _read(key, stored.data)
+        record = None if stored.gone else read_delivery(key, stored.data)
         if record is None:
             self._drop(key)
         elif record.state is State.PENDING:
@@ -144,25 +143,35 @@ class Sender:
     async def _send(self, key: str) -> None:
         try:
             stored = await self._kv.read(key)
-            record = None if stored is None or stored.gone else _read(key, stored.data)
+            record = None if stored is None or stored.gone else read_delivery(key, stored.data)
             if record is None or record.state is not State.PENDING:
                 self._drop(key)
             elif record.next_at > self._wall():
                 self._agenda.put(key, _line(record), record.next_at)
             else:
                 await self._attempt(key, record)
-        except (BusError, PilotlightError) as error:
+        except PilotlightError as error:
             log.warning("a delivery is looked at again later", key=key, error=str(error))
-            tenant, webhook, _ = key.split(".")
-            self._agenda.put(key, Line(tenant, webhook), self._wall() + PAUSE)
+            self._put_off(key, PAUSE)
+        except Exception:
+            log.exception("a delivery is looked at again later", key=key)
+            self._put_off(key, LONGEST_SLEEP)
         finally:
             self._agenda.done(key)
             self._changed.set()
 
+    def _put_off(self, key: str, seconds: float) -> None:
+        tenant, webhook, _ = key.split(".")
+        self._agenda.put(key, Line(tenant, webhook), self._wall() + seconds)
+
     async def _attempt(self, key: str, record: DeliveryRecord) -> None:
-        entry = self._webhooks.get(f"{record.tenant}.{record.webhook}")
-        webhook = None if entry is None else decode_webhook(entry.value)
+        name = f"{record.tenant}.{record.webhook}"
+        entry = self._webhooks.get(name)
+        webhook = None if entry is None else read_webhook(name, entry)
         if webhook is None:
+            if entry is not None:  # there is one, which cannot be read
+                self._put_off(key, LONGEST_SLEEP)
+                return
             await self._write(record, lambda _: None)
             self._drop(key)
             return
@@ -207,17 +216,6 @@ class Sender:
         )
         if made is not None and made.disabled:
             log.warning("webhook disabled", tenant=made.tenant, webhook=made.id, why=made.disabled)
-
-
-def _read(key: str, data: bytes) -> DeliveryRecord | None:
-    """The delivery that a record is; None: it is none, or cannot be read."""
-    if not key.rpartition(".")[2].startswith("msg_"):
-        return None
-    try:
-        return decode_delivery(data)
-    except msgspec.DecodeError as error:
-        log.error("a delivery's record cannot be read", key=key, error=str(error))
-        return None
 
 
 def _key(record: DeliveryRecord) -> str:

@@ -18,6 +18,7 @@ from pilotlight_core.model.batches import BatchQuery, BatchRecord, BatchState, C
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.jobs import JobError, JobNote, JobState, Point, Runner
 from pilotlight_core.model.spec import Priority
+from pilotlight_core.model.subjects import BATCH_BUCKET
 from pilotlight_gateway.batches.bus_store import BusBatches
 from pilotlight_gateway.batches.desk import Batches
 from pilotlight_gateway.batches.driver import Ground
@@ -272,6 +273,21 @@ async def test_a_batch_whose_inputs_are_gone_fails_and_says_so(platform: Platfor
         failed = await platform.until(record, BatchState.FAILED)
 
     assert "an input is gone" in failed.reason
+
+
+async def test_what_cannot_be_read_stands_in_nobodys_way(platform: Platform) -> None:
+    """A record, or the inputs of a batch: the duty goes on with the others, and says what it can."""
+    await platform.bus.kv(BATCH_BUCKET).put(f"{platform.tenant}.batch_{'0' * 20}", b"\xc1 of a version to come")
+    damaged = await platform.submit(2)
+    platform.blobs.kept[platform.tenant, damaged.chunks.sha256] = b"\xc1" * 100
+    platform.runs = True
+    async with platform.driving():
+        failed = await platform.until(damaged, BatchState.FAILED)
+        record = await platform.submit(2)
+        await platform.until(record, BatchState.COMPLETED)
+
+    assert failed.reason == "its inputs cannot be read"
+    assert [one.id for one in await platform.desk.all(platform.tenant)] == [record.id, damaged.id]
 
 
 async def test_a_large_input_is_a_blob_of_its_job(platform: Platform) -> None:

@@ -123,6 +123,17 @@ async def test_a_job_alone_does_not_wait_for_a_look(site: Site) -> None:
             await until_states(site, await site.submit(1), {JobState.SUCCEEDED})
 
 
+async def test_a_message_that_cannot_be_read_holds_nothing_up(site: Site) -> None:
+    """Nor does it end its gateway, and the next one, and so on: it is removed, and its jobs are told of anew."""
+    await site.bus.jetstream.store(site.flow, b"\xc1 of a version to come")
+    names = await site.submit(3)
+    async with site.gateway("one", Calls(output=OUTPUT)) as feeder:
+        feeder.begin(site.shard, 1, b"")
+        await until_states(site, names, {JobState.SUCCEEDED})
+        await until(lambda: feeder.statistics().flows == 0)
+    assert await site.messages() == 0
+
+
 async def test_another_homes_jobs_are_left_alone(site: Site) -> None:
     """It hears of them as everybody does."""
     calls = Calls(output=OUTPUT)

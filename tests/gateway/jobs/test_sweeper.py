@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from pilotlight_core.host.blobs import MemoryBlobs
+from pilotlight_core.host.blobs import BlobsDown, MemoryBlobs
 from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.model import jobs, subjects
 from pilotlight_core.model.ids import token
@@ -85,3 +85,49 @@ async def test_on_a_real_bus_lost_messages_are_made_again(bus: Bus) -> None:
     notes = [n.id async for one in bus.read_stream(subjects.JOB_STREAM, flow) for n in one.message.jobs]
     assert sorted(notes) == sorted([told.id, lost.id])
     assert JobState.CANCELLED.terminal
+
+
+def test_what_could_not_be_forgotten_is_forgotten_later() -> None:
+    """The store of blobs was away: it is given again, unless the job was driven anew."""
+    watchlist = Watchlist("local")
+    watchlist.postpone("acme.a", "acme", ("0" * 64,), 100.0)
+    watchlist.postpone("acme.b", "acme", ("1" * 64,), 100.0)
+    watchlist.see("acme.b", seen(job(id="b")), 50.0)
+
+    assert watchlist.forgettable(99.0) == []
+    assert watchlist.forgettable(100.0) == [("acme.a", "acme", ("0" * 64,))]
+
+
+async def test_what_cannot_be_read_holds_no_sweep_up(bus: Bus) -> None:
+    """A record of a version to come, in place of one that waited to be told of: others are told of all the same."""
+    tenant, region, store = token(), f"r{token(8)}", BusJobs(bus)
+    odd, lost = [job(id=f"call_{region}_1_{token()}", tenant=tenant, function=f"{tenant}:shop.hello") for _ in range(2)]
+    for one in (odd, lost):
+        await store.create(one)
+    duty = JobDuty(bus, MemoryBlobs(), region=region, holder=token())
+    watchlist = Watchlist(region)
+    for one in (odd, lost):
+        watchlist.see(one.key, seen(one), 1.0)
+    await bus.kv(subjects.JOB_BUCKET).put(odd.key, b"\xc1 of a version to come")
+
+    await duty.mend(watchlist)
+
+    flow = subjects.job_flow(region, lost.function, tenant, "standard")
+    notes = [n.id async for one in bus.read_stream(subjects.JOB_STREAM, flow) for n in one.message.jobs]
+    assert notes == [lost.id]
+    assert len(watchlist) == 1
+
+
+async def test_blobs_go_once_their_store_can_be_reached(bus: Bus) -> None:
+    """Nothing is forgotten of what is to be forgotten."""
+    tenant, blobs = token(), MemoryBlobs()
+    duty, watchlist = JobDuty(bus, blobs, region="local", holder=token()), Watchlist("local")
+    for digit in "01":
+        blobs.kept[tenant, digit * 64] = b""
+        watchlist.postpone(f"{tenant}.{digit}", tenant, (digit * 64,), 1.0)
+    blobs.down = True
+    with pytest.raises(BlobsDown):
+        await duty.forget(watchlist, 100.0)
+    blobs.down = False
+    await duty.forget(watchlist, 100.0 + FORGET_AFTER_S)
+    assert not blobs.kept

@@ -14,12 +14,13 @@ from standardwebhooks import Webhook
 
 from pilotlight_core.host.bus import Bus
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.subjects import JOB_BUCKET
+from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_BUCKET
 from pilotlight_core.model.webhooks import DeliveryRecord, State, WebhookChange, WebhookRecord, WebhookRequest
 from pilotlight_gateway.webhooks.bus_store import BusWebhooks
 from pilotlight_gateway.webhooks.delivery import resent
 from pilotlight_gateway.webhooks.duty import WebhookDuty
 from pilotlight_gateway.webhooks.endpoints import change_webhook, create_webhook, delete_webhook, ping
+from pilotlight_gateway.webhooks.events import delivery_id
 from pilotlight_gateway.webhooks.poster_fake import FakePoster
 from pilotlight_gateway.webhooks.sender import FINISHED_KEPT
 from tests.core.host.conftest import anyio_backend, bus  # noqa: F401 - fixtures
@@ -289,3 +290,24 @@ async def test_the_log_is_bounded(bus: Bus, tenant: Tenant) -> None:  # noqa: F8
         await until_state(tenant, id_, *[State.DELIVERED] * FINISHED_KEPT)
 
     assert len(poster.posted) >= len(jobs)
+
+
+async def test_what_cannot_be_read_holds_nobody_up(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """A webhook, how far one has read, a delivery: others are told, and what waits for the first is kept."""
+    of_later = b"\xc1 of a version to come"
+    odd, odd_url, _ = await tenant.webhook()
+    waits, _, _ = await tenant.webhook()
+    well, _, _ = await tenant.webhook()
+    poster = FakePoster()
+    job = await tenant.job()
+    await ping(tenant.store, tenant.name, odd, time.time())
+    await bus.kv(WEBHOOK_BUCKET).put(f"{tenant.name}.{odd}", of_later)
+    deliveries = bus.kv(DELIVERY_BUCKET)
+    await deliveries.put(f"{tenant.name}.{well}", of_later)
+    await deliveries.put(f"{tenant.name}.{waits}.{delivery_id(waits, 'job.succeeded', job)}", of_later)
+    async with sending(bus, poster):
+        await until_state(tenant, well, State.DELIVERED)
+        assert [record.state for record in await tenant.deliveries(odd)] == [State.PENDING]
+
+    assert not poster.to(odd_url)
+    assert [record.id for record in await tenant.store.webhooks(tenant.name)] == [waits, well]
