@@ -264,12 +264,13 @@ class DeviceMeter:
         price: str,
         slices: dict[str, int],
         at_ns: int,
-        since_ns: dict[str, int] | None = None,
+        since_ns: int | None = None,
         wall_offset: float = 0.0,
     ) -> None:
-        """Meter `slices` (id -> ppm). `since_ns` says of slices how far an earlier incarnation has metered them.
+        """Meter `slices` (id -> ppm), from where an earlier incarnation has ended with the device (`since_ns`).
 
-        A part that the earlier one did not know begins where that has ended with the device.
+        That is one instant for the whole device, however it was cut then: a part that was cut away and is there again
+        has an older record of its own, after which others had its place and were metered for it.
 
         Raises:
             MeterMisuse: if the slices are more than the device.
@@ -282,12 +283,9 @@ class DeviceMeter:
         self._closed: list[UsageEvent] = []
         self._past = 0  # ppm-ns of meters that have ended
         self._meters: dict[str, SliceMeter] = {}
-        known = {name: at for name, at in (since_ns or {}).items() if is_part(name, device) or name in slices}
-        last = max(known.values(), default=at_ns)
+        self._first = at_ns if since_ns is None else min(at_ns, since_ns)
         for name, ppm in self._whole(slices).items():
-            self._meters[name] = self._meter(name, ppm, min(at_ns, known.get(name, last)))
-        self._owed = sum((at_ns - meter.began) * meter.lease.ppm for meter in self._meters.values())
-        self._first = at_ns
+            self._meters[name] = self._meter(name, ppm, self._first)
 
     def slice(self, name: str) -> SliceMeter:
         """Raises: KeyError"""
@@ -320,8 +318,9 @@ class DeviceMeter:
                 self._meters[name] = self._meter(name, ppm, self._now)
 
     def checkpoint(self, at_ns: int) -> list[UsageEvent]:
-        """The events of all slices up to `at_ns`."""
-        self._now = max(self._now, at_ns)
+        """The events of all slices up to `at_ns`, each part's to the same instant."""
+        # One instant for all of them: what the next incarnation goes on from.
+        self._now = max(self._now, at_ns, *(meter.now for meter in self._meters.values()))
         events, self._closed = self._closed, []
         return events + [event for meter in self._meters.values() for event in meter.checkpoint(self._now)]
 
@@ -329,7 +328,7 @@ class DeviceMeter:
         """Raise AssertionError unless, after a checkpoint, tenants and operator have all of the device and no more."""
         for meter in self._meters.values():
             meter.check_integrity()
-        whole = self._owed + (self._now - self._first) * WHOLE_DEVICE
+        whole = (self._now - self._first) * WHOLE_DEVICE
         metered = self._past + sum(meter.metered_ns * meter.lease.ppm for meter in self._meters.values())
         if metered != whole:
             raise AssertionError(f"{self.device}: {metered} of {whole} ppm-ns are metered")
@@ -344,11 +343,6 @@ class DeviceMeter:
         instance, node, price = self._identity
         lease = Lease(instance=instance, node=node, device=self.device, slice=name, ppm=ppm, price=price)
         return SliceMeter(lease, at_ns=at_ns, wall_offset=self._wall_offset, numbers=self._numbers)
-
-
-def is_part(name: str, device: str) -> bool:
-    """Whether a slice of this name is a part of the device, whenever that was."""
-    return name == device or name.startswith((f"{device}:", f"{device}.rest"))
 
 
 class SeveralMeters:

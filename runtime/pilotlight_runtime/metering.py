@@ -105,7 +105,7 @@ class Metering:
             price=price,
             slices=parts,
             at_ns=self._began,
-            since_ns=self._metered,
+            since_ns=self._metered.get(device),
             wall_offset=time.time() - self._clock() / 1e9,
         )
 

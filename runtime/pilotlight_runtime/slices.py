@@ -14,6 +14,7 @@ from pilotlight_core.model.device_commands import DeviceCommand
 from pilotlight_core.model.devices import SHARE_UNITS, DeviceReport, SliceName
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages import SliceKind, SliceReport
+from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.port import Devices
 from pilotlight_runtime.metering import Metering
 
@@ -114,10 +115,32 @@ class Slices:
                 raise AssertionError(f"{slice_id} is held twice")
 
     def _parts(self) -> list[SliceReport]:
-        shared = {device for hold in self._holds.values() if hold.name.units for device in hold.name.devices}
-        kept = {hold.part.id: hold.part for hold in self._holds.values() if len(hold.name.devices) == 1}
-        there = {part.id: part for part in self._devices.inventory() if part.id not in shared}
-        return list({**there, **kept}.values())
+        """What is metered: what is held, and what is not, of each device no more than there is of it.
+
+        Somebody may cut a GPU by hand on which a container is: then it still is the container that is metered.
+        """
+        held = [part for hold in self._holds.values() for part in _wholes(hold)]
+        kept = {part.id: part for part in held}
+        left = dict.fromkeys((part.device for part in held), WHOLE_DEVICE)
+        for part in held:
+            left[part.device] -= part.ppm
+        shared = {part.device for part in held if part.kind is SliceKind.SHARE}
+        free = []
+        for part in self._devices.inventory():
+            if part.id in kept or part.device in shared or part.ppm > left.setdefault(part.device, WHOLE_DEVICE):
+                continue
+            left[part.device] -= part.ppm
+            free.append(part)
+        return [*free, *kept.values()]
+
+
+def _wholes(hold: Hold) -> Iterable[SliceReport]:
+    """The parts of devices that a container has: its slice, or each of several whole devices."""
+    if len(hold.name.devices) == 1:
+        return (hold.part,)
+    return (
+        msgspec.structs.replace(hold.part, id=device, device=device, ppm=WHOLE_DEVICE) for device in hold.name.devices
+    )
 
 
 def conflict(name: SliceName, tenant: str, holds: Iterable[Hold]) -> str:

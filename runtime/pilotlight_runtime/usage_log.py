@@ -1,8 +1,9 @@
 """The agent's append log of usage: on disk before it is on the bus, kept until the bus has it.
 
 A record is `u32 length, u32 crc32, msgpack of Record`, little-endian. Files are numbered; records are appended to the
-last one. What a crash tore at the end of it is cut off when the log is opened. How far the USAGE stream has taken the
-records is remembered in `acknowledged`; a crash between the two repeats records, and their ids make that harmless.
+last one. What a crash tore at the end of it is cut off when the log is opened: the whole append of which it is a part,
+so that all parts of a device are metered up to the same instant. How far the USAGE stream has taken the records is
+remembered in `acknowledged`; a crash between the two repeats records, and their ids make that harmless.
 
 All methods block (they write and sync); the agent calls them in a thread, one at a time.
 """
@@ -30,7 +31,7 @@ ROTATE_BYTES = 8 * 2**20
 """A file of this size, once acknowledged, is left behind for a new one."""
 
 FORGET_NS = 600 * 10**9
-"""A slice that has not been metered for so long while others were has gone."""
+"""A device that has not been metered for so long while others were has gone."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +40,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     tenant: str
     events: tuple[UsageEvent, ...]
+    more: bool = False
+    """Another record follows that was appended with it."""
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,9 +52,9 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     offset: int = 0
     """Bytes of it that the stream has taken."""
     boot: str = ""
-    """The boot of the machine whose clock `metered` is of."""
-    metered: dict[str, int] = {}
-    """slice -> the instant up to which it has been metered, in ns of the boot clock."""
+    """The boot of the machine whose clock `devices` is of."""
+    devices: dict[str, int] = {}
+    """device -> the instant up to which it has been metered, in ns of the boot clock."""
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +79,8 @@ class UsageLog:
         self.cut_bytes = _cut(self._path, whole)
         """What opening it cut off."""
         self._file = self._path.open("ab")
-        metered = dict(mark.metered) if mark.boot == boot else {}
-        self._mark = Mark(number=mark.number, offset=min(mark.offset, whole), boot=boot, metered=metered)
+        devices = dict(mark.devices) if mark.boot == boot else {}
+        self._mark = Mark(number=mark.number, offset=min(mark.offset, whole), boot=boot, devices=devices)
         if mark.boot == boot:
             for pending in self.pending(sys.maxsize):
                 self._remember(pending.record)
@@ -85,19 +88,19 @@ class UsageLog:
 
     @property
     def metered(self) -> dict[str, int]:
-        """slice -> how far it has been metered, in ns of this boot's clock."""
-        return self._mark.metered
+        """device -> how far it has been metered, in ns of this boot's clock."""
+        return self._mark.devices
 
     def append(self, records: list[Record]) -> None:
-        """Write `records` and see them safe on disk.
+        """Write `records` and see them safe on disk, all of them or none.
 
         Raises:
             OSError: if the disk does not take them; none of them counts then.
         """
         start = self._file.tell()
         try:
-            for record in records:
-                data = msgspec.msgpack.encode(record)
+            for left, record in zip(range(len(records) - 1, -1, -1), records, strict=True):
+                data = msgspec.msgpack.encode(msgspec.structs.replace(record, more=left > 0))
                 self._file.write(HEADER.pack(len(data), zlib.crc32(data)) + data)
             self._file.flush()
             os.fdatasync(self._file.fileno())
@@ -134,17 +137,17 @@ class UsageLog:
         self._file.close()
 
     def _remember(self, record: Record) -> None:
-        # Records are by tenant, so the last of them need not hold a slice's last event.
-        metered = self._mark.metered
+        # Records are by tenant, so the last of them need not hold a device's last event.
+        devices = self._mark.devices
         for event in record.events:
-            metered[event.slice] = max(event.t1, metered.get(event.slice, 0))
+            devices[event.device] = max(event.t1, devices.get(event.device, 0))
 
     def _forget(self) -> None:
-        """Drop slices that are no more: one that is there is metered each second, whatever it does."""
-        metered = self._mark.metered
-        newest = max(metered.values(), default=0)
-        for name in [name for name, at in metered.items() if newest - at > FORGET_NS]:
-            del metered[name]
+        """Drop devices that are no more: one that is there is metered each second, whatever it does."""
+        devices = self._mark.devices
+        newest = max(devices.values(), default=0)
+        for name in [name for name, at in devices.items() if newest - at > FORGET_NS]:
+            del devices[name]
 
     def _reopen(self, size: int) -> None:
         # What is buffered must not be written by a later flush: the descriptor goes first.
@@ -154,7 +157,14 @@ class UsageLog:
         self._file = self._path.open("ab")
 
 
+class _Head(msgspec.Struct, frozen=True):
+    """What of a record says whether its append ends with it."""
+
+    more: bool = False
+
+
 _decoder = msgspec.msgpack.Decoder(Record)
+_heads = msgspec.msgpack.Decoder(_Head)
 
 
 def _path(folder: Path, number: int) -> Path:
@@ -172,10 +182,11 @@ def _frames(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
 
 
 def _whole_bytes(path: Path) -> int:
+    """Where the last append ends of which every record is there."""
     if not path.exists():
         return 0
     with path.open("rb") as file:
-        return max((end for _, end in _frames(file)), default=0)
+        return max((end for data, end in _frames(file) if not _heads.decode(data).more), default=0)
 
 
 def _cut(path: Path, size: int) -> int:

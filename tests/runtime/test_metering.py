@@ -17,6 +17,7 @@ from pilotlight_core.model.messages import (
     UsageBatch,
     UsageEvent,
 )
+from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.metering import RECORD_SHARES, Metering, boot_id, boot_ns, by_tenant
 from pilotlight_runtime.usage_log import UsageLog
 
@@ -45,14 +46,16 @@ class World:
         return [event for _, batch in self.kept.values() for event in batch.events]
 
     @asynccontextmanager
-    async def metering(self, folder: Path, instance: str = "i1") -> AsyncIterator[Metering]:
+    async def metering(
+        self, folder: Path, instance: str = "i1", slices: tuple[SliceReport, ...] = SLICES
+    ) -> AsyncIterator[Metering]:
         log = UsageLog(folder, "boot")
         try:
             yield Metering(
                 node="n",
                 instance=instance,
                 region="local",
-                slices=SLICES,
+                slices=slices,
                 usage_log=log,
                 store=self,
                 clock=lambda: self.at_ns,
@@ -96,6 +99,53 @@ async def test_usage_is_on_disk_before_it_is_stored(tmp_path: Path, anyio_backen
     assert {subject for subject, _ in world.kept.values()} == {"usage.local.acme", "usage.local.-"}
     line = [(e.tenant, e.t0, e.t1) for e in sorted(world.events, key=lambda e: e.t0) if e.slice == "cpu-0"]
     assert line == [("", 1_000, 2_000), ("acme", 2_000, 5_000), ("", 5_000, 9_000)]
+
+
+def gpu(name: str, ppm: int) -> SliceReport:
+    return SliceReport(id=name, kind=SliceKind.GPU, device="GPU-1", ppm=ppm, price="h100")
+
+
+async def test_a_part_that_comes_back_after_a_crash_is_not_metered_for_others_time(
+    tmp_path: Path, anyio_backend: str
+) -> None:
+    """Its own last record is older than that of the shares that were there meanwhile."""
+    world, whole, share = World(), gpu("GPU-1", WHOLE_DEVICE), gpu("GPU-1:16/64~c1", WHOLE_DEVICE // 4)
+    async with world.metering(tmp_path, slices=(whole,)) as metering:
+        world.at_ns = 2_000
+        await metering.write()
+        metering.recut([share])
+        metering.slice(share.id).transition(LeaseState.IDLE, 2_000, tenant="acme", container="c1")
+        world.at_ns = 6_000
+        await metering.write()
+        world.at_ns = 7_000  # and it is killed
+    world.at_ns = 9_000
+    async with world.metering(tmp_path, "i2", (whole,)) as metering:
+        await metering.write()
+        assert await metering.ship()
+
+    line = sorted((e.t0, e.t1, e.slice, e.tenant) for e in world.events)
+    assert line == [
+        (1_000, 2_000, "GPU-1", ""),
+        (2_000, 6_000, "GPU-1.rest", ""),
+        (2_000, 6_000, "GPU-1:16/64~c1", "acme"),
+        (6_000, 9_000, "GPU-1", ""),
+    ]
+    assert sum((e.t1 - e.t0) * e.ppm for e in world.events) == 8_000 * WHOLE_DEVICE
+
+
+async def test_a_device_of_which_nothing_can_be_had_is_metered(tmp_path: Path, anyio_backend: str) -> None:
+    """A GPU in MIG mode without instances is the operator's, at its own price."""
+    world = World()
+    async with world.metering(tmp_path, slices=()) as metering:
+        metering.recut([], {"GPU-1": "h100"})
+        world.at_ns = 3_000
+        await metering.write()
+        await metering.ship()
+        metering.check_integrity()
+
+    assert [(e.slice, e.t0, e.t1, e.ppm, e.price) for e in world.events] == [
+        ("GPU-1.rest", 1_000, 3_000, WHOLE_DEVICE, "h100")
+    ]
 
 
 async def test_it_goes_by_itself(tmp_path: Path, anyio_backend: str) -> None:

@@ -18,11 +18,12 @@ from pilotlight_runtime.usage_log import Record, UsageLog
 BOOT = "boot-1"
 
 
-def record(number: int, slice_id: str = "cpu-0") -> Record:
+def record(number: int, device: str = "cpu") -> Record:
+    slice_id = f"{device}-0"
     event = UsageEvent(
         id=f"i.{slice_id}.{number}",
         node="n",
-        device="cpu",
+        device=device,
         slice=slice_id,
         ppm=1_000_000,
         price="cpu",
@@ -79,7 +80,8 @@ def test_a_torn_tail_is_cut(tmp_path: Path, torn: int) -> None:
 def test_a_damaged_record_ends_the_log_there(tmp_path: Path) -> None:
     """A checksum guards each record."""
     with opened(tmp_path) as log:
-        log.append([record(1), record(2)])
+        log.append([record(1)])
+        log.append([record(2)])
     path = next(tmp_path.glob("*.log"))
     data = bytearray(path.read_bytes())
     data[-1] ^= 0xFF
@@ -89,14 +91,27 @@ def test_a_damaged_record_ends_the_log_there(tmp_path: Path) -> None:
         assert ids(again) == ["i.1"]
 
 
-def test_it_knows_how_far_slices_are_metered(tmp_path: Path) -> None:
+def test_what_was_appended_together_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Else one part of a device would be metered further than another."""
+    with opened(tmp_path) as log:
+        log.append([record(1)])
+        log.append([record(2), record(3), record(4)])
+        third = log.pending(3)[2].end
+    os.truncate(next(tmp_path.glob("*.log")), third + 1)
+
+    with opened(tmp_path) as again:
+        assert ids(again) == ["i.1"]
+        assert again.metered == {"cpu": 20}
+
+
+def test_it_knows_how_far_devices_are_metered(tmp_path: Path) -> None:
     """So that the next agent goes on from there; another boot has another clock."""
     with opened(tmp_path) as log:
-        log.append([record(1), record(2), record(5, "cpu-1")])
+        log.append([record(1), record(2), record(5, "gpu")])
         log.acknowledge(log.pending(3)[0].end)
 
     with opened(tmp_path) as again:
-        assert again.metered == {"cpu-0": 30, "cpu-1": 60}
+        assert again.metered == {"cpu": 30, "gpu": 60}
     with opened(tmp_path, "boot-2") as other:
         assert other.metered == {}
 
@@ -112,7 +127,7 @@ def test_a_large_file_is_left_behind_when_it_was_taken(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob("*.log")] == ["00000002.log"]
     with opened(tmp_path) as again:
         assert ids(again) == ["i.7"]
-        assert again.metered["cpu-0"] == 80
+        assert again.metered["cpu"] == 80
 
 
 def test_a_lost_mark_repeats_rather_than_forgets(tmp_path: Path) -> None:
@@ -153,11 +168,11 @@ def test_a_full_disk_leaves_no_half_record(tmp_path: Path) -> None:
         assert ids(log) == ["i.1", "i.3"]
 
 
-def test_a_slice_is_metered_up_to_its_last_event_in_whatever_order_they_are_written(tmp_path: Path) -> None:
+def test_a_device_is_metered_up_to_its_last_event_in_whatever_order_they_are_written(tmp_path: Path) -> None:
     """Records are by tenant: the operator's may hold what came later, and stand first."""
     with opened(tmp_path) as log:
         log.append([record(2), record(1)])
 
-        assert log.metered == {"cpu-0": 30}
+        assert log.metered == {"cpu": 30}
     with opened(tmp_path) as again:
-        assert again.metered == {"cpu-0": 30}
+        assert again.metered == {"cpu": 30}
