@@ -48,6 +48,7 @@ class Steps:
             manifest_sha256=record.manifest_sha256,
             function=held.function,
             slice=slice_,
+            neighbours=record.spec.placing.neighbours,
         )
         why = f", in place of {command.replaces}" if command.replaces else ""
         self._add(command, held.slice.node, bind, f"{record.ref}: {container} on {held.slice.node}/{slice_}{why}")

@@ -111,7 +111,7 @@ class Containers:
             return "" if known.version == bind.version and known.slice == bind.slice else "container_taken"
         if refusal := self._why_not(bind):
             return refusal
-        part = self._slices.take(bind.slice, bind.container, bind.tenant)
+        part = self._slices.take(bind.slice, bind.container, bind.tenant, neighbours=bind.neighbours)
         container = Container(bind, part, self._services)
         self._tenant = bind.tenant
         self._containers[bind.container] = container
@@ -131,7 +131,7 @@ class Containers:
             return "gone"
         if self.draining:
             return "draining"
-        if refusal := self._slices.refusal(bind.slice, bind.tenant):
+        if refusal := self._slices.refusal(bind.slice, bind.tenant, neighbours=bind.neighbours):
             return refusal
         return "other_tenant" if self._tenant not in ("", bind.tenant) and not self._many_tenants else ""
 

@@ -1,7 +1,8 @@
 """What of a node can be bound, and who is on it: the agent's own count, which no command can talk it out of.
 
-Two containers are on one device at a time only where both are on MIG instances, or both have shares of one tenant that
-fit together. The meters follow: whenever the parts of a device change, they are cut anew at one instant.
+Two containers are on one device at a time only where both are on MIG instances, or both have shares that fit together
+and are one tenant's, or of versions that agree to neighbours. The meters follow: whenever the parts of a device change,
+they are cut anew at one instant.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     part: SliceReport
     container: str
     tenant: str
+    neighbours: bool = False
+    """Whether it agrees to shares of other tenants beside its own."""
 
 
 class Slices:
@@ -48,26 +51,27 @@ class Slices:
         """slice -> who is on it."""
         return {slice_id: hold.container for slice_id, hold in self._holds.items()}
 
-    def refusal(self, slice_id: str, tenant: str) -> str:
+    def refusal(self, slice_id: str, tenant: str, *, neighbours: bool = False) -> str:
         """Why a tenant's container cannot be bound there; "" if it can."""
         try:
             name = SliceName.parse(slice_id)
         except BadInput:
             return "no_such_slice"
-        if why := conflict(name, tenant, self._holds.values()):
+        if why := conflict(name, tenant, self._holds.values(), neighbours=neighbours):
             return why
         if self._devices.part(name) is None:
             return "no_such_slice"
         withdrawn = self._devices.withdrawn()
         return "slice_withdrawn" if any(device in withdrawn for device in name.devices) else ""
 
-    def take(self, slice_id: str, container: str, tenant: str) -> SliceReport:
+    def take(self, slice_id: str, container: str, tenant: str, *, neighbours: bool = False) -> SliceReport:
         """Let a container have a slice that was not refused."""
         name = SliceName.parse(slice_id)
         part = self._devices.part(name)
         if part is None:
             raise LookupError(slice_id)
-        self._holds[slice_id] = Hold(name=name, part=part, container=container, tenant=tenant)
+        hold = Hold(name=name, part=part, container=container, tenant=tenant, neighbours=neighbours)
+        self._holds[slice_id] = hold
         self.sync()
         return part
 
@@ -111,7 +115,7 @@ class Slices:
         """Raises AssertionError if two are on one slice, or a slice is not there."""
         for slice_id, hold in self._holds.items():
             others = [other for name, other in self._holds.items() if name != slice_id]
-            if conflict(hold.name, hold.tenant, others):
+            if conflict(hold.name, hold.tenant, others, neighbours=hold.neighbours):
                 raise AssertionError(f"{slice_id} is held twice")
 
     def _parts(self) -> list[SliceReport]:
@@ -143,7 +147,7 @@ def _wholes(hold: Hold) -> Iterable[SliceReport]:
     )
 
 
-def conflict(name: SliceName, tenant: str, holds: Iterable[Hold]) -> str:
+def conflict(name: SliceName, tenant: str, holds: Iterable[Hold], *, neighbours: bool = False) -> str:
     """Why a slice cannot be given beside those that are held; "" if it can."""
     used = 0
     for hold in holds:
@@ -152,7 +156,7 @@ def conflict(name: SliceName, tenant: str, holds: Iterable[Hold]) -> str:
             continue
         if name == other or not ((name.profile and other.profile) or (name.units and other.units)):
             return "slice_taken"
-        if name.units and hold.tenant != tenant:
+        if name.units and hold.tenant != tenant and not (neighbours and hold.neighbours):
             return "other_tenant"
         used += other.units
     return "slice_taken" if name.units + used > SHARE_UNITS else ""

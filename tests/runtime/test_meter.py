@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from fractions import Fraction
 
@@ -375,7 +376,13 @@ def test_no_part_ends_before_what_another_has_seen() -> None:
     device.check_integrity()
 
 
-CUTS = ({"g": WHOLE_DEVICE}, {"g:3g@4": 500_000}, {"g:3g@4": 500_000, "g:1g@0": 125_000}, {"g:7g@0": WHOLE_DEVICE}, {})
+CUTS: tuple[dict[str, int], ...] = (
+    {"g": WHOLE_DEVICE},
+    {"g:3g@4": 500_000},
+    {"g:3g@4": 500_000, "g:1g@0": 125_000},
+    {"g:7g@0": WHOLE_DEVICE},
+    {},
+)
 
 
 @settings(max_examples=200, deadline=None)
@@ -401,7 +408,7 @@ def test_cuts_and_crashes_neither_lose_nor_repeat_a_nanosecond(story: list[tuple
     began = min((event.t0 for event in written), default=now)
     assert sum((event.t1 - event.t0) * event.ppm for event in written) == (now - began) * WHOLE_DEVICE
     edges = sorted({edge for event in written for edge in (event.t0, event.t1)})
-    for t0, t1 in zip(edges, edges[1:], strict=False):
+    for t0, t1 in itertools.pairwise(edges):
         assert sum(event.ppm for event in written if event.t0 <= t0 and t1 <= event.t1) == WHOLE_DEVICE
 
 

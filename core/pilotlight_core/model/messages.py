@@ -337,7 +337,7 @@ class Shortage(Message, frozen=True, kw_only=True):
 
 
 class Bind(Message, frozen=True, kw_only=True):
-    """Run a version on a slice. Idempotent by container id; a slice that is taken is refused."""
+    """Run a version on a slice, if it is free. Idempotent by container id. `neighbours`: others may share it."""
 
     epoch: int
     container: str
@@ -347,6 +347,7 @@ class Bind(Message, frozen=True, kw_only=True):
     slice: str
     function: str = ""
     """`tenant:app.function`, for the credits of its start."""
+    neighbours: bool = False
 
 
 class Drain(Message, frozen=True, kw_only=True):
