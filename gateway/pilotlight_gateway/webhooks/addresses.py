@@ -117,12 +117,12 @@ def vetted(found: Sequence[str], allowed: Sequence[Network]) -> tuple[Address, .
     mistake in its zone that its receiver should hear of.
 
     Raises:
-        BadInput: naming the address and why it is refused, or that there is none.
+        BadInput: why, or that there is no address. Not which: the platform's own names are nothing to ask it for.
     """
     addresses = tuple(ip_address(text) for text in found)
     if not addresses:
         raise BadInput("the name has no address")
     for address in addresses:
         if why := why_refused(address, allowed):
-            raise BadInput(f"refused address {address}: {why}")
+            raise BadInput(f"an address of the name is refused: {why}")
     return addresses

@@ -60,6 +60,11 @@ class Agenda:
         """How many a webhook has, those under way among them."""
         return self._waiting.get(line, 0)
 
+    def waiting(self, line: Line) -> list[str]:
+        """Those of a webhook that are not under way."""
+        keys = {key for _, key in self._lines.get(line, [])}
+        return [key for key in keys if key in self._due and not self._due[key].under_way]
+
     def put(self, key: str, line: Line, at: float) -> None:
         """A delivery is due at `at`; of one that is under way this counts once it is done."""
         found = self._due.get(key)

@@ -72,7 +72,9 @@ class BusWebhooks:
     async def webhooks(self, tenant: str) -> list[WebhookRecord]:
         found = await self._webhooks.entries(f"{tenant}.")
         records = (read_webhook(key, entry) for key, entry in found.items())
-        return sorted((record for record in records if record is not None), key=lambda record: record.created_at)
+        return sorted(
+            (record for record in records if record is not None), key=lambda record: (record.created_at, record.id)
+        )
 
     async def webhook(self, tenant: str, id: str) -> WebhookRecord | None:  # noqa: A002
         entry = await self._webhooks.get(f"{tenant}.{id}")

@@ -49,7 +49,7 @@ async def create_webhook(
     """
     check_url(request.url, allowed)
     if len(await store.webhooks(tenant)) >= WEBHOOKS_PER_TENANT:
-        raise Conflict(f"There may be {WEBHOOKS_PER_TENANT} webhooks; delete one first.")
+        raise _too_many()
     record = WebhookRecord(
         id=f"wh_{token()}",
         tenant=tenant,
@@ -61,6 +61,10 @@ async def create_webhook(
         label=request.label,
     )
     await store.change_webhook(tenant, record.id, lambda _: record)
+    # Several may have been made at the same time, each of which saw room.
+    if record.id not in {one.id for one in (await store.webhooks(tenant))[:WEBHOOKS_PER_TENANT]}:
+        await store.change_webhook(tenant, record.id, lambda _: None)
+        raise _too_many()
     return _with_secret(record)
 
 
@@ -237,6 +241,10 @@ def _shown(record: WebhookRecord) -> dict[str, Any]:
     named = msgspec.structs.asdict(record)
     shown = {name: named[name] for name in ("id", "url", "events", "label", "created_at", "failing_since")}
     return shown | {"disabled": bool(record.disabled), "disabled_because": record.disabled}
+
+
+def _too_many() -> Conflict:
+    return Conflict(f"There may be {WEBHOOKS_PER_TENANT} webhooks; delete one first.")
 
 
 def _no_webhook(id: str) -> NotFound:  # noqa: A002

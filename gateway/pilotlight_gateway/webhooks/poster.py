@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -25,6 +24,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.webhooks import URL_PATTERN, Attempt
 from pilotlight_gateway.webhooks.addresses import Network, literal, vetted, why_refused
 from pilotlight_gateway.webhooks.delivery import Outcome
+from pilotlight_gateway.webhooks.names import Names
 
 TOTAL_SECONDS = 15.0
 """For one attempt, from the question for the name to the end of the answer. Standard Webhooks: 15 to 30."""
@@ -32,21 +32,19 @@ CONNECT_SECONDS = 5.0
 """For each address of a name, of which `ADDRESSES` are tried."""
 ADDRESSES = 3
 ANSWER_BYTES = 64 * 1024
-RESOLVERS = 64
-"""Names asked for at a time: a slow name server holds a thread until the system's resolver gives up."""
 ERROR_CHARACTERS = 200
 PORTS: Final[Mapping[str, int]] = {"https": 443, "http": 80}
 
 URL = re.compile(URL_PATTERN)
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""(host, port) -> its addresses."""
+Resolve = Callable[[str, str, int], Awaitable[Sequence[str]]]
+"""(tenant, host, port) -> its addresses."""
 
 
 class Poster(Protocol):
     """Sends. Never raises for what a receiver, a name server or the network does."""
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
-        """What came of it, at the latest after `TOTAL_SECONDS`."""
+    async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+        """What came of it, at the latest after `TOTAL_SECONDS`; `tenant` is on whose word."""
         ...
 
 
@@ -94,13 +92,14 @@ class HttpPoster:
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
         self._total = total_seconds
-        self._resolvers = ThreadPoolExecutor(RESOLVERS, "webhook-names")
+        self._names = Names()
         context = ssl.create_default_context()
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if ca_file:
             context.load_verify_locations(ca_file)
         self._context = context
-        self._backend = VettedBackend(allowed, resolve or self._resolve)
+        self._allowed = allowed
+        self._resolve = resolve or self._names.addresses
 
     async def __aenter__(self) -> HttpPoster:
         return self
@@ -108,15 +107,15 @@ class HttpPoster:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._resolvers.shutdown(wait=False, cancel_futures=True)
+        self._names.close()
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+    async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
         """See `Poster`."""
         at, began = time.time(), time.monotonic()
         status, retry_after, error = 0, None, ""
         try:
             async with asyncio.timeout(self._total):
-                status, retry_after = await self._send(url, headers, body)
+                status, retry_after = await self._send(tenant, url, headers, body)
         except TimeoutError:
             error = f"no answer within {self._total:g} s"
         except (Refused, httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError) as problem:
@@ -128,7 +127,7 @@ class HttpPoster:
         ms = (time.monotonic() - began) * 1000
         return Outcome(attempt=Attempt(at=at, ms=round(ms, 1), status=status, error=error), retry_after=retry_after)
 
-    async def _send(self, url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, float | None]:
+    async def _send(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, float | None]:
         parts = urlsplit(url)
         origin = httpcore.Origin(
             parts.scheme.encode(), (parts.hostname or "").encode("idna"), parts.port or PORTS[parts.scheme]
@@ -139,9 +138,10 @@ class HttpPoster:
             "connection": "close",
             **headers,
         }
+        backend = VettedBackend(self._allowed, partial(self._resolve, tenant))
         # A connection for each attempt: nothing that one answer leaves behind is taken for a part of the next.
         async with httpcore.AsyncHTTPConnection(
-            origin, ssl_context=self._context, network_backend=self._backend, keepalive_expiry=0.0
+            origin, ssl_context=self._context, network_backend=backend, keepalive_expiry=0.0
         ) as connection:
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             request = httpcore.Request(
@@ -157,18 +157,11 @@ class HttpPoster:
                 await answer.aclose()
         return answer.status, _retry_after(answer.headers)
 
-    async def _resolve(self, host: str, port: int) -> Sequence[str]:
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(
-            self._resolvers, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        )
-        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
 
 class VettedBackend(httpcore.AsyncNetworkBackend):
     """Connects to addresses that were vetted, and to nothing by name."""
 
-    def __init__(self, allowed: Sequence[Network], resolve: Resolve) -> None:
+    def __init__(self, allowed: Sequence[Network], resolve: Callable[[str, int], Awaitable[Sequence[str]]]) -> None:
         self._allowed = allowed
         self._resolve = resolve
         self._sockets = httpcore.AnyIOBackend()

@@ -30,7 +30,7 @@ class FakePoster:
     inside: dict[str, int] = field(default_factory=dict)
     """Attempts under way, by address."""
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+    async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:  # noqa: ARG002
         """See `Poster`."""
         self.posted.append(Posted(url=url, headers=headers, body=body))
         self.inside[url] = self.inside.get(url, 0) + 1

@@ -25,6 +25,7 @@ from pilotlight_core.model.webhooks import DeliveryRecord, State, WebhookRecord
 from pilotlight_gateway.webhooks.agenda import Agenda, Bounds, Line
 from pilotlight_gateway.webhooks.bus_store import BusWebhooks, read_delivery, read_webhook
 from pilotlight_gateway.webhooks.delivery import Outcome, attempted, given_up, judged
+from pilotlight_gateway.webhooks.port import WebhookStore
 from pilotlight_gateway.webhooks.poster import Poster
 from pilotlight_gateway.webhooks.signing import signed_headers
 
@@ -35,6 +36,8 @@ FINISHED_KEPT = 200
 PAUSE = 2.0
 """Seconds before a delivery whose state the bus did not tell is looked at again."""
 LONGEST_SLEEP = 60.0
+BEYOND = 2**62
+"""A sequence that no stream comes to."""
 AGENT = "Pilotlight-Webhooks/1"
 SUBJECT = key_subject(DELIVERY_BUCKET, "")
 
@@ -51,11 +54,12 @@ class Sender:
         webhooks: Mirror,
         *,
         bounds: Bounds | None = None,
+        store: WebhookStore | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._bus = bus
         self._kv = bus.kv(DELIVERY_BUCKET)
-        self._store = BusWebhooks(bus)
+        self._store = store or BusWebhooks(bus)
         self._poster = poster
         self._webhooks = webhooks
         self._wall = wall
@@ -64,17 +68,20 @@ class Sender:
         self._position = Position(bus, bucket_stream(DELIVERY_BUCKET), f"{SUBJECT}>")
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
+        self._removed: asyncio.Queue[Line] = asyncio.Queue()
+        """Webhooks that are gone."""
 
     async def run(self) -> None:
         """Send what is due. Ends only by cancellation."""
         bell = await self._bus.doorbell(f"{SUBJECT}>", self._position.ring)
-        self._webhooks.on_change.append(self._forget)
+        self._webhooks.on_change.append(self._note_webhook)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._follow())
+                group.create_task(self._forget())
                 await self._dispatch(group)
         finally:
-            self._webhooks.on_change.remove(self._forget)
+            self._webhooks.on_change.remove(self._note_webhook)
             await bell.unsubscribe()
 
     def put(self, record: DeliveryRecord) -> None:
@@ -121,9 +128,25 @@ class Sender:
             stream = bucket_stream(DELIVERY_BUCKET)
             await self._bus.purge_before(stream, key_subject(DELIVERY_BUCKET, oldest), below + 1)
 
-    def _forget(self, key: str, entry: Entry | None) -> None:
+    def _note_webhook(self, key: str, entry: Entry | None) -> None:
         if entry is None:
-            self._finished.pop(Line(*key.split(".", 1)), None)
+            line = Line(*key.split(".", 1))
+            self._finished.pop(line, None)
+            self._removed.put_nowait(line)
+
+    async def _forget(self) -> None:
+        """Remove what was, and was to be, sent to webhooks that are gone: their tenant may make others meanwhile."""
+        while True:
+            line = await self._removed.get()
+            for key in self._agenda.waiting(line):
+                self._drop(key)
+            try:
+                subject = f"{SUBJECT}{line.tenant}.{line.webhook}.*"
+                await self._bus.purge_before(bucket_stream(DELIVERY_BUCKET), subject, BEYOND)
+            except BusError as error:
+                log.warning("deliveries of a webhook are removed later", webhook=line.webhook, error=str(error))
+                await asyncio.sleep(PAUSE)
+                self._removed.put_nowait(line)
 
     def _drop(self, key: str) -> None:
         self._agenda.drop(key)
@@ -181,7 +204,7 @@ class Sender:
         else:
             outcome = await self._post(webhook, record)
             spread = random.random()
-            after = await self._write(record, lambda present: attempted(present, outcome, spread))
+            after = await self._insist(record, lambda present: attempted(present, outcome, spread))
             await self._judge(webhook, outcome)
         if after is None or after.state is not State.PENDING:
             self._drop(key)
@@ -191,7 +214,7 @@ class Sender:
     async def _post(self, webhook: WebhookRecord, record: DeliveryRecord) -> Outcome:
         headers = {"content-type": "application/json", "user-agent": AGENT}
         headers |= signed_headers(webhook.secrets, record.id, self._wall(), record.body)
-        outcome = await self._poster.post(webhook.url, headers, record.body)
+        outcome = await self._poster.post(webhook.tenant, webhook.url, headers, record.body)
         log.info(
             "webhook sent", tenant=record.tenant, webhook=record.webhook, delivery=record.id,
             status=outcome.attempt.status, error=outcome.attempt.error, ms=outcome.attempt.ms,
@@ -207,6 +230,17 @@ class Sender:
             return change(present) if present is not None and present.state is State.PENDING else present
 
         return await self._store.change_delivery(record.tenant, record.webhook, record.id, changed)
+
+    async def _insist(
+        self, record: DeliveryRecord, change: Callable[[DeliveryRecord], DeliveryRecord | None]
+    ) -> DeliveryRecord | None:
+        """Write what came of an attempt, however long it takes: what is not written down is sent again."""
+        while True:
+            try:
+                return await self._write(record, change)
+            except PilotlightError as error:
+                log.warning("an attempt waits to be written down", delivery=record.id, error=str(error))
+                await asyncio.sleep(PAUSE)
 
     async def _judge(self, webhook: WebhookRecord, outcome: Outcome) -> None:
         if judged(webhook, outcome) == webhook:

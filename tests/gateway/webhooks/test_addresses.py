@@ -68,7 +68,7 @@ def test_the_operator_may_name_addresses() -> None:
 def test_one_private_address_spoils_a_name() -> None:
     """A name that answers with both kinds is not connected to at all."""
     assert vetted(["8.8.8.8", "2606:4700::1111"], ()) == (ip_address("8.8.8.8"), ip_address("2606:4700::1111"))
-    with pytest.raises(BadInput, match=r"refused address 10\.0\.0\.1: private"):
+    with pytest.raises(BadInput, match="an address of the name is refused: private"):
         vetted(["8.8.8.8", "10.0.0.1"], ())
     with pytest.raises(BadInput, match="no address"):
         vetted([], ())

@@ -12,17 +12,25 @@ import msgspec
 import pytest
 from standardwebhooks import Webhook
 
-from pilotlight_core.host.bus import Bus
+from pilotlight_core.host.bus import Bus, StoreRefused
+from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_BUCKET
-from pilotlight_core.model.webhooks import DeliveryRecord, State, WebhookChange, WebhookRecord, WebhookRequest
+from pilotlight_core.model.webhooks import (
+    WEBHOOKS_PER_TENANT,
+    DeliveryRecord,
+    State,
+    WebhookChange,
+    WebhookRecord,
+    WebhookRequest,
+)
 from pilotlight_gateway.webhooks.bus_store import BusWebhooks
 from pilotlight_gateway.webhooks.delivery import resent
 from pilotlight_gateway.webhooks.duty import WebhookDuty
 from pilotlight_gateway.webhooks.endpoints import change_webhook, create_webhook, delete_webhook, ping
 from pilotlight_gateway.webhooks.events import delivery_id
 from pilotlight_gateway.webhooks.poster_fake import FakePoster
-from pilotlight_gateway.webhooks.sender import FINISHED_KEPT
+from pilotlight_gateway.webhooks.sender import FINISHED_KEPT, Sender
 from tests.core.host.conftest import anyio_backend, bus  # noqa: F401 - fixtures
 
 T = TypeVar("T")
@@ -311,3 +319,62 @@ async def test_what_cannot_be_read_holds_nobody_up(bus: Bus, tenant: Tenant) -> 
 
     assert not poster.to(odd_url)
     assert [record.id for record in await tenant.store.webhooks(tenant.name)] == [waits, well]
+
+
+async def test_what_is_kept_of_a_webhook_goes_with_it(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """What was sent, and what waits for tomorrow: who makes webhooks anew again and again fills nothing."""
+    id_, _, _ = await tenant.webhook()
+    later = DeliveryRecord(
+        id=f"msg_{token()}{token(12)}", tenant=tenant.name, webhook=id_, event="job.failed", about="", body=b"{}",
+        created_at=time.time(), next_at=time.time() + 86_400.0,
+    )  # fmt: skip
+    await tenant.store.change_delivery(tenant.name, id_, later.id, lambda _: later)
+    poster = FakePoster()
+    async with sending(bus, poster):
+        await tenant.job()
+        await until_state(tenant, id_, State.DELIVERED, State.PENDING)
+        await delete_webhook(tenant.store, tenant.name, id_)
+        await until_state(tenant, id_)
+    assert len(poster.posted) == 1
+
+
+class Unwritten(BusWebhooks):
+    """What is written is refused at first, as by a bucket that is full."""
+
+    refusals = 2
+
+    async def change_delivery(self, tenant: str, webhook: str, delivery: str, change: Any) -> DeliveryRecord | None:
+        if self.refusals:
+            self.refusals -= 1
+            raise StoreRefused("maximum bytes exceeded")
+        return await super().change_delivery(tenant, webhook, delivery, change)
+
+
+async def test_what_cannot_be_written_down_is_not_sent_again(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """A receiver that failed is left alone for as long as its schedule says, however long the bus refuses."""
+    id_, url, _ = await tenant.webhook()
+    poster = FakePoster(status=500)
+    await ping(tenant.store, tenant.name, id_, time.time())
+
+    async def tried() -> DeliveryRecord | None:
+        return next((record for record in await tenant.deliveries(id_) if record.attempts), None)
+
+    async with bus.mirror(WEBHOOK_BUCKET) as webhooks:
+        sending = asyncio.ensure_future(Sender(bus, poster, webhooks, store=Unwritten(bus)).run())
+        record = await until(tried)
+        sending.cancel()
+        await asyncio.wait([sending])
+
+    assert len(poster.to(url)) == len(record.attempts) == 1
+
+
+async def test_webhooks_that_are_made_at_the_same_time_are_no_more_than_there_may_be(
+    bus: Bus,  # noqa: F811
+    tenant: Tenant,
+) -> None:
+    """Each request saw room for its own."""
+    made = await asyncio.gather(*(tenant.webhook() for _ in range(3 * WEBHOOKS_PER_TENANT)), return_exceptions=True)
+    refused = [one for one in made if isinstance(one, Conflict)]
+
+    # As many as there may be, or a few more: who is first at the clock may be last at the store.
+    assert len(await tenant.store.webhooks(tenant.name)) == len(made) - len(refused) < 2 * WEBHOOKS_PER_TENANT

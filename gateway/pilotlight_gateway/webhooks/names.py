@@ -1,0 +1,63 @@
+"""Asks the system's resolver for names that tenants gave, in threads.
+
+A question cannot be taken back: a name server that says nothing holds a thread until the system gives up, long after
+whoever asked has. So a tenant holds a few threads at most, whatever its names are, and the others are for the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+from weakref import WeakValueDictionary
+
+THREADS = 256
+THREADS_PER_TENANT = 8
+
+Lookup = Callable[[str, int], Sequence[tuple[Any, ...]]]
+"""(host, port) -> as `socket.getaddrinfo`; it may take its time."""
+
+
+def _lookup(host: str, port: int) -> Sequence[tuple[Any, ...]]:
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+
+class Names:
+    """What the system's resolver says of names."""
+
+    def __init__(self, lookup: Lookup = _lookup) -> None:
+        self._lookup = lookup
+        self._threads = ThreadPoolExecutor(THREADS, "webhook-names")
+        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    async def addresses(self, tenant: str, host: str, port: int) -> Sequence[str]:
+        """The addresses of a name, in the resolver's order; waits while the tenant asks for too many already.
+
+        Raises:
+            OSError: it has none.
+        """
+        slots = self._slots.get(tenant)
+        if slots is None:
+            slots = self._slots[tenant] = asyncio.Semaphore(THREADS_PER_TENANT)
+        await slots.acquire()
+        loop = asyncio.get_running_loop()
+
+        def done(_: Future[Any]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(slots.release)
+
+        try:
+            asked = self._threads.submit(self._lookup, host, port)
+        except BaseException:
+            slots.release()
+            raise
+        asked.add_done_callback(done)
+        found = await asyncio.wrap_future(asked)
+        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+    def close(self) -> None:
+        """Ask nothing more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
