@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from pilotlight.errors import Misuse, OptionError
@@ -130,7 +131,10 @@ class RemoteGen(Generic[P]):
 
 
 class StarMap:
-    """`.starmap()`: a call for each tuple of arguments, many at a time."""
+    """`.starmap()`: a call for each tuple of arguments, many at a time.
+
+    Each is a durable job: stored before it runs, and not lost with a gateway or a connection.
+    """
 
     verb = "starmap"
 
@@ -144,20 +148,24 @@ class StarMap:
         kwargs: dict[str, Any] | None = None,
         order_outputs: bool = True,
         return_exceptions: bool = False,
+        durable: bool = True,
     ) -> Iterator[Any]:
         """The answers.
 
-        The iterable is read as room appears, so it may be endless; leaving the loop early cancels what still runs.
+        The iterable is read as room appears, so it may be endless; leaving the loop early cancels what is under way.
 
         Args:
             arguments: the positional arguments of each call.
             kwargs: named arguments that every call gets.
             order_outputs: in the order of the inputs; False: as they come.
             return_exceptions: give exceptions in place of answers instead of raising the first.
+            durable: False: as live calls, which start a little sooner, may wait no longer than the function's queue
+                allows, and are lost with the gateway that carries them.
         """
         from pilotlight.client import face
 
-        return face().iterate(self._answers(arguments, kwargs, order_outputs, return_exceptions))
+        how = self._how(kwargs or {}, durable=durable)
+        return face().iterate(how(arguments, ordered=order_outputs, keep_exceptions=return_exceptions))
 
     def aio(
         self,
@@ -166,30 +174,40 @@ class StarMap:
         kwargs: dict[str, Any] | None = None,
         order_outputs: bool = True,
         return_exceptions: bool = False,
+        durable: bool = True,
     ) -> AsyncIterator[Any]:
         """The answers as an async iterator."""
         from pilotlight.client import face
 
-        return face().aiterate(self._answers(arguments, kwargs, order_outputs, return_exceptions))
+        how = self._how(kwargs or {}, durable=durable)
+        return face().aiterate(how(arguments, ordered=order_outputs, keep_exceptions=return_exceptions))
 
-    def _answers(
-        self, arguments: Iterable[Iterable[Any]], kwargs: dict[str, Any] | None, ordered: bool, keep: bool
-    ) -> AsyncIterator[Any]:
+    def _how(self, kwargs: dict[str, Any], *, durable: bool) -> Callable[..., AsyncIterator[Any]]:
+        """`map_calls`, but for the arguments and what is done with the answers."""
         from pilotlight.client import map_calls
+        from pilotlight.client.mapping import in_flight
 
+        self._check(durable=durable)
         function = self._function
+        client = _client(function)
+        live = partial(client.calls.call, function, kwargs=kwargs)
+        return partial(
+            map_calls, client.errands(function, kwargs) if durable else live, window=in_flight(function.batch_size)
+        )
+
+    def _check(self, *, durable: bool) -> None:
+        function, settings = self._function, self._function.settings
         if function.is_generator:
             raise OptionError(f"{function.label} is a generator: .{self.verb}() is for functions that return.")
-        if function.settings.id is not None:
+        if settings.id is not None:
             raise Misuse(f"options(id=…) names one call: it cannot be used with .{self.verb}().", field="id")
-        client = _client(function)
-        return map_calls(
-            lambda args: client.calls.call(function, args, kwargs or {}),
-            arguments,
-            batch_size=function.batch_size,
-            ordered=ordered,
-            keep_exceptions=keep,
-        )
+        if settings.idempotency_key not in (None, "auto"):
+            raise Misuse(
+                f"options(idempotency_key=…) names one call: with .{self.verb}() each has a key of its own anyway.",
+                field="idempotency_key",
+            )
+        if durable and settings.on_stage is not None:
+            raise OptionError(f"on_stage: only live calls tell their stages: .{self.verb}(…, durable=False).")
 
 
 class Map(StarMap):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import pilotlight
 from tests.system.conftest import APPS
 from tests.system.jobload import JobLoad
 from tests.system.ledger import check_no_instant_is_sold_twice, receipts
@@ -49,6 +50,26 @@ def chance(request: pytest.FixtureRequest) -> random.Random:
 def test_every_accepted_job_ends_once_whatever_dies(platform: Platform, chance: random.Random) -> None:
     """Four hundred jobs beside live calls, while one part after another is killed."""
     survive(platform, chance, jobs=400, kills=8, within=120.0)
+
+
+def test_a_map_goes_on_when_its_gateway_dies(platform: Platform, chance: random.Random) -> None:
+    """The one that it talks to is killed twice: every input is one job, and has its answer, in order."""
+    names = [f"map-{chance.getrandbits(64):x}" for _ in range(300)]
+    with pilotlight.Client(url=platform.url, api_key=platform.key) as client:
+        again = pilotlight.Function.from_name("crash", "again").options(client=client)
+        answers = again.starmap((name, 0.01) for name in names)
+        found = [next(answers) for _ in range(30)]
+        for _ in range(2):
+            wait_until(lambda: is_alive(platform.pids.get("gateway", 0)), "it is there", 30.0)
+            platform.kill("gateway")
+            found += [next(answers) for _ in range(chance.randrange(10, 60))]
+        found += answers
+
+    assert found == names
+    load = JobLoad(platform=platform, seed=0, count=0)
+    assert load.open() == 0
+    wait_until(lambda: load.starts().keys() >= set(names), "all lines are logged")
+    assert max(load.starts()[name] for name in names) <= STARTS_AGAIN
 
 
 @pytest.mark.long

@@ -182,3 +182,23 @@ def test_from_python_and_the_command_line(platform: Platform, client: pilotlight
     platform.cli("job", "redrive", dead.id)
     assert platform.cli("job", "get", dead.id, "--wait", "30").stdout.strip() == "4"
     assert "had ended" in platform.cli("job", "cancel", dead.id).stderr
+
+
+def test_a_map_is_jobs(platform: Platform, client: pilotlight.Client) -> None:
+    """Ordered or not, with what raised in its place; whoever leaves takes back what waits."""
+    echo = pilotlight.Function.from_name("calls", "echo").options(client=client)
+    before = {job["id"] for job in platform.http.get("/v1/jobs", params={"limit": 1000}).json()["jobs"]}
+    assert list(echo.map(range(100))) == list(range(100))
+    assert sorted(echo.map(range(20), order_outputs=False)) == list(range(20))
+    listed = platform.http.get("/v1/jobs", params={"limit": 1000, "state": "succeeded"}).json()["jobs"]
+    assert len({job["id"] for job in listed} - before) == 120
+    halve = pilotlight.Function.from_name("calls", "Batches", method="halve").options(client=client)
+    odd, even = halve.map([3, 4], return_exceptions=True)
+    assert (isinstance(odd, ValueError), even) == (True, 2)
+
+    naps = pilotlight.Function.from_name("calls", "naps").options(client=client)
+    answers = naps.starmap([(0.0, "first"), *((20.0, f"nap {number}") for number in range(9))])
+    assert next(answers) == "first"
+    answers.close()  # type: ignore[attr-defined]
+    open_ones: dict[str, str | int] = {"state": "queued,running", "function": "calls.naps", "limit": 1000}
+    wait_until(lambda: not platform.http.get("/v1/jobs", params=open_ones).json()["jobs"], "all are cancelled", 40.0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
@@ -82,3 +84,33 @@ def test_two_gateways_count_what_runs_as_one(platform: Platform) -> None:
         assert long.result().status_code == 200
     assert call(platform, 1, "naps", seconds=0.0).status_code == 200
     platform.cli("quota", "clear", "default", "--function", "calls.naps")
+
+
+def test_jobs_wait_for_what_two_gateways_count_as_one(platform: Platform) -> None:
+    """Jobs of two functions, taken by both gateways, run one after the other; a live call in between is refused."""
+    platform.cli("quota", "set", "default", "concurrency=1")
+    try:
+        wait_until(lambda: policy_holds(platform, '"concurrency";q=1;qu="concurrent-requests"'), "both know the limit")
+        names = [submit(platform, number % 2, ("naps", "metered")[number // 4], seconds=0.2) for number in range(8)]
+        wait_until(lambda: call(platform, 0, value=1).status_code == 429, "a live call finds no place")
+        ran = [wait_until(lambda name=name: ended(platform, name), f"{name} ends", 60.0) for name in names]  # type: ignore[misc]
+    finally:
+        platform.cli("quota", "clear", "default")
+    assert [one["state"] for one in ran] == ["succeeded"] * len(ran)
+    in_turn = sorted((one["started_at"], one["ended_at"]) for one in ran)
+    assert all(ended <= begun for (_, ended), (begun, _) in itertools.pairwise(in_turn))
+    wait_until(lambda: policy_holds(platform, ""), "both gateways know that there is no limit")
+
+
+def submit(platform: Platform, gateway: int, function: str, **arguments: object) -> str:
+    """A job stored by one of the gateways; its id."""
+    url = f"{platform.urls[gateway]}/v1/functions/calls.{function}/calls"
+    answer = platform.http.post(url, json={"input": arguments}, headers={"Prefer": "respond-async"})
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["id"])
+
+
+def ended(platform: Platform, job: str) -> dict[str, Any] | None:
+    """The job, if it has ended."""
+    found: dict[str, Any] = platform.http.get(f"/v1/calls/{job}", headers={"Prefer": "wait=5"}).json()
+    return found if found["state"] not in ("queued", "running") else None

@@ -13,6 +13,14 @@ import msgspec
 from pilotlight_core.model.messages import Message
 
 
+class Part(IntEnum):
+    """What of its tenant's limits an ask is about."""
+
+    CALL = 0  # all of them
+    SUBMISSION = 1  # the rates of requests: a job is stored, and runs later
+    START = 2  # cost and concurrency: a job that was stored begins
+
+
 class LimitAsk(msgspec.Struct, frozen=True, array_like=True):
     """May this call begin?"""
 
@@ -23,6 +31,7 @@ class LimitAsk(msgspec.Struct, frozen=True, array_like=True):
     """`tenant:app.function`."""
     cost: float = 0.0
     """Estimated, in GPU-milliseconds."""
+    part: Part = Part.CALL
 
 
 class LimitEnd(msgspec.Struct, frozen=True, array_like=True):

@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.api import CallRequest, Latency
 from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.limiting import Part
 from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.call_answers import (
     checked_value,
@@ -84,14 +85,16 @@ class CallEndpoint:
         kind = format_of_body(headers.get(b"content-type", b""))
         with services.gate:
             version = await services.resolver.resolve(principal.tenant, scope["path"][len(PREFIX) : -len(SUFFIX)])
-            limits = await admit(services, exchange, version, CALL_BODY)
+            as_job = wants_async(headers.get(PREFER, b""))
+            part = Part.SUBMISSION if as_job else Part.CALL
+            limits = await admit(services, exchange, version, CALL_BODY, part)
             body = await read_body(scope, receive, limits, services.budget, principal.tenant)
             size = len(body)
             try:
                 exchange.call_id = services.calls.new_id()
                 request, call = await self._prepared(scope, headers, version, body, kind, answer)
                 del body  # from here on `call.input` is what is held
-                if wants_async(headers.get(PREFER, b"")):
+                if as_job:
                     await accept_job(services, call, request, answer, scope)
                     return
                 refuse_job_fields(request)

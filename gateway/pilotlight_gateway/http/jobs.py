@@ -158,12 +158,15 @@ async def status_of(services: Services, job: JobRecord) -> JobStatus:
 
 
 def error_of(job: JobRecord) -> Exception:
-    """How a job ended that has no answer."""
+    """How a job ended that has no answer; its `state` tells it from a submission that was refused."""
+    state = str(job.state)
     if job.state is JobState.CANCELLED:
-        return error_from_code("cancelled", "The job was cancelled.")
+        return error_from_code("cancelled", "The job was cancelled.", state=state)
     if job.error is None:
-        return error_from_code("deadline_exceeded", "The job did not start in the time it had.")
-    more: dict[str, Any] = {"type": job.error.type, "traceback": job.error.traceback, "reason": str(job.reason or "")}
+        return error_from_code("deadline_exceeded", "The job did not start in the time it had.", state=state)
+    more: dict[str, Any] = {
+        "type": job.error.type, "traceback": job.error.traceback, "reason": str(job.reason or ""), "state": state,
+    }  # fmt: skip
     return error_from_code(job.error.code, job.error.detail, **{name: text for name, text in more.items() if text})
 
 

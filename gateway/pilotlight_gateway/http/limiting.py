@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 
+from pilotlight_core.model.limiting import Part
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.http.bodies import BodyLimits
 from pilotlight_gateway.http.exchange import Exchange
 from pilotlight_gateway.http.services import Services
-from pilotlight_gateway.limits.admission import Admission
+from pilotlight_gateway.limits.admission import end_by
 from pilotlight_gateway.tabs import Tab
 
 
-async def admit(services: Services, exchange: Exchange, version: VersionRecord, body: BodyLimits) -> BodyLimits:
+async def admit(
+    services: Services, exchange: Exchange, version: VersionRecord, body: BodyLimits, part: Part
+) -> BodyLimits:
     """Count a call under its tenant's limits; what its body may be. Whatever happens then, `settle` it.
 
     Raises:
@@ -22,10 +25,10 @@ async def admit(services: Services, exchange: Exchange, version: VersionRecord, 
     tenant = exchange.principal.tenant
     function = f"{version.tenant}:{version.app}.{version.function}"
     policy = services.limits.policy(tenant, function)
-    if policy.scopes:
+    if policy.counts_requests if part is Part.SUBMISSION else policy.scopes:
         exchange.version = version.id
         cost = services.costs.of(version.id) if policy.most_cost else 0.0
-        admission = exchange.admission = await services.limits.admit(tenant, function, policy, cost)
+        admission = exchange.admission = await services.limits.admit(tenant, function, policy, cost, part)
         if admission.error is not None:
             services.metrics.call_failed(admission.error.wire_code)
             raise admission.error
@@ -46,15 +49,7 @@ def settle(services: Services, exchange: Exchange) -> None:
     if exchange.tab is None:
         admission.end(0.0)  # it cannot have run
     else:
-        exchange.tab.settle(partial(_end, services, admission, exchange.version))
-
-
-def _end(services: Services, admission: Admission, version: str, tab: Tab) -> None:
-    if admission.policy.most_cost and tab.known and not tab.lost:
-        services.costs.learn(version, tab.cost)
-    # For a start of which nobody can say what it took, the estimate stands.
-    estimate = admission.answer.charged if admission.answer is not None else 0.0
-    admission.end(tab.cost + tab.lost * estimate)
+        exchange.tab.settle(partial(end_by, admission=admission, costs=services.costs, version=exchange.version))
 
 
 @lru_cache(1024)

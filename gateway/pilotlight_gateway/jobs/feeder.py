@@ -61,6 +61,10 @@ class Work:
     """Of messages that were heard of and not read."""
     waiting: int = 0
     """Runners that have not started."""
+    width: int = WAITING
+    """How many of them there may be: one, once the tenant's limits hold one back, then one more with each start."""
+    held_until: float = 0.0
+    """Unix seconds before which its tenant's limits let nothing start."""
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """Of jobs that have not started: those that the next home takes over."""
     tries: dict[str, int] = field(default_factory=dict)
@@ -233,7 +237,9 @@ class Feeder:
             await self._pause(work)
 
     async def _pause(self, work: Work) -> None:
-        due = work.flow.due_at() if work.waiting < WAITING else None
+        due = work.flow.due_at() if work.waiting < work.width else None
+        if work.held_until > self._ground.wall():
+            due = work.held_until
         left = POLL_S if due is None else min(POLL_S, max(0.0, due - self._ground.wall()))
         look = min(POLL_S, work.rings.pause() or POLL_S)
         with contextlib.suppress(TimeoutError):
@@ -267,7 +273,9 @@ class Feeder:
 
     def _start(self, work: Work) -> None:
         tenant = work.flow.subject.split(".")[4]
-        while self._group is not None and work.waiting < WAITING:
+        if self._ground.wall() < work.held_until:
+            return
+        while self._group is not None and work.waiting < work.width:
             name = work.flow.take(self._ground.wall())
             if name is None:
                 return
@@ -279,6 +287,7 @@ class Feeder:
 
         def started() -> None:
             work.waiting -= 1
+            work.width = min(WAITING, work.width + 1)
             self._running[name] = work.tasks.pop(name)
             work.pace.started(time.monotonic())
             work.bell.set()
@@ -295,10 +304,23 @@ class Feeder:
         finally:
             if runner.sent:
                 self._running.pop(name, None)
+                self._ended(tenant)
             else:
                 work.waiting -= 1
                 work.tasks.pop(name, None)
-        self._settle(work, name, until)
+        if runner.held and until is not None:
+            work.flow.give_back(name)
+            work.held_until, work.width = until, 1
+            work.bell.set()
+        else:
+            self._settle(work, name, until)
+
+    def _ended(self, tenant: str) -> None:
+        """A job of the tenant has ended: what its limits hold back may start now."""
+        for work in self._work.values():
+            if work.held_until and work.flow.subject.split(".")[4] == tenant:
+                work.held_until = 0.0
+                work.bell.set()
 
     def _settle(self, work: Work, name: str, until: float | None) -> None:
         if until is None:

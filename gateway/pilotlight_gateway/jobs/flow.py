@@ -102,6 +102,11 @@ class Flow:
             job.order, job.run_at = self._order, until
             self._queue(name, job)
 
+    def give_back(self, name: str) -> None:
+        """A taken job is the next one again."""
+        if self._give(name) is not None:
+            self._ready.appendleft(name)
+
     def over(self, name: str) -> None:
         """Nothing is left to do for a taken job."""
         if self._give(name) is None:

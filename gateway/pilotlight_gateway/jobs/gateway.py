@@ -49,6 +49,8 @@ class GatewayJobs:
             blobs=services.blobs,
             budget=services.budget,
             validators=services.validators,
+            limits=services.limits,
+            costs=services.costs,
             me=me,
             clock=time.monotonic,
             wall=time.time,

@@ -29,7 +29,10 @@ from pilotlight_gateway.call_port import CallPort, CallResult, PreparedCall
 from pilotlight_gateway.chunks import all_chunks
 from pilotlight_gateway.gate import Go
 from pilotlight_gateway.jobs import payloads
+from pilotlight_gateway.jobs.permit import Permit
 from pilotlight_gateway.jobs.port import Found, JobStore
+from pilotlight_gateway.limits.estimates import Estimates
+from pilotlight_gateway.limits.port import Limiter
 from pilotlight_gateway.registry_port import RegistryPort
 from pilotlight_gateway.schemas import Validators
 from pilotlight_gateway.standing import standing_of
@@ -59,6 +62,8 @@ class Ground:
     blobs: BlobStore
     budget: Budget
     validators: Validators
+    limits: Limiter
+    costs: Estimates
     me: Runner
     clock: Callable[[], float]
     """Monotonic seconds."""
@@ -82,10 +87,13 @@ class JobRunner:
         self._started = started
         self.sent = False
         """Whether it was sent, or is about to be."""
+        self.held = 0.0
+        """Seconds for which its tenant's limits hold it back; it was not sent."""
         self._found: Found | None = None
         self._wait: asyncio.Timeout | None = None
         self._opening: asyncio.Task[None] | None = None
         self._tab = Tab()
+        self._permit: Permit | None = None
         self._unsent = ""
         """The run whose start was, or may have been, written, and that was not sent."""
         self._tries = 0
@@ -168,6 +176,16 @@ class JobRunner:
     # -- while it runs -------------------------------------------------------------------------------------------
 
     async def _call(self, call: PreparedCall) -> float | None:
+        ground, job = self._ground, self._now
+        permit = self._permit = Permit(
+            ground.limits, ground.costs, tenant=job.tenant, function=job.function, version=job.version
+        )
+        try:
+            return await self._run(call)
+        finally:
+            permit.settle(self._tab)
+
+    async def _run(self, call: PreparedCall) -> float | None:
         ground = self._ground
         left = self._now.expires_at - ground.wall()
         try:
@@ -183,6 +201,8 @@ class JobRunner:
             return await self._not_started(jobs.JobError(code="deadline_exceeded", detail="It did not start in time."))
         except PilotlightError as error:
             await self._opened()
+            if self.held:
+                return ground.wall() + self.held
             return await self._failed(for_caller(error, call))
         except asyncio.CancelledError:
             await self._broken_off()
@@ -195,6 +215,11 @@ class JobRunner:
 
     async def _open(self, run: Run, go: Go) -> None:
         ground = self._ground
+        assert self._permit is not None  # noqa: S101 - it was made before the call
+        self.held = await self._permit.take()
+        if self.held:
+            go(allowed=False)
+            return
         begun = jobs.started(self._now, ground.me, run.call, run.grant, ground.wall())
         if begun is None:
             go(allowed=False)

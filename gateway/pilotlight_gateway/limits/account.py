@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pilotlight_core.model.limiting import Part
 from pilotlight_gateway.limits.gcra import PS, Bucket, Rate
 from pilotlight_gateway.limits.permits import Key, Permits
 from pilotlight_gateway.limits.policy import Scope
@@ -36,22 +37,27 @@ class Account:
         bucket.change(rate, at)
         return bucket
 
-    def wait(self, scope: Scope, cost: float, at: int) -> tuple[float, tuple[str, ...]]:
+    def wait(self, scope: Scope, cost: float, at: int, part: Part) -> tuple[float, tuple[str, ...]]:
         """Seconds until a call may begin and what keeps it until then; (0.0, ()) if nothing does."""
         longest = 0.0
         violated: tuple[str, ...] = ()
-        if self.requests is not None and (wait := self.requests.wait(self.requests.rate.interval, at)):
+        requests = self.requests if part is not Part.START else None
+        if requests is not None and (wait := requests.wait(requests.rate.interval, at)):
             longest, violated = wait / PS, (*violated, scope.names[0])
+        if part is Part.SUBMISSION:
+            return longest, violated
         if self.cost is not None and (wait := self.cost.wait(self.cost.rate.length(cost), at)):
             longest, violated = max(longest, wait / PS), (*violated, scope.names[1])
         if scope.concurrency and len(self.permits) >= scope.concurrency:
             longest, violated = max(longest, self.permits.wait(at / PS)), (*violated, scope.names[2])
         return longest, violated
 
-    def take(self, scope: Scope, key: Key, cost: float, at: int) -> None:
+    def take(self, scope: Scope, key: Key, cost: float, at: int, part: Part) -> None:
         """Count a call that nothing keeps."""
-        if self.requests is not None:
+        if part is not Part.START and self.requests is not None:
             self.requests.take(self.requests.rate.interval, at)
+        if part is Part.SUBMISSION:
+            return
         if self.cost is not None:
             self.cost.take(self.cost.rate.length(cost), at)
         if scope.concurrency:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
 from pilotlight_core.model.limiting import LimitAnswer, Verdict
+from pilotlight_gateway.limits.estimates import Estimates
 from pilotlight_gateway.limits.policy import Policy
+from pilotlight_gateway.tabs import Tab
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -55,6 +57,15 @@ def admission_of(
     if answer.verdict is Verdict.REFUSED:
         return Admission(tenant, function, policy, answer=answer, error=refused(answer))
     return Admission(tenant, function, policy, answer=answer, end=end)
+
+
+def end_by(tab: Tab, admission: Admission, costs: Estimates, version: str) -> None:
+    """Nothing of a call runs any more: its permit is given back, and what is on its tab is counted and learnt from."""
+    if admission.policy.most_cost and tab.known and not tab.lost:
+        costs.learn(version, tab.cost)
+    # For a start of which nobody can say what it took, the estimate stands.
+    estimate = admission.answer.charged if admission.answer is not None else 0.0
+    admission.end(tab.cost + tab.lost * estimate)
 
 
 def refused(answer: LimitAnswer) -> TooMuch:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from pilotlight_core.model.limiting import Held, Holdings, LimitAnswer, LimitAsk, LimitEnd, Verdict
+from pilotlight_core.model.limiting import Held, Holdings, LimitAnswer, LimitAsk, LimitEnd, Part, Verdict
 from pilotlight_gateway.limits.account import Account
 from pilotlight_gateway.limits.gcra import instant
 from pilotlight_gateway.limits.handover import NOTHING, LimitState, handed_over, taken_over
@@ -99,23 +99,24 @@ class LimitHome:
         policy = self._policies(ask.tenant, ask.function)
         if not policy.scopes:
             return LimitAnswer(ask.number, Verdict.GRANTED, state.epoch)
-        if policy.holds and state.unheard:
+        holds = policy.holds and ask.part is not Part.SUBMISSION
+        if holds and state.unheard:
             return LimitAnswer(ask.number, Verdict.SETTLING, state.epoch, SETTLING_S)
         now = instant(at)
-        cost = min(ask.cost, policy.most_cost)
+        cost = 0.0 if ask.part is Part.SUBMISSION else min(ask.cost, policy.most_cost)
         accounts = self._accounts(state, ask.tenant, policy, now)
-        wait, violated = _waits(policy, accounts, cost, now)
+        wait, violated = _waits(policy, accounts, cost, now, ask.part)
         if violated:
             self._refused += 1
             standing = _standing(policy, accounts, now)
             return LimitAnswer(ask.number, Verdict.REFUSED, state.epoch, wait, violated, standing)
         self._granted += 1
         for account, scope in zip(accounts, policy.scopes, strict=True):
-            account.take(scope, (gateway, ask.number), cost, now)
-        if policy.holds:
+            account.take(scope, (gateway, ask.number), cost, now, ask.part)
+        if holds:
             state.permits.setdefault(gateway, {})[ask.number] = accounts
         standing = _standing(policy, accounts, now)
-        return LimitAnswer(ask.number, Verdict.GRANTED, state.epoch, 0.0, (), standing, cost, policy.holds)
+        return LimitAnswer(ask.number, Verdict.GRANTED, state.epoch, 0.0, (), standing, cost, holds)
 
     def ended(self, shard: int, gateway: str, end: LimitEnd, at: float) -> None:
         """A call has ended: its permit is free, and what it really cost is counted."""
@@ -203,12 +204,12 @@ def _account(state: Shard, tenant: str, scope: Scope, now: int) -> Account:
     return account
 
 
-def _waits(policy: Policy, accounts: Accounts, cost: float, now: int) -> tuple[float, tuple[str, ...]]:
+def _waits(policy: Policy, accounts: Accounts, cost: float, now: int, part: Part) -> tuple[float, tuple[str, ...]]:
     """The longest wait in seconds, and all that keep the call waiting."""
     longest = 0.0
     violated: tuple[str, ...] = ()
     for account, scope in zip(accounts, policy.scopes, strict=True):
-        wait, names = account.wait(scope, cost, now)
+        wait, names = account.wait(scope, cost, now, part)
         if names:
             longest, violated = max(longest, wait), (*violated, *names)
     return longest, violated

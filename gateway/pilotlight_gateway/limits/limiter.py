@@ -24,6 +24,7 @@ from pilotlight_core.model.limiting import (
     LimitAnswers,
     LimitAsk,
     LimitEnd,
+    Part,
     ToLimitHome,
     Verdict,
 )
@@ -170,12 +171,12 @@ class HomeLimiter:
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
-    async def admit(self, tenant: str, function: str, policy: Policy, cost: float) -> Admission:
+    async def admit(self, tenant: str, function: str, policy: Policy, cost: float, part: Part = Part.CALL) -> Admission:
         """Count a call, or say why it may not begin; see `Limiter`."""
-        shard = subjects.shard_of(tenant)
-        answer = self._ask_here(shard, tenant, function, cost)
+        shard, asked = subjects.shard_of(tenant), LimitAsk(0, tenant, function, cost, part)
+        answer = self._ask_here(shard, asked)
         if answer is None or answer.verdict is Verdict.SETTLING:
-            answer = await self._ask(shard, tenant, function, cost)
+            answer = await self._ask(shard, asked)
             if answer is None:
                 owner = self._ownership.owner(shard)
                 wait = self._silence.wait(shard, owner.gateway if owner is not None else "", self._clock())
@@ -186,7 +187,7 @@ class HomeLimiter:
             self._held.setdefault(shard, {})[answer.number] = tenant, function
         return admission_of(tenant, function, policy, answer, self._ended)
 
-    def _ask_here(self, shard: int, tenant: str, function: str, cost: float) -> LimitAnswer | None:
+    def _ask_here(self, shard: int, asked: LimitAsk) -> LimitAnswer | None:
         """Our own answer; None if we are not the home."""
         at = self._clock()
         epoch = self._ownership.mine(shard, at)
@@ -195,23 +196,21 @@ class HomeLimiter:
         if self._home.epoch(shard) != epoch:
             self.look()
         self._number += 1
-        return self._home.ask(shard, self._gateway, LimitAsk(self._number, tenant, function, cost), at)
+        return self._home.ask(shard, self._gateway, msgspec.structs.replace(asked, number=self._number), at)
 
-    async def _ask(self, shard: int, tenant: str, function: str, cost: float) -> LimitAnswer | None:
+    async def _ask(self, shard: int, asked: LimitAsk) -> LimitAnswer | None:
         """The home's answer, wherever that is; None if there is none in time."""
         until = self._clock() + PATIENCE_S
         while (left := until - self._clock()) > 0:
-            answer = self._ask_here(shard, tenant, function, cost)
+            answer = self._ask_here(shard, asked)
             if answer is None:
-                answer = await self._ask_there(shard, tenant, function, cost, left)
+                answer = await self._ask_there(shard, asked, left)
             if answer is not None and answer.verdict in (Verdict.GRANTED, Verdict.REFUSED):
                 return answer
             await asyncio.sleep(AGAIN_S)
         return None
 
-    async def _ask_there(
-        self, shard: int, tenant: str, function: str, cost: float, patience: float
-    ) -> LimitAnswer | None:
+    async def _ask_there(self, shard: int, asked: LimitAsk, patience: float) -> LimitAnswer | None:
         owner = self._ownership.owner(shard)
         if owner is None or owner.gateway == self._gateway:
             return None
@@ -220,7 +219,7 @@ class HomeLimiter:
         self._held.setdefault(shard, {})  # from now on its home is told, also of nothing
         pending = self._pending[number] = _Pending(owner.gateway, shard)
         late = asyncio.get_running_loop().call_later(patience, _resolve, pending, None)
-        self._mail.ask(owner.gateway, LimitAsk(number, tenant, function, cost))
+        self._mail.ask(owner.gateway, msgspec.structs.replace(asked, number=number))
         try:
             # An answer that comes too late, or to nobody, is a permit that the next telling gives back. One of a home
             # whose successor was told what runs here is void: that one does not know of it.

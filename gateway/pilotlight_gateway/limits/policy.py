@@ -41,6 +41,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """The value of RateLimit-Policy."""
     holds: bool
     """Whether it counts calls that run, so that their end matters."""
+    counts_requests: bool
+    """Whether it has a rate of requests."""
     most_cost: float
     """Of one call; 0: cost is not counted. A dearer one is counted as this much, and the rest when it is known."""
 
@@ -57,6 +59,7 @@ def policy_of(limits: Effective, function: str) -> Policy:
         payload=limits.function.payload_bytes,
         header=",".join(item for scope in scopes for item in _items(scope)),
         holds=any(scope.concurrency for scope in scopes),
+        counts_requests=any(scope.requests for scope in scopes),
         most_cost=min((scope.cost.room / scope.cost.interval for scope in scopes if scope.cost), default=0.0),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from pilotlight_core.model.limiting import LimitAsk, LimitEnd
+from pilotlight_core.model.limiting import LimitAsk, LimitEnd, Part
 from pilotlight_core.model.limits import UNLIMITED
 from pilotlight_gateway.limits.admission import Admission, admission_of
 from pilotlight_gateway.limits.home import LimitHome
@@ -20,10 +20,11 @@ class Limiter(Protocol):
         """What a call of a tenant to a function (`tenant:app.function`) must pass."""
         ...
 
-    async def admit(self, tenant: str, function: str, policy: Policy, cost: float) -> Admission:
+    async def admit(self, tenant: str, function: str, policy: Policy, cost: float, part: Part = Part.CALL) -> Admission:
         """Count a call that is estimated to take `cost` GPU-milliseconds, or say why it may not begin.
 
-        Only for a policy with scopes. Whoever may begin calls `Admission.end` once.
+        Only for a policy with scopes; of a job, its submission and its start are asked for apart. Whoever may begin
+        calls `Admission.end` once.
         """
         ...
 
@@ -42,11 +43,11 @@ class MemoryLimiter:
         self._clock = clock
         self._number = 0
 
-    async def admit(self, tenant: str, function: str, policy: Policy, cost: float) -> Admission:
+    async def admit(self, tenant: str, function: str, policy: Policy, cost: float, part: Part = Part.CALL) -> Admission:
         if self.refusal is not None:
             return self.refusal(policy)
         self._number += 1
-        answer = self.home.ask(0, "", LimitAsk(self._number, tenant, function, cost), self._clock())
+        answer = self.home.ask(0, "", LimitAsk(self._number, tenant, function, cost, part), self._clock())
         return admission_of(tenant, function, policy, answer, self._ended)
 
     def _ended(self, admission: Admission, cost: float | None) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING, Any
 
 from pilotlight.client.batches import Batches
 from pilotlight.client.calls import Calls
 from pilotlight.client.config import load_config, make_config
 from pilotlight.client.connection import Connection
+from pilotlight.client.errands import Errands
 from pilotlight.client.face import face
 from pilotlight.client.jobs import Jobs
 from pilotlight.client.platform import Platform
 from pilotlight.client.tenancy import Tenancy
 from pilotlight.client.webhooks import Webhooks
 from pilotlight_core.model.ids import token
+
+if TYPE_CHECKING:
+    from pilotlight.function import Function
 
 
 class Client:
@@ -32,6 +37,10 @@ class Client:
         self.batches = Batches(self._connection, self.platform)
         self.jobs = Jobs(self._connection, self.calls, self.platform)
         self.face = face()
+
+    def errands(self, function: Function[..., Any], kwargs: dict[str, Any]) -> Errands:
+        """The inputs of a map of `function`, which all get `kwargs`, as durable jobs."""
+        return Errands(self._connection, self.calls, self.jobs, self.platform, function, kwargs)
 
     @classmethod
     def configured(cls) -> Client:

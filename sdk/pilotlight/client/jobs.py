@@ -69,21 +69,21 @@ class Jobs:
             left = WAIT_S if end is None else max(0.0, min(WAIT_S, end - time.monotonic()))
             found = await self.status(job, wait=left)
             if found["state"] in ENDED:
-                return _outcome(found)
+                return outcome(found)
             if end is not None and time.monotonic() >= end:
                 raise DeadlineExceeded(f"{job} has not ended within {timeout:g} s; it goes on.")
 
     async def status(self, job: str, wait: float = 0.0) -> Json:
         """How a job is, after at most `wait` seconds; its `output` as what it was."""
+        return await Patience(repeatable=True, from_first_trouble=True).retrying(lambda: self.look(job, wait))
+
+    async def look(self, job: str, wait: float = 0.0) -> Json:
+        """As `status`, asked once."""
         headers = {"Accept": MSGPACK}
         if wait:
             headers["Prefer"] = f"wait={int(wait) or 1}"
-
-        async def attempt() -> tuple[bytes, bool]:
-            async with self._connection.open("GET", f"/v1/calls/{job}", headers=headers) as answer:
-                return await answer.aread(), answer.headers.get("content-type", "").startswith(MSGPACK)
-
-        body, packed = await Patience(repeatable=True, from_first_trouble=True).retrying(attempt)
+        async with self._connection.open("GET", f"/v1/calls/{job}", headers=headers) as answer:
+            body, packed = await answer.aread(), answer.headers.get("content-type", "").startswith(MSGPACK)
         try:
             found: Json = values.decode(body) if packed else msgspec.json.decode(body, type=Json)
         except ModuleNotFoundError as error:
@@ -112,7 +112,8 @@ class Jobs:
         return list(await asyncio.gather(*results, return_exceptions=keep_exceptions))
 
 
-def _outcome(found: Json) -> Any:
+def outcome(found: Json) -> Any:
+    """What a job that has ended returned; raises how it failed."""
     if found["state"] == "succeeded":
         return found.get("output")
     if found["state"] == "cancelled":

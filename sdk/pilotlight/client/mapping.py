@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 IN_FLIGHT = 64
+"""Each holds a connection, and more of them than this take the client longer than they gain."""
 MAX_IN_FLIGHT = 512
 _END: Any = object()
 
@@ -44,21 +45,21 @@ async def map_calls(
     call: Call,
     inputs: Iterable[Iterable[Any]],
     *,
-    batch_size: int | None = None,
+    window: int = IN_FLIGHT,
     ordered: bool = True,
     keep_exceptions: bool = False,
 ) -> AsyncIterator[Any]:
-    """The answers of `call` for each of `inputs`, which is read only as room appears.
+    """The answers of `call` for each of `inputs`, which is read only as room appears: `window` are under way at most.
 
     The first exception ends the rest, unless exceptions are kept in place of answers.
     """
-    window = asyncio.Semaphore(in_flight(batch_size))
+    room = asyncio.Semaphore(window)
     finished: Finished = asyncio.Queue()
-    driver = asyncio.create_task(_drive(call, iter(inputs), window, finished))
+    driver = asyncio.create_task(_drive(call, iter(inputs), room, finished))
     in_turn = _in_order(finished) if ordered else _as_they_come(finished)
     try:
         async for done in in_turn:
-            window.release()
+            room.release()
             yield done.take(keep_exceptions=keep_exceptions)
     finally:
         # This generator is the driver's parent: whichever way it is left, the driver and its calls end first.
@@ -66,11 +67,11 @@ async def map_calls(
         await asyncio.wait([driver])
 
 
-async def _drive(call: Call, inputs: Iterator[Iterable[Any]], window: asyncio.Semaphore, finished: Finished) -> None:
+async def _drive(call: Call, inputs: Iterator[Iterable[Any]], room: asyncio.Semaphore, finished: Finished) -> None:
     async with asyncio.TaskGroup() as group:
         index = 0
         while True:
-            await window.acquire()
+            await room.acquire()
             try:
                 # In a thread, for what the caller iterates over may block or make calls of its own.
                 item = await asyncio.to_thread(next, inputs, _END)

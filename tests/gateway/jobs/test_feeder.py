@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -14,12 +15,16 @@ from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.jobs import JobNote, JobRecord, JobState, Runner
+from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.jobs.announcer import Announcer
 from pilotlight_gateway.jobs.bus_store import BusJobs
 from pilotlight_gateway.jobs.feeder import Feeder
 from pilotlight_gateway.jobs.runner import Ground
+from pilotlight_gateway.limits.estimates import Estimates
+from pilotlight_gateway.limits.policy import policy_of
+from pilotlight_gateway.limits.port import MemoryLimiter
 from pilotlight_gateway.schemas import Validators
 from tests.core.host.waiting import until
 from tests.gateway.jobs.records import job
@@ -42,6 +47,8 @@ class Site:
     version: VersionRecord
     region: str
     store: BusJobs
+    limits: MemoryLimiter = field(default_factory=MemoryLimiter)
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def shard(self) -> int:
@@ -62,9 +69,11 @@ class Site:
             blobs=MemoryBlobs(),
             budget=Budget(limit=10**7),
             validators=Validators(),
+            limits=self.limits,
+            costs=Estimates(),
             me=Runner(name, name),
             clock=lambda: 0.0,
-            wall=lambda: 200.0,
+            wall=lambda: 200.0 + time.monotonic() - self.began,
             ended=ended.append,
         )
         feeder = Feeder(self.bus, ground, region=self.region, gateway=name)
@@ -172,3 +181,23 @@ async def test_what_runs_when_its_gateway_ends_is_interrupted(site: Site) -> Non
         names = await site.submit(1)
         await until(lambda: feeder.statistics().running == 1)
     assert await site.states(names) == {JobState.FAILED}
+
+
+async def test_no_more_run_than_the_tenant_may(site: Site) -> None:
+    """Its jobs wait for each other, and for a live call; when one ends, the next begins."""
+    policy = policy_of(Effective(tenant=Limits(concurrency=2), function=NO_LIMITS), "acme:shop.hello")
+    site.limits = MemoryLimiter(lambda *_: policy)
+    live = await site.limits.admit("acme", "acme:shop.hello", policy, 0.0)
+    calls = Calls(output=OUTPUT, hold=asyncio.Event())
+    async with asyncio.timeout(30), site.gateway("one", calls) as feeder:
+        feeder.begin(site.shard, 1, b"")
+        names = await site.submit(6)
+        await until(lambda: len(calls.sent) == 1)
+        live.end(0.0)
+        await until(lambda: len(calls.sent) == 2)
+        assert site.limits.home.statistics().permits == feeder.statistics().running == 2
+        assert calls.hold is not None
+        calls.hold.set()
+        await until_states(site, names, {JobState.SUCCEEDED})
+    assert site.limits.home.statistics().permits == 0
+    assert len(calls.sent) == 6

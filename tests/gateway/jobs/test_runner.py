@@ -14,6 +14,8 @@ from pilotlight_core.host.bus import BusTimeout, WrongRevision
 from pilotlight_core.model import jobs
 from pilotlight_core.model.errors import Cancelled, ContainerDied, FunctionRaised, PilotlightError, Unavailable
 from pilotlight_core.model.jobs import JobRecord, JobState, Reason, Runner
+from pilotlight_core.model.limiting import Part
+from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
 from pilotlight_core.model.messages import Run
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_fake import FakeCalls
@@ -22,6 +24,9 @@ from pilotlight_gateway.jobs.memory import MemoryJobs
 from pilotlight_gateway.jobs.payloads import keep
 from pilotlight_gateway.jobs.port import Found
 from pilotlight_gateway.jobs.runner import Ground, JobRunner
+from pilotlight_gateway.limits.estimates import Estimates
+from pilotlight_gateway.limits.policy import policy_of
+from pilotlight_gateway.limits.port import MemoryLimiter
 from pilotlight_gateway.schemas import Validators
 from tests.gateway.jobs.records import JOB, job
 from tests.gateway.world import World, function
@@ -72,6 +77,9 @@ class Bench:
     calls: Calls = field(default_factory=lambda: Calls(output=OUTPUT))
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     ended: list[JobRecord] = field(default_factory=list)
+    limits: MemoryLimiter = field(default_factory=MemoryLimiter)
+    costs: Estimates = field(default_factory=Estimates)
+    held: float = 0.0
     wall: float = 200.0
 
     async def put(self, **more: object) -> JobRecord:
@@ -90,12 +98,17 @@ class Bench:
             blobs=self.blobs,
             budget=Budget(limit=10**7),
             validators=Validators(),
+            limits=self.limits,
+            costs=self.costs,
             me=ME,
             clock=lambda: 0.0,
             wall=lambda: self.wall,
             ended=self.ended.append,
         )
-        return await JobRunner(ground, "acme", JOB, lambda: None).run(tries)
+        runner = JobRunner(ground, "acme", JOB, lambda: None)
+        until = await runner.run(tries)
+        self.held = runner.held
+        return until
 
     async def now(self) -> JobRecord:
         found = await self.store.read("acme", JOB)
@@ -381,3 +394,57 @@ async def test_a_start_that_was_never_written_never_will_be(bench: Bench) -> Non
     assert begun is not None
     with pytest.raises(WrongRevision):
         await bench.store.update(begun, 1)
+
+
+# -- limits ----------------------------------------------------------------------------------------------------------
+
+FUNCTION = "acme:shop.hello"
+
+
+def limited(bench: Bench, limits: Limits) -> None:
+    """Its tenant has limits."""
+    policy = policy_of(Effective(tenant=limits, function=NO_LIMITS), FUNCTION)
+    bench.limits = MemoryLimiter(lambda *_: policy, lambda: bench.wall)
+
+
+async def test_a_job_waits_where_a_call_would_be_refused(bench: Bench) -> None:
+    """No place is free: nothing is written or sent, and it is told when to come again. Then one is, and it runs."""
+    limited(bench, Limits(concurrency=1))
+    other = await bench.limits.admit("acme", FUNCTION, bench.limits.policy("acme", FUNCTION), 0.0)
+    await bench.put()
+    until = await bench.run()
+    assert until is not None
+    assert bench.held > 0
+    assert until == bench.wall + bench.held
+    assert (await bench.now()).attempts == 0
+    assert not bench.calls.sent
+
+    other.end(0.0)
+    assert await bench.run() is None
+    assert (await bench.now()).state is JobState.SUCCEEDED
+    again = await bench.limits.admit("acme", FUNCTION, bench.limits.policy("acme", FUNCTION), 0.0)
+    assert again.error is None  # its place is free again
+
+
+async def test_cost_is_counted_at_the_start_and_settled_at_the_end(bench: Bench) -> None:
+    """An estimate first, then what it took, which the next estimate is learnt from; a submission asks for none."""
+    limited(bench, Limits(cost_per_s=10.0, cost_burst=150.0))
+    await bench.put()
+    assert await bench.run() is None
+
+    policy = bench.limits.policy("acme", FUNCTION)
+    assert bench.costs.of((await bench.now()).version) == 2.0
+    spent = await bench.limits.admit("acme", FUNCTION, policy, 148.0, Part.START)
+    assert spent.error is None  # 150 less the two that it took
+    assert (await bench.limits.admit("acme", FUNCTION, policy, 10.0, Part.START)).error is not None
+    assert (await bench.limits.admit("acme", FUNCTION, policy, 10.0, Part.SUBMISSION)).error is None
+
+
+async def test_what_was_not_started_costs_nothing(bench: Bench) -> None:
+    """Its place and its estimate are given back."""
+    limited(bench, Limits(concurrency=1, cost_per_s=1.0, cost_burst=100.0))
+    await bench.put()
+    bench.calls = Calls(error=Unavailable("none", code="no_capacity"), grants=0)
+    assert await bench.run() is not None
+    bench.calls = Calls(output=OUTPUT)
+    assert await bench.run() is None

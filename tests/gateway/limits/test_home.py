@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_core.model.limiting import Held, Holdings, LimitAnswer, LimitAsk, LimitEnd, Verdict
+from pilotlight_core.model.limiting import Held, Holdings, LimitAnswer, LimitAsk, LimitEnd, Part, Verdict
 from pilotlight_core.model.limits import NO_LIMITS, UNLIMITED, Effective, Limits
 from pilotlight_gateway.limits.handover import ACCOUNTS_AT_MOST, LimitState
 from pilotlight_gateway.limits.home import LimitHome
@@ -24,9 +24,11 @@ def home_of(tenant: Limits, function: Limits = NO_LIMITS, *, at: float = -1e6) -
     return home
 
 
-def ask(home: LimitHome, number: int, at: float, *, gateway: str = "g1", cost: float = 0.0) -> LimitAnswer:
+def ask(
+    home: LimitHome, number: int, at: float, *, gateway: str = "g1", cost: float = 0.0, part: Part = Part.CALL
+) -> LimitAnswer:
     """Ask for one call of acme."""
-    return home.ask(SHARD, gateway, LimitAsk(number, "acme", FUNCTION, cost), at)
+    return home.ask(SHARD, gateway, LimitAsk(number, "acme", FUNCTION, cost, part), at)
 
 
 def holdings(gateway: str, *numbers: int, upto: int = 100, pending: tuple[int, ...] = (), epoch: int = 3) -> Holdings:
@@ -61,6 +63,24 @@ def test_cost_is_counted_on_estimate_and_corrected_at_the_end() -> None:
 
     home.ended(SHARD, "g1", LimitEnd(3, "acme", FUNCTION, 100.0), 0.0)
     assert ask(home, 4, 0.0, cost=10.0).wait == 1.1
+
+
+def test_a_job_is_counted_as_a_request_when_it_is_stored_and_by_what_it_takes_when_it_starts() -> None:
+    """Whatever there is left of the others: neither asks for what the other one takes."""
+    home = home_of(Limits(requests_per_s=1.0, burst=1.0, cost_per_s=100.0, cost_burst=50.0, concurrency=1))
+
+    stored = ask(home, 1, 0.0, cost=50.0, part=Part.SUBMISSION)
+    assert (stored.verdict, stored.charged, stored.holds) == (Verdict.GRANTED, 0.0, False)
+    assert ask(home, 2, 0.0, part=Part.SUBMISSION).violated == ("requests",)
+    begun = ask(home, 3, 0.0, cost=50.0, part=Part.START)
+    assert (begun.verdict, begun.charged, begun.holds) == (Verdict.GRANTED, 50.0, True)
+    assert ask(home, 4, 0.0, cost=10.0, part=Part.START).violated == ("cost", "concurrency")
+    assert ask(home, 5, 0.0, cost=10.0).violated == ("requests", "cost", "concurrency")
+    assert ask(home, 6, 1.0, part=Part.SUBMISSION).verdict is Verdict.GRANTED
+
+    home.ended(SHARD, "g1", LimitEnd(3, "acme", FUNCTION, -50.0), 1.0)
+    assert ask(home, 7, 1.0, cost=50.0, part=Part.START).verdict is Verdict.GRANTED
+    home.check_integrity()
 
 
 def test_a_call_dearer_than_the_burst_is_counted_as_the_burst() -> None:
