@@ -23,12 +23,15 @@ from pilotlight_autoscaler.answers import answer
 from pilotlight_autoscaler.decide import Bounds, Decision, Pass, Sent
 from pilotlight_autoscaler.works import AnyCommand
 from pilotlight_autoscaler.world import Pending, World
-from pilotlight_core.host.bus import Bus, BusDown, BusTimeout, Lease, NoResponders
+from pilotlight_core.host.bus import Bus, BusDown, BusError, BusTimeout, Lease, NoResponders
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
+from pilotlight_core.model.curves import Curve, CurvesRecord
+from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.explaining import ExplainPlacement
 from pilotlight_core.model.ids import base36
 from pilotlight_core.model.messages import Bind, CommandReply, Credit, Demand, Drain, NodeReport, Stop
+from pilotlight_core.model.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.curve_book import CurveBook
 from pilotlight_placement.draft import Limits
@@ -83,6 +86,7 @@ class Controller:
         await self._bus.subscribe(subjects.beat(self._region), self._on_report)
         await self._bus.subscribe(subjects.demand(self._region), self._on_demand)
         await self._bus.subscribe(subjects.credit(self._region), self._on_credit)
+        await self._bus.subscribe(subjects.ran(self._region), self._on_ran)
         await self._bus.subscribe(subjects.explain(self._region), self._on_question)
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
@@ -106,6 +110,10 @@ class Controller:
     def _on_credit(self, _: str, message: object, __: str) -> None:
         if isinstance(message, Credit):
             self.world.on_credit(message, time.monotonic())
+
+    def _on_ran(self, _: str, message: object, __: str) -> None:
+        if isinstance(message, Ran):
+            self.world.on_ran(message, time.monotonic())
 
     def _on_question(self, _: str, message: object, reply: str) -> None:
         # Only who decides knows; whoever asks waits for the one answer.
@@ -134,6 +142,22 @@ class Controller:
             await asyncio.sleep(TICK_S)
             if self.leads:
                 await self._pass(None)
+                await self._keep_learnt()
+
+    async def _keep_learnt(self) -> None:
+        """Keep beside their versions what was learnt of their speed; what cannot be kept now is learnt again."""
+        for version, curves in self.world.learner.due(time.monotonic(), time.time()).items():
+            record = self._registry.version(version)
+            if record is None or record.spec.placing.slice:
+                continue  # a trial's calls are measured by whoever makes them
+
+            def change(
+                known: CurvesRecord | None, version: str = version, curves: tuple[Curve, ...] = curves
+            ) -> CurvesRecord:
+                return (known or CurvesRecord(version=version)).with_curves(curves)
+
+            with contextlib.suppress(BusError, Conflict):
+                await self._registry.change_curves(version, change)
 
     async def _edge(self) -> None:
         while True:

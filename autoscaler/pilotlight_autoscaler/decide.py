@@ -10,10 +10,10 @@ changed is still missing at the next tick.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.policy import VersionView, to_drain, wanted
+from pilotlight_autoscaler.policy import Speed, VersionView, to_drain, wanted, wanted_by_demand, wanted_by_level
 from pilotlight_autoscaler.steps import Names, Steps
 from pilotlight_autoscaler.ways import gives_way
 from pilotlight_autoscaler.works import AnyCommand, Step, together
@@ -28,6 +28,7 @@ from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.histogram import Shape
 from pilotlight_placement.plan import Desired, Plan, Short, living, plan
 from pilotlight_placement.record import NoFit, Placement
+from pilotlight_placement.speeds import key_of_slice, on_slice
 
 DRAIN_MARGIN_S = 5.0
 """Beyond the function's timeout: no call may still run then."""
@@ -75,7 +76,11 @@ class Bounds:
 
 
 def views(
-    world: World, versions: Mapping[str, VersionRecord], deployed: Iterable[str], at: float
+    world: World,
+    versions: Mapping[str, VersionRecord],
+    deployed: Iterable[str],
+    at: float,
+    speed: Callable[[str, Sequence[ContainerReport]], Speed | None] = lambda _, __: None,
 ) -> dict[str, VersionView]:
     """Every version that is deployed, wanted or running, as the policy sees it."""
     current = set(deployed)
@@ -94,6 +99,8 @@ def views(
             demand=world.demand(version, at),
             containers=tuple(containers.get(version, ())),
             pending=pending.get(version, 0),
+            rate=world.rate(version, at),
+            speed=speed(version, containers.get(version, ())),
         )
         for version, record in versions.items()
     }
@@ -131,13 +138,13 @@ class Pass:
         self._at = at
         self._bounds = bounds or Bounds()
         self._curves = curves or {}
-        self._views = views(world, versions, deployed, at)
         self._where = {container.id: node for node, container in world.containers(at)}
         self._running = {container.id: container.version for _, container in world.containers(at)}
         self._leaving: set[str] = set(world.works.containers())
         world.look(versions)
         self._fleet: Fleet = world.fleet(at)
         self._fleet.follow(world.asked)
+        self._views = views(world, versions, deployed, at, self._speed)
         self.decision = Decision()
 
     def run(self, only: str | None = None) -> Decision:
@@ -163,6 +170,11 @@ class Pass:
         for version in self._in_order(only):
             view = self._views[version]
             count = wanted(view) - view.size
+            if count > 0 and (by_level := wanted_by_level(view)) > wanted_by_demand(view):
+                self.decision.notes.append(
+                    f"{self._versions[version].ref}: {by_level} containers carry {view.rate:.3g} calls per second "
+                    f"within {view.spec.slo.p95_ms:g} ms"
+                )
             if count > 0 and self._world.failures.get(version, Failures()).until <= self._at:
                 ask = self._ask(version)
                 asks.setdefault(ask, []).extend([version] * count)
@@ -233,6 +245,22 @@ class Pass:
             for function, names in sorted(by_function.items())
             if len(names) == 1 and living(self._fleet, function)
         )
+
+    def _speed(self, version: str, containers: Sequence[ContainerReport]) -> Speed | None:
+        """What a version's containers do within its service level, where it has one and that is known."""
+        level, curves = self._versions[version].spec.slo.p95_ms, self._curves.get(version)
+        if level is None or curves is None:
+            return None
+        best = [point.throughput for key in curves.points if (point := curves.best(*key, level)) is not None]
+        if not best:
+            return None
+        slices = [held.slice for c in containers if (held := self._fleet.held.get(c.id)) is not None]
+        if len(slices) < len(containers):
+            return None  # a report is ahead of the fleet: the next pass knows where they are
+        points = [on_slice(curves, slice_, level) for slice_ in slices]
+        if any(p is None and not curves.knows(s.type, key_of_slice(s)) for p, s in zip(points, slices, strict=True)):
+            return None  # of one of them nothing is known
+        return Speed(there=tuple(point.throughput if point else 0.0 for point in points), next=max(best))
 
     def _ask(self, version: str) -> Ask:
         return ask_of(self._versions[version], self._curves.get(version))

@@ -2,6 +2,7 @@
 
     up    at once: what runs and what waits, over what a container holds at the target utilisation; the queue counts
           as the containers that would drain it within `WAIT_TARGET_S`, never more than it can occupy
+    level with a service level and a known curve: as many as carry the calls that come at a p95 within it
     down  only what has been idle for the whole scale-down window, at most a fifth per step, never below the floor
 
 A container that is still starting counts as one there is, so a slow start is not answered by more starts, and it has
@@ -13,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pilotlight_core.model.messages import ContainerReport, ContainerState, Demand
 from pilotlight_core.model.spec import FunctionSpec
@@ -30,6 +32,14 @@ MIN_RESIDENCY_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
+class Speed:
+    """Items per second within the service level: of each container that is there, and of another one at best."""
+
+    there: tuple[float, ...]
+    next: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class VersionView:
     """One version as the policy sees it. `containers` are those not told to go, `pending` binds not yet reported."""
 
@@ -38,6 +48,10 @@ class VersionView:
     demand: Demand | None
     containers: Sequence[ContainerReport]
     pending: int = 0
+    rate: float = 0.0
+    """Calls per second that come."""
+    speed: Speed | None = None
+    """What containers do within the service level; None where that is not promised or not known."""
 
     @property
     def size(self) -> int:
@@ -68,10 +82,24 @@ def wanted_by_demand(view: VersionView) -> int:
     return max(1, holding + min(most, draining))
 
 
+def wanted_by_level(view: VersionView) -> int:
+    """Containers whose throughput within the service level, used to the target, carries the calls that come.
+
+    Where the next one will run is not known: the best slice is assumed, and the next pass sees which one it got.
+    """
+    if view.speed is None or not view.rate:
+        return 0
+    needed = view.rate / TARGET_UTILISATION
+    for count, carried in enumerate(accumulate(sorted(view.speed.there, reverse=True)), start=1):
+        if carried >= needed:
+            return count
+    return len(view.speed.there) + math.ceil((needed - sum(view.speed.there)) / view.speed.next)
+
+
 def wanted(view: VersionView) -> int:
     """Containers that the version should have now."""
     active = view.demand is not None and bool(view.demand.queued or view.demand.running)
-    count = wanted_by_demand(view) + (view.spec.buffer_containers if active else 0)
+    count = max(wanted_by_demand(view), wanted_by_level(view)) + (view.spec.buffer_containers if active else 0)
     return min(max(count, view.floor), view.spec.max_containers)
 
 

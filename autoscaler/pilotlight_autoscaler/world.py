@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from pilotlight_autoscaler.learning import Learner
+from pilotlight_autoscaler.rates import Rate
 from pilotlight_autoscaler.works import Works
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.messages import Bind, ContainerReport, ContainerState, Credit, Demand, NodeReport
+from pilotlight_core.model.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.decisions import Decisions
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.histogram import Histogram
-from pilotlight_placement.reports import Beside, Coming, Mirror
+from pilotlight_placement.reports import Beside, Coming, Mirror, slice_named
+from pilotlight_placement.speeds import key_of_slice
 
 NODE_SILENT_S = 3.0
 """A node that has not reported for so long (three reports) gets nothing new."""
@@ -68,10 +72,13 @@ class World:
     """What kinds of slices were asked for lately."""
     works: Works = field(default_factory=Works)
     """Plans under way."""
+    learner: Learner = field(default_factory=Learner)
+    """How fast versions are in use."""
     agreeing: frozenset[str] = frozenset()
     """Versions that agree to other tenants on their GPU."""
     _resident: dict[str, tuple[str, dict[str, None]]] = field(default_factory=dict)
     """node -> its incarnation, and the weights that it has loaded, the latest last."""
+    _rates: dict[str, Rate] = field(default_factory=dict)
     _index: dict[str, ContainerReport] | None = None
     _mirror: Mirror = field(default_factory=Mirror)
     _settled: dict[str, float] = field(default_factory=dict)
@@ -93,6 +100,23 @@ class World:
 
     def on_demand(self, demand: Demand, at: float) -> None:
         self.demands[demand.version] = (demand, at)
+        self._rates[demand.version] = self._rates.get(demand.version, Rate()).after(demand.arrivals, at)
+
+    def rate(self, version: str, at: float) -> float:
+        """Calls per second that come for a version; 0 if nothing is heard of it."""
+        return self._rates[version].value if self.demand(version, at) is not None and version in self._rates else 0.0
+
+    def on_ran(self, ran: Ran, at: float) -> None:
+        """Learn how long batches take, of containers on slices that are known."""
+        report = self.nodes.get(ran.node)
+        place = self._mirror.fleet.places.get(ran.node)
+        if report is None or place is None or report.instance != ran.instance:
+            return
+        for batches in ran.batches:
+            slice_ = slice_named(place.node, batches.slice)
+            if slice_ is not None and (cut := key_of_slice(slice_)):
+                gpu = self.device(ran.node, slice_.ids[0])
+                self.learner.observe(batches, (slice_.type, cut, gpu is not None and gpu.fake), at)
 
     def on_credit(self, credit: Credit, at: float) -> None:
         """Learn how starts end: one that never became ready delays the next, up to 30 s; a success forgets it."""
@@ -116,6 +140,7 @@ class World:
             self._index = None
             del self.seen[node]
         self.demands = {v: (d, t) for v, (d, t) in self.demands.items() if at - t <= 60.0}
+        self._rates = {v: rate for v, rate in self._rates.items() if v in self.demands}
         self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
         self._settled = {c: t for c, t in self._settled.items() if at - t <= 60.0}

@@ -57,7 +57,7 @@ def make(options: argparse.Namespace) -> Plan:
         CannotPlan: if nothing that was measured serves the demand.
     """
     needs, measured = read_demand(options.demand)
-    tables = [measured] + ([read_curves(options.curves)] if options.curves else [])
+    tables = [measured, *(read_curves(path) for path in options.curves)]
     prices = read_prices(options.prices) if options.prices else None
     terms = Terms(utilisation=options.utilisation, slo_part=options.slo_part, prices=prices)
     demands = demands_of(needs, curves_of(*tables), terms)
@@ -182,7 +182,8 @@ def as_json(plan: Plan) -> dict[str, Any]:
 def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="pilotlight plan", description="GPUs by type for a demand")
     parser.add_argument("--demand", type=Path, required=True, help="CSV: function, rps, slo_ms, measured points")
-    parser.add_argument("--curves", type=Path, help="CSV of more points: function, gpu, slice, batch, latency_ms")
+    more = "CSV of more points: function, gpu, slice, batch, latency_ms; may be repeated"
+    parser.add_argument("--curves", type=Path, action="append", default=[], help=more)
     parser.add_argument("--prices", type=Path, help="CSV: gpu, price in dollars per hour; default: built-in prices")
     parser.add_argument("--utilisation", type=_part, default=UTILISATION, help="planned part of throughput (0.7)")
     parser.add_argument("--slo-part", type=_part, default=SLO_PART, help="part of slo_ms for one batch (0.5)")

@@ -52,6 +52,7 @@ from pilotlight_runtime.stage import Stager, Verifies
 from pilotlight_runtime.stall import StallWatch
 from pilotlight_runtime.usage_log import UsageLog
 from pilotlight_runtime.waiting_calls import WaitingCalls
+from pilotlight_runtime.work_log import WorkLog
 
 log = structlog.get_logger(__name__)
 
@@ -153,6 +154,7 @@ class Agent:
             store=self._bus,
         )
         self._slices = Slices(parts.devices, self._metering)
+        self._work = WorkLog()
         self._shipper = LogShipper(self._bus, me.region, me.instance)
         self._bodies = Bodies(group)
         self._pool = BlankPool(
@@ -188,6 +190,7 @@ class Agent:
             metering=self._metering,
             shipper=self._shipper,
             waiting=self._waiting,
+            work=self._work,
         )
 
     async def _subscribe(self) -> None:
@@ -285,6 +288,7 @@ class Agent:
             self._containers.second(at)
             self._credits.repeat(self._containers, at)
             self._reporter.send()
+            self._reporter.tell_work(self._work)
             await asyncio.sleep(BEAT_S)
 
     async def _offer(self) -> None:

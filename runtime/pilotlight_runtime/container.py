@@ -12,6 +12,7 @@ One task (`live`) leads through these; the guest's frames and the sandbox's end 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import structlog
@@ -41,6 +42,7 @@ from pilotlight_runtime.runner import Runner, bounded
 from pilotlight_runtime.sandbox.errors import SandboxError
 from pilotlight_runtime.sandbox.port import Exit
 from pilotlight_runtime.services import Services
+from pilotlight_runtime.work_log import Worker
 
 log = structlog.get_logger(__name__)
 
@@ -293,8 +295,14 @@ class Container:
         """Calls may come."""
         if blank.exit is not None:
             raise StartFailed(self.reason, RemoteError("ContainerDied", self.reason))
+        worker = Worker(container=self.id, version=self.version, slice=self.slice)
         self._rim = ContainerRim(
-            services=self._services, blank=blank, meter=self._meter, freed=self._freed, kill=self._kill
+            services=self._services,
+            blank=blank,
+            meter=self._meter,
+            freed=self._freed,
+            kill=self._kill,
+            ran=partial(self._services.work.add, worker),
         )
         self.runner = self._rim.runner = Runner(manifest.spec, self.id, self._rim)
         blank.tap.running = self.runner.only_call

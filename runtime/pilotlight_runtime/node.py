@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pilotlight_core.host.bus import BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages import ContainerState, NodeReport
+from pilotlight_core.model.ran import Ran
 from pilotlight_runtime.blank_pool import BlankPool
 from pilotlight_runtime.containers import Containers
 from pilotlight_runtime.origins import Publisher
+from pilotlight_runtime.work_log import WorkLog
 
 LEAST_S = 0.02
 """Between two reports: what changes meanwhile is in the next one."""
@@ -68,6 +70,13 @@ class Reporter:
                 self._bus.publish_nowait(
                     subjects.beat(self._identity.region, self._identity.node), self.report(*self._sources, stopped)
                 )
+
+    def tell_work(self, work: WorkLog) -> None:
+        """Tell what ran in the last second, if anything did; what the bus does not take is lost."""
+        if batches := work.take():
+            told = Ran(node=self._identity.node, instance=self._identity.instance, batches=batches)
+            with contextlib.suppress(BusError):
+                self._bus.publish_nowait(subjects.ran(self._identity.region, self._identity.node), told)
 
     def report(self, containers: Containers, pool: BlankPool, stopped: bool) -> NodeReport:
         """How the node is."""

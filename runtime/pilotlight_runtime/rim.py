@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class ContainerRim:
-    """Implements `runner.Rim`. `freed` and `kill` are the container's."""
+    """Implements `runner.Rim`. `freed`, `kill` and `ran` are the container's."""
 
     def __init__(
         self,
@@ -31,8 +31,10 @@ class ContainerRim:
         meter: Meter,
         freed: Callable[[HeldCall], None],
         kill: Callable[[str], None],
+        ran: Callable[[int, float], None],
     ) -> None:
         self.kill = kill
+        self.ran = ran
         self._freed = freed
         self.tell: Callable[[str, Frame], None] = services.origins.tell
         self.runner: Runner

@@ -69,6 +69,9 @@ class Rim(Protocol):
     def spent(self, held: HeldCall, outcome: Outcome) -> Spent | None:
         """The guest has ended working on it."""
 
+    def ran(self, batch: int, ms: float) -> None:
+        """So many calls were worked on at once, and that went well."""
+
     def freed(self, held: HeldCall) -> None:
         """Its slot is free; its verdict, if it was started, says how it ended."""
 
@@ -201,10 +204,13 @@ class Runner:
         if held is None or self._batches.has(held):
             self._distrust("the guest answered a call that it does not have")
             return
+        beside = len(self._running)
         del self._running[frame.call]
         self._working -= 1
         verdict = said(frame)
         self._conclude(held, verdict, frame.execute_ns, at, started=frame.started or held.verdict is None)
+        if verdict.outcome is Outcome.OK:
+            self._rim.ran(beside, held.execute_ms)
         self.pump(at)
 
     def batch_answered(self, frame: guest.BatchResult, at: float) -> None:
@@ -222,6 +228,8 @@ class Runner:
             for held, result in zip(batch.items, frame.results, strict=True):
                 del self._running[held.run.call]
                 self._conclude(held, said(result), frame.execute_ns, at, started=frame.started or held.verdict is None)
+            if all(result.outcome is Outcome.OK for result in frame.results):
+                self._rim.ran(len(batch.items), batch.items[0].execute_ms)
             if batch.rest:
                 self._run_alone(batch.rest, at)
         self.pump(at)

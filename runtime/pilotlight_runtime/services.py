@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pilotlight_runtime.blank_pool import BlankPool
 from pilotlight_runtime.bodies import Bodies
@@ -16,6 +16,7 @@ from pilotlight_runtime.origins import Origins
 from pilotlight_runtime.slots import SlotTable
 from pilotlight_runtime.stage import Stager
 from pilotlight_runtime.waiting_calls import WaitingCalls
+from pilotlight_runtime.work_log import WorkLog
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,5 +33,6 @@ class Services:
     metering: Metering
     shipper: LogShipper
     waiting: WaitingCalls
+    work: WorkLog = field(default_factory=WorkLog)
     clock: Callable[[], float] = time.monotonic
     boot_ns: Callable[[], int] = boot_ns

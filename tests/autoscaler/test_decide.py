@@ -9,8 +9,11 @@ import msgspec
 from pilotlight_autoscaler.controller import about
 from pilotlight_autoscaler.decide import Decision, Pass
 from pilotlight_autoscaler.world import World
+from pilotlight_core.model.curves import Source
 from pilotlight_core.model.messages import Bind, ContainerState, Credit, Drain, RemoteError
-from pilotlight_core.model.spec import VersionRecord
+from pilotlight_core.model.ran import BatchesRan, Ran
+from pilotlight_core.model.spec import SLO, VersionRecord
+from pilotlight_placement.curves import Curves, Point
 from tests.autoscaler.builders import container, demand, record, report
 
 
@@ -151,3 +154,41 @@ def test_a_floor_is_filled_from_what_has_long_been_idle() -> None:
         decision = decide(world, record(min_containers=1), record("ver_2"))
 
         assert [about(sent.command) for sent in decision.commands] == leaves
+
+
+def test_a_service_level_gets_containers_by_the_curve_of_their_slices() -> None:
+    """71 calls a second at 40 a second and container are three; of the batch sizes those within the level count."""
+    world = World()
+    world.on_report(report(container("c1", running=1), slots=4), 1.0)
+    for tick in range(1, 40):
+        world.on_demand(msgspec.structs.replace(demand(running=1), arrivals=18), 1.0 + tick * 0.25)
+    at = 1.0 + 39 * 0.25
+    world.on_report(report(container("c1", running=1), slots=4, seq=2), at)
+    points = (Point(batch=1, throughput=40.0, p95_ms=25.0), Point(batch=8, throughput=200.0, p95_ms=90.0))
+    known = {"ver_1": record(slo=SLO(p95_ms=50.0))}
+    curves = {"ver_1": Curves({("CPU", "slot"): points})}
+    ids = count(1)
+
+    decision = Pass(world, known, known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, curves=curves).run()
+
+    assert [type(sent.command) for sent in decision.commands] == [Bind, Bind]
+    assert "3 containers carry 71.4 calls per second within 50 ms" in decision.notes[0]
+
+
+def test_what_ran_is_learnt_by_the_slice_of_its_container() -> None:
+    """Of a node that is known, and of the same incarnation of its agent."""
+    world = World()
+    world.on_report(report(container("c1"), slots=2), 1.0)
+    decide(world, record())
+    done = BatchesRan(container="c1", version="ver_1", slice="cpu-0", batch=1, count=50, ms=(10.0,))
+    elsewhere = msgspec.structs.replace(done, slice="cpu-9")
+
+    world.on_ran(Ran(node="n1", instance="other", batches=(done,)), 1.0)
+    world.on_ran(Ran(node="n2", instance="i1", batches=(done,)), 1.0)
+    world.on_ran(Ran(node="n1", instance="i1", batches=(elsewhere,)), 1.0)
+    assert world.learner.due(2.0, 0.0) == {}
+    world.on_ran(Ran(node="n1", instance="i1", batches=(done,)), 1.0)
+
+    (curve,) = world.learner.due(2.0, 0.0)["ver_1"]
+    assert (curve.gpu, curve.slice, curve.source) == ("CPU", "slot", Source.LEARNT)
+    assert curve.points[0].throughput == 100.0

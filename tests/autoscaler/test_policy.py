@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
-from pilotlight_autoscaler.policy import VersionView, may_give_way, to_drain, wanted
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_autoscaler.policy import (
+    TARGET_UTILISATION,
+    Speed,
+    VersionView,
+    may_give_way,
+    to_drain,
+    wanted,
+    wanted_by_level,
+)
 from pilotlight_core.model.messages import ContainerState
 from tests.autoscaler.builders import container, demand, spec
 
@@ -96,3 +110,53 @@ def test_busy_containers_never_give_way() -> None:
     assert may_give_way(view(container(running=1), running=1)) == []
     assert may_give_way(view(container(idle_s=5.0), min_containers=1)) == []
     assert len(may_give_way(view(container(idle_s=5.0)))) == 1
+
+
+def carrying(rate: float, *there: float, best: float = 100.0) -> VersionView:
+    containers = tuple(container(f"c{n}", running=1) for n in range(len(there)))
+    return replace(view(*containers, running=1, max_containers=50), rate=rate, speed=Speed(there=there, next=best))
+
+
+@pytest.mark.parametrize(
+    ("rate", "there", "count"),
+    [
+        (0.0, (), 0),
+        (80.0, (), 1),
+        (81.0, (), 2),
+        (80.0, (100.0,), 1),
+        (200.0, (100.0,), 3),
+        (80.0, (0.0, 0.0), 3),
+        (80.0, (50.0, 100.0, 100.0), 1),
+        (120.0, (50.0, 100.0, 100.0), 2),
+    ],
+)
+def test_a_service_level_gets_the_containers_that_carry_the_calls(
+    rate: float, there: tuple[float, ...], count: int
+) -> None:
+    """At 80 % of what they do within it; one that is too slow for it carries nothing."""
+    assert wanted_by_level(carrying(rate, *there)) == count
+
+
+def test_without_a_known_curve_or_level_only_demand_counts() -> None:
+    """And the ceiling binds in any case."""
+    assert wanted_by_level(replace(carrying(800.0), speed=None)) == 0
+    assert wanted(replace(view(running=1), rate=800.0)) == 1
+    assert wanted(carrying(1e9)) == 50
+
+
+@given(
+    st.floats(0, 1e5),
+    st.lists(st.sampled_from((0.0, 3.0, 40.0, 500.0)), max_size=8),
+    st.sampled_from((3.0, 40.0, 500.0)),
+)
+def test_what_is_wanted_carries_the_calls_and_one_less_does_not(rate: float, there: list[float], best: float) -> None:
+    """Of the fastest of those that are there first, then of new ones."""
+    count = wanted_by_level(carrying(rate, *there, best=best))
+
+    fastest = [*sorted(there, reverse=True), *[best] * max(0, count - len(there))]
+    needed = rate / TARGET_UTILISATION
+    assert sum(fastest[:count]) >= needed * (1 - 1e-9)
+    if count > len(there):
+        assert sum(fastest[: count - 1]) < needed or math.isclose(sum(fastest[: count - 1]), needed)
+    elif count:
+        assert sum(fastest[: count - 1]) < needed

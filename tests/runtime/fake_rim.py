@@ -24,6 +24,7 @@ class FakeRim:
         self.killed: list[str] = []
         self.waiting: list[str] = []
         self.freed_calls: list[str] = []
+        self.work: list[tuple[int, float]] = []
         self.wake_at: float | None = None
         self.refuse_start: Refusal | None = None
 
@@ -47,6 +48,9 @@ class FakeRim:
 
     def spent(self, held: HeldCall, outcome: Outcome) -> Spent | None:
         return Spent(ns=1_000, ppm=500_000, price="cpu", batch_size=held.batch_size)
+
+    def ran(self, batch: int, ms: float) -> None:
+        self.work.append((batch, ms))
 
     def freed(self, held: HeldCall) -> None:
         self.freed_calls.append(held.run.call)

@@ -47,3 +47,21 @@ def test_a_function_is_measured_kept_and_gone_by(platform: Platform, tmp_path: P
     explained = platform.cli("placement", "explain", "profiled.slow").stdout
     assert "There it does, as far as is known, " in explained
     platform.cli("app", "stop", "profiled")
+
+
+def test_what_a_function_does_in_use_is_learnt(platform: Platform, tmp_path: Path) -> None:
+    """By ordinary calls, from some dozens on; nobody has measured anything."""
+    (tmp_path / "app.py").write_text(SOURCE.replace("profiled", "learnt").replace("wait_ms=200", "wait_ms=0"))
+    platform.deploy(tmp_path / "app.py")
+    for _ in range(35):
+        assert platform.output("learnt.slow", x=3) == 0
+
+    def learnt() -> list[dict[str, object]]:
+        curves: list[dict[str, object]] = json.loads(platform.cli("profile", "learnt.slow", "--show", "--json").stdout)[
+            "curves"
+        ]
+        return curves
+
+    (curve,) = wait_until(learnt, "the controller keeps what it has learnt")
+    assert (curve["gpu"], curve["slice"], curve["source"]) == ("CPU", "slot", "learnt")
+    platform.cli("app", "stop", "learnt")

@@ -113,6 +113,7 @@ def controller() -> User:
             lease,
             subjects.explain(ANY),
             subjects.beat(ANY),
+            subjects.ran(ANY),
             subjects.demand(ANY),
             subjects.credit(ANY),
         ),
@@ -151,6 +152,7 @@ def agent(node: str) -> User:
         f"_AGENT.{node}",
         publish=(
             subjects.beat(ANY, node),
+            subjects.ran(ANY, node),
             subjects.credit(ANY),
             subjects.reply(ANY, ANY),
             subjects.usage(ANY, ANY),

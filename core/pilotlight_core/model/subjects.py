@@ -4,6 +4,7 @@ pl.{region}.node.{node}.run.{instance}   origin -> agent  Run: a granted call wi
 pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
 pl.{region}.node.{node}.cmd        controller -> agent    commands (request, reply: CommandReply)
 pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
+pl.{region}.node.{node}.ran        agent -> controller   Ran, each second where anything ran
 pl.{region}.credit.{version}       agent -> home          Credit: room in one container, and what it is doing
 pl.{region}.credits                home -> agents         CreditsWanted
 pl.{region}.gw.{gateway}.reply     agent -> origin        Refused, Started, Chunk, Ended
@@ -68,6 +69,10 @@ def command(region: str, node: str) -> str:
 
 def beat(region: str, node: str = "*") -> str:
     return f"pl.{region}.beat.{node}"
+
+
+def ran(region: str, node: str = "*") -> str:
+    return f"pl.{region}.node.{node}.ran"
 
 
 def credit(region: str, version: str = "*") -> str:

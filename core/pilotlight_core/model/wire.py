@@ -31,6 +31,7 @@ from pilotlight_core.model.messages import (
     UsageBatch,
     Window,
 )
+from pilotlight_core.model.ran import Ran
 from pilotlight_core.model.scheduling import AskCall, Breakers, CallTold, CreditsWanted, ToHome, ToOrigin
 
 MESSAGE = (
@@ -38,7 +39,7 @@ MESSAGE = (
     | Bind | Drain | Stop | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallTold | Breakers
     | JobsStored | AskJob | JobPlace
-    | ExplainPlacement | PlacementTold
+    | ExplainPlacement | PlacementTold | Ran
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pilotlight.cli.commands import command_app
+from pilotlight.cli.output import note
+from pilotlight.cli.session import ask, client
+from pilotlight.errors import BadInput, NotFound
+from pilotlight_core.model.curves import CPU_TYPE, Curve, CurvePoint, Source
 
 app = command_app()
+TRUST = (Source.MEASURED, Source.LEARNT, Source.DECLARED)
 MODULE = "pilotlight_placement.planner_command"
 
 
@@ -23,6 +31,9 @@ def plan(
     utilisation: Annotated[str | None, typer.Option(help="planned part of throughput; default 70%")] = None,
     slo_part: Annotated[str | None, typer.Option(help="part of slo_ms that one batch may take; default 50%")] = None,
     solver: Annotated[str | None, typer.Option(help="auto, greedy or ilp")] = None,
+    known: Annotated[
+        bool, typer.Option("--known", help="functions without points in these files: what the platform knows of them")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
     """Say how many GPUs of which type a demand needs, and what they cost.
@@ -30,6 +41,7 @@ def plan(
     \b
     pilotlight plan --demand demand.csv
     pilotlight plan --demand demand.csv --prices prices.csv --json
+    pilotlight plan --demand demand.csv --known          (curves measured by pilotlight profile, or learnt in use)
     """
     named = {
         "--demand": demand,
@@ -41,4 +53,54 @@ def plan(
     }
     # A process of its own: what tenants import knows nothing of placement.
     flags = [f"{flag}={value}" for flag, value in named.items() if value is not None] + ["--json"] * as_json
-    raise typer.Exit(subprocess.run([sys.executable, "-m", MODULE, *flags], check=False).returncode)
+    with tempfile.TemporaryDirectory(prefix="pilotlight-plan-") as folder:
+        if known:
+            table = Path(folder) / "known.csv"
+            write_known(table, unmeasured([demand, *([curves] if curves else [])]))
+            flags.append(f"--curves={table}")
+        raise typer.Exit(subprocess.run([sys.executable, "-m", MODULE, *flags], check=False).returncode)
+
+
+def unmeasured(tables: Sequence[Path]) -> list[str]:
+    """The functions of some tables of which none has a point. What cannot be read is told by whoever plans."""
+    functions: dict[str, bool] = {}
+    for path in tables:
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            continue
+        for row in csv.DictReader(text.splitlines(), skipinitialspace=True):
+            name = (row.get("function") or "").strip()
+            functions[name] = functions.get(name, False) or bool((row.get("batch") or "").strip())
+    return [name for name, has_points in functions.items() if name and not has_points and not name.startswith("#")]
+
+
+def write_known(path: Path, functions: Sequence[str]) -> None:
+    """What the platform knows of some functions, as a table of curves; what it does not know is noted."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(("function", "gpu", "slice", "batch", "latency_ms", "throughput"))
+        for function in functions:
+            try:
+                told = ask(client().platform.curves(function))
+            except (NotFound, BadInput) as error:
+                note(f"{function}: {error.detail}")
+                continue
+            points = best_points(told.curves)
+            if not points:
+                note(
+                    f"{function}: the platform knows of no GPU that it was measured on (pilotlight profile {function})"
+                )
+            for (gpu, cut, batch), point in points.items():
+                table.writerow((function, gpu, cut, batch, point.p95_ms, point.throughput))
+
+
+def best_points(curves: Sequence[Curve]) -> dict[tuple[str, str, int], CurvePoint]:
+    """Of each slice that one can buy and each batch size the most trustworthy point."""
+    points: dict[tuple[str, str, int], CurvePoint] = {}
+    for curve in sorted(curves, key=lambda curve: TRUST.index(curve.source)):
+        if curve.software or curve.gpu == CPU_TYPE or curve.slice.startswith("share:"):
+            continue
+        for point in curve.points:
+            points.setdefault((curve.gpu, curve.slice, point.batch), point)
+    return points

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+from pilotlight.cli.plan import unmeasured
+from tests.sdk.scripted import KEY, ScriptedPlatform, answer, problem
 
-def plan(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pilotlight.cli.main", "plan", *words], capture_output=True, text=True, check=False
-    )
+
+def plan(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pilotlight.cli.main", "plan", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | env)
 
 
 def test_the_worked_example(tmp_path: Path) -> None:
@@ -33,3 +36,39 @@ def test_a_slip_in_the_file_is_told_and_the_exit_code_is_1(tmp_path: Path) -> No
 
     assert done.returncode == 1
     assert done.stderr == f"error: {demand}, row 2, rps: 'many' is not a number\n"
+
+
+def test_what_the_platform_knows_serves_functions_without_points(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """The measured point goes before the learnt one; GPUs in software and CPU slots cannot be bought."""
+    demand = tmp_path / "demand.csv"
+    demand.write_text("function,rps\nshop.f,1000\nshop.g,1\n")
+
+    def curve(source: str, latency: float, gpu: str = "A100-80GB", **more: object) -> dict[str, object]:
+        speed = 32 * 1000 / latency
+        point = {"batch": 32, "throughput": speed, "p50_ms": latency, "p95_ms": latency, "samples": 9}
+        return {"gpu": gpu, "slice": "whole", "source": source, "points": [point], **more}
+
+    known = [curve("learnt", 10.0), curve("measured", 75.0), curve("measured", 1.0, "T4", software=True)]
+    told = {"version": "shop.f@v1", "version_id": "ver_1", "curves": known, "slices": [], "methods": []}
+    platform.will("GET", "/v1/functions/shop.f/curves", answer(told))
+    platform.will("GET", "/v1/functions/shop.g/curves", problem("unknown_function", "There is no function shop.g."))
+    key = {"PILOTLIGHT_URL": platform.url, "PILOTLIGHT_API_KEY": KEY}
+
+    partly = plan("--demand", str(demand), "--known", "--solver", "greedy", **key)
+    demand.write_text("function,rps\nshop.f,1000\n")
+    done = plan("--demand", str(demand), "--known", "--solver", "greedy", **key)
+
+    assert partly.returncode == 1
+    assert "shop.g: There is no function shop.g." in partly.stderr
+    assert done.returncode == 0, done.stderr
+    assert "4 x A100-80GB\n" in done.stdout
+
+
+def test_functions_with_points_are_not_asked_for(tmp_path: Path) -> None:
+    """In either file; what cannot be read is left to whoever plans."""
+    (tmp_path / "demand.csv").write_text("function,rps,gpu,batch,latency_ms\na,1,T4,8,10\nb,1,,,\nc,1,,,\n")
+    (tmp_path / "curves.csv").write_text("function,gpu,batch,latency_ms\nb,T4,8,10\n")
+
+    tables = [tmp_path / name for name in ("demand.csv", "curves.csv", "nothing.csv")]
+
+    assert unmeasured(tables) == ["c"]
