@@ -485,19 +485,3 @@ def test_a_container_that_is_being_killed_starts_nothing(rim: FakeRim) -> None:
         "a": (Outcome.OK, True),
         "b": (Outcome.DIED, False),
     }
-
-
-def test_what_went_well_is_told_with_how_many_were_worked_on_at_once(rim: FakeRim) -> None:
-    """Concurrent calls with those beside them, batches once; what failed says nothing of speed."""
-    runner = runner_of(rim, max_inputs=3)
-    for call in "abc":
-        runner.take(run_of(call), 1.0, 1.0)
-    runner.answered(Result(call="a", execute_ns=30_000_000), 1.5)
-    runner.answered(Result(call="b", outcome=Outcome.RAISED, error=ERROR, execute_ns=30_000_000), 1.6)
-    gathering = runner_of(rim, batching=Batching(max_batch_size=2, wait_ms=50))
-    for call in ("x", "y"):
-        gathering.take(run_of(call), 2.0, 2.0)
-    (batch,) = rim.of(InvokeBatch)
-    gathering.batch_answered(results(batch), 2.5)
-
-    assert rim.work == [(3, 30.0), (2, 5.0)]
