@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from pilotlight import App
+from pilotlight import App, concurrent, method
 
 app = App("bulk")
 
@@ -28,3 +28,14 @@ def naps(seconds: float) -> float:
 def echo(value: Any) -> Any:
     """Give back what came."""
     return value
+
+
+@app.gpu_function(idempotent=True, max_containers=2, scaledown_window=30)
+@concurrent(max_inputs=32)
+class Many:
+    """Works on many at a time."""
+
+    @method()
+    async def twice(self, value: int) -> int:
+        """Take no time."""
+        return 2 * value
