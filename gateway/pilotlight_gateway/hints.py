@@ -7,8 +7,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from pilotlight_core.model.errors import NotFound, UnknownFunction
-from pilotlight_core.model.ids import Ref
+from pilotlight_core.model.errors import BadInput, NotFound, UnknownFunction
+from pilotlight_core.model.ids import Ref, parse_ref
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_core.model.suggestions import NAMES_AT_MOST, did_you_mean, nearest, nearest_function
 from pilotlight_gateway.registry_port import RegistryPort
@@ -48,6 +48,26 @@ async def known_app(registry: RegistryPort, tenant: str, app: str) -> AppRecord:
         meant = nearest(app, (record.app for record in registry.iter_apps(tenant)))
         raise NotFound(f"There is no app {app}.{did_you_mean(meant)}", **_more(meant))
     return record
+
+
+async def check_listed(registry: RegistryPort, tenant: str, text: str, shared: Iterable[str]) -> None:
+    """Whether a list that is asked for of one function may have anything of it: one that `tenant` has or ever had.
+
+    What others share with it (`shared`, refs), or shared once and named their owner, may be asked for as well.
+
+    Raises:
+        BadInput: if it is no function, or pins a version.
+        UnknownFunction: if there is none.
+    """
+    ref = parse_ref(text)
+    if ref.pin is not None:
+        raise BadInput("function: all versions are listed; leave the part after @ out.", field="function")
+    if ref.tenant not in (None, tenant):
+        return
+    record, others = await registry.app(tenant, ref.app), list(shared)
+    known = record is not None and ref.function in record.versions
+    if not known and f"{ref.app}.{ref.function}" not in {other.partition(":")[2] for other in others}:
+        raise no_function(registry, tenant, ref, others)
 
 
 def check_function(record: AppRecord, function: str, field: str) -> None:

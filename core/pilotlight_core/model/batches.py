@@ -214,6 +214,8 @@ class ItemError(msgspec.Struct, frozen=True, kw_only=True):
     """From 1."""
     field: str
     detail: str
+    custom_id: str | None = None
+    """If it has one that could be read."""
 
 
 class BatchQuery(Request, frozen=True, kw_only=True):

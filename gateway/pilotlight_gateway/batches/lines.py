@@ -46,6 +46,8 @@ class Lines:
         """Of a line whose end has not come: it grows in place, however small the pieces are."""
         self._number = 0
         self._named: set[str] = set()
+        self._custom_id: str | None = None
+        """Of the line that is being read."""
         self.items = 0
         self.errors: list[ItemError] = []
         self.wrong = 0
@@ -98,6 +100,7 @@ class Lines:
         return found
 
     def _item(self, line: bytes) -> Item:
+        self._custom_id = None
         if len(line) > LINE_BYTES:
             raise BadInput(f"longer than {LINE_BYTES} bytes.", field="line")
         try:
@@ -113,6 +116,7 @@ class Lines:
             shallow = False
         if not shallow:
             raise BadInput(f"input: nested deeper than {MAX_DEPTH}.", field="input")
+        self._custom_id = None if read.custom_id is None else read.custom_id[:CUSTOM_ID_LENGTH]
         name = self._name(read.custom_id)
         self._check(read.input)
         return Item(self.items, name, pack_arguments(read.input))
@@ -130,7 +134,8 @@ class Lines:
         self.wrong += 1
         if len(self.errors) < ERRORS_TOLD:
             field = str(error.more.get("field", "line"))
-            self.errors.append(ItemError(line=self._number, field=field, detail=error.detail))
+            told = ItemError(line=self._number, field=field, detail=error.detail, custom_id=self._custom_id)
+            self.errors.append(told)
 
     def _refusal(self) -> BadInput:
         first = self.errors[0]

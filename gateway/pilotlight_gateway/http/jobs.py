@@ -23,6 +23,7 @@ from pilotlight_gateway.call_answers import (
 )
 from pilotlight_gateway.call_port import CallResult, PreparedCall
 from pilotlight_gateway.call_requests import Format, format_of_answer
+from pilotlight_gateway.hints import check_listed
 from pilotlight_gateway.http.exchange import exchange_of, header
 from pilotlight_gateway.http.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.http.operations import json_answer, principal_of
@@ -31,11 +32,12 @@ from pilotlight_gateway.idempotency.header import KEY, PREFER, read_key, read_wa
 from pilotlight_gateway.idempotency.record import fingerprint_of
 from pilotlight_gateway.jobs.desk import Wish
 from pilotlight_gateway.jobs.port import PAGE_AT_MOST
+from pilotlight_gateway.shares import shared_with
 
 ASYNC = re.compile(rb"(?:^|[,;])\s*respond-async\s*(?:$|[,;=])", re.IGNORECASE)
 LIMIT = 100
 """Jobs on a page, if nobody says."""
-CURSOR = re.compile(r"[1-9][0-9]{0,18}")
+NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 LONGEST_PREFER = 1_024
 """Bytes of a Prefer header that are looked at."""
 
@@ -138,11 +140,15 @@ async def list_jobs(request: Request, services: Services) -> Response:
     """`GET /v1/jobs`."""
     asked = request.query_params
     limit = _number(asked.get("limit", str(LIMIT)), "limit", PAGE_AT_MOST)
-    before = _number(asked["cursor"], "cursor", 2**63) if "cursor" in asked else 0
     wanted = _wanted(asked.get("state", ",".join(JobState)), asked.get("function", ""))
-    page = await services.jobs.page(principal_of(request).tenant, limit=limit, before=before, wanted=wanted)
+    tenant, cursors = principal_of(request).tenant, services.jobs.cursors
+    before = await cursors.open(tenant, asked["cursor"]) if "cursor" in asked else 0
+    if function := asked.get("function"):
+        shared = (one.ref for one in shared_with(services.registry, tenant))
+        await check_listed(services.registry, tenant, function, shared)
+    page = await services.jobs.page(tenant, limit=limit, before=before, wanted=wanted)
     listed = tuple(_status(services, job) for job in page.jobs)
-    return json_answer(JobList(jobs=listed, next=str(page.before) if page.before else None))
+    return json_answer(JobList(jobs=listed, next=await cursors.seal(tenant, page.before) if page.before else None))
 
 
 async def redrive_job(request: Request, services: Services) -> Response:
@@ -212,7 +218,7 @@ async def _answer(scope: Scope, headers: list[tuple[bytes, bytes]], body: bytes)
 
 
 def _number(text: str, field: str, most: int) -> int:
-    if not CURSOR.fullmatch(text) or int(text) > most:
+    if not NUMBER.fullmatch(text) or int(text) > most:
         raise BadInput(f"{field}: expected a number from 1 to {most}.", field=field)
     return int(text)
 

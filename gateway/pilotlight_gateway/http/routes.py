@@ -24,6 +24,7 @@ from pilotlight_gateway.http.operations import BODY, Operation, Parameter, list_
 from pilotlight_gateway.http.placement import PLACEMENT
 from pilotlight_gateway.http.tenancy import TENANCY
 from pilotlight_gateway.http.webhooks import WEBHOOKS
+from pilotlight_gateway.jobs.cursors import PATTERN as CURSOR
 from pilotlight_gateway.ledger.report import UsageReport
 
 CALL_ERRORS = (
@@ -85,7 +86,8 @@ OPERATIONS = (
     ),
     Operation(
         method="GET", path="/v1/jobs", name="listJobs", about="Durable calls, the last changed first.",
-        endpoint=jobs.list_jobs, scopes=("invoke", "read"), answer=JobList, errors=("bad_input",),
+        endpoint=jobs.list_jobs, scopes=("invoke", "read"), answer=JobList,
+        errors=("bad_input", "unknown_function", "not_found"),
         parameters=(
             Parameter(
                 name="state", about="Only these: comma-separated.",
@@ -94,7 +96,7 @@ OPERATIONS = (
             Parameter(name="function", about="Only this one's: app.function.", schema={"type": "string"}),
             Parameter(name="limit", about="Jobs on a page.", schema={"type": "integer", "minimum": 1, "maximum": 1000}),
             Parameter(
-                name="cursor", about="`next` of the page before.", schema={"type": "string", "pattern": "^[1-9][0-9]*$"}
+                name="cursor", about="`next` of the page before.", schema={"type": "string", "pattern": CURSOR.pattern}
             ),
         ),
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,12 +19,15 @@ from pilotlight_core.model.jobs import JobRecord, Runner, job_key
 from pilotlight_core.model.subjects import JOB_BUCKET, LEASE_BUCKET
 from pilotlight_gateway.idempotency.bus_records import BusBell
 from pilotlight_gateway.idempotency.shares import NOTHING, Taken
+from pilotlight_gateway.jobs.cursors import SECRET_BYTES
 from pilotlight_gateway.jobs.port import SCAN_AT_MOST, Found, Listing
 
 WINDOW = 256
 """Sequences that a listing looks at first; where the tenant's jobs are thin, twice as many each time."""
 WINDOW_RECORDS = 1_024
 THIN = 64
+SECRET_PLACE = "secret"  # noqa: S105 - where it is, not what
+"""Beside the jobs, whose keys have two parts."""
 
 log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
@@ -107,6 +112,14 @@ class BusJobs:
             await self._kv.update(place, _encoder.encode(taken), revision, ttl=ttl)
         except StoreRefused as error:
             raise _no_room(error) from None
+
+    async def secret(self) -> bytes:
+        """What all gateways have; see `JobStore`."""
+        while True:
+            if (entry := await self._kv.get(SECRET_PLACE)) is not None:
+                return entry.value
+            with contextlib.suppress(WrongRevision):
+                await self._kv.update(SECRET_PLACE, os.urandom(SECRET_BYTES), 0)
 
     async def is_alive(self, runner: Runner) -> bool:
         """Whether it holds its lease; see `JobStore`."""

@@ -19,6 +19,7 @@ from pilotlight_core.model.jobs import JobNote, JobPlace, JobRecord, JobState, k
 from pilotlight_gateway.call_port import PreparedCall
 from pilotlight_gateway.idempotency.room import Room
 from pilotlight_gateway.jobs import payloads
+from pilotlight_gateway.jobs.cursors import Cursors
 from pilotlight_gateway.jobs.memory import MemoryJobs
 from pilotlight_gateway.jobs.port import PAGE_AT_MOST, Found, JobStore, Listing
 
@@ -90,6 +91,7 @@ class Jobs:
         self._tell = tell
         self._place = place
         self._stop = stop
+        self.cursors = Cursors(self.store)
         self._keep_s = keep_s
         self._room = Room(self.store, limit=share_bytes, life=keep_s, wall=wall)
         self.wall = wall

@@ -65,6 +65,10 @@ class MemoryJobs:
         self._revision += 1
         self._taken[place] = (taken, self._revision)
 
+    async def secret(self) -> bytes:
+        self._may_fail()
+        return b"s" * 32
+
     async def is_alive(self, runner: Runner) -> bool:
         return runner not in self.gone
 

@@ -63,6 +63,10 @@ class JobStore(ShareRecords, Protocol):
         """The tenant's jobs, the last changed first, from `before` on."""
         ...
 
+    async def secret(self) -> bytes:
+        """32 random bytes that all gateways have, made by whoever asks first."""
+        ...
+
     async def is_alive(self, runner: Runner) -> bool:
         """Whether that gateway process holds its lease."""
         ...

@@ -13,8 +13,9 @@ import typer
 
 from pilotlight.cli.arguments import read_span
 from pilotlight.cli.commands import command_app
-from pilotlight.cli.output import ago, console, note, on_terminal, print_json, print_table, span
+from pilotlight.cli.output import ago, bar, note, print_json, print_table, span
 from pilotlight.cli.session import ask, client, each
+from pilotlight.errors import BadInput
 from pilotlight_core.model.ids import token
 
 app = command_app(no_args_is_help=True)
@@ -24,6 +25,8 @@ Wait = Annotated[bool, typer.Option("--wait", help="until it is over; exit code 
 OVER = ("completed", "cancelled", "failed")
 LOOK_EVERY_S = 1.0
 PIECE = 2**20
+LINES_SHOWN = 10
+"""Of those that are wrong."""
 
 
 @app.callback()
@@ -54,8 +57,12 @@ def submit(
     named = {"function": function, "method": method, "label": label or None}
     params = {key: value for key, value in named.items() if value is not None}
     params["expires_in_s"] = f"{read_span(expires, '--expires'):g}"
-    with _upload(file) as read:
-        batch = ask(client().batches.submit(params, f"cli-{token()}", read))
+    try:
+        with _upload(file) as read:
+            batch = ask(client().batches.submit(params, f"cli-{token()}", read))
+    except BadInput as error:
+        _list_wrong_lines(error.more.get("errors"))
+        raise
     if wait:
         if not as_json:
             print(batch["id"], flush=True)
@@ -144,6 +151,15 @@ def resume(id: Id, as_json: Json = False) -> None:  # noqa: A002
     _told(ask(client().batches.resume(id)), as_json=as_json)
 
 
+def _list_wrong_lines(errors: Any) -> None:
+    """The first lines that are wrong, where there are several: the error itself tells the first."""
+    if not isinstance(errors, list) or len(errors) < 2:
+        return
+    for one in errors[:LINES_SHOWN]:
+        name = f" ({one['custom_id']})" if one.get("custom_id") else ""
+        note(f"line {one['line']}{name}: {one['detail']}")
+
+
 @contextmanager
 def _upload(file: Path) -> Iterator[Callable[[], Any]]:
     """What reads the file anew for each attempt, with a bar for whoever looks on."""
@@ -163,7 +179,7 @@ def _upload(file: Path) -> Iterator[Callable[[], Any]]:
             while piece := lines.read(PIECE):
                 yield piece
 
-    with _bar("upload", size) as advance:
+    with bar("upload", size) as advance:
 
         async def read() -> AsyncIterator[bytes]:
             done = 0
@@ -177,26 +193,12 @@ def _upload(file: Path) -> Iterator[Callable[[], Any]]:
 
 def _watch(batch: dict[str, Any]) -> dict[str, Any]:
     """Look at a batch until it is over."""
-    with _bar(batch["id"], batch["total"]) as advance:
+    with bar(batch["id"], batch["total"]) as advance:
         while batch["state"] not in OVER:
             time.sleep(LOOK_EVERY_S)
             batch = ask(client().batches.get(batch["id"]))
             advance(_ended(batch), f"{batch['counts']['failed']} failed")
     return batch
-
-
-@contextmanager
-def _bar(title: str, total: int) -> Iterator[Callable[[int, str], None]]:
-    """A progress bar on a terminal, nothing elsewhere."""
-    if not on_terminal(stderr=True):
-        yield lambda _done, _more: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[more]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total, more="")
-        yield lambda done, more: bar.update(task, completed=done, more=more)
 
 
 def _show(batch: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pilotlight.cli.commands import command_app
-from pilotlight.cli.output import ago, note, print_json, print_table, span
+from pilotlight.cli.output import ago, bar, note, print_json, print_table, span
 from pilotlight.cli.session import ask, client
 from pilotlight_core.model.values import to_json
 
@@ -16,6 +16,8 @@ app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Id = Annotated[str, typer.Argument(help="the job's id, or the id that its client gave it")]
 PAGE = 1_000
+SHOWN = ("id", "version", "state", "attempts", "reason", "run")
+STILL_RUNS = "It ran: a plain function runs on until it returns, and keeps its slot until then."
 
 
 @app.callback()
@@ -39,8 +41,8 @@ def list_jobs(
     if as_json:
         print_json(jobs)
         return
-    columns = ("job", "function", "state", "attempts", "created", "took", "reason")
-    print_table(columns, [_row(job) for job in jobs], empty="No jobs.", right=("attempts", "took"))
+    columns = ("job", "function", "state", "attempts", "created", "starts", "took", "reason")
+    print_table(columns, [_row(job) for job in jobs], empty="No jobs.", right=("attempts", "starts", "took"))
 
 
 @app.command()
@@ -49,7 +51,7 @@ def get(
     wait: Annotated[float, typer.Option(help="seconds to wait for its end", min=0.0)] = 0.0,
     as_json: Json = False,
 ) -> None:
-    """Show a job; what it returned goes to stdout.
+    """Show a job: when it was what, and its place while it waits. What it returned goes to stdout.
 
     \b
     pilotlight job get call_local_4_… --wait 60
@@ -58,11 +60,11 @@ def get(
     if as_json:
         print_json(to_json(job))
         return
-    for name in ("id", "version", "state", "attempts", "reason", "position", "run"):
-        if job.get(name) is not None:
-            note(f"{name:>9}  {job[name]}")
+    for name, text in [*((name, job.get(name)) for name in SHOWN), *_times(job, time.time())]:
+        if text is not None:
+            note(f"{name:>10}  {text}")
     if (error := job.get("error")) is not None:
-        note(f"    error  {error['detail']}")
+        note(f"     error  {error['detail']}")
         if error.get("traceback"):
             note(error["traceback"].rstrip())
     if job["state"] == "succeeded":
@@ -73,12 +75,18 @@ def get(
 def cancel(id: Id, as_json: Json = False) -> None:  # noqa: A002 - what the API calls it
     """End a job: what waits never runs, what runs is told to stop.
 
+    A generator stops at its next chunk, an async function at its next await. A plain function cannot be interrupted:
+    its result is thrown away, but it keeps its slot, and is billed, until it returns or its timeout is over.
+
     \b
     pilotlight job cancel call_local_4_…
     """
+    ran = not as_json and ask(client().jobs.status(id))["state"] == "running"
     alive = ask(client().jobs.cancel(id))
     if as_json:
         print_json({"id": id, "cancelled": alive})
+    elif alive and ran:
+        note(f"{id} is cancelled. {STILL_RUNS}")
     else:
         note(f"{id} {'is cancelled' if alive else 'had ended'}.")
 
@@ -98,7 +106,11 @@ def redrive(
     if bool(ids) == bool(function):
         raise typer.BadParameter("name jobs, or --function")
     names = ids or [job["id"] for job in _jobs("failed,expired", function, None)]
-    driven = [ask(client().jobs.redrive(name)) for name in names]
+    driven = []
+    with bar("redrive", len(names)) as advance:
+        for name in names:
+            driven.append(ask(client().jobs.redrive(name)))
+            advance(len(driven), "")
     if as_json:
         print_json(driven)
     else:
@@ -127,8 +139,41 @@ def _jobs(state: str, function: str, limit: int | None) -> list[dict[str, Any]]:
     return found
 
 
+def _times(job: dict[str, Any], at: float) -> list[tuple[str, str | None]]:
+    """When it was what; `at` is now."""
+    state, began, ended = job["state"], job.get("started_at"), job.get("ended_at")
+    shown: list[tuple[str, str | None]] = [("created", _instant(job["created_at"], at))]
+    if state == "queued":
+        if job.get("run_at", 0.0) > at:
+            shown.append(("not before", _instant(job["run_at"], at)))
+        shown.append(("place", _place(job)))
+        shown.append(("expires", _instant(job["expires_at"], at) if job.get("expires_at") else None))
+    if began and state != "queued":
+        shown.append(("started", _instant(began, at)))
+    if state == "running" and began:
+        shown.append(("runs for", span(at - began)))
+    if ended:
+        shown.append(("ended", _instant(ended, at) + (f", after {span(ended - began)}" if began else "")))
+    return shown
+
+
+def _place(job: dict[str, Any]) -> str | None:
+    position, seconds = job.get("position"), job.get("starts_in_s")
+    if position is None:
+        return None
+    place = f"{position} before it" if position else "next"
+    return f"{place}, starts in about {span(seconds)}" if seconds is not None else place
+
+
+def _instant(unix: float, at: float) -> str:
+    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))
+    return f"{clock} ({span(at - unix)} ago)" if unix <= at else f"{clock} (in {span(unix - at)})"
+
+
 def _row(job: dict[str, Any]) -> tuple[Any, ...]:
+    wait = job.get("run_at", 0.0) - time.time()
+    starts = f"in {span(wait)}" if job["state"] == "queued" and wait > 0 else "-"
     began, ended = job.get("started_at"), job.get("ended_at")
     took = span(ended - began) if began and ended else "-"
     reason = job.get("reason") or ""
-    return job["id"], job["version"], job["state"], job["attempts"], ago(job["created_at"]), took, reason
+    return job["id"], job["version"], job["state"], job["attempts"], ago(job["created_at"]), starts, took, reason

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -72,6 +73,20 @@ def _rich_table(columns: Sequence[str], cells: list[list[str]], right: Sequence[
     widest = screen.measure(table, options=screen.options.update(max_width=10_000)).maximum
     screen.width = max(screen.width, widest)
     screen.print(table)
+
+
+@contextmanager
+def bar(title: str, total: int) -> Iterator[Callable[[int, str], None]]:
+    """A progress bar on a terminal, nothing elsewhere."""
+    if not on_terminal(stderr=True):
+        yield lambda _done, _more: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[more]}"))
+    with Progress(*columns, TimeRemainingColumn(), console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total, more="")
+        yield lambda done, more: bar.update(task, completed=done, more=more)
 
 
 def show_error(error: PilotlightError) -> None:

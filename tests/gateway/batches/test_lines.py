@@ -91,6 +91,14 @@ def test_of_many_wrong_lines_the_first_ones_are_told() -> None:
     assert [error["line"] for error in refused.value.more["errors"]] == list(range(1, 21))
 
 
+def test_a_wrong_line_is_told_with_its_id() -> None:
+    """If it has one of its own."""
+    with pytest.raises(BadInput) as refused:
+        read(b'{"custom_id": "row-1"}\n{}')
+
+    assert [error["custom_id"] for error in refused.value.more["errors"]] == ["row-1", None]
+
+
 def test_nothing_is_no_batch() -> None:
     """Empty lines are nothing."""
     for data in (b"", b"\n\n \n"):

@@ -10,8 +10,10 @@ import pytest
 
 from pilotlight_core.host.bus import BusTimeout
 from pilotlight_core.model import jobs
+from pilotlight_core.model.errors import NotFound
 from pilotlight_core.model.jobs import JobRecord, Runner
 from pilotlight_gateway.http.jobs import wants_async
+from pilotlight_gateway.jobs.cursors import PATTERN
 from pilotlight_gateway.jobs.desk import Jobs
 from tests.gateway.jobs.records import JOB, dead_job, job
 from tests.gateway.world import WALL, World, function
@@ -174,6 +176,7 @@ async def test_a_tenants_room_is_bounded(world: World) -> None:
 
 async def test_lists_have_pages_and_filters(world: World) -> None:
     """The last changed first; results are left out."""
+    world.deploy(function())
     for number in range(5):
         await world.jobs.create(job(id=f"call_local_1_{number:020d}"))
     await world.jobs.create(dead_job(id=f"call_local_2_{0:020d}", function="acme:shop.other"))
@@ -190,6 +193,36 @@ async def test_lists_have_pages_and_filters(world: World) -> None:
     assert [one["reason"] for one in dead] == ["raised"]
     assert len(theirs) == 5
     assert [one.status_code for one in wrong] == [422] * 4
+
+
+async def test_a_cursor_tells_nothing_and_is_one_tenants(world: World) -> None:
+    """Two of the same place differ; another tenant's is refused, and one that was changed."""
+    for number in range(3):
+        await world.jobs.create(job(id=f"call_local_1_{number:020d}"))
+    async with world.client() as client:
+        cursors = [(await client.get("/v1/jobs?limit=1")).json()["next"] for _ in range(2)]
+    assert cursors[0] != cursors[1]
+    assert all(PATTERN.fullmatch(cursor) for cursor in cursors)
+    opened = [await world.services.jobs.cursors.open("acme", cursor) for cursor in cursors]
+    assert opened[0] == opened[1]
+    other = "B" if cursors[0][5] != "B" else "C"
+    for tenant, cursor in (("zoo", cursors[0]), ("acme", cursors[0][:5] + other + cursors[0][6:])):
+        with pytest.raises(NotFound, match="begin anew"):
+            await world.services.jobs.cursors.open(tenant, cursor)
+
+
+async def test_a_list_of_a_function_that_there_is_not_is_refused(world: World) -> None:
+    """With the one that was meant; one that was deployed once is known, and so is what others share."""
+    world.deploy(function("hello"))
+    async with world.client() as client:
+        wrong = await client.get("/v1/jobs?function=shop.helo")
+        assert (wrong.status_code, wrong.json()["code"]) == (404, "unknown_function")
+        assert wrong.json()["suggestion"] == "shop.hello"
+        assert (await client.get("/v1/jobs?function=shop.hello")).status_code == 200
+        assert (await client.get("/v1/jobs?function=acme:shop.hello")).status_code == 200
+        assert (await client.get("/v1/jobs?function=zoo:llm.chat")).status_code == 200
+        assert (await client.get("/v1/jobs?function=shop.hello@v1")).status_code == 422
+        assert (await client.get("/v1/jobs?function=shop")).status_code == 422
 
 
 async def test_a_running_job_is_told_to_stop(world: World) -> None:

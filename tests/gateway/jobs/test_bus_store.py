@@ -111,3 +111,10 @@ async def test_who_lives(bus: Bus) -> None:
         assert await store.is_alive(Runner(name, "here-1"))
         assert not await store.is_alive(Runner(name, "here-0"))
     assert not await store.is_alive(Runner(token(), "x"))
+
+
+async def test_all_have_the_same_secret(bus: Bus) -> None:
+    """Whoever asks first makes it; those that ask at the same time meet it."""
+    found = await asyncio.gather(*(BusJobs(bus).secret() for _ in range(4)))
+    assert len(set(found)) == 1
+    assert len(found[0]) == 32

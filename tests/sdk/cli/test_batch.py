@@ -56,6 +56,19 @@ def test_a_file_is_submitted(platform: ScriptedPlatform, file: str) -> None:
     assert platform.requests[-1].body == LINES
 
 
+def test_wrong_lines_are_listed(platform: ScriptedPlatform, file: str) -> None:
+    """The first ten, with their ids; one alone is what the error says."""
+    errors = [{"line": n, "field": "name", "detail": f"name: no {n}", "custom_id": f"row-{n}"} for n in range(1, 15)]
+    errors[1]["custom_id"] = None
+    platform.will("POST", "/v1/batches", problem("bad_input", "line 1: name: no 1", errors=errors))
+    done = CliRunner().invoke(app, ["batch", "submit", "hello.greet", file])
+    assert done.exit_code == 1
+    told = done.stderr.splitlines()
+    assert told[:2] == ["line 1 (row-1): name: no 1", "line 2: name: no 2"]
+    assert told[9] == "line 10 (row-10): name: no 10"
+    assert "line 1: name: no 1" in told[10]
+
+
 def test_a_file_that_there_is_not_is_told(platform: ScriptedPlatform) -> None:
     """Before anything is sent."""
     done = CliRunner().invoke(app, ["batch", "submit", "hello.greet", "nothing.jsonl"])

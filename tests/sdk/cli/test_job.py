@@ -57,10 +57,42 @@ def test_what_a_job_returned_goes_to_stdout(platform: ScriptedPlatform) -> None:
     assert "ValueError: no" in run("get", JOB)[1]
 
 
+def test_a_job_that_waits_says_when_and_where(platform: ScriptedPlatform) -> None:
+    """Its time, its place and how long that is expected to take; one that runs, for how long it has."""
+    at = time.time()
+    waits = {
+        **LISTED,
+        "created_at": at - 60,
+        "state": "queued",
+        "error": None,
+        "started_at": None,
+        "ended_at": None,
+        "reason": None,
+    }
+    later = {**waits, "run_at": at + 7_300, "expires_at": at + 90_000, "position": 3, "starts_in_s": 12.4}
+    platform.will("GET", "/v1/jobs", answer({"jobs": [later], "next": None}))
+    assert "in 2h" in run("list")[0]
+    platform.will("GET", f"/v1/calls/{JOB}", answer(later))
+    told = run("get", JOB)[1]
+    assert "(1m ago)" in told
+    assert "not before" in told
+    assert "(in 2h)" in told
+    assert "place  3 before it, starts in about 12s" in told
+    platform.will("GET", f"/v1/calls/{JOB}", answer({**waits, "position": 0}))
+    assert "place  next" in run("get", JOB)[1]
+    platform.will("GET", f"/v1/calls/{JOB}", answer({**waits, "state": "running", "started_at": at - 130}))
+    assert "runs for  2m" in run("get", JOB)[1]
+    platform.will("GET", f"/v1/calls/{JOB}", answer(LISTED))
+    assert ", after 3s" in run("get", JOB)[1]
+
+
 def test_cancelling(platform: ScriptedPlatform) -> None:
-    """Whether it was alive."""
+    """Whether it was alive, and what a plain function does that ran."""
     platform.will("DELETE", f"/v1/calls/{JOB}", answer({"id": JOB, "cancelled": True}, status=202))
-    assert "is cancelled" in run("cancel", JOB)[1]
+    platform.will("GET", f"/v1/calls/{JOB}", answer({**LISTED, "state": "queued"}))
+    assert "is cancelled.\n" in run("cancel", JOB)[1]
+    platform.will("GET", f"/v1/calls/{JOB}", answer({**LISTED, "state": "running"}))
+    assert "keeps its slot" in run("cancel", JOB)[1]
     assert msgspec.json.decode(run("cancel", JOB, "--json")[0]) == {"id": JOB, "cancelled": True}
 
 
