@@ -41,13 +41,16 @@ class BusJobs:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._kv = bus.kv(JOB_BUCKET)
+        self._convoy = bus.convoy(JOB_BUCKET)
         self._leases = bus.kv(LEASE_BUCKET)
         self._stream = bucket_stream(JOB_BUCKET)
 
     async def create(self, job: JobRecord) -> Found:
         """Store a new job; see `JobStore`."""
         try:
-            return Found(job, await self._kv.update(job.key, _encoder.encode(job), 0))
+            # A key of the client's own may be there already: that one would hold up those it goes with.
+            write = self._convoy.update if job.id == job.submission else self._kv.update
+            return Found(job, await write(job.key, _encoder.encode(job), 0))
         except WrongRevision:
             # Another submission under the same key, or this one by a write whose confirmation was lost.
             found = await self.read(job.tenant, job.id)
@@ -67,7 +70,7 @@ class BusJobs:
         # The server counts lifetimes from a second on.
         ttl = max(1.0, job.keep_s) if job.state.terminal else None
         try:
-            return await self._kv.update(job.key, _encoder.encode(job), revision, ttl=ttl)
+            return await self._convoy.update(job.key, _encoder.encode(job), revision, ttl=ttl)
         except WrongRevision:
             found = await self.read(job.tenant, job.id)
             if found is not None and found.job == job:  # our own write, whose confirmation was lost

@@ -20,6 +20,7 @@ import msgspec
 import structlog
 
 from pilotlight_core.host.bus.client import NatsClient
+from pilotlight_core.host.bus.convoy import Convoy
 from pilotlight_core.host.bus.errors import BusDown, BusError
 from pilotlight_core.host.bus.inbox import STATUS, Inbox
 from pilotlight_core.host.bus.jetstream import JetStream
@@ -222,6 +223,10 @@ class Bus:
     def kv(self, bucket: str) -> Kv:
         """The bucket's keys and values."""
         return Kv(self.jetstream, bucket)
+
+    def convoy(self, bucket: str) -> Convoy:
+        """Writes to a bucket that many write at once: those wanted at the same time go together."""
+        return Convoy(self.jetstream, bucket)
 
     def mirror(self, bucket: str, prefix: str = "") -> Mirror:
         """A live copy of the keys that start with `prefix` ("" or whole tokens, such as "app.default.")."""

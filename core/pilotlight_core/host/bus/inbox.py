@@ -68,6 +68,14 @@ class Inbox:
         for question in list(self._open.values()):
             question.fail(BusDown("The connection to the bus was lost before the answer came."))
 
+    def post(self, subject: str, payload: bytes, headers: bytes) -> None:
+        """Send what has no answer of its own.
+
+        Raises:
+            BusDown, MessageTooLarge.
+        """
+        self._client.publish_nowait(subject, payload, headers=headers)
+
     async def ask(self, subject: str, payload: bytes, *, timeout: float, headers: bytes = b"") -> Reply:
         """The first answer to `payload`.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -35,6 +35,7 @@ WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
 STREAM_EXISTS = 10058
 NO_MESSAGE = 10037
 NO_SEQUENCE = 10043
+BATCHED = b"NATS/1.0\r\n%bNats-Batch-Id: %b\r\nNats-Batch-Sequence: %d\r\n"
 
 
 T = TypeVar("T")
@@ -60,6 +61,15 @@ class RawMessage(msgspec.Struct, frozen=True):
     time: str = ""
     data: str = ""
     hdrs: str = ""
+
+
+class Message(NamedTuple):
+    """One of several that are stored together."""
+
+    subject: str
+    payload: bytes
+    headers: bytes
+    """Whole lines."""
 
 
 class ApiReply(msgspec.Struct, frozen=True):
@@ -176,6 +186,26 @@ class JetStream:
             return _confirmed(subject, await self._inbox.ask(subject, payload, timeout=patience, headers=block))
 
         return await self.persist(attempt, timeout)
+
+    async def store_together(self, messages: Sequence[Message], *, timeout: float) -> int:
+        """Store messages of one stream that allows it, in this order and without others between, or none of them.
+
+        It is tried once. The sequence of the last; each of the others has one less than the next.
+
+        Raises:
+            WrongRevision: if one of them expected another last sequence of its subject.
+            StoreRefused, NoResponders, MessageTooLarge: they are not stored. BusDown, BusTimeout: that is not known.
+        """
+        batch = token().encode()
+        for number, message in enumerate(messages, 1):
+            headers = BATCHED % (message.headers, batch, number)
+            if number < len(messages):
+                self._inbox.post(message.subject, message.payload, headers + b"\r\n")
+        headers += b"Nats-Batch-Commit: 1\r\n\r\n"
+        return _confirmed(
+            message.subject,
+            await self._inbox.ask(message.subject, message.payload, timeout=timeout, headers=headers),
+        )
 
     async def last(self, stream: str, subject: str) -> Record | None:
         """The last message on `subject` as the stream's leader has it; None if there is none."""

@@ -10,6 +10,7 @@ from pilotlight_core.host.bus.jetstream import READ_TIMEOUT, JetStream, Page, Re
 from pilotlight_core.host.bus.streams import bucket_stream, key_subject
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+TTL = "Nats-TTL"
 TIMEOUT = 5.0
 
 
@@ -112,4 +113,9 @@ class Kv:
 
 
 def _ttl(ttl: float | None) -> dict[str, str]:
-    return {} if ttl is None else {"Nats-TTL": f"{int(ttl * 1000)}ms"}
+    return {} if ttl is None else {TTL: milliseconds(ttl)}
+
+
+def milliseconds(ttl: float) -> str:
+    """A lifetime of `ttl` seconds as the server reads it."""
+    return f"{int(ttl * 1000)}ms"

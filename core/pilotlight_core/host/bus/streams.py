@@ -69,7 +69,7 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
         | {"allow_msg_ttl": True, "max_msgs": limits.idempotency_keys},
         # No markers here either: a job whose retention is over is as if it had never been.
         _bucket(subjects.JOB_BUCKET, limits, max_bytes=limits.jobs_bytes)
-        | {"allow_msg_ttl": True, "max_msgs": limits.jobs},
+        | {"allow_msg_ttl": True, "allow_atomic": True, "max_msgs": limits.jobs},
         # Here too an expired record is to be as if it had never been; a mirror that was away reads all anew.
         _bucket(subjects.BATCH_BUCKET, limits, max_bytes=limits.batches_bytes)
         | {"allow_msg_ttl": True, "max_msgs": limits.batches},

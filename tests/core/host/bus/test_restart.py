@@ -14,7 +14,7 @@ import pytest
 from pilotlight_core.host.bus import Bus, BusDown, connect
 from pilotlight_core.host.embedded import EmbeddedNats, embedded_nats
 from pilotlight_core.model.messages import Cancel, LogBatch, LogLine
-from pilotlight_core.model.subjects import LOGS_STREAM, REGISTRY_BUCKET, logs
+from pilotlight_core.model.subjects import JOB_BUCKET, LOGS_STREAM, REGISTRY_BUCKET, logs
 from tests.core.host.waiting import until
 
 
@@ -164,3 +164,17 @@ async def test_an_orderly_restart_of_the_server_is_survived_too(server: Embedded
 
         assert await bus.kv(REGISTRY_BUCKET).put("a.b", b"1") > 0
         assert not bus.closed.is_set()
+
+
+async def test_writes_that_travel_together_arrive_after_a_crash(server: EmbeddedNats) -> None:
+    """Begun while the server is away: each is stored once it is back, as if it had been alone."""
+    async with connect(server.url, name="one") as bus:
+        convoy = bus.convoy(JOB_BUCKET)
+        await crash(server, bus)
+        writes = [asyncio.ensure_future(convoy.update(f"t.{number}", b"x", 0)) for number in range(20)]
+        await restart(server, bus)
+
+        revisions = await asyncio.gather(*writes)
+
+        assert len(set(revisions)) == 20
+        assert len(await bus.kv(JOB_BUCKET).keys("t.")) == 20

@@ -1,0 +1,129 @@
+"""Compare-and-sets that travel together: a group commit for a bucket that is written by many at once.
+
+Each write stays one compare-and-set on its own key, synced before it is confirmed. But those that are wanted in the
+same turn of the loop, or while `LANES` groups are on their way, go as one batch, which the server takes whole or not at
+all (JetStream's atomic batches, ADR-50): one proposal to the cluster, one sync and one confirmation for all of them.
+
+A group that is not taken, whatever the reason, says nothing of its members: then each goes alone, and hears what
+becomes of it. So keys that several are likely to write at the same time do not belong here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import NamedTuple
+
+import structlog
+
+from pilotlight_core.host.bus.errors import (
+    BusDown,
+    BusTimeout,
+    KeyConflict,
+    MessageTooLarge,
+    NoResponders,
+    StoreRefused,
+)
+from pilotlight_core.host.bus.jetstream import JetStream, Message
+from pilotlight_core.host.bus.kv import EXPECTED, TIMEOUT, TTL, Kv, milliseconds
+from pilotlight_core.host.bus.streams import key_subject
+
+LANES = 2
+"""Groups on their way at a time: one is sent while the other is stored. More would make them smaller, not faster."""
+TOGETHER = 128
+"""Writes in one group; a server takes 1,000."""
+TOGETHER_BYTES = 2**20
+PATIENCE_S = 2.0
+"""For a group; what is left of a write's time is for going alone."""
+
+log = structlog.get_logger(__name__)
+
+
+class _Write(NamedTuple):
+    key: str
+    value: bytes
+    revision: int
+    ttl: float | None
+    done: asyncio.Future[int]
+    """Its revision; 0: it has to go alone."""
+
+
+class Convoy:
+    """The writes of this process to one bucket whose stream has `allow_atomic`."""
+
+    def __init__(self, jetstream: JetStream, bucket: str) -> None:
+        self._jetstream = jetstream
+        self._bucket = bucket
+        self._kv = Kv(jetstream, bucket)
+        self._waiting: deque[_Write] = deque()
+        self._departing = False
+        self._away: set[asyncio.Task[None]] = set()
+
+    async def update(self, key: str, value: bytes, revision: int, *, ttl: float | None = None) -> int:
+        """As `Kv.update`. If this is cancelled, the value may be written or not.
+
+        Raises:
+            WrongRevision: if the key has another one; also if the confirmation of this very write was lost.
+            BusDown, BusTimeout, NoResponders: after 5 s. StoreRefused, MessageTooLarge.
+        """
+        loop = asyncio.get_running_loop()
+        write = _Write(key, value, revision, ttl, loop.create_future())
+        self._waiting.append(write)
+        if not self._departing and len(self._away) < LANES:
+            self._departing = True
+            loop.call_soon(self._depart)
+        stored = await write.done
+        return stored or await self._kv.update(key, value, revision, ttl=ttl, timeout=TIMEOUT - PATIENCE_S)
+
+    def _depart(self) -> None:
+        """Send what waits, as far as there are lanes."""
+        self._departing = False
+        while self._waiting and len(self._away) < LANES:
+            if group := self._next_group():
+                task = asyncio.get_running_loop().create_task(self._travel(group))
+                self._away.add(task)
+                task.add_done_callback(self._arrived)
+
+    def _next_group(self) -> list[_Write]:
+        group: list[_Write] = []
+        size = 0
+        while self._waiting and len(group) < TOGETHER and size < TOGETHER_BYTES:
+            write = self._waiting.popleft()
+            if not write.done.done():  # its caller waits still
+                group.append(write)
+                size += len(write.value)
+        return group
+
+    def _arrived(self, task: asyncio.Task[None]) -> None:
+        self._away.discard(task)
+        self._depart()
+
+    async def _travel(self, group: list[_Write]) -> None:
+        revision = 0
+        try:
+            revision = await self._store(group)
+        except (BusDown, BusTimeout, NoResponders):
+            # Those behind it have waited already: they are not to wait for another group to fail.
+            group += self._waiting
+            self._waiting.clear()
+        except (StoreRefused, KeyConflict, MessageTooLarge) as error:
+            log.debug("a group of writes was not taken", bucket=self._bucket, writes=len(group), error=str(error))
+        finally:
+            for write in group:
+                if not write.done.done():
+                    write.done.set_result(revision)
+                revision += bool(revision)
+
+    async def _store(self, group: list[_Write]) -> int:
+        """The revision of the first."""
+        if len(group) == 1:
+            (write,) = group
+            return await self._kv.update(write.key, write.value, write.revision, ttl=write.ttl, timeout=PATIENCE_S)
+        messages = [self._message(write) for write in group]
+        return await self._jetstream.store_together(messages, timeout=PATIENCE_S) - len(group) + 1
+
+    def _message(self, write: _Write) -> Message:
+        headers = f"{EXPECTED}: {write.revision}\r\n"
+        if write.ttl is not None:
+            headers += f"{TTL}: {milliseconds(write.ttl)}\r\n"
+        return Message(key_subject(self._bucket, write.key), write.value, headers.encode())
