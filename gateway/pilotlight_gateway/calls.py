@@ -56,7 +56,7 @@ from pilotlight_gateway.fleet_view import FleetView
 from pilotlight_gateway.home import QueueLimits
 from pilotlight_gateway.homes import Homes
 from pilotlight_gateway.internal import INLINE_BYTES, Bodies
-from pilotlight_gateway.live import Live, result_of
+from pilotlight_gateway.live import UNSENT, Live, result_of
 from pilotlight_gateway.mailbox import Mailbox
 from pilotlight_gateway.nodes import GoneNode, Nodes
 from pilotlight_gateway.origin import Origin, State
@@ -281,6 +281,7 @@ class Calls:
                 case Enqueue() | Settle():
                     self._to_home(live, action)
                 case Send() if live.call.gate is not None:
+                    live.heard = UNSENT
                     live.call.gate(action.run, partial(self._through, live, action))
                 case Send():
                     self._send(live, action)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from pilotlight_gateway.call_port import CallEvent, CallResult, ChunkEvent, Prep
 from pilotlight_gateway.origin import Origin, State
 from pilotlight_gateway.strangers import for_caller
 
+UNSENT = math.inf
 STATES = {
     State.QUEUED: "queued",
     State.WAITING: "queued",
@@ -35,8 +37,8 @@ class Live:
     answer: asyncio.Future[CallResult]
     budget: Budget
     timer: asyncio.TimerHandle | None = None
-    heard: float = 0.0
-    """When it was sent, or its agent last said something of it."""
+    heard: float = UNSENT
+    """When it was sent, or its agent last said something of it; UNSENT: its agent knows nothing of its grant yet."""
     body: BodyRef | None = None
     place: BodyRef | None = None
     """Where an answer too large for the bus is left."""

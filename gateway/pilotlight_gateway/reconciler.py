@@ -11,7 +11,8 @@ from pilotlight_gateway.call_book import CallBook
 from pilotlight_gateway.tabs import Tabs
 
 SILENT_S = 2.0
-"""A call that was sent and not heard of for so long is asked for."""
+"""A call that was sent and not heard of for so long is asked for. One that was granted and not sent (`gate.py`) never
+is: its agent would say that it does not know it, and refuse it when it comes."""
 NODE = "node"
 """Where a complaint of the bus names a call, when it is of a whole node."""
 

@@ -31,6 +31,7 @@ from pilotlight_core.model.messages import (
     Ended,
     Message,
     Outcome,
+    Reconcile,
     Refusal,
     Refused,
     RemoteError,
@@ -43,6 +44,7 @@ from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority,
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_port import CallEvent, CallResult, ChunkEvent, PreparedCall, StageEvent
 from pilotlight_gateway.calls import Calls
+from pilotlight_gateway.gate import Go
 from pilotlight_gateway.home import QueueLimits
 from pilotlight_gateway.internal import Bodies
 from pilotlight_gateway.tabs import Tab
@@ -363,3 +365,16 @@ def _ok(run: Run, **more: Any) -> Ended:
     return Ended(
         call=run.call, grant=run.grant, container=run.container, outcome=Outcome.OK, output=values.encode(None), **more
     )
+
+
+async def test_a_call_before_its_gate_is_not_asked_for(calls: Calls, agent: ScriptedAgent) -> None:
+    """Its agent has never heard of it: asked, it would see to it that the call can start there no more."""
+    gates: list[Go] = []
+    agent.credit()
+    task = asyncio.create_task(calls.run(prepared(calls, agent, gate=lambda _, go: gates.append(go))))
+
+    await agent.until(lambda: any(isinstance(told, Reconcile) and told.calls for told in agent.windows))
+
+    assert [told.grants for told in agent.windows if isinstance(told, Reconcile)] == [{}]
+    assert gates.pop()(allowed=True)
+    assert values.decode((await task).output) == {"x": 1}
