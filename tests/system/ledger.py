@@ -5,9 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from contextlib import closing
+from itertools import pairwise
 from typing import Any
 
+from pilotlight_core.model.units import WHOLE_DEVICE
 from tests.system.platform import Platform
+
+
+LATE_NS = 5 * 10**9
 
 
 def rows(platform: Platform, query: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -39,3 +44,27 @@ def check_no_instant_is_sold_twice(platform: Platform) -> None:
     for part, t0, t1 in rows(platform, query):
         assert t0 >= ends[part], f"{part}: {ends[part] - t0} ns are metered twice"
         ends[part] = t1
+
+
+def check_devices_are_accounted_whole(platform: Platform, price: str = "%") -> None:
+    """At each instant that is metered, the parts of a device are all of it: however it was cut, whoever died.
+
+    Of the last seconds some parts may not be there yet: who pays for them has a record of his own.
+    """
+    query = "SELECT node || ' ' || device, ppm, t0, t1 FROM lease_line WHERE price LIKE ? ORDER BY t0"
+    devices: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for device, ppm, t0, t1 in rows(platform, query, price):
+        devices[device].append((ppm, t0, t1))
+    assert devices
+    for device, parts in devices.items():
+        change: dict[int, int] = defaultdict(int)
+        for ppm, t0, t1 in parts:
+            change[t0] += ppm
+            change[t1] -= ppm
+        given = 0
+        for t0, t1 in pairwise(sorted(change)):
+            given += change[t0]
+            late = t1 > max(change) - LATE_NS
+            assert given == WHOLE_DEVICE or (late and given < WHOLE_DEVICE), (
+                f"{device}: {given} ppm of it are metered in {t1 - t0} ns"
+            )
