@@ -41,6 +41,8 @@ class Gpu:
     """GPUs of one node with the same link reach each other fastest."""
     withdrawn: str = ""
     """Why it takes nothing new; "" if it does. What runs on it is left alone."""
+    software: bool = False
+    """It exists in software only."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,7 +53,13 @@ def gpu_of(report: DeviceReport) -> Gpu:
     if report.mig is MigMode.NONE and device.family is not None:
         device = replace(device, family=None, cuts=())
     return Gpu(
-        id=report.id, device=device, mig=mig, shareable=report.shareable, instances=instances, withdrawn=withdrawn
+        id=report.id,
+        device=device,
+        mig=mig,
+        shareable=report.shareable,
+        instances=instances,
+        withdrawn=withdrawn,
+        software=report.fake,
     )
 
 

@@ -94,6 +94,7 @@ def _row(unit: Unit) -> FleetRow:
         width=drawn.width,
         segments=segments,
         withdrawn=unit.gpu.withdrawn if unit.gpu else "",
+        software=unit.gpu is not None and unit.gpu.software,
     )
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from pilotlight_core.model.units import WHOLE_DEVICE
 from tests.system.platform import Platform
 
-
 LATE_NS = 5 * 10**9
 
 

@@ -94,4 +94,4 @@ def check_books(platform: Platform, container: str) -> None:
     billed: Callable[[], Any] = lambda: rows(platform, "SELECT 1 FROM lease_line WHERE container = ?", container)  # noqa: E731
     wait_until(billed, "its container is in the ledger")
     check_no_instant_is_sold_twice(platform)
-    check_devices_are_accounted_whole(platform, "h100")
+    check_devices_are_accounted_whole(platform, "fake-h100")

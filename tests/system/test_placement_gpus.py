@@ -71,6 +71,7 @@ def test_functions_run_on_instances_that_are_cut_for_them(gpus: Platform) -> Non
     assert by_function["whole"] in used
     drawn = gpus.cli("fleet").stdout
     assert "stranded" in drawn
+    assert drawn.count("in software") == 3
     assert f"{by_function['half']} (default)" in drawn
 
 
@@ -125,3 +126,20 @@ def test_what_no_slice_holds_is_refused_at_deploy(gpus: Platform, tmp_path: Path
     plan = gpus.cli("placement", "plan", f"{tmp_path / 'app.py'}::half", check=False)
     assert plan.returncode == 1
     assert "declared        90.00 GiB" in plan.stdout
+
+
+def test_whatever_is_told_of_gpus_in_software_says_so(gpus: Platform) -> None:
+    """Receipts, usage, containers and the fleet: nobody takes their figures for a GPU's."""
+    answer = gpus.answer("sliced.whole", text="xy")
+    assert answer["usage"]["price"] == "fake-t4"
+    assert float(answer["usage"]["cost"]) > 0
+
+    assert all(row["software"] and row["id"].startswith("FAKE-GPU-") for row in rows(gpus))
+    (container,) = [each for each in gpus.containers("sliced") if each["function"] == "whole"]
+    assert container["slice"].startswith("FAKE-GPU-")
+
+    def billed() -> set[str]:
+        lines = json.loads(gpus.cli("usage", "--json").stdout)["lines"]
+        return {line["price"] for line in lines if line["function"] == "whole"}
+
+    assert wait_until(billed, "the call is in the ledger") == {"fake-t4"}

@@ -112,6 +112,8 @@ class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
     segments: tuple[FleetSegment, ...]
     withdrawn: str = ""
     """Why nothing new may start on it."""
+    software: bool = False
+    """It exists in software only: containers run on the host's processors."""
 
 
 class FleetTold(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,8 @@ from pilotlight_core.model.units import WHOLE_DEVICE
 
 SHARE_UNITS = 64
 """A bounded share is a number of 64ths of its device."""
+FAKE_PRICE = "fake-"
+"""What the price ids of GPUs begin with that exist in software only, so that every receipt says so."""
 MAX_NAME = 512
 _INSTANCE = re.compile(r"([0-9]{1,2}g(?:\.[a-z0-9]{1,8})?)@([0-9]{1,2})")
 _SHARE = re.compile(r"([0-9]{1,2})/64~([A-Za-z0-9_.~-]{1,128})")

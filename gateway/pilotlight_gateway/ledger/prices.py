@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pilotlight_core.model.devices import FAKE_PRICE
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE
 
@@ -18,7 +19,10 @@ PICO_PER_NANO = 10 ** (PLACES - 9)
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """Nano-dollars per device hour by price id."""
+    """Nano-dollars per device hour by price id.
+
+    A GPU that exists in software only costs what the real one does, under an id that says so (`fake-h100`).
+    """
 
     rates: dict[str, int]
     version: int = 1
@@ -26,11 +30,11 @@ class PriceBook:
 
     def rate(self, price: str) -> int:
         """Nano-dollars per hour; 0 for an id that the book does not have (the fold counts those)."""
-        return self.rates.get(price, 0)
+        return self.rates.get(price.removeprefix(FAKE_PRICE), 0)
 
     def knows(self, price: str) -> bool:
         """Whether `price` has a rate."""
-        return price in self.rates
+        return price.removeprefix(FAKE_PRICE) in self.rates
 
 
 def load_prices(override: Path | None = None) -> PriceBook:

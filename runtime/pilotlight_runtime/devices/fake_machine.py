@@ -3,6 +3,7 @@
 Containers run on the host's processors, but are placed, cut for, metered and shown as on these GPUs. They are what the
 catalogue says, answered for by the strict double of NVML, and cut as slowly as real ones. How they are cut is kept in a
 file, so that an agent that dies finds them as it left them, and one on a host that was started anew finds them uncut.
+Whatever is shown of them says so: their ids begin with `FAKE-`, the price ids in receipts with `fake-`.
 
 `python -m pilotlight_runtime.devices.fake_machine SPEC` says what is wrong with a spec.
 """
@@ -128,7 +129,7 @@ def _gpu(kind: FakeKind, seed: str) -> FakeGpu:
     device = kind.device
     total = device.memory * MIB
     return FakeGpu(
-        uuid=f"GPU-{uuid.uuid5(_NAMESPACE, seed)}",
+        uuid=f"FAKE-GPU-{uuid.uuid5(_NAMESPACE, seed)}",
         name=f"NVIDIA {re.sub(r'-[0-9]+GB$', '', device.name)}",
         total=total,
         reserved=total // 128,

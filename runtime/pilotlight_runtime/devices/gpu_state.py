@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, Place, ProfileReport, SliceName
+from pilotlight_core.model.devices import (
+    FAKE_PRICE,
+    DeviceReport,
+    InstanceReport,
+    MigMode,
+    Place,
+    ProfileReport,
+    SliceName,
+)
 from pilotlight_core.model.messages import SliceKind, SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_placement.catalogue import Device, corrected, standard
@@ -50,6 +58,11 @@ class GpuState:
         return product_of(self.gpu.name, self.gpu.memory)
 
     @property
+    def price(self) -> str:
+        """Its id in the price book."""
+        return f"{FAKE_PRICE}{self.product.price}" if self.fake else self.product.price
+
+    @property
     def places(self) -> tuple[Place, ...]:
         """Where its instances are, by start."""
         return tuple(one.place for one in self.instances)
@@ -79,7 +92,7 @@ class GpuState:
             kind=SliceKind.SHARE,
             device=self.uuid,
             ppm=share,
-            price=self.product.price,
+            price=self.price,
             gpu_type=self.product.type,
             memory=self.gpu.memory * share // WHOLE_DEVICE,
         )
@@ -99,7 +112,7 @@ class GpuState:
             type=self.product.type,
             name=self.gpu.name,
             memory=self.gpu.memory,
-            price=self.product.price,
+            price=self.price,
             mig=self.mode if self.family or self.mode is MigMode.ON else MigMode.NONE,
             shareable=self.shareable,
             instances=tuple(self._instance_report(one, busy, on) for one in self.instances) if self.family else (),
@@ -123,7 +136,7 @@ class GpuState:
             kind=SliceKind.GPU,
             device=self.uuid,
             ppm=WHOLE_DEVICE,
-            price=self.product.price,
+            price=self.price,
             gpu_type=self.product.type,
             memory=self.gpu.memory,
         )
@@ -140,7 +153,7 @@ class GpuState:
             kind=SliceKind.MIG,
             device=self.uuid,
             ppm=self._ppm(one),
-            price=self.product.price,
+            price=self.price,
             gpu_type=self.product.type,
             memory=one.profile.memory * MIB,
         )

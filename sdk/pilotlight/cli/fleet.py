@@ -23,6 +23,7 @@ COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_cyan", "bright_
 FILL = {"used": "█", "free": "·", "stranded": "x"}
 PLAIN = {"used": "#", "free": ".", "stranded": "x"}
 SLOTS = "CPU"
+WORDS = (("in software", "software"), ("MIG", "mig"), ("spot", "spot"), ("draining", "draining"))
 
 
 @app.command()
@@ -72,8 +73,8 @@ def line(row: dict[str, Any], widths: list[int], *, colours: bool) -> Text:
         cells = done * COLUMNS // row["width"] - begun * COLUMNS // row["width"]
         drawn.append(bar(part, cells, colours=colours), style=colour_of(part, row) if colours else "")
     drawn.append("]")
-    for word, is_so in (("MIG", row["mig"]), ("spot", row["spot"]), ("draining", row["draining"])):
-        if is_so:
+    for word, key in WORDS:
+        if row[key]:
             drawn.append(f" {word}")
     if row["withdrawn"]:
         drawn.append(f" takes nothing new: {row['withdrawn']}", style="red" if colours else "")

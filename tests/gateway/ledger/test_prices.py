@@ -63,3 +63,12 @@ def test_a_wrong_price_file_is_refused(tmp_path: Path, text: str) -> None:
 
     with pytest.raises(BadInput, match=r"prices\.toml"):
         load_prices(path)
+
+
+def test_a_gpu_in_software_costs_what_the_real_one_does() -> None:
+    """Under an id that says so; one of a GPU that has no price has none either."""
+    book = load_prices()
+
+    assert book.rate("fake-h100") == book.rate("h100") > 0
+    assert book.knows("fake-h100")
+    assert (book.knows("fake-fake-h100"), book.rate("fake-nothing")) == (False, 0)

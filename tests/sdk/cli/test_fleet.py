@@ -25,13 +25,14 @@ def part(use: str, width: int) -> dict[str, Any]:
 def device(id_: str, *segments: dict[str, Any], **more: Any) -> dict[str, Any]:
     made = {
         "node": "n1", "region": "local", "zone": "a", "id": id_, "type": "H100-80GB", "mig": False, "spot": False,
-        "draining": False, "withdrawn": "", "width": sum(each["width"] for each in segments), "segments": segments,
+        "draining": False, "withdrawn": "", "software": False,
+        "width": sum(each["width"] for each in segments), "segments": segments,
     }  # fmt: skip
     return made | more
 
 
 CUT = device("GPU-1", used("3g", 4, "acme", "ctr_a"), part("free", 3), part("stranded", 1), mig=True)
-ILL = device("GPU-2", part("free", 64), withdrawn="Xid 79", spot=True)
+ILL = device("GPU-2", part("free", 64), withdrawn="Xid 79", spot=True, software=True)
 SLOT = device("cpu-0", used("cpu", 64, "zoo", "ctr_b"), type="CPU")
 TOLD = {
     "devices": [CUT, ILL, SLOT],
@@ -55,7 +56,7 @@ def test_a_row_a_gpu_and_a_line_for_a_nodes_slots(fleet: ScriptedPlatform) -> No
     assert done.exit_code == 0, done.stderr
     assert done.stdout.splitlines() == [
         "n1  GPU-1  H100-80GB  [3g##############............xxxx] MIG  ctr_a (acme)",
-        "n1  GPU-2  H100-80GB  [................................] spot takes nothing new: Xid 79",
+        "n1  GPU-2  H100-80GB  [................................] in software spot takes nothing new: Xid 79",
         "n1  1 CPU slots, 1 used",
         "",
         "H100-80GB: 2 GPUs, of which 0.5 are used, 0.375 free, 0.125 stranded, 1 out of service",
