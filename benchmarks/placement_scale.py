@@ -16,6 +16,7 @@ import time
 from itertools import count
 
 from benchmarks.report import arguments, finish, median, percentile, table
+from pilotlight_core.host.collector import settle
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
@@ -189,6 +190,7 @@ def main() -> None:
     fleet.retune(mix_of(asks))
     built = time.perf_counter() - began
     fill(fleet, asks, gpus, rng, ids)
+    settle()  # as the controller does once it knows its fleet
     took, worked = decisions(fleet, asks, rounds, rng, ids)
     fill(fleet, asks, gpus, rng, ids)
     plan_s, made = planning(fleet, asks, rng, ids, repeats)

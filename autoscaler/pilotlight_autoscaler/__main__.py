@@ -11,6 +11,7 @@ import structlog
 from pilotlight_autoscaler.controller import Controller, Repacking
 from pilotlight_core.host import config, telemetry, users
 from pilotlight_core.host.bus import connect
+from pilotlight_core.host.collector import keep, settle
 from pilotlight_core.host.registry import Registry
 
 log = structlog.get_logger()
@@ -30,9 +31,15 @@ async def serve(settings: config.ControllerSettings) -> int:
             registry,
             region=settings.region,
             name=settings.name or "controller",
-            repacking=Repacking(every_s=settings.repack_every, min_residency_s=settings.min_residency),
+            repacking=Repacking(
+                every_s=settings.repack_every,
+                min_residency_s=settings.min_residency,
+                per_hour=settings.moves_per_hour,
+            ),
+            on_settled=keep,
         ).running(),
     ):
+        settle()
         log.info("ready", region=settings.region)
         waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(bus.closed.wait())}
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ import structlog
 
 from pilotlight_autoscaler.answers import answer
 from pilotlight_autoscaler.decide import Bounds, Decision, Pass, Sent
+from pilotlight_autoscaler.move_budget import PER_HOUR, MoveBudget
 from pilotlight_autoscaler.works import AnyCommand
 from pilotlight_autoscaler.world import Pending, World
 from pilotlight_core.host.bus import Bus, BusDown, BusError, BusTimeout, Lease, NoResponders
@@ -58,16 +59,25 @@ class Repacking:
     """How often devices that are hardly used are emptied; 0: never."""
     min_residency_s: float = 600.0
     """A container younger than this is not moved."""
+    per_hour: int = PER_HOUR
+    """Moves within any hour, to make room and to empty devices."""
 
 
 class Controller:
     """One controller process. Use as `async with Controller(...).running():`."""
 
     def __init__(
-        self, bus: Bus, registry: Registry, *, region: str, name: str, repacking: Repacking | None = None
+        self,
+        bus: Bus,
+        registry: Registry,
+        *,
+        region: str,
+        name: str,
+        repacking: Repacking | None = None,
+        on_settled: Callable[[], None] = lambda: None,
     ) -> None:
-        self.world = World()
         self._repacking = repacking or Repacking()
+        self.world = World(moves=MoveBudget(per_hour=self._repacking.per_hour))
         self._room_made = self._repacked = 0.0
         self._bus = bus
         self._registry = registry
@@ -75,6 +85,8 @@ class Controller:
         self._region = region
         self._lease: Lease = bus.lease("controller", name)
         self._edges: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
+        self._on_settled: Callable[[], None] | None = on_settled
+        """Called once, when the fleet is known for the first time."""
         self._started = 0
         self._leader_since = 0.0
         self._tasks: asyncio.TaskGroup
@@ -182,6 +194,9 @@ class Controller:
         for lost in self.world.lost_binds(at):
             decision.commands.append(Sent(node=lost.node, command=lost.bind))
         self._act(decision, at)
+        if settled and self._on_settled is not None:
+            self._on_settled()
+            self._on_settled = None
 
     def _bounds(self, at: float, *, whole: bool, settled: bool) -> Bounds:
         """What this pass may move: now and then, and only where everything is known."""

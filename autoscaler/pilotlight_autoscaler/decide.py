@@ -198,6 +198,8 @@ class Pass:
         outcomes = dict(made.outcomes)
         for command in made.commands:
             if isinstance(command, Start):
+                if command.replaces:
+                    self._world.moves.spend(self._at)
                 outcome = outcomes[command.held.container]
                 record = self._version_of(command, outcome.record.ask, asks)
                 steps.start(command, record)
@@ -225,7 +227,9 @@ class Pass:
     def _rearrange(self, blocked: list[Short], asks: dict[Ask, list[str]]) -> list[Short]:
         """Make room by moving containers, and empty devices that are hardly used."""
         starts = tuple((short.refusal.record.ask, short.missing) for short in blocked)
-        made = plan(self._fleet, Desired(wants=self._movable(), starts=starts), self._at, self._bounds.forceful)
+        limits = self._bounds.forceful
+        limits = replace(limits, moves=min(limits.moves, self._world.moves.left(self._at)))
+        made = plan(self._fleet, Desired(wants=self._movable(), starts=starts), self._at, limits)
         self._take(made, asks)
         return list(made.short)
 
@@ -286,6 +290,8 @@ class Pass:
         return bool(leaving)
 
     def _say_short(self, short: Short, asks: dict[Ask, list[str]]) -> None:
+        if not short.refusal.never and (spent := self._world.moves.why_none(self._at)):
+            short = replace(short, refusal=replace(short.refusal, reason=f"{short.refusal.reason}; {spent}"))
         self._world.decisions.add(short.refusal)
         for version in dict.fromkeys(asks[short.refusal.record.ask]):
             self.decision.shortages.append(

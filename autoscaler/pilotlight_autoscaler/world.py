@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pilotlight_autoscaler.learning import Learner
+from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_autoscaler.rates import Rate
 from pilotlight_autoscaler.works import Works
 from pilotlight_core.model.devices import DeviceReport
@@ -72,6 +73,8 @@ class World:
     """What kinds of slices were asked for lately."""
     works: Works = field(default_factory=Works)
     """Plans under way."""
+    moves: MoveBudget = field(default_factory=MoveBudget)
+    """Running containers that may still be moved."""
     learner: Learner = field(default_factory=Learner)
     """How fast versions are in use."""
     agreeing: frozenset[str] = frozenset()

@@ -55,7 +55,7 @@ def place(fleet: Fleet, ask: Ask) -> Placement | NoFit:
     blocked = blocked_nodes(fleet, ask)
     tiers = _tiers(fleet, ask, offers, blocked)
     for tier in tiers:
-        spot, lost = _best(_runs(fleet, ask, tier), warmth=bool(ask.weights))
+        spot, lost = _best(_runs(fleet, ask, tier), last=int(bool(ask.weights)))
         if spot is not None:
             winner = Winner(_value(tier, *spot), spot[1])
             rivals = {step: Winner(_value(tier, *each), each[1]) for step, each in lost.items()}
@@ -125,8 +125,11 @@ def _on(fleet: Fleet, ask: Ask, tier: Tier, ranks: list[int], *, resident: int) 
         yield resident, run
 
 
-def _best(runs: Iterator[Run], *, warmth: bool) -> tuple[Spot | None, dict[str, Spot]]:
-    """The first place, and of those behind it the first that loses at each step."""
+def _best(runs: Iterator[Run], *, last: int) -> tuple[Spot | None, dict[str, Spot]]:
+    """The first place, and of those behind it the first that loses at each step.
+
+    `last` is what all places are in the step `resident` behind those that lose at it: none of them loses there again.
+    """
     winner: Spot | None = None
     rivals: dict[str, Spot] = {}
     for resident, run in runs:
@@ -138,7 +141,7 @@ def _best(runs: Iterator[Run], *, warmth: bool) -> tuple[Spot | None, dict[str, 
             rivals.setdefault(step, (resident, found))
             if step in LAST_OF_RUN:
                 break
-        if winner is not None and ("resident" in rivals or ("cost" in rivals and not warmth)):
+        if winner is not None and ("resident" in rivals or ("cost" in rivals and winner[0] == last)):
             break
     return winner, rivals
 

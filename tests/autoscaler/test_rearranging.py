@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pilotlight_autoscaler.decide import Bounds
+from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.messages import Bind, Drain
@@ -15,7 +16,7 @@ from pilotlight_core.model.spec import Isolation, VersionRecord
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.draft import Limits
 from pilotlight_placement.geometry import Instance
-from pilotlight_placement.record import Placement
+from pilotlight_placement.record import NoFit, Placement
 from tests.autoscaler.fleet import FakeFleet, FakeGpu, FakeNode, version
 
 GIB = 2**30
@@ -147,6 +148,36 @@ def test_the_young_are_not_moved() -> None:
 
     assert [command for node in nodes for command in node.log] == []
     assert "in use" in fleet.short["ver_large"]
+
+
+def test_no_more_is_moved_in_an_hour_than_may_be_and_that_is_said() -> None:
+    """Whoever is blocked hears why nothing makes room, and when it may."""
+    nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}", mig=True)]) for n in (1, 2)]
+    large = version("large", gpu=H100, vram=60 * GIB)
+    fleet = fleet_of(*nodes, versions=(small(max_containers=4), large), bounds=MOVES_AT_ONCE)
+    fleet.world.moves = MoveBudget(per_hour=1)
+    fleet.world.moves.spend(fleet.at)
+    for node in nodes:
+        node.gpus[0].instances = {Instance(start=6, profile="1g")}
+        bind = Bind(
+            epoch=1, container=f"old_{node.name}", version="ver_small", tenant="acme", manifest_sha256="00",
+            slice=f"{node.gpus[0].id}:1g@6", function="acme:hello.small",
+        )  # fmt: skip
+        node.take(bind, fleet.at - 100.0)
+        node.log.clear()
+
+    for _ in range(6):
+        fleet.step({"ver_large": 1})
+
+    assert [command for node in nodes for command in node.log] == []
+    assert "1 containers were moved in the last hour, which is as many as may be" in fleet.short["ver_large"]
+    (_, told), *_ = fleet.world.decisions.of_function("acme:hello.large")
+    assert isinstance(told, NoFit)
+    assert "--moves-per-hour" in told.reason
+    fleet.at += 3600.0
+    for _ in range(8):
+        fleet.step({"ver_large": 1})
+    assert fleet.running("ver_large")
 
 
 def test_hardly_used_gpus_are_emptied_onto_those_in_use() -> None:

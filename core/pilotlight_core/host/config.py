@@ -70,6 +70,9 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
         float, msgspec.Meta(ge=0, description="seconds between emptying hardly used GPUs; 0: off")
     ] = 30.0
     min_residency: Annotated[float, msgspec.Meta(ge=0, description="a younger container is not moved")] = 600.0
+    moves_per_hour: Annotated[
+        int, msgspec.Meta(ge=0, le=100_000, description="running containers that are moved in an hour; 0: none")
+    ] = 60
 
 
 class AgentSettings(Settings, frozen=True, kw_only=True):
