@@ -140,6 +140,7 @@ def test_a_batch_goes_on_after_everything_was_stopped(folder: Path, tmp_path: Pa
 
 
 @pytest.mark.crash
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_one_of_three_servers_dies(folder: Path, tmp_path: Path) -> None:
     """In a cluster of the bus: every item is done once, and told once."""

@@ -163,13 +163,19 @@ def ran(platform: Platform, function: str, lines: list[str]) -> Counter[str]:
     return Counter(line["text"] for line in platform.logs("crash", function) if line["text"] in lines)
 
 
-@pytest.mark.parametrize("part", ["gateway", "agent"])
-def test_nothing_starts_twice_when_a_part_stands_still(platform: Platform, chance: random.Random, part: str) -> None:
-    """Fifty times the part is stopped and goes on, a few times for longer than its lease lives."""
+STILL = ("gateway", "agent")
+
+
+@pytest.mark.parametrize("parts", [STILL, *(pytest.param((part,), marks=pytest.mark.long) for part in STILL)])
+def test_nothing_starts_twice_when_a_part_stands_still(
+    platform: Platform, chance: random.Random, parts: tuple[str, ...]
+) -> None:
+    """Fifty times one of the parts is stopped and goes on, a few times for longer than its lease lives."""
     load = Load(platform=platform, seed=chance.randrange(10**9))
     with load.running():
         wait_until(lambda: load.codes()["ok"] > 20, "the load runs", 30.0)
         for seconds in pauses(chance, 50):
+            part = chance.choice(parts)
             time.sleep(chance.uniform(0.0, 0.3))
             platform.signal(part, signal.SIGSTOP)
             time.sleep(seconds)

@@ -35,14 +35,13 @@ SAID_S = 0.3
 BACK_WITHIN_S = 30.0
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """Two nodes of one slot."""
     options = ("--extra-agents", "1", "--cpu-slots", "1", "--blanks", "0")
     folder, env = tmp_path_factory.mktemp("capacity"), {"PILOTLIGHT_PREIMPORT": "numpy"}
     with run_platform(folder, *options, env=env) as running:
         running.deploy(APPS / "naps" / "app.py")
-        wait_until(lambda: len(ready_nodes(running)) == 2, "a container is ready on each node", 30.0)
         yield running
 
 
@@ -114,6 +113,7 @@ def test_admission_tightens_when_capacity_is_lost_and_loosens_when_it_is_back(
     platform: Platform, happens: Callable[[Platform], None], within_s: float
 ) -> None:
     """The wait that refused calls are told is that of one node soon after the other's death, and again of two later."""
+    wait_until(lambda: len(ready_nodes(platform)) == 2, "a container is ready on each node", 30.0)
     agent, supervisor, controller = platform.pids["agent-2"], platform.process.pid, platform.pids["controller"]
     with backlog(platform):
         usual = usual_wait(platform)

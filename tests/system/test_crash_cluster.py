@@ -15,6 +15,7 @@ from pilotlight_core.host.bus.streams import bucket_stream
 from pilotlight_core.host.embedded import folder_of, server_name
 from pilotlight_core.model.subjects import LEASE_BUCKET
 from tests.system.conftest import APPS
+from tests.system.jobload import survive
 from tests.system.load import TARGETS, Load
 from tests.system.platform import Platform, wait_until
 from tests.system.platform import platform as run_platform
@@ -83,3 +84,8 @@ def test_a_killed_server_of_three_is_survived(platform: Platform, chance: random
     assert load.codes()["container_died"] <= IN_FLIGHT, load.codes()
     wait_until(load.are_logged, "all lines are logged")
     assert {name: count for name, count in load.starts().items() if count > 1} == {}
+
+
+def test_jobs_end_once_though_servers_die(platform: Platform, chance: random.Random) -> None:
+    """A hundred and fifty, while servers, a gateway and the agent are killed."""
+    survive(platform, chance, (*SERVERS, "gateway-2", "agent"), jobs=150, kills=4, within=60.0)

@@ -78,7 +78,7 @@ def test_a_killed_home_costs_no_call_of_another_gateway(platform: Platform, chan
 MANY = pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(2400)])
 
 
-@pytest.mark.parametrize("count", [6, MANY])
+@pytest.mark.parametrize("count", [3, MANY])
 def test_nothing_starts_twice_when_a_home_stands_still(platform: Platform, chance: random.Random, count: int) -> None:
     """It is stopped for longer than its lease, and goes on when another one has its shards; in between, the agent."""
     load = Load(platform=platform, seed=chance.randrange(10**9))

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 import pilotlight
 from tests.system.conftest import APPS
-from tests.system.jobload import JobLoad
-from tests.system.ledger import check_no_instant_is_sold_twice, receipts
-from tests.system.load import Load
+from tests.system.jobload import STARTS_AGAIN, JobLoad, survive
 from tests.system.platform import Platform, wait_until
 from tests.system.platform import platform as run_platform
 from tests.system.processes import is_alive
@@ -25,18 +24,31 @@ from tests.system.processes import is_alive
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
 PARTS = ("gateway", "gateway-2", "agent", "agent-2", "nats", "duties", "controller")
-STARTS_AGAIN = 3
-"""Of an idempotent job: its first start, and two after interruptions."""
 HOME_GONE_S = 5.0
+
+
+OPTIONS = ("--extra-gateways", "1", "--extra-agents", "1", "--cpu-slots", "4", "--blanks", "1")
+
+
+@contextmanager
+def started(folder: Path, *options: str) -> Iterator[Platform]:
+    """A platform of its own, since its parts are killed."""
+    with run_platform(folder, *OPTIONS, *options, env={"PILOTLIGHT_PREIMPORT": "numpy"}) as running:
+        running.deploy(APPS / "crash" / "app.py")
+        yield running
 
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """A platform of its own, since its parts are killed."""
-    folder, env = tmp_path_factory.mktemp("jobs"), {"PILOTLIGHT_PREIMPORT": "numpy"}
-    options = ("--extra-gateways", "1", "--extra-agents", "1", "--cpu-slots", "4", "--blanks", "1")
-    with run_platform(folder, *options, env=env) as running:
-        running.deploy(APPS / "crash" / "app.py")
+    """On one server."""
+    with started(tmp_path_factory.mktemp("jobs")) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Platform]:
+    """On three, each of which keeps everything."""
+    with started(tmp_path, "--nats-servers", "3") as running:
         yield running
 
 
@@ -49,7 +61,7 @@ def chance(request: pytest.FixtureRequest) -> random.Random:
 
 def test_every_accepted_job_ends_once_whatever_dies(platform: Platform, chance: random.Random) -> None:
     """Four hundred jobs beside live calls, while one part after another is killed."""
-    survive(platform, chance, jobs=400, kills=8, within=120.0)
+    survive(platform, chance, PARTS, jobs=400, kills=8, within=120.0)
 
 
 def test_a_map_goes_on_when_its_gateway_dies(platform: Platform, chance: random.Random) -> None:
@@ -76,52 +88,14 @@ def test_a_map_goes_on_when_its_gateway_dies(platform: Platform, chance: random.
 @pytest.mark.timeout(1_200)
 def test_ten_thousand_jobs_end_once_whatever_dies(platform: Platform, chance: random.Random) -> None:
     """As above, for minutes."""
-    survive(platform, chance, jobs=10_000, kills=60, within=900.0, longest=0.01)
+    survive(platform, chance, PARTS, jobs=10_000, kills=60, within=900.0, longest=0.01)
 
 
-def survive(
-    platform: Platform, chance: random.Random, *, jobs: int, kills: int, within: float, longest: float = 0.05
-) -> None:
-    """Submit, call and kill; then every promise is checked."""
-    load = JobLoad(platform=platform, seed=chance.randrange(10**9), count=jobs, longest=longest)
-    live = Load(platform=platform, seed=chance.randrange(10**9))
-    before = set(load.records())
-    submitting = threading.Thread(target=load.submit_all)
-    with live.running(each=1):
-        submitting.start()
-        for part in [chance.choice(PARTS) for _ in range(kills)]:
-            time.sleep(chance.uniform(0.1, 2.0))
-            print(part)
-            wait_until(lambda part=part: is_alive(platform.pids.get(part, 0)), f"{part} is there", 30.0)  # type: ignore[misc]
-            platform.kill(part)
-        submitting.join()
-    wait_until(platform.is_ready, "it is ready", 30.0)
-    wait_until(lambda: load.open() == 0, "every job has ended", within)
-    check(platform, load, before)
-
-
-def check(platform: Platform, load: JobLoad, before: set[str]) -> None:
-    """Each accepted job has ended, once; nothing was started or billed that must not have been."""
-    assert len(load.accepted) == load.count
-    records = load.records()
-    assert set(records) - before == {one.id for one in load.accepted}
-    starts = load.starts()
-    for one in load.accepted:
-        job = records[one.id]
-        idempotent = one.ref == "crash.again"
-        if job["state"] == "succeeded":
-            assert platform.http.get(f"/v1/calls/{one.id}").json()["output"] == one.name
-        else:
-            assert (job["state"], job["reason"]) == ("failed", "interrupted"), job
-        assert 1 <= job["attempts"] <= (STARTS_AGAIN if idempotent else 1), job
-        assert starts[one.name] <= job["attempts"], job
-    check_no_instant_is_sold_twice(platform)
-    billed = receipts(platform)
-    for one in load.accepted:
-        job = records[one.id]
-        if job["state"] == "succeeded":
-            # What an agent had not written when it was killed is never billed; nothing is billed twice.
-            assert billed.get(job["run"], 0) <= job["usage"]["ns"], job
+@pytest.mark.long
+@pytest.mark.timeout(1_800)
+def test_ten_thousand_jobs_end_once_though_servers_of_the_bus_die_too(cluster: Platform, chance: random.Random) -> None:
+    """As above, on a bus of three servers, any of which may be the next to die."""
+    survive(cluster, chance, (*PARTS, "nats-2", "nats-3"), jobs=10_000, kills=60, within=900.0, longest=0.01)
 
 
 def test_a_dead_home_delays_jobs_by_seconds(platform: Platform, chance: random.Random) -> None:
