@@ -19,6 +19,7 @@ from pilotlight_runtime.agent import Agent, Parts
 from pilotlight_runtime.base import own_environment
 from pilotlight_runtime.devices.cpu import CpuDevices, usable_cores
 from pilotlight_runtime.devices.fake_machine import build
+from pilotlight_runtime.devices.fitness import fitness
 from pilotlight_runtime.devices.nvml import NvmlDevices
 from pilotlight_runtime.devices.several import SeveralDevices
 from pilotlight_runtime.folders import NodeFolders, NodeTaken, own_folders
@@ -40,7 +41,7 @@ def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevic
         BadInput: if what it is to pretend is not understood.
     """
     if not settings.fake_gpus:
-        return NvmlDevices(shareable=lambda _: settings.share_gpus)
+        return NvmlDevices(shareable=lambda _: settings.share_gpus, check=fitness)
     machine = build(settings.fake_gpus, node=settings.node, file=folders.fake_gpus, boot=boot_id())
     log.warning("the GPUs of this node exist in software only", spec=settings.fake_gpus)
     return NvmlDevices(

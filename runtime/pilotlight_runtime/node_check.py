@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from pilotlight_runtime.devices.fitness import fitness
 from pilotlight_runtime.devices.gpu_check import gpu_rows
 from pilotlight_runtime.devices.nvml import NvmlDevices
 from pilotlight_runtime.sandbox.errors import SandboxError
@@ -265,7 +266,7 @@ def table(checks: Sequence[Check]) -> str:
 
 
 async def _check_all(chosen: Launcher) -> list[Check]:
-    async with NvmlDevices() as gpus:
+    async with NvmlDevices(check=fitness) as gpus:
         extra = [Check(name=name, ok=ok, detail=seen, consequence=then) for name, ok, seen, then in gpu_rows(gpus)]
         return await check(chosen, extra=extra)
 

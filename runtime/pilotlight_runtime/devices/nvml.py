@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -74,11 +74,15 @@ class GpuStatistics:
     """Why it takes no new container; "" if it does."""
 
 
+Check = Callable[[str, Libraries], Awaitable[str]]
+"""Of a device by the UUID that CUDA knows: why it must not be used, "" if it may."""
+
+
 class NvmlDevices:
     """An async context manager: it looks for GPUs when it is entered, and never fails for want of them.
 
     `shareable` GPUs may be given in bounded shares. `fake` ones are not there: nothing of the host is shown to who runs
-    on them. `check` is the fitness check (blocking): why a GPU must not be used, "" if it may.
+    on them. `check` is the fitness check, made before a GPU is offered; on one in MIG mode, on its first instance.
     """
 
     def __init__(
@@ -89,7 +93,7 @@ class NvmlDevices:
         libraries: Callable[[], Libraries] = find_libraries,
         shareable: Callable[[Gpu], bool] = lambda _: False,
         fake: bool = False,
-        check: Callable[[Gpu, str], str] = lambda _, __: "",
+        check: Check | None = None,
         start_s: float = START_S,
         look_s: float = LOOK_S,
         every_s: float = EVERY_S,
@@ -117,6 +121,8 @@ class NvmlDevices:
         """Percent, by MIG instance (UUID)."""
         self._faults: dict[str, str] = {}
         self._unfit: dict[str, str] = {}
+        self._untried: set[str] = set()
+        """GPUs on which the fitness check has not been made."""
         self._todo: deque[tuple[str, Change]] = deque()
         self._commanded = asyncio.Event()
         self._lost_sight: set[str] = set()
@@ -132,6 +138,10 @@ class NvmlDevices:
         else:
             self._is_open = True
             self._take(found)
+            self._untried = set(self._states) if self._check else set()
+            async with asyncio.TaskGroup() as group:
+                for state in self._states.values():
+                    group.create_task(self._try(state))
             await self.look()
         return self
 
@@ -233,7 +243,9 @@ class NvmlDevices:
 
     async def _change(self, uuid: str, change: Change) -> None:
         try:
-            self._states[uuid] = await self._thread.call(lambda: self._carry_out(uuid, change), CHANGE_S)
+            state = await self._thread.call(lambda: self._carry_out(uuid, change), CHANGE_S)
+            await self._try(state)
+            self._states[uuid] = state
         except TimeoutError:
             # The thread goes on with it: what has become of it is seen when the driver answers again.
             self._lost_sight.add(uuid)
@@ -252,6 +264,16 @@ class NvmlDevices:
         except pynvml.NVMLError as error:
             state, why = replace(state, changing=False), f"{why}; it cannot be read: {error}".removeprefix("; ")
         return replace(state, refused=why)
+
+    async def _try(self, state: GpuState) -> None:
+        """Make the fitness check, once for each GPU, as soon as there is something to make it on."""
+        visible = state.uuid if state.mode is not MigMode.ON else next((one.uuid for one in state.instances), "")
+        if self._check is None or state.uuid not in self._untried or not visible:
+            return
+        self._untried.discard(state.uuid)
+        if why := await self._check(visible, self.libraries):
+            self._unfit[state.uuid] = f"it has failed the fitness check: {why}"
+            log.warning("a GPU takes no new container", gpu=state.uuid, why=self._unfit[state.uuid])
 
     # -- how they are -------------------------------------------------------------------------------------------
 
@@ -338,9 +360,6 @@ class NvmlDevices:
         if state.mode is MigMode.ON and state.family is None:
             return f"it is in MIG mode, and {state.uncut}: nvidia-smi -mig 0"
         self._gpms[gpu.uuid] = Gpm(self._nvml, gpu.handle)
-        visible = gpu.uuid if state.mode is not MigMode.ON else next((one.uuid for one in state.instances), "")
-        if visible and (why := self._check(gpu, visible)):
-            self._unfit[gpu.uuid] = f"it has failed the fitness check: {why}"
         return state
 
     def _read_all(self) -> tuple[dict[str, Reading], dict[str, GpuState], dict[str, int]]:
