@@ -245,9 +245,12 @@ class Batches:
         """Go on with a cancelled one.
 
         Raises:
-            NotFound: there is none such. Conflict: it is not cancelled.
+            NotFound: there is none such. Conflict: it is not cancelled, or what was done of it may be forgotten.
         """
-        before = (await self.find(tenant, batch)).resumes
+        found = await self.find(tenant, batch)
+        before = found.resumes
+        if self._wall() >= found.created_at + found.keep_s:
+            raise Conflict("The first results of the batch may not be kept any more; submit what is left anew.")
         record = await self._change(tenant, batch, lambda record: resume_batch(record, self._wall()))
         if record.resumes == before:
             raise Conflict(f"The batch is {record.state}: only one that was cancelled is resumed.")

@@ -154,6 +154,9 @@ class Driver:
 
     async def _submit(self, item: Item) -> None:
         job = self._job(item)
+        if self._may_be_forgotten and await self._ground.jobs.read(job.tenant, job.id) is None:
+            self._ended(job.id, JobState.EXPIRED)
+            return
         if len(item.input) > payloads.INPUT_INLINE:
             blob = await payloads.keep(self._ground.blobs, job.tenant, job.id, "input", item.input)
             job = structs.replace(job, input=b"", input_blob=blob)
@@ -162,6 +165,11 @@ class Driver:
             self._ended(found.id, found.state)
         elif found.state is JobState.QUEUED:
             self._ground.tell(self._flow, JobNote(found.id))
+
+    @property
+    def _may_be_forgotten(self) -> bool:
+        """Whether an item may have ended so long ago that its job is not kept: it looks as if it had never run."""
+        return self._ground.wall() >= self._record.created_at + self._record.keep_s
 
     async def _revived(self, found: Found) -> JobRecord:
         """The job; one that was cancelled before the batch was resumed waits again."""

@@ -96,6 +96,8 @@ class JobRunner:
         self._permit: Permit | None = None
         self._unsent = ""
         """The run whose start was, or may have been, written, and that was not sent."""
+        self._left = False
+        """Whether its gateway ends, or is not its home any more."""
         self._tries = 0
 
     async def run(self, tries: int) -> float | None:
@@ -234,16 +236,27 @@ class JobRunner:
             log.warning("a job's start is not confirmed", job=self._job, error=str(error))
             self._unsent = run.call
             go(allowed=False)
+            await self._taken_back()
             return
         if self._wait is not None:
-            self._wait.reschedule(None)
+            with contextlib.suppress(RuntimeError):  # nobody waits for it any more
+                self._wait.reschedule(None)
         if not go(allowed=True):
             self._unsent = run.call
+            await self._taken_back()
             return
         self._unsent = ""
         if not self.sent:
             self.sent = True
             self._started()
+
+    async def _taken_back(self) -> None:
+        """If nobody waits for it any more, the start that was not sent is none: the next home makes another."""
+        if self._left:
+            told = jobs.JobError(code="container_died", detail="its gateway was not its home any more")
+            with contextlib.suppress(Stopped):
+                if await self._has_start():
+                    await self._insist(lambda record: jobs.failed(record, Point.NOT_STARTED, told, self._ground.wall()))
 
     async def _opened(self) -> None:
         """Once what was being written about a start is written, or is known to have failed."""
@@ -252,6 +265,7 @@ class JobRunner:
 
     async def _broken_off(self) -> None:
         """This gateway ends, or is not its home any more."""
+        self._left = True
         with contextlib.suppress(TimeoutError, BusError, Stopped):
             async with asyncio.timeout(LAST_WORD_S):
                 await self._opened()
@@ -317,10 +331,10 @@ class JobRunner:
     async def _not_started(self, told: jobs.JobError) -> float | None:
         ground = self._ground
         at = ground.wall()
-        if at >= self._now.expires_at:
-            return await self._write(jobs.expired(msgspec.structs.replace(self._now, error=told), at))
         if self._now.state is JobState.RUNNING:
             return await self._insist(lambda record: jobs.failed(record, Point.NOT_STARTED, told, ground.wall()))
+        if at >= self._now.expires_at:
+            return await self._write(jobs.expired(msgspec.structs.replace(self._now, error=told), at))
         return self._pause()
 
     async def _insist(self, change: Callable[[JobRecord], JobRecord]) -> float | None:

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from pilotlight_core.host.blobs import MemoryBlobs
-from pilotlight_core.model.batches import BatchQuery, BatchRecord
-from pilotlight_core.model.errors import BadInput, TooMuch, Unavailable
+from pilotlight_core.model.batches import BatchQuery, BatchRecord, BatchState
+from pilotlight_core.model.errors import BadInput, Conflict, TooMuch, Unavailable
 from pilotlight_gateway.batches.desk import BATCHES_PER_TENANT, Batches
 from pilotlight_gateway.batches.manifest import read_chunks
 from pilotlight_gateway.batches.port import MemoryBatches
@@ -95,3 +95,12 @@ async def test_a_key_makes_no_more_batches_than_there_may_be() -> None:
     assert await site.submit("Ada", key="first") == first
     with pytest.raises(TooMuch, match="There may be 100 batches"):
         await site.submit("Ada", key="second")
+
+
+async def test_what_may_be_forgotten_is_not_resumed() -> None:
+    """Its items that are done would be done again."""
+    site = Site()
+    old = batch(created_at=0.0, keep_s=600.0, state=BatchState.CANCELLED)
+    await site.store.create(old)
+    with pytest.raises(Conflict, match="may not be kept any more"):
+        await site.desk.resume("acme", old.id)

@@ -13,12 +13,13 @@ from msgspec import structs
 
 from pilotlight_core.host.blobs import BlobMissing, MemoryBlobs
 from pilotlight_core.host.bus import Bus, WrongRevision
+from pilotlight_core.host.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model import jobs
 from pilotlight_core.model.batches import BatchQuery, BatchRecord, BatchState, Counts
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.jobs import JobError, JobNote, JobState, Point, Runner
 from pilotlight_core.model.spec import Priority
-from pilotlight_core.model.subjects import BATCH_BUCKET
+from pilotlight_core.model.subjects import BATCH_BUCKET, JOB_BUCKET
 from pilotlight_gateway.batches.bus_store import BusBatches
 from pilotlight_gateway.batches.desk import Batches
 from pilotlight_gateway.batches.driver import Ground
@@ -248,6 +249,25 @@ async def test_a_cancelled_batch_is_resumed(platform: Platform) -> None:
 
     assert done.counts == Counts(succeeded=30)
     assert sorted(platform.told) == sorted(told[10:])
+
+
+async def test_what_is_forgotten_is_not_done_again(platform: Platform) -> None:
+    """Nobody can tell an item that has ended and is not kept any more from one that never ran: neither runs."""
+    record = await platform.submit(3)
+    async with platform.driving():
+        told = list(await platform.until_told(3))
+        await platform.end(told[0])
+    subject = key_subject(JOB_BUCKET, f"{platform.tenant}.{told[0]}")
+    await platform.bus.purge_before(bucket_stream(JOB_BUCKET), subject, 2**62)
+    found = await platform.store.read(platform.tenant, record.id)
+    assert found is not None
+    await platform.store.update(structs.replace(found[0], created_at=record.created_at - record.keep_s), found[1])
+    platform.runs = True
+    async with platform.driving():
+        done = await platform.until(record, BatchState.COMPLETED)
+
+    assert await platform.jobs.read(platform.tenant, told[0]) is None
+    assert done.counts == Counts(succeeded=2, expired=1)
 
 
 async def test_what_somebody_cancels_by_itself_stays_so(platform: Platform) -> None:

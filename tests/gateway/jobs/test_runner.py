@@ -50,6 +50,8 @@ class Calls(FakeCalls):
             opened: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
             def go(*, allowed: bool, opened: asyncio.Future[bool] = opened) -> bool:
+                if opened.done():
+                    return False
                 opened.set_result(allowed)
                 return allowed
 
@@ -448,3 +450,49 @@ async def test_what_was_not_started_costs_nothing(bench: Bench) -> None:
     assert await bench.run() is not None
     bench.calls = Calls(output=OUTPUT)
     assert await bench.run() is None
+
+
+@dataclass(kw_only=True)
+class Slow(MemoryJobs):
+    """Starts take as long to be written as a test wants."""
+
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def update(self, job: JobRecord, revision: int) -> int:
+        if job.state is JobState.RUNNING:
+            self.begun.set()
+            await self.go_on.wait()
+        return await super().update(job, revision)
+
+
+async def test_a_start_that_is_written_when_its_runner_has_gone_is_taken_back(bench: Bench) -> None:
+    """The shard went elsewhere meanwhile: the next home would wait for somebody who lives, and runs nothing."""
+    bench.store = slow = Slow()
+    await bench.put()
+    run = asyncio.ensure_future(bench.run())
+    await slow.begun.wait()
+    run.cancel()
+    await asyncio.wait([run])  # it has waited for as long as its last word may take
+    slow.go_on.set()
+    async with asyncio.timeout(20):
+        while len(slow.writes) < 3:  # noqa: ASYNC110 - a task of nobody's
+            await asyncio.sleep(0.01)
+    after = await bench.now()
+    assert (after.state, after.attempts, after.runner) == (JobState.QUEUED, 0, None)
+    assert not bench.calls.sent
+
+
+async def test_what_was_noted_and_never_began_expires(bench: Bench) -> None:
+    """It did not fail: nobody ever started it."""
+    stored = await bench.put()
+    bench.calls.error = Unavailable("ten containers in turn could not take it")
+
+    def too_late() -> None:
+        _forget(bench.calls.seen[-1])
+        bench.wall = stored.expires_at
+
+    bench.calls.then = too_late
+    assert await bench.run() is None
+    after = await bench.now()
+    assert (after.state, after.reason, after.attempts) == (JobState.EXPIRED, Reason.EXPIRED, 0)
