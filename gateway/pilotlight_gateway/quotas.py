@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
 
 from pilotlight_core.model.api_tenancy import FunctionLimitsInfo, LimitsInfo, TierInfo, TierRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import NAME, check_name, parse_ref
-from pilotlight_core.model.limits import NO_LIMITS, TIERS_AT_MOST, Limits, Tier
+from pilotlight_core.model.limits import LONG_AGO, NEVER, NO_LIMITS, TIERS_AT_MOST, Begun, Limits, Tier
 from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.hints import check_owned
 from pilotlight_gateway.registry_port import RegistryPort
 
 FUNCTIONS_AT_MOST = 1_000
 """Functions of one tenant with limits of their own."""
+BEGUN_AT_MOST = 2 * FUNCTIONS_AT_MOST
+"""Of which it is remembered when they were first limited. Others begin as if they had been limited for long."""
 
 
 def full_name(tenant: str, text: str) -> str:
@@ -68,8 +72,12 @@ async def function_limits_info(registry: RegistryPort, tenant: str, function: st
     )
 
 
-async def set_limits(registry: RegistryPort, tenant: str, limits: Limits, function: str | None = None) -> None:
+async def set_limits(
+    registry: RegistryPort, tenant: str, limits: Limits, function: str | None = None, *, home: int
+) -> None:
     """Replace what is set for a tenant, or for its calls to `function` (its full name).
+
+    `home` is the epoch of the home of its limits now, or was a while ago.
 
     Raises:
         Conflict: if too many functions have limits of their own.
@@ -78,13 +86,51 @@ async def set_limits(registry: RegistryPort, tenant: str, limits: Limits, functi
     def changed(present: LimitsRecord | None) -> LimitsRecord:
         record = present or LimitsRecord(tenant=tenant)
         if function is None:
-            return msgspec.structs.replace(record, limits=limits)
+            before = [record.limits, *_of_tiers(registry, tenant)]
+            begun = begun_by(record, "", before, limits, home)
+            return msgspec.structs.replace(record, limits=limits, begun=begun)
+        record = msgspec.structs.replace(
+            record, begun=begun_by(record, function, [record.functions.get(function, NO_LIMITS)], limits, home)
+        )
         functions = record.functions | {function: limits}
         if len(functions) > FUNCTIONS_AT_MOST:
             raise Conflict(f"{tenant} has limits for {FUNCTIONS_AT_MOST} functions already: remove some first.")
         return msgspec.structs.replace(record, functions=functions)
 
     await registry.change_limits(tenant, changed)
+
+
+def begun_by(record: LimitsRecord, scope: str, before: Iterable[Limits], limits: Limits, home: int) -> dict[str, Begun]:
+    """What the record should remember of when a scope was first limited, as it gets other limits.
+
+    `before` are those that may have held for it until now. What was limited once, or may have been, never counts as
+    new again: else whoever sets a limit anew after its home has died would give a burst away twice.
+    """
+    known, past = record.begun.get(scope, NEVER), tuple(before)
+    if len(record.begun) >= BEGUN_AT_MOST:
+        home = 0
+
+    def first(since: int, was: bool, is_now: bool) -> int:
+        if since or not (was or is_now):
+            return since
+        return LONG_AGO if was or not home else home
+
+    begun = Begun(
+        requests=first(known.requests, any(one.requests_per_s for one in past), limits.requests_per_s is not None),
+        cost=first(known.cost, any(one.cost_per_s for one in past), limits.cost_per_s is not None),
+    )
+    if begun == NEVER or (scope not in record.begun and len(record.begun) >= BEGUN_AT_MOST):
+        return record.begun
+    return record.begun | {scope: begun}
+
+
+def _of_tiers(registry: RegistryPort, tenant: str) -> Iterator[Limits]:
+    """The limits that a tenant's tier gives, or gave; of a tenant that was in another one, all that any gives."""
+    record, tier = registry.tenant_nowait(tenant), registry.tier_of(tenant)
+    for one in registry.tiers() if record is None or record.moved else [tier]:
+        yield one.limits
+        if (configured := registry.tier_configured(one.name)) is not None:
+            yield configured.limits
 
 
 async def clear_limits(registry: RegistryPort, tenant: str, function: str | None = None) -> None:
@@ -94,7 +140,7 @@ async def clear_limits(registry: RegistryPort, tenant: str, function: str | None
         NotFound: if nothing is set for the function.
     """
     if function is None:
-        await set_limits(registry, tenant, NO_LIMITS)
+        await set_limits(registry, tenant, NO_LIMITS, home=0)
         return
 
     def cleared(present: LimitsRecord | None) -> LimitsRecord:

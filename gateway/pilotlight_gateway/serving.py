@@ -160,6 +160,7 @@ async def _gateway(
     )
     limiter = HomeLimiter(bus, calls.shards, Policies(registry.limits), region=settings.region, gateway=instance)
     calls.shards.lodgers["limits"] = limiter
+    registry.on_change.append(limiter.record_changed)
     blobs = open_blobs(settings.blobs)
     jobs = GatewayJobs(bus, calls, blobs, region=settings.region, keep_s=settings.job_seconds)
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)

@@ -39,8 +39,8 @@ def tenant_info(record: TenantRecord) -> TenantInfo:
     return msgspec.convert(record, TenantInfo, from_attributes=True)
 
 
-async def create_tenant(registry: RegistryPort, request: TenantRequest, at: float) -> TenantRecord:
-    """Make a tenant at the unix second `at`.
+async def create_tenant(registry: RegistryPort, request: TenantRequest, at: float, home: int) -> TenantRecord:
+    """Make a tenant at the unix second `at`; `home` is the epoch of what will be the home of its limits.
 
     Raises:
         NotFound: if there is no such tier.
@@ -49,7 +49,7 @@ async def create_tenant(registry: RegistryPort, request: TenantRequest, at: floa
     if request.name in RESERVED:
         raise Conflict(f"The name {request.name} is reserved.", field="name")
     _check_tier(registry, request.tier)
-    record = TenantRecord(name=request.name, created_at=at, tier=request.tier, weight=request.weight)
+    record = TenantRecord(name=request.name, created_at=at, tier=request.tier, weight=request.weight, home=home)
 
     def only_new(present: TenantRecord | None) -> TenantRecord:
         if present is not None:
@@ -76,7 +76,8 @@ async def change_tenant(registry: RegistryPort, principal: Principal, name: str,
     def changed(present: TenantRecord | None) -> TenantRecord:
         if present is None:
             raise no_tenant(name)
-        return msgspec.structs.replace(present, **given)
+        moved = present.moved or given.get("tier", present.tier) != present.tier
+        return msgspec.structs.replace(present, moved=moved, **given)
 
     return await registry.change_tenant(name, changed)
 

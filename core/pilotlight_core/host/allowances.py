@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pilotlight_core.model.limits import NO_LIMITS, Effective, Tier, effective
+import msgspec
+
+from pilotlight_core.model.limits import NEVER, NO_LIMITS, Begun, Effective, Tier, effective
 from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
 
 KEPT_AT_MOST = 10_000
@@ -63,5 +65,16 @@ class Allowances:
         of_function = own.functions.get(function, NO_LIMITS) if own is not None else NO_LIMITS
         if len(self._kept) >= KEPT_AT_MOST:
             self._kept.clear()
-        found = self._kept[tenant, function] = effective(tier, of_tenant, of_function)
+        found = self._kept[tenant, function] = msgspec.structs.replace(
+            effective(tier, of_tenant, of_function),
+            tenant_begun=self._begun(tenant, own, ""),
+            function_begun=self._begun(tenant, own, function),
+        )
         return found
+
+    def _begun(self, tenant: str, own: LimitsRecord | None, scope: str) -> Begun:
+        record: TenantRecord | None = self._records.get(f"tenant.{tenant}")
+        since = record.home if record is not None else 0
+        begun = own.begun.get(scope, NEVER) if own is not None else NEVER
+        # Whichever is later: either alone tells that nobody counted before.
+        return Begun(requests=max(begun.requests, since), cost=max(begun.cost, since))

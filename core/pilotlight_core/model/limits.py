@@ -89,6 +89,20 @@ NO_LIMITS = Limits()
 _BY_CALL_OR_QUEUE = ("payload_bytes", "queue_calls", "queue_seconds")
 
 
+class Begun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Since when rates are limited: the epoch of the home of the tenant's limits when they were first set.
+
+    A home knows by it whether a former one may have counted. 0: never limited; `LONG_AGO`: nobody knows.
+    """
+
+    requests: int = 0
+    cost: int = 0
+
+
+LONG_AGO = -1
+NEVER = Begun()
+
+
 class Effective(msgspec.Struct, frozen=True, kw_only=True):
     """What bounds the calls of one tenant to one function; both members hold."""
 
@@ -96,6 +110,8 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
     """Over all calls of the tenant: its own limits over its tier's."""
     function: Limits
     """Over its calls to this function: rates and concurrency only as set for this function; payload and queue whole."""
+    tenant_begun: Begun = NEVER
+    function_begun: Begun = NEVER
 
 
 UNLIMITED = Effective(tenant=NO_LIMITS, function=NO_LIMITS)

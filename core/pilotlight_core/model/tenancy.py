@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.model.limits import DEFAULT_TIER, NO_LIMITS, Limits
+from pilotlight_core.model.limits import DEFAULT_TIER, NO_LIMITS, Begun, Limits
 
 EVERYBODY = "*"
 """In a share: every tenant of the platform."""
@@ -20,6 +20,10 @@ class TenantRecord(msgspec.Struct, frozen=True, kw_only=True):
     weight: float = 1.0
     """Its share among tenants of its tier that compete; the tier's weight multiplies it."""
     disabled: bool = False
+    home: int = 0
+    """The epoch of the home of its limits when it was made, before which nobody counted for it; 0: not known."""
+    moved: bool = False
+    """Its tier was another one once."""
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +51,9 @@ class LimitsRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Over its tier's."""
     functions: dict[str, Limits] = {}
     """By the owner's full name of the function, `tenant:app.function`."""
+    begun: dict[str, Begun] = {}
+    """By the same, "" for all calls of the tenant. What was limited once stays here when it is not any more, so that
+    nobody gets a full burst for being limited anew."""
 
 
 class ShareRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ async def list_tenants(_: Request, services: Services) -> Response:
 async def create_tenant(request: Request, services: Services) -> Response:
     """`POST /v1/tenants`."""
     asked = await read_struct(request, services, TenantRequest)
-    record = await tenants.create_tenant(services.registry, asked, time.time())
+    record = await tenants.create_tenant(services.registry, asked, time.time(), services.limits.epoch(asked.name))
     return json_answer(tenants.tenant_info(record), status=201)
 
 
@@ -51,7 +51,8 @@ async def show_limits(request: Request, services: Services) -> Response:
 async def set_limits(request: Request, services: Services) -> Response:
     """`PUT /v1/tenants/{tenant}/limits`."""
     tenant = await _tenant(request, services)
-    await quotas.set_limits(services.registry, tenant, await read_struct(request, services, Limits))
+    limits = await read_struct(request, services, Limits)
+    await quotas.set_limits(services.registry, tenant, limits, home=services.limits.epoch(tenant))
     return json_answer(await quotas.limits_info(services.registry, tenant))
 
 
@@ -72,7 +73,8 @@ async def set_function_limits(request: Request, services: Services) -> Response:
     tenant, function = await _tenant_and_function(request, services)
     if not truth_of(request, "ahead"):
         await quotas.check_deployed(services.registry, function)
-    await quotas.set_limits(services.registry, tenant, await read_struct(request, services, Limits), function)
+    limits = await read_struct(request, services, Limits)
+    await quotas.set_limits(services.registry, tenant, limits, function, home=services.limits.epoch(tenant))
     return json_answer(await quotas.function_limits_info(services.registry, tenant, function))
 
 

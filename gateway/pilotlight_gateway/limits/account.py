@@ -2,39 +2,65 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pilotlight_core.model.limiting import Part
 from pilotlight_gateway.limits.gcra import PS, Bucket, Rate
 from pilotlight_gateway.limits.permits import Key, Permits
 from pilotlight_gateway.limits.policy import Scope
 
 
+class Epochs(NamedTuple):
+    """The homes of a shard of which each handed over to the next, the present one the last."""
+
+    first: int
+    last: int
+
+
 class Account:
     """Counts what a scope limits. Instants are picoseconds here (`gcra.instant`), but those of permits."""
 
-    __slots__ = ("_born", "_scope", "cost", "permits", "requests")
+    __slots__ = ("_born", "_epochs", "_kept", "_scope", "cost", "permits", "requests")
 
-    def __init__(self, born: int) -> None:
+    def __init__(self, born: int, epochs: Epochs) -> None:
         self._born = born
-        """When its home began: whatever was there before that counts as spent."""
+        """When its home began: whatever a former one may have counted then counts as spent."""
+        self._epochs = epochs
         self.requests: Bucket | None = None
         self.cost: Bucket | None = None
         self.permits = Permits()
+        self._kept: list[Bucket | None] = [None, None]
+        """Those two, and also what is not limited at present: it may be again."""
         self._scope: Scope | None = None
+
+    def buckets(self) -> tuple[Bucket | None, Bucket | None]:
+        """Of requests and of cost, whether they are limited at present or not."""
+        requests, cost = self._kept
+        return requests, cost
+
+    def restore(self, requests: Bucket | None, cost: Bucket | None) -> None:
+        """Go on from what another home had."""
+        self._kept = [requests, cost]
 
     def follow(self, scope: Scope, at: int) -> None:
         """Count by the limits of `scope` from now on."""
         if scope is self._scope:
             return
         self._scope = scope
-        self.requests = self._bucket(self.requests, scope.requests, at)
-        self.cost = self._bucket(self.cost, scope.cost, at)
+        self.requests = self._bucket(0, scope.requests, scope.begun.requests, at)
+        self.cost = self._bucket(1, scope.cost, scope.begun.cost, at)
 
-    def _bucket(self, bucket: Bucket | None, rate: Rate | None, at: int) -> Bucket | None:
+    def _bucket(self, kind: int, rate: Rate | None, begun: int, at: int) -> Bucket | None:
         if rate is None:
             return None
+        bucket = self._kept[kind]
         if bucket is None:
-            return Bucket(rate, self._born + rate.room)
-        bucket.change(rate, at)
+            # What was never limited under a home that is gone has nothing spent: a burst is there at once.
+            known = self._epochs.first <= begun <= self._epochs.last
+            full_at = self._born if known else self._born + rate.room
+            bucket = self._kept[kind] = Bucket(rate, full_at, known=known)
+        else:
+            bucket.change(rate, at)
         return bucket
 
     def wait(self, scope: Scope, cost: float, at: int, part: Part) -> tuple[float, tuple[str, ...]]:
@@ -79,10 +105,9 @@ class Account:
         return items[1:]
 
     def idle(self, at: int) -> bool:
-        """Whether a new account would say the same: nothing runs, and its buckets are full."""
-        buckets = (self.requests, self.cost)
-        full = all(b is None or max(b.full_at, self._born + b.rate.room) <= at for b in buckets)
-        return full and not len(self.permits)
+        """Whether a new account would say the same, whatever is changed then: nothing runs, and nothing is owed."""
+        paid = all(bucket is None or (bucket.paid_at is not None and bucket.paid_at <= at) for bucket in self._kept)
+        return paid and not len(self.permits)
 
 
 def _item(name: str, bucket: Bucket, at: int) -> str:

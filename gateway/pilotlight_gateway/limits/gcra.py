@@ -46,11 +46,14 @@ def rate(per_second: float, burst: float) -> Rate:
 class Bucket:
     """What one rate has left."""
 
-    __slots__ = ("full_at", "rate")
+    __slots__ = ("full_at", "paid_at", "rate")
 
-    def __init__(self, rate: Rate, full_at: int) -> None:
+    def __init__(self, rate: Rate, full_at: int, *, known: bool = True) -> None:
         self.rate = rate
         self.full_at = full_at
+        self.paid_at: int | None = full_at if known else None
+        """When all that was taken has come back, also what a smaller burst would not remember: a change of the rate
+        asks it. None: nobody knows what was taken before."""
 
     def wait(self, length: int, at: int) -> int:
         """Picoseconds until `length` may be taken; 0: now. What would never fit waits for a full bucket."""
@@ -63,11 +66,15 @@ class Bucket:
         room = self.rate.room
         taken = length if length < room else room
         self.full_at = (self.full_at if self.full_at > at else at) + taken
+        if self.paid_at is not None:
+            self.paid_at = (self.paid_at if self.paid_at > at else at) + taken
         return taken
 
     def correct(self, length: int, at: int) -> None:
         """Take `length` more although it may not be there (a debt), or, if negative, give it back."""
         self.full_at = (max(self.full_at, at) if length > 0 else self.full_at) + length
+        if self.paid_at is not None:
+            self.paid_at = (max(self.paid_at, at) if length > 0 else self.paid_at) + length
 
     def standing(self, at: int) -> tuple[int, int]:
         """Whole units there are (0 while there is a debt), and picoseconds until there are more (0: it is full)."""
@@ -80,8 +87,18 @@ class Bucket:
         return left, more if more < ahead else ahead
 
     def change(self, rate: Rate, at: int) -> None:
-        """Another rate from now on: the units that are left stay, as far as the new burst holds them."""
-        if rate != self.rate:
-            units = Fraction(self.rate.room - max(0, self.full_at - at), self.rate.interval)
-            self.rate = rate
-            self.full_at = at + max(0, rate.room - math.floor(units * rate.interval))
+        """Another rate from now on.
+
+        There is what the new burst holds beyond all that was taken and has not come back, or, where that is less or
+        not known, what was left, as far as the new burst holds it. So whoever sets a limit up and down, however often,
+        lets nobody have more than the largest burst of the time and what came back (`paid_at` remembers what a smaller
+        burst in between would forget).
+        """
+        if rate == self.rate:
+            return
+        left = Fraction(self.rate.room - max(0, self.full_at - at), self.rate.interval)
+        ahead = max(0, rate.room - math.floor(left * rate.interval))
+        if self.paid_at is not None:
+            owed = math.ceil(Fraction(max(0, self.paid_at - at) * rate.interval, self.rate.interval))
+            self.paid_at, ahead = at + owed, min(ahead, owed)
+        self.rate, self.full_at = rate, at + ahead

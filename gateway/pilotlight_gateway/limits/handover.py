@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_gateway.limits.account import Account
+from pilotlight_gateway.limits.account import Account, Epochs
 from pilotlight_gateway.limits.gcra import Bucket, Rate
 
 ACCOUNTS_AT_MOST = 2_000
 """Of one shard: 150 KiB. Beyond it nothing is handed over, as after a death."""
+
+
+UNKNOWN = -1
 
 
 class Level(msgspec.Struct, frozen=True, array_like=True):
@@ -21,6 +24,8 @@ class Level(msgspec.Struct, frozen=True, array_like=True):
     """Until it is full."""
     interval: int
     room: int
+    owed: int = UNKNOWN
+    """Until all that was taken has come back."""
 
 
 class AccountLevels(msgspec.Struct, frozen=True, array_like=True):
@@ -38,6 +43,8 @@ class LimitState(msgspec.Struct, frozen=True, array_like=True):
     age: int = 0
     """Since when accounts would have filled that are not among them."""
     accounts: tuple[AccountLevels, ...] = ()
+    first: int = 0
+    """The epoch of the first home since one died; 0: nothing is known."""
 
 
 NOTHING = LimitState()
@@ -46,35 +53,43 @@ MOST = 2**62
 Accounts = dict[tuple[str, str], Account]
 
 
-def handed_over(accounts: Accounts, born: int, now: int) -> LimitState:
-    """What the next home should know of a shard whose home began at `born`."""
+def handed_over(accounts: Accounts, born: int, first: int, now: int) -> LimitState:
+    """What the next home should know of a shard whose first home, of the epoch `first`, began at `born`."""
     if len(accounts) > ACCOUNTS_AT_MOST:
         return NOTHING
     levels = [
-        AccountLevels(tenant, function, _level(account.requests, now), _level(account.cost, now))
+        AccountLevels(tenant, function, *(_level(bucket, now) for bucket in account.buckets()))
         for (tenant, function), account in accounts.items()
     ]
     if any(_is_long(level) for account in levels for level in (account.requests, account.cost)):
         return NOTHING
-    return LimitState(min(now - born, MOST), tuple(levels))
+    return LimitState(min(now - born, MOST), tuple(levels), first)
 
 
-def taken_over(state: LimitState, now: int) -> tuple[int, Accounts]:
-    """When the shard's first home since its last death began, and the accounts."""
-    born, accounts = now - state.age, {}
+def taken_over(state: LimitState, epoch: int, now: int) -> tuple[int, Epochs, Accounts]:
+    """When the shard's first home since its last death began, the homes since, and the accounts."""
+    born, epochs, accounts = now - state.age, Epochs(state.first or epoch, epoch), {}
     for levels in state.accounts:
-        account = accounts[levels.tenant, levels.function] = Account(born)
-        account.requests, account.cost = _bucket(levels.requests, now), _bucket(levels.cost, now)
-    return born, accounts
+        account = accounts[levels.tenant, levels.function] = Account(born, epochs)
+        account.restore(_bucket(levels.requests, now), _bucket(levels.cost, now))
+    return born, epochs, accounts
 
 
 def _is_long(level: Level | None) -> bool:
-    return level is not None and max(abs(level.ahead), level.interval, level.room) > MOST
+    return level is not None and max(abs(level.ahead), level.interval, level.room, level.owed) > MOST
 
 
 def _level(bucket: Bucket | None, now: int) -> Level | None:
-    return Level(bucket.full_at - now, bucket.rate.interval, bucket.rate.room) if bucket is not None else None
+    if bucket is None:
+        return None
+    owed = UNKNOWN if bucket.paid_at is None else max(0, bucket.paid_at - now)
+    return Level(bucket.full_at - now, bucket.rate.interval, bucket.rate.room, owed)
 
 
 def _bucket(level: Level | None, now: int) -> Bucket | None:
-    return Bucket(Rate(level.interval, level.room), now + level.ahead) if level is not None else None
+    if level is None:
+        return None
+    bucket = Bucket(Rate(level.interval, level.room), now + level.ahead, known=level.owed != UNKNOWN)
+    if bucket.paid_at is not None:
+        bucket.paid_at = now + level.owed
+    return bucket

@@ -5,7 +5,8 @@ construction (`gcra`), so it holds over any number of gateways. When a home dies
 buckets held, but it does know that they cannot have held less than nothing, unless there was a debt; and it begins
 when the former one can act no more. So it begins with empty buckets: whatever could have been granted counts as
 granted, and what both grant together is what one bucket would have. The price is the rest of a burst. A home that
-leaves in order hands its buckets over (`handover`).
+leaves in order hands its buckets over (`handover`). A limit that was first set when this home, or one that has handed
+over to it, was the home already (`Begun`) cannot have been counted by any other: its burst is there at once.
 
 Permits of running calls are not guessed but asked for: a home that has just begun grants none where concurrency is
 limited before every gateway that lives has told what runs there (`heard`) or is gone (`gateway_gone`).
@@ -17,13 +18,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from pilotlight_core.model.limiting import Held, Holdings, LimitAnswer, LimitAsk, LimitEnd, Part, Verdict
-from pilotlight_gateway.limits.account import Account
+from pilotlight_gateway.limits.account import Account, Epochs
 from pilotlight_gateway.limits.gcra import instant
 from pilotlight_gateway.limits.handover import NOTHING, LimitState, handed_over, taken_over
 from pilotlight_gateway.limits.policy import Policy, PolicyOf, Scope
 
 Accounts = tuple[Account, ...]
 """Of one call: in the order of its policy's scopes."""
+CHANGED_AT_MOST = 1_000
+"""Tenants of one shard; beyond it, it is as if the limits of all had been changed."""
 SETTLING_S = 0.05
 """When a caller may try again while a home does not know yet what runs."""
 
@@ -46,12 +49,16 @@ class Shard:
     """What a home knows of the tenants of one shard."""
 
     epoch: int
+    epochs: Epochs
     born: int
     """Picoseconds."""
     unheard: set[str]
     """The gateways that have not told yet what runs there."""
     accounts: dict[tuple[str, str], Account] = field(default_factory=dict)
     """(tenant, function or "")"""
+    changed: dict[str, int] = field(default_factory=dict)
+    """tenant, or "" for all -> when limits were changed last, in picoseconds. By which rate it was before then that
+    things came back, for whoever has no account yet, nobody knows."""
     permits: dict[str, dict[int, Accounts]] = field(default_factory=dict)
     """gateway -> number -> the accounts in which it counts"""
 
@@ -72,13 +79,17 @@ class LimitHome:
 
         `state` is what a former home handed over; after a death nothing is known.
         """
-        born, accounts = taken_over(state, instant(at))
-        self._shards[shard] = Shard(epoch=epoch, born=born, unheard=set(gateways), accounts=accounts)
+        born, epochs, accounts = taken_over(state, epoch, instant(at))
+        unheard = set(gateways)
+        self._shards[shard] = Shard(epoch=epoch, epochs=epochs, born=born, unheard=unheard, accounts=accounts)
 
     def end(self, shard: int, at: float) -> LimitState:
         """Be its home no more; what the next one should know."""
         state = self._shards.pop(shard, None)
-        return handed_over(state.accounts, state.born, instant(at)) if state is not None else NOTHING
+        if state is None:
+            return NOTHING
+        born = max([state.born, *state.changed.values()])
+        return handed_over(state.accounts, born, state.epochs.first, instant(at))
 
     def epoch(self, shard: int) -> int:
         """Under which it acts as a shard's home; 0 if it is not."""
@@ -132,6 +143,20 @@ class LimitHome:
 
     def _accounts(self, state: Shard, tenant: str, policy: Policy, now: int) -> Accounts:
         return tuple(_account(state, tenant, scope, now) for scope in policy.scopes)
+
+    def limits_changed(self, shard: int, tenant: str | None, at: float) -> None:
+        """The limits of a tenant, or of any, are others now: what came back until now came back by the old ones."""
+        if (state := self._shards.get(shard)) is not None:
+            now = instant(at)
+            if len(state.changed) >= CHANGED_AT_MOST:
+                state.changed.clear()
+                tenant = None
+            state.changed[tenant or ""] = now
+            for (owner, function), account in state.accounts.items():
+                if tenant in (None, owner):
+                    scopes = self._policies(owner, function).scopes
+                    for scope in (scope for scope in scopes if scope.function == function):
+                        account.follow(scope, now)
 
     # -- what runs -----------------------------------------------------------------------------------------------
 
@@ -199,7 +224,8 @@ class LimitHome:
 def _account(state: Shard, tenant: str, scope: Scope, now: int) -> Account:
     account = state.accounts.get((tenant, scope.function))
     if account is None:
-        account = state.accounts[tenant, scope.function] = Account(state.born)
+        since = max(state.born, state.changed.get(tenant, state.born), state.changed.get("", state.born))
+        account = state.accounts[tenant, scope.function] = Account(since, state.epochs)
     account.follow(scope, now)
     return account
 

@@ -154,6 +154,15 @@ class HomeLimiter:
         """It is not any more; what the next home should know. Only when `mine` says so already."""
         return msgspec.msgpack.encode(self._home.end(shard, self._clock()))
 
+    def record_changed(self, key: str, _record: object) -> None:
+        """A record of the registry is another one; to be called once the policies say so."""
+        kind, _, name = key.partition(".")
+        if kind in ("limits", "tenant"):
+            self._home.limits_changed(subjects.shard_of(name), name, self._clock())
+        elif kind == "tier":
+            for shard in range(subjects.SHARDS):
+                self._home.limits_changed(shard, None, self._clock())
+
     def _look_at(self, shard: int, at: float) -> None:
         acting, epoch = self._home.epoch(shard), self._ownership.mine(shard, at)
         if epoch is not None and epoch != acting:
@@ -170,6 +179,11 @@ class HomeLimiter:
         return self._home.statistics()
 
     # -- calls ---------------------------------------------------------------------------------------------------
+
+    def epoch(self, tenant: str) -> int:
+        """Of the home of a tenant's limits, as last heard; see `Limiter`."""
+        owner = self._ownership.owner(subjects.shard_of(tenant))
+        return owner.epoch if owner is not None else 0
 
     async def admit(self, tenant: str, function: str, policy: Policy, cost: float, part: Part = Part.CALL) -> Admission:
         """Count a call, or say why it may not begin; see `Limiter`."""

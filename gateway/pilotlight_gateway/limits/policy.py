@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from pilotlight_core.model.limits import Effective, Limits
+from pilotlight_core.model.limits import NEVER, Begun, Effective, Limits
 from pilotlight_gateway.limits.gcra import PS, Rate, rate
 
 COST_UNIT = "gpu-milliseconds"
@@ -28,6 +28,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int = 0
     names: tuple[str, str, str] = ("requests", "cost", "concurrency")
     """As the headers and refusals call them."""
+    begun: Begun = NEVER
+    """Under which homes its rates were first limited."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +55,8 @@ PolicyOf = Callable[[str, str], Policy]
 
 def policy_of(limits: Effective, function: str) -> Policy:
     """The policy by these limits."""
-    scopes = tuple(scope for scope in (_scope(limits.tenant, ""), _scope(limits.function, function)) if scope)
+    both = (_scope(limits.tenant, "", limits.tenant_begun), _scope(limits.function, function, limits.function_begun))
+    scopes = tuple(scope for scope in both if scope)
     return Policy(
         scopes=scopes,
         payload=limits.function.payload_bytes,
@@ -64,7 +67,7 @@ def policy_of(limits: Effective, function: str) -> Policy:
     )
 
 
-def _scope(limits: Limits, function: str) -> Scope | None:
+def _scope(limits: Limits, function: str, begun: Begun) -> Scope | None:
     requests, cost = limits.requests_per_s, limits.cost_per_s
     if requests is None and cost is None and limits.concurrency is None:
         return None
@@ -75,6 +78,7 @@ def _scope(limits: Limits, function: str) -> Scope | None:
         cost=rate(cost, limits.spending_burst) if cost is not None else None,
         concurrency=limits.concurrency or 0,
         names=(f"{prefix}requests", f"{prefix}cost", f"{prefix}concurrency"),
+        begun=begun,
     )
 
 

@@ -20,6 +20,10 @@ class Limiter(Protocol):
         """What a call of a tenant to a function (`tenant:app.function`) must pass."""
         ...
 
+    def epoch(self, tenant: str) -> int:
+        """Of the home of a tenant's limits, as last heard; 0 while nobody is."""
+        ...
+
     async def admit(self, tenant: str, function: str, policy: Policy, cost: float, part: Part = Part.CALL) -> Admission:
         """Count a call that is estimated to take `cost` GPU-milliseconds, or say why it may not begin.
 
@@ -42,6 +46,9 @@ class MemoryLimiter:
         self.refusal: Callable[[Policy], Admission] | None = None
         self._clock = clock
         self._number = 0
+
+    def epoch(self, tenant: str) -> int:  # noqa: ARG002 - one home for everything
+        return self.home.epoch(0)
 
     async def admit(self, tenant: str, function: str, policy: Policy, cost: float, part: Part = Part.CALL) -> Admission:
         if self.refusal is not None:

@@ -18,6 +18,8 @@ async def test_a_tenant_is_made_changed_and_disabled(world: World) -> None:
         key = (await operator.post("/v1/tenants/zoo/keys", json={"scopes": ["read"]})).json()
 
         changed = await operator.patch("/v1/tenants/zoo", json={"tier": "paid", "weight": 2})
+        assert world.registry.tenant_records["zoo"].moved
+        assert world.registry.tenant_records["zoo"].home == world.services.limits.epoch("zoo")
         assert (changed.json()["tier"], changed.json()["weight"], changed.json()["disabled"]) == ("paid", 2.0, False)
         assert "zoo" in [tenant["name"] for tenant in (await operator.get("/v1/tenants")).json()["tenants"]]
         async with world.client(key["key"]) as tenant:

@@ -48,15 +48,37 @@ def test_a_correction_is_a_debt_or_comes_back() -> None:
     assert (bucket.wait(PS, 0), bucket.standing(0)) == (0, (1, 0))
 
 
-def test_another_rate_keeps_what_is_left() -> None:
-    """Neither a higher nor a lower burst gives anything at once; a lower one takes what it cannot hold."""
+def test_another_rate_keeps_what_was_taken() -> None:
+    """A larger burst is there at once but for what was taken; a smaller one takes what it cannot hold."""
     bucket = Bucket(rate(1.0, 10.0), 0)
     bucket.take(4 * PS, 0)
     bucket.change(rate(5.0, 100.0), 0)
-    assert bucket.standing(0)[0] == 6
+    assert bucket.standing(0)[0] == 96
 
     bucket.change(rate(1.0, 2.0), 0)
     assert bucket.standing(0)[0] == 2
+
+
+def test_a_smaller_burst_in_between_forgets_nothing() -> None:
+    """Neither does it keep anybody waiting for what the larger one gave."""
+    large, small = rate(1.0, 100.0), rate(1.0, 10.0)
+    bucket = Bucket(large, 0)
+    bucket.take(100 * PS, 0)
+    bucket.change(small, 0)
+    assert bucket.standing(0) == (0, PS)
+
+    bucket.change(large, 10 * PS)
+    assert bucket.standing(10 * PS)[0] == 10
+
+
+def test_what_a_dead_home_gave_is_not_given_again() -> None:
+    """Where nobody knows what was taken, a larger burst fills as time goes on."""
+    bucket = Bucket(rate(1.0, 10.0), 0, known=False)
+    bucket.change(rate(1.0, 100.0), 0)
+    assert bucket.standing(0)[0] == 10
+
+    bucket.correct(5 * PS, 0)
+    assert bucket.paid_at is None
 
 
 @given(

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.limiting import Held, Holdings, LimitAnswer, LimitAsk, LimitEnd, Part, Verdict
-from pilotlight_core.model.limits import NO_LIMITS, UNLIMITED, Effective, Limits
+from pilotlight_core.model.limits import LONG_AGO, NEVER, NO_LIMITS, UNLIMITED, Begun, Effective, Limits
 from pilotlight_gateway.limits.handover import ACCOUNTS_AT_MOST, LimitState
 from pilotlight_gateway.limits.home import LimitHome
 from pilotlight_gateway.limits.policy import policy_of
@@ -15,9 +15,9 @@ FUNCTION = "acme:shop.hello"
 SHARD = 7
 
 
-def home_of(tenant: Limits, function: Limits = NO_LIMITS, *, at: float = -1e6) -> LimitHome:
+def home_of(tenant: Limits, function: Limits = NO_LIMITS, *, at: float = -1e6, begun: Begun = NEVER) -> LimitHome:
     """A home of one shard whose buckets are full by now."""
-    policy = policy_of(Effective(tenant=tenant, function=function), FUNCTION)
+    policy = policy_of(Effective(tenant=tenant, function=function, tenant_begun=begun), FUNCTION)
     free = policy_of(UNLIMITED, FUNCTION)
     home = LimitHome(lambda tenant, _: policy if tenant == "acme" else free)
     home.begin(SHARD, 3, at, ())
@@ -202,14 +202,50 @@ def test_a_tenant_without_limits_is_granted() -> None:
     assert (answer.verdict, answer.standing) == (Verdict.GRANTED, "")
 
 
-def test_idle_accounts_are_forgotten_only_when_nothing_is_lost() -> None:
-    """Full buckets without calls say what a new account would say."""
-    home = home_of(Limits(requests_per_s=1.0, burst=5.0, concurrency=5))
-    ask(home, 1, 0.0)
-    home.ended(SHARD, "g1", LimitEnd(1, "acme", FUNCTION), 0.1)
+def test_a_limit_that_was_never_counted_elsewhere_begins_with_its_burst() -> None:
+    """Set under this home, or under one that has handed over to it. What is older may have been spent."""
+    limits = Limits(requests_per_s=1.0, burst=5.0)
+    for begun, here, there in ((3, 4, 4), (2, 0, 0), (4, 0, 4), (LONG_AGO, 0, 0), (0, 0, 0)):
+        home = home_of(limits, at=0.0, begun=Begun(requests=begun))
+        assert ask(home, 1, 0.0).standing.startswith(f'"requests";r={here}')
+        state = msgspec.msgpack.decode(msgspec.msgpack.encode(home.end(SHARD, 0.0)), type=LimitState)
+        home.begin(SHARD, 9, 50.0, (), msgspec.structs.replace(state, accounts=()))
+        assert ask(home, 2, 50.0).standing.startswith(f'"requests";r={there}')
+        home.begin(SHARD, 10, 60.0, ())
+        assert ask(home, 3, 60.0).verdict is Verdict.REFUSED
 
-    home.sweep(SHARD, 0.9)
-    assert home.statistics().accounts == 1
-    home.sweep(SHARD, 1.0)
-    assert home.statistics().accounts == 0
-    home.sweep(SHARD + 1, 1.0)
+
+def test_what_was_taken_is_handed_over_too() -> None:
+    """What a smaller burst would forget, the next home remembers when the larger one returns."""
+    small, large = (Limits(requests_per_s=1.0, burst=burst) for burst in (2.0, 50.0))
+    now = {"limits": large}
+    marked = Begun(requests=3)
+    home = LimitHome(
+        lambda *_: policy_of(Effective(tenant=now["limits"], function=NO_LIMITS, tenant_begun=marked), FUNCTION)
+    )
+    home.begin(SHARD, 3, 0.0, ())
+    assert [ask(home, number, 0.0).verdict for number in range(51)].count(Verdict.GRANTED) == 50
+
+    now["limits"] = small
+    home.limits_changed(SHARD, "acme", 0.0)
+    home.begin(SHARD, 4, 0.0, (), home.end(SHARD, 0.0))
+    now["limits"] = large
+    home.limits_changed(SHARD, None, 0.0)
+    home.limits_changed(SHARD + 1, None, 0.0)
+
+    assert ask(home, 99, 0.0).verdict is Verdict.REFUSED
+
+
+def test_idle_accounts_are_forgotten_only_when_nothing_is_lost() -> None:
+    """What was never spent, or has come back, a new account would say too; what nobody knows stays."""
+    limits = Limits(requests_per_s=1.0, burst=5.0, concurrency=5)
+    for begun, left in ((3, 0), (LONG_AGO, 1)):
+        home = home_of(limits, begun=Begun(requests=begun))
+        ask(home, 1, 0.0)
+        home.ended(SHARD, "g1", LimitEnd(1, "acme", FUNCTION), 0.1)
+
+        home.sweep(SHARD, 0.9)
+        assert home.statistics().accounts == 1
+        home.sweep(SHARD, 1.0)
+        assert home.statistics().accounts == left
+        home.sweep(SHARD + 1, 1.0)
