@@ -77,6 +77,15 @@ class KeyInfo(msgspec.Struct, frozen=True, kw_only=True):
     replaced_by: str = ""
 
 
+class RevokedKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to `DELETE /v1/keys/{id}`."""
+
+    id: str
+    revoked: bool = True
+    already: bool = False
+    """It was revoked before."""
+
+
 def new_key() -> ApiKey:
     """A fresh random key."""
     return ApiKey(_random(ID_LENGTH), _random(SECRET_LENGTH))
@@ -148,15 +157,34 @@ def list_keys(registry: Keyring, tenant: str) -> list[KeyInfo]:
     return [msgspec.convert(key, KeyInfo, from_attributes=True) for key in newest]
 
 
-async def revoke_key(registry: Keyring, tenant: str, key_id: str, *, by_operator: bool = False) -> None:
+async def revoke_key(
+    registry: Keyring, tenant: str, key_id: str, at: float, *, by_operator: bool = False, force: bool = False
+) -> RevokedKey:
     """Make a key of the tenant useless within a second, everywhere. Repeating it changes nothing.
 
     Raises:
         NotFound: if there is none.
         Forbidden: if it is an operator's and its revoker is none.
+        Conflict: if nobody could manage keys without it, unless by `force`.
     """
-    await _own_key(registry, tenant, key_id, by_operator=by_operator)
+    record = await _own_key(registry, tenant, key_id, by_operator=by_operator)
+    if record.revoked:
+        return RevokedKey(id=key_id, already=True)
+    if not force and is_alive(record, at):
+        _check_not_last(registry, record, at)
     await _end(registry, key_id)
+    return RevokedKey(id=key_id)
+
+
+def _check_not_last(registry: Keyring, record: KeyRecord, at: float) -> None:
+    for scope, whose, tenant in (("admin", record.tenant, record.tenant), (OPERATOR, "the platform", None)):
+        others = (key for key in registry.keys(tenant) if key.id != record.id)
+        if scope in record.scopes and not any(scope in key.scopes and is_alive(key, at) for key in others):
+            raise Conflict(
+                f"{record.id} is the last key of {whose} with the scope {scope}: without it nobody could make another. "
+                f"Make one first, or revoke it with force=true.",
+                field="force",
+            )
 
 
 async def _own_key(registry: Keyring, tenant: str, key_id: str, *, by_operator: bool) -> KeyRecord:

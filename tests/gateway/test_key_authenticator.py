@@ -69,7 +69,7 @@ async def test_a_revocation_is_seen_at_once(world: World) -> None:
     key = world.add_key("acme", "invoke")
     await world.services.authenticator.authenticate(bearer(key))
 
-    await revoke_key(world.registry, "acme", key.id)
+    await revoke_key(world.registry, "acme", key.id, at=0.0, force=True)
 
     with pytest.raises(Unauthenticated):
         await world.services.authenticator.authenticate(bearer(key))

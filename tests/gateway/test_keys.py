@@ -75,7 +75,7 @@ async def test_a_tenant_has_a_bounded_number_of_keys() -> None:
     with pytest.raises(Conflict):
         await create_key(registry, "acme", KeyRequest(), at=0.0)
 
-    await revoke_key(registry, "acme", first.id)
+    await revoke_key(registry, "acme", first.id, at=0.0)
     await create_key(registry, "acme", KeyRequest(), at=0.0)
 
 
@@ -88,7 +88,7 @@ async def test_keys_of_others_are_neither_seen_nor_revoked() -> None:
     assert [key.id for key in list_keys(registry, "acme")] == [own.id]
     for unknown in (foreign.id, "nokey000", "../../..", ""):
         with pytest.raises(NotFound):
-            await revoke_key(registry, "acme", unknown)
+            await revoke_key(registry, "acme", unknown, at=0.0)
     assert not registry.key_records[foreign.id].revoked
 
 
@@ -165,10 +165,10 @@ async def test_an_operators_key_comes_from_an_operator_only() -> None:
     with pytest.raises(Forbidden):
         await rotate_key(registry, "acme", made.id, RotateRequest(), at=1.0)
     with pytest.raises(Forbidden):
-        await revoke_key(registry, "acme", made.id)
+        await revoke_key(registry, "acme", made.id, at=1.0)
 
     again = await rotate_key(registry, "acme", made.id, RotateRequest(), at=1.0, by_operator=True)
-    await revoke_key(registry, "acme", made.id, by_operator=True)
+    await revoke_key(registry, "acme", made.id, at=1.0, by_operator=True)
     assert again.scopes == ("operator",)
 
 

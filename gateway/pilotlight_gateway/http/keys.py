@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from pilotlight_core.model.api import KeyRequest
 from pilotlight_core.model.api_tenancy import RotateRequest
-from pilotlight_gateway.http.operations import json_answer, principal_of, read_struct
+from pilotlight_gateway.http.operations import json_answer, principal_of, read_struct, truth_of
 from pilotlight_gateway.http.services import Services
 from pilotlight_gateway.keys import create_key, list_keys, revoke_key, rotate_key
 from pilotlight_gateway.tenants import visible_tenant
@@ -41,8 +41,8 @@ async def rotate(request: Request, services: Services) -> Response:
 async def revoke(request: Request, services: Services) -> Response:
     """`DELETE /v1/keys/{id}` and `DELETE /v1/tenants/{tenant}/keys/{id}`."""
     tenant, operator = await _owner(request, services)
-    await revoke_key(services.registry, tenant, request.path_params["id"], by_operator=operator)
-    return Response(status_code=204)
+    key, force = request.path_params["id"], truth_of(request, "force")
+    return json_answer(await revoke_key(services.registry, tenant, key, time.time(), by_operator=operator, force=force))
 
 
 async def _owner(request: Request, services: Services) -> tuple[str, bool]:

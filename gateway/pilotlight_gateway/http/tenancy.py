@@ -22,7 +22,11 @@ from pilotlight_core.model.api_tenancy import (
 from pilotlight_core.model.limits import Limits
 from pilotlight_gateway.http import keys, shares, tenants
 from pilotlight_gateway.http.operations import BODY, Operation, Parameter, list_of
-from pilotlight_gateway.keys import KeyInfo, NewKey
+from pilotlight_gateway.keys import KeyInfo, NewKey, RevokedKey
+
+FORCE = Parameter(
+    name="force", about="Also the last key that may manage keys, or run the platform.", schema={"type": "boolean"}
+)
 
 TENANCY = (
     Operation(
@@ -35,8 +39,8 @@ TENANCY = (
         endpoint=keys.show_keys, scopes=("admin",), answer=list_of("Keys", KeyInfo),
     ),
     Operation(
-        method="DELETE", path="/v1/keys/{id}", name="revokeKey", about="End a key.", status=204,
-        endpoint=keys.revoke, scopes=("admin",), errors=("not_found",),
+        method="DELETE", path="/v1/keys/{id}", name="revokeKey", about="End a key.", endpoint=keys.revoke,
+        scopes=("admin",), answer=RevokedKey, errors=("not_found", "bad_input", "conflict"), parameters=(FORCE,),
     ),
     Operation(
         method="POST", path="/v1/keys/{id}/rotate", name="rotateKey", status=201, endpoint=keys.rotate,
@@ -106,7 +110,8 @@ TENANCY = (
     ),
     Operation(
         method="DELETE", path="/v1/tenants/{tenant}/keys/{id}", name="revokeTenantKey", endpoint=keys.revoke,
-        about="End a tenant's key.", scopes=("operator",), status=204, errors=("not_found",),
+        about="End a tenant's key.", scopes=("operator",), answer=RevokedKey,
+        errors=("not_found", "bad_input", "conflict"), parameters=(FORCE,),
     ),
     Operation(
         method="POST", path="/v1/tenants/{tenant}/keys/{id}/rotate", name="rotateTenantKey", endpoint=keys.rotate,

@@ -60,7 +60,7 @@ def history(name: Name, as_json: Json = False) -> None:
 
 @app.command()
 def stop(name: Name, as_json: Json = False) -> None:
-    """Take an app out of service: its containers end; a deploy brings it back.
+    """Take an app out of service. Its containers end; a deploy brings it back.
 
     \b
     pilotlight app stop hello

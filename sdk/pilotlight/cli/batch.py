@@ -143,7 +143,7 @@ def cancel(id: Id, as_json: Json = False) -> None:  # noqa: A002
 
 @app.command()
 def resume(id: Id, as_json: Json = False) -> None:  # noqa: A002
-    """Go on with a cancelled batch; what was cancelled of it runs again.
+    """Go on with a cancelled batch. What was cancelled of it runs again.
 
     \b
     pilotlight batch resume batch_8c1f…

@@ -31,7 +31,7 @@ def call(
     stream: Annotated[bool, typer.Option("--stream", help="print every event, one JSON a line")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the whole response, not only the output")] = False,
 ) -> None:
-    """Call a deployed function; its answer goes to stdout, a generator's chunks one a line.
+    """Call a deployed function. Its answer goes to stdout, a generator's chunks one a line.
 
     While a container starts, the steps of the start are shown on stderr. Ctrl-C cancels the call.
 
@@ -53,7 +53,14 @@ def call(
 
 def show_call(label: str, outgoing: Outgoing, *, deadline: float | None, stream: bool, as_json: bool) -> None:
     """Make a call and print what comes of it."""
-    patience = Patience(deadline, connect_within=QUICK_CONNECT_S, told=_say_why_it_waits)
+    waits: list[float] = []
+
+    def told(error: PilotlightError, seconds: float) -> None:
+        waits.append(seconds)
+        if seconds >= TOLD_FROM_S:
+            note(f"{error.detail} Trying again in {seconds:.1f} s; Ctrl-C ends it.")
+
+    patience = Patience(deadline, connect_within=QUICK_CONNECT_S, told=told)
     with Timeline(label) as timeline:
         for name, data in each(client().calls.events(outgoing, patience)):
             if stream:
@@ -63,20 +70,15 @@ def show_call(label: str, outgoing: Outgoing, *, deadline: float | None, stream:
                 timeline.on_stage(data)
             else:
                 timeline.hide()
-                _show(name, data, as_json=as_json)
+                _show(name, data, sum(waits), as_json=as_json)
 
 
-def _show(name: str, data: dict[str, Any], *, as_json: bool) -> None:
+def _show(name: str, data: dict[str, Any], waited_s: float, *, as_json: bool) -> None:
     if name == "chunk":
         print_json(data if as_json else data.get("value"), indent=False)
     elif as_json:
-        print_json(data)
+        print_json(data | ({"waited_ms": waited_s * 1000} if waited_s else {}))
     else:
         if data.get("output") is not None:
             print_json(data["output"])
-        note(summary(data))
-
-
-def _say_why_it_waits(error: PilotlightError, seconds: float) -> None:
-    if seconds >= TOLD_FROM_S:
-        note(f"{error.detail} Trying again in {seconds:.1f} s; Ctrl-C ends it.")
+        note(summary(data, waited_s))

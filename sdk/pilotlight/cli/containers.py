@@ -20,7 +20,7 @@ def group() -> None:
 
 @app.command(name="list")
 def list_containers(as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False) -> None:
-    """List containers; `sandbox` says what stands between them and their host.
+    """List containers. `sandbox` says what stands between them and their host.
 
     \b
     pilotlight container list

@@ -29,7 +29,7 @@ def command(
     message: Annotated[str, typer.Option("--message", "-m", help="what the deploy is for, in the app's history")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="print what was deployed as JSON")] = False,
 ) -> None:
-    """Deploy an app: all of its functions at once, with the files beside them.
+    """Deploy an app. All of its functions change at once, with the files beside them.
 
     What .pilotlightignore names (as in .gitignore) stays here. A version that did not change keeps its number.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 from zlib import crc32
@@ -30,17 +31,29 @@ WORDS = (("in software", "software"), ("MIG", "mig"), ("spot", "spot"), ("draini
 def fleet(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
     all_slots: Annotated[bool, typer.Option("--slots", help="a row for each CPU slot, too")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="draw it again and again until Ctrl-C")] = False,
+    every: Annotated[float, typer.Option(help="seconds between two looks with --watch", min=0.1)] = 2.0,
 ) -> None:
-    """Draw the fleet: a row for each GPU, with its slices in the colours of their tenants.
+    """Draw the fleet. A row for each GPU, with its slices in the colours of their tenants.
 
     \b
     pilotlight fleet
     pilotlight fleet --json
+    pilotlight fleet --watch
     """
+    _look(as_json=as_json, all_slots=all_slots, watched=watch)
+    while watch:
+        time.sleep(every)
+        _look(as_json=as_json, all_slots=all_slots, watched=True)
+
+
+def _look(*, as_json: bool, all_slots: bool, watched: bool) -> None:
     told = ask(client().platform.fleet())
     if as_json:
-        print_json(told)
+        print_json(told, indent=not watched)
         return
+    if watched and on_terminal():
+        console().clear()
     devices = told["devices"]
     if not devices:
         note("No node has reported.")

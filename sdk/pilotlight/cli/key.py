@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotlight.cli.advice import advising
 from pilotlight.cli.arguments import read_span
 from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import ago, note, print_json, print_table, span
@@ -92,18 +93,29 @@ def rotate(
         print_json(made)
         return
     print(made["key"])
-    note(f"{made['id']} follows {id}, which ends {_until(float(made['replaced_until']))}; it is not shown again.")
+    left = float(made["replaced_until"]) - time.time()
+    old = f"which ends in {span(left)}" if left > 0 else "which is not valid any more"
+    note(f"{made['id']} follows {id}, {old}; it is not shown again.")
 
 
 @app.command()
-def revoke(id: Id, tenant: Tenant = None) -> None:  # noqa: A002
+def revoke(
+    id: Id,  # noqa: A002
+    tenant: Tenant = None,
+    force: Annotated[bool, typer.Option("--force", help="also the last key that may manage keys")] = False,
+    as_json: Json = False,
+) -> None:
     """End an API key at once.
 
     \b
     pilotlight key revoke 8c1f0eXY
     """
-    ask(client().tenancy.revoke_key(id, tenant))
-    print(f"Revoked {id}.")
+    with advising(conflict="Make another one with 'pilotlight key create --scopes …' first, or add --force."):
+        answer = ask(client().tenancy.revoke_key(id, tenant, force=force))
+    if as_json:
+        print_json(answer)
+    else:
+        print(f"{id} was revoked already." if answer.get("already") else f"Revoked {id}.")
 
 
 @app.command()

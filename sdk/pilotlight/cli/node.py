@@ -20,7 +20,7 @@ def group() -> None:
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def check(context: typer.Context) -> None:
-    """Say what this machine can guarantee to the containers that run on it.
+    """Say what this machine can guarantee to its containers.
 
     \b
     sudo pilotlight node check

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pilotlight.cli.advice import advice
 from pilotlight.errors import FunctionRaised, Misuse, PilotlightError
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def show_error(error: PilotlightError) -> None:
     mark = "\x1b[31merror:\x1b[0m" if on_terminal(stderr=True) else "error:"
     note(f"{mark} {error.detail}")
     if not isinstance(error, Misuse):
-        note(error.meaning.advice)
+        note(advice(error))
     if error.meaning.status >= 500 and "request_id" in error.more:
         note(f"request {error.more['request_id']}")
 

@@ -29,7 +29,9 @@ def explain(
     why_not: Annotated[str, typer.Option("--why-not", help="a node: why it was not chosen", metavar="NODE")] = "",
     as_json: Json = False,
 ) -> None:
-    """Tell why a container is where it is, what was decided last of a function, or why a node was not chosen.
+    """Tell why a container is where it is.
+
+    Or what was decided last of a function, or why a node was not chosen.
 
     \b
     pilotlight placement explain ctr_embed_1_4
@@ -52,7 +54,9 @@ def plan(
     function: Annotated[str, typer.Argument(help="app.function of what is deployed; or file.py, file.py::function")],
     as_json: Json = False,
 ) -> None:
-    """Show how much GPU memory functions need, line by line, and whether the fleet could hold them.
+    """Show how much GPU memory functions need.
+
+    Line by line, and whether the fleet could hold them.
 
     \b
     pilotlight placement plan chat.generate

@@ -36,7 +36,7 @@ def plan(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Say how many GPUs of which type a demand needs, and what they cost.
+    """Say how many GPUs a demand needs. Of which type, and what they cost.
 
     \b
     pilotlight plan --demand demand.csv

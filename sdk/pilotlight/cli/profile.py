@@ -39,7 +39,9 @@ def profile(
     show: Annotated[bool, typer.Option("--show", help="only show what is known; nothing is called")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Measure how fast a function is on each kind of slice that the fleet has, and keep it with the version.
+    """Measure how fast a function is on each kind of slice.
+
+    Of those that the fleet has; what is measured is kept with the version.
 
     Real calls are made with the arguments given, in a container of its own for each kind of slice; they cost what
     calls cost. Placement and `pilotlight plan` go by what was measured. Ctrl-C ends it: what was measured stays,

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotlight.cli.advice import advising
 from pilotlight.cli.arguments import read_arguments
 from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import print_json, print_table
@@ -15,6 +16,7 @@ app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Tenant = Annotated[str, typer.Argument(help="the tenant's name")]
 Function = Annotated[str | None, typer.Option(help="only calls to this function: app.function or owner:app.function")]
+LIMITS_ADVICE = "Give limits as name=value, such as requests_per_s=50; see 'pilotlight quota set --help'."
 TIER_COLUMNS = ("tier", "rank", "weight", "ceiling", "reserved", "limits", "from")
 
 
@@ -63,7 +65,8 @@ def set_limits(
             "give a limit, such as requests_per_s=50; 'pilotlight quota clear' removes what is set"
         )
     wanted = read_arguments(limits, None)
-    answer = ask(client().tenancy.set_limits(tenant, function, wanted, ahead=ahead))
+    with advising(unknown_function="If it is deployed later, add --ahead.", bad_input=LIMITS_ADVICE):
+        answer = ask(client().tenancy.set_limits(tenant, function, wanted, ahead=ahead))
     if as_json:
         print_json(answer)
     else:
@@ -124,7 +127,7 @@ def set_tier(
 
 @app.command()
 def drop_tier(name: Annotated[str, typer.Argument(help="the tier's name")]) -> None:
-    """Remove what 'set-tier' has put: the configured tier of that name holds again.
+    """Remove what 'set-tier' has put. The configured tier of that name holds again.
 
     \b
     pilotlight quota drop-tier trial

@@ -36,7 +36,9 @@ def run(
     deadline: Annotated[float | None, typer.Option(help="seconds to wait in all", min=0.001)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the whole response, not only the output")] = False,
 ) -> None:
-    """Deploy an app and call one of its functions once, with what it prints on stderr.
+    """Deploy an app and call one of its functions once.
+
+    What it prints goes to stderr.
 
     \b
     pilotlight run examples/hello/app.py::greet name=Ada

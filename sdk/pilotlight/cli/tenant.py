@@ -80,7 +80,7 @@ def change(
 
 @app.command()
 def disable(name: Name, as_json: Json = False) -> None:
-    """Refuse all of a tenant's keys, and calls of others to its functions. Nothing is deleted.
+    """Refuse all of a tenant's keys. Nobody may call its functions either. Nothing is deleted.
 
     \b
     pilotlight tenant disable acme

@@ -53,14 +53,19 @@ class Timeline:
         self._last = name
 
 
-def summary(response: dict[str, Any]) -> str:
-    """`hello.greet@v1  12 ms (queue 1.0, execute 8.2)  cold start 110 ms (…)  $0.000001`."""
+def summary(response: dict[str, Any], waited_s: float = 0.0) -> str:
+    """`hello.greet@v1  12 ms (queue 1.0, execute 8.2)  cold start 110 ms (…)  $0.000001`.
+
+    The platform's time is that of the attempt that it took; `waited_s` went by before that one.
+    """
     latency, usage = response.get("latency") or {}, response.get("usage") or {}
     stages = _steps(latency.get("stages") or {})
     parts = [
         str(response.get("version", "")),
         f"{milliseconds(float(latency.get('total_ms', 0.0)))}{f' ({stages})' if stages else ''}",
     ]
+    if waited_s:
+        parts.append(f"{milliseconds(waited_s * 1000)} of waiting before that")
     if cold := response.get("cold_start"):
         parts.append(f"cold start {_steps(cold)}")
     if usage.get("batch_size", 1) > 1:

@@ -40,7 +40,9 @@ def usage(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="print CSV")] = False,
 ) -> None:
-    """Show what was used and what it costs, by day, function, version and state.
+    """Show what was used and what it costs.
+
+    By day, function, version and state.
 
     Seconds are those of a whole device: half a device for 2 s is 1 s.
 

@@ -46,9 +46,10 @@ class Tenancy:
         """A key that follows another one."""
         return await self._send("POST", f"{_keys(tenant, key)}/rotate", request)
 
-    async def revoke_key(self, key: str, tenant: str | None) -> None:
-        """End a key."""
-        await self._platform.tell("DELETE", _keys(tenant, key))
+    async def revoke_key(self, key: str, tenant: str | None, *, force: bool = False) -> Json:
+        """End a key; `already` says whether it had ended before. With `force` also the last that manages keys."""
+        params = {"force": "true"} if force else None
+        return await self._platform.ask("DELETE", _keys(tenant, key), params=params, answer_type=dict[str, Any])
 
     async def limits(self, tenant: str) -> Json:
         """What is set for a tenant, and what holds."""
@@ -56,8 +57,8 @@ class Tenancy:
 
     async def set_limits(self, tenant: str, function: str | None, limits: Json, *, ahead: bool = False) -> Json:
         """Replace what is set for a tenant, or for its calls to one function, which with `ahead` may not exist yet."""
-        path = _path("tenants", tenant, "limits", function)
-        return await self._send("PUT", f"{path}?ahead=true" if ahead else path, limits)
+        path, params = _path("tenants", tenant, "limits", function), {"ahead": "true"} if ahead else None
+        return await self._platform.ask("PUT", path, body=limits, params=params, answer_type=dict[str, Any])
 
     async def clear_limits(self, tenant: str, function: str | None) -> None:
         """Return to the tier's limits."""

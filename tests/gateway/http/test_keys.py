@@ -20,7 +20,9 @@ async def test_a_key_is_made_used_listed_and_revoked(world: World) -> None:
             assert {key["id"] for key in listed} == {made["id"], world.key.id}
             assert made["key"] not in str(listed)
 
-            assert (await client.delete(f"/v1/keys/{made['id']}")).status_code == 204
+            for already in (False, True):
+                ended = (await client.delete(f"/v1/keys/{made['id']}")).json()
+                assert ended == {"id": made["id"], "revoked": True, "already": already}
             assert (await other.get("/v1/apps")).status_code == 401
         assert (await client.delete("/v1/keys/unknown0")).status_code == 404
         assert (await client.post("/v1/keys", json={"scopes": ["root"]})).json()["field"] == "scopes.0"
@@ -55,8 +57,24 @@ async def test_the_operator_has_every_tenants_keys(world: World) -> None:
         assert {key["id"] for key in listed} == {made["id"], world.key.id}
         turned = (await operator.post(f"/v1/tenants/acme/keys/{made['id']}/rotate")).json()
         assert (await operator.delete(f"/v1/tenants/platform/keys/{turned['id']}")).status_code == 404
-        assert (await operator.delete(f"/v1/tenants/acme/keys/{turned['id']}")).status_code == 204
+        assert (await operator.delete(f"/v1/tenants/acme/keys/{turned['id']}")).json()["revoked"]
         assert (await operator.get("/v1/tenants/nobody/keys")).status_code == 404
+
+
+async def test_nobody_is_locked_out_by_mistake(world: World) -> None:
+    """The last key that may manage keys, and the last that runs the platform, end only by force."""
+    async with world.client() as admin, world.client(world.operator) as operator:
+        refused = await admin.delete(f"/v1/keys/{world.key.id}")
+        assert (refused.status_code, refused.json()["field"]) == (409, "force")
+        assert "the last key of acme with the scope admin" in refused.json()["detail"]
+        world.add_key("platform", "admin")
+        assert "the last key of the platform" in (await operator.delete(f"/v1/keys/{world.operator.id}")).text
+        assert (await admin.delete(f"/v1/keys/{world.key.id}?force=maybe")).json()["field"] == "force"
+
+        other = (await admin.post("/v1/keys", json={"scopes": ["admin"], "expires_in_s": 60})).json()
+        assert (await admin.delete(f"/v1/keys/{world.key.id}")).json()["revoked"]
+        assert (await operator.delete(f"/v1/tenants/acme/keys/{other['id']}")).status_code == 409
+        assert (await operator.delete(f"/v1/tenants/acme/keys/{other['id']}?force=true")).json()["revoked"]
 
 
 async def test_an_admin_cannot_become_an_operator(world: World) -> None:

@@ -38,6 +38,13 @@ def test_all_commands_are_listed() -> None:
     assert lines == list(COMMANDS)
 
 
+@pytest.mark.parametrize("words", [[], *([name] for name in COMMANDS)])
+def test_no_summary_of_a_command_is_cut(words: list[str]) -> None:
+    """In a terminal of 80 columns, and so in any wider one."""
+    shown = CliRunner().invoke(app, [*words, "--help"], terminal_width=80).stdout
+    assert "..." not in shown.partition("Commands:")[2]
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -68,7 +75,10 @@ def test_an_error_is_two_lines_and_exit_code_1(platform: ScriptedPlatform) -> No
     platform.will("GET", "/v1/apps", problem("forbidden", "The key has no scope 'read'."))
     done = CliRunner().invoke(app, ["app", "list"])
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == "error: The key has no scope 'read'.\nUse a key with the scope that the detail names.\n"
+    assert done.stderr == (
+        "error: The key has no scope 'read'.\n"
+        "Use a key that may do this: 'pilotlight key list' shows what each one may.\n"
+    )
 
 
 def test_an_error_of_the_platform_names_its_request(platform: ScriptedPlatform) -> None:

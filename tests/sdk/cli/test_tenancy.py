@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from pilotlight.cli.main import COMMANDS, app
-from tests.sdk.scripted import Answer, ScriptedPlatform, answer
+from tests.sdk.scripted import Answer, ScriptedPlatform, answer, problem
 
 ACME = {"name": "acme", "tier": "paid", "weight": 2.0, "created_at": 0.0, "disabled": False}
 LIMITS = {
@@ -35,11 +35,15 @@ def test_keys_are_made_shown_and_revoked(platform: ScriptedPlatform) -> None:
     """The secret is all of stdout, for `$(…)`; `token` is an older word for `key`."""
     made = {"id": "k9", "key": "pl_live_k9_x", "scopes": ["invoke"], "expires_at": None}
     platform.will("POST", "/v1/keys", answer(made, 201))
-    platform.will("DELETE", "/v1/keys/k9", Answer(status=204))
+    ended = {"id": "k9", "revoked": True, "already": False}
+    platform.will("DELETE", "/v1/keys/k9", answer(ended), answer(ended | {"already": True}))
     assert run("key", "create", "--scopes", "invoke, read", "--expires", "30d", "--label", "ci") == "pl_live_k9_x\n"
     assert platform.requests[0].json == {"scopes": ["invoke", "read"], "expires_in_s": 30 * 86_400.0, "label": "ci"}
     assert msgspec.json.decode(run("key", "create", "--json")) == made
     assert run("key", "revoke", "k9") == "Revoked k9.\n"
+    assert run("key", "revoke", "k9", "--force") == "k9 was revoked already.\n"
+    assert platform.requests[-1].query == "force=true"
+    assert msgspec.json.decode(run("key", "revoke", "k9", "--json"))["already"]
     assert run("key", "show") == run("token", "show") == "pl_live_test_secret\n"
     assert CliRunner().invoke(app, ["key", "create", "--expires", "soon"]).exit_code == 2
 
@@ -48,10 +52,20 @@ def test_an_operator_handles_the_keys_of_a_tenant(platform: ScriptedPlatform) ->
     """By naming it."""
     made = {"id": "k9", "key": "pl_live_k9_x", "scopes": ["admin"], "expires_at": None}
     platform.will("POST", "/v1/tenants/acme/keys", answer(made, 201))
-    platform.will("DELETE", "/v1/tenants/acme/keys/k9", Answer(status=204))
+    platform.will("DELETE", "/v1/tenants/acme/keys/k9", answer({"id": "k9", "revoked": True, "already": False}))
 
     assert run("key", "create", "--tenant", "acme", "--scopes", "admin") == "pl_live_k9_x\n"
     assert run("key", "revoke", "k9", "--tenant", "acme") == "Revoked k9.\n"
+
+
+def test_the_last_key_is_kept_with_what_to_do(platform: ScriptedPlatform) -> None:
+    """In words of the command line."""
+    platform.will("DELETE", "/v1/keys/k9", problem("conflict", "k9 is the last key."))
+
+    done = CliRunner().invoke(app, ["key", "revoke", "k9"])
+
+    assert done.exit_code == 1
+    assert done.stderr.endswith("Make another one with 'pilotlight key create --scopes …' first, or add --force.\n")
 
 
 def test_a_key_is_rotated(platform: ScriptedPlatform) -> None:
@@ -62,7 +76,7 @@ def test_a_key_is_rotated(platform: ScriptedPlatform) -> None:
     done = CliRunner().invoke(app, ["key", "rotate", "k1", "--overlap", "12h", "--expires", "30d"])
 
     assert done.stdout == "pl_live_k2_x\n"
-    assert "k2 follows k1, which ends expired" in done.stderr
+    assert "k2 follows k1, which is not valid any more; it is not shown again." in done.stderr
     assert platform.requests[0].json == {"overlap_s": 43_200.0, "expires_in_s": 2_592_000.0}
     assert msgspec.json.decode(run("key", "rotate", "k1", "--json")) == made
 
@@ -126,6 +140,19 @@ def test_a_quota_is_set_and_cleared(platform: ScriptedPlatform) -> None:
     assert run("quota", "clear", "acme").endswith("for acme.\n")
     assert run("quota", "clear", "acme", *function).endswith("to zoo:llm.chat.\n")
     assert msgspec.json.decode(run("quota", "set", "acme", "concurrency=3", "--json")) == LIMITS
+
+
+def test_a_quota_of_a_function_that_is_not_there_is_refused_with_what_to_do(platform: ScriptedPlatform) -> None:
+    """Unless it is said that the function comes later."""
+    path = "/v1/tenants/acme/limits/zoo:llm.chat"
+    platform.will(
+        "PUT", path, problem("unknown_function", "There is no function zoo:llm.chat."), answer({"function": "f"})
+    )
+    words = ["quota", "set", "acme", "burst=3", "--function", "zoo:llm.chat"]
+
+    assert "If it is deployed later, add --ahead." in CliRunner().invoke(app, words).stderr
+    assert CliRunner().invoke(app, [*words, "--ahead"]).exit_code == 0
+    assert [request.query for request in platform.requests] == ["", "ahead=true"]
 
 
 def test_a_quota_of_nothing_is_refused() -> None:

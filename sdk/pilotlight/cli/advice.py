@@ -1,0 +1,65 @@
+"""What to do about an error, for whoever typed a command; the platform's own advice is for those who send requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pilotlight.errors import PilotlightError
+from pilotlight_core.model.errors import CODES
+
+AGAIN = "Run the command again."
+VERSIONS = "The command line and the platform do not understand each other: upgrade the older one."
+HERE = {
+    "bad_input": "Correct what is named and run the command again.",
+    "bad_request": VERSIONS,
+    "unauthenticated": "Set PILOTLIGHT_API_KEY to a valid key; 'pilotlight up' writes one for this machine.",
+    "key_expired": "Set PILOTLIGHT_API_KEY to a new key: somebody with a valid one makes it, 'pilotlight key create'.",
+    "forbidden": "Use a key that may do this: 'pilotlight key list' shows what each one may.",
+    "not_found": "Check the name.",
+    "method_not_allowed": VERSIONS,
+    "not_acceptable": VERSIONS,
+    "unsupported_media_type": VERSIONS,
+    "too_large": "Give it less; larger inputs belong into a bucket that the function reads.",
+    "deadline_exceeded": "Give it more time with --deadline.",
+    "conflict": "See how it is now, and decide again.",
+    "call_lost": "Run the command again: a live call dies with its gateway.",
+    "idempotency_key_in_use": "Wait until the first one is done, and run the command again.",
+    "idempotency_key_reused": "Use another key for another call.",
+    "answer_not_kept": "The call has run. To run it again, use another key.",
+    "queue_full": AGAIN,
+    "rate_limited": AGAIN,
+    "internal": "Run the command again; report the request's id if it repeats.",
+    "no_capacity": AGAIN,
+    "breaker_open": "See what it prints with 'pilotlight logs'; then run the command again.",
+    "starting": AGAIN,
+    "draining": AGAIN,
+    "overloaded": AGAIN,
+}
+"""code -> what to do at a command line, where that is something else than for a program."""
+SOON_S = 0.05
+"""Shorter waits are not told: typing takes longer."""
+
+
+def advice(error: PilotlightError) -> str:
+    """What to do about it, and when."""
+    if own := error.more.get("advice"):
+        return str(own)
+    meaning = error.meaning
+    if meaning is not CODES[error.wire_code]:
+        return meaning.advice  # an error of this side of the wire speaks for itself
+    text, wait = HERE.get(error.wire_code, meaning.advice), error.retry_after or 0.0
+    if text == AGAIN and wait >= SOON_S:
+        return f"Run the command again in {wait:.1f} s."
+    return text
+
+
+@contextmanager
+def advising(**texts: str) -> Iterator[None]:
+    """A block whose errors, by their codes, are answered with other words."""
+    try:
+        yield
+    except PilotlightError as error:
+        if text := texts.get(error.wire_code):
+            error.more["advice"] = text
+        raise
