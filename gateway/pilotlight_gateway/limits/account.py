@@ -20,7 +20,7 @@ class Epochs(NamedTuple):
 class Account:
     """Counts what a scope limits. Instants are picoseconds here (`gcra.instant`), but those of permits."""
 
-    __slots__ = ("_born", "_epochs", "_kept", "_scope", "cost", "permits", "requests")
+    __slots__ = ("_born", "_epochs", "_fresh", "_kept", "_scope", "cost", "permits", "requests")
 
     def __init__(self, born: int, epochs: Epochs) -> None:
         self._born = born
@@ -32,6 +32,8 @@ class Account:
         self._kept: list[Bucket | None] = [None, None]
         """Those two, and also what is not limited at present: it may be again."""
         self._scope: Scope | None = None
+        self._fresh = True
+        """Nothing was limited yet: what is now may have been since `_born`. Later it is as new as the change."""
 
     def buckets(self) -> tuple[Bucket | None, Bucket | None]:
         """Of requests and of cost, whether they are limited at present or not."""
@@ -40,7 +42,7 @@ class Account:
 
     def restore(self, requests: Bucket | None, cost: Bucket | None) -> None:
         """Go on from what another home had."""
-        self._kept = [requests, cost]
+        self._kept, self._fresh = [requests, cost], False
 
     def follow(self, scope: Scope, at: int) -> None:
         """Count by the limits of `scope` from now on."""
@@ -49,6 +51,7 @@ class Account:
         self._scope = scope
         self.requests = self._bucket(0, scope.requests, scope.begun.requests, at)
         self.cost = self._bucket(1, scope.cost, scope.begun.cost, at)
+        self._fresh = False
 
     def _bucket(self, kind: int, rate: Rate | None, begun: int, at: int) -> Bucket | None:
         if rate is None:
@@ -57,7 +60,8 @@ class Account:
         if bucket is None:
             # What was never limited under a home that is gone has nothing spent: a burst is there at once.
             known = self._epochs.first <= begun <= self._epochs.last
-            full_at = self._born if known else self._born + rate.room
+            since = self._born if self._fresh else at
+            full_at = since if known else since + rate.room
             bucket = self._kept[kind] = Bucket(rate, full_at, known=known)
         else:
             bucket.change(rate, at)
