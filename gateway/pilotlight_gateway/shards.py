@@ -33,6 +33,8 @@ WRITES_AT_ONCE = 16
 WRITE_S = 2.0
 LEAVE_S = 3.0
 """For handing everything over at the end."""
+COMPLAIN_EVERY_S = 10.0
+"""Between two tracebacks of the same."""
 PREFIX = "gateway."
 EPOCHS_KNOWN = 10_000
 STATE_BYTES = 384 * 1024
@@ -100,6 +102,8 @@ class Shards:
         """Which process has, or had, a lease of an epoch: a call keeps the one under which it came."""
         self.newest = 0
         """The highest epoch that any gateway has had, as far as was seen."""
+        self._complained: dict[tuple[str, str], float] = {}
+        """(what, lodger) -> when it was told with its traceback."""
         self._leaving = False
         self._bell = asyncio.Event()
         self.settled = asyncio.Event()
@@ -332,8 +336,8 @@ class Shards:
         for name, lodger in self.lodgers.items():
             try:
                 lodger.begin(shard, epoch, state.get(name, b""))
-            except Exception:
-                log.exception("what was handed over cannot be used", shard=shard, lodger=name)
+            except Exception:  # noqa: BLE001 - a lodger may be wrong in any way, and ends no gateway
+                self._complain("what was handed over cannot be used", shard, name)
                 lodger.begin(shard, epoch, b"")
 
     def _stop_acting(self, shard: int) -> dict[str, bytes]:
@@ -342,9 +346,18 @@ class Shards:
         for name, lodger in self.lodgers.items():
             try:
                 state[name] = lodger.end(shard)
-            except Exception:
-                log.exception("nothing is handed over", shard=shard, lodger=name)
+            except Exception:  # noqa: BLE001 - a lodger may be wrong in any way, and ends no gateway
+                self._complain("nothing is handed over", shard, name)
         return state
+
+    def _complain(self, what: str, shard: int, lodger: str) -> None:
+        # What goes wrong with one shard goes wrong with 64 at once: one traceback tells it, and while 64 were written
+        # nothing else would be done, not even our lease renewed.
+        now = time.monotonic()
+        first = now - self._complained.get((what, lodger), float("-inf")) >= COMPLAIN_EVERY_S
+        if first:
+            self._complained[what, lodger] = now
+        log.error(what, shard=shard, lodger=lodger, exc_info=first)
 
     async def _leave(self) -> None:
         self._leaving = True

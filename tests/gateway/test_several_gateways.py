@@ -22,7 +22,7 @@ from pilotlight_gateway.calls import Calls
 from pilotlight_gateway.home import QueueLimits
 from pilotlight_gateway.internal import Bodies
 from pilotlight_gateway.namesakes import NameTaken
-from pilotlight_gateway.shard_plan import Member, ShardRecord
+from pilotlight_gateway.shard_plan import Member, ShardRecord, heir_of
 from tests.core.host.waiting import until
 from tests.gateway.scripted_agent import ScriptedAgent
 from tests.gateway.test_calls import prepared
@@ -74,8 +74,14 @@ class Fleet:
         return found[0] if len(found) == 1 else None
 
     async def settled(self) -> None:
-        """Every shard has one home, and every gateway its part."""
-        await until(lambda: sum(self.homes().values()) == SHARDS and all(self.homes().values()), within=15.0)
+        """Every shard is where it belongs, so that none moves any more."""
+        await until(lambda: all(self._at_heir(shard) for shard in range(SHARDS)), within=60.0)
+
+    def _at_heir(self, shard: int) -> bool:
+        heir = heir_of(shard, [Member(calls.shards._name, name, 0) for name, calls in self.calls.items()])
+        at = time.monotonic()
+        acting = [name for name, calls in self.calls.items() if calls.shards.mine(shard, at) is not None]
+        return heir is not None and acting == [heir.instance]
 
     async def pair(self) -> tuple[Calls, Calls]:
         """Two gateways: the home of `FUNCTION`, and the other."""
@@ -105,7 +111,7 @@ async def agent_of(url: str) -> AsyncIterator[ScriptedAgent]:
 async def test_shards_are_divided_and_each_has_one_home(fleet: Fleet) -> None:
     """A gateway alone has all; a second one gets about half of them, by hand-over."""
     await fleet.start("one")
-    await until(lambda: fleet.homes() == {"one": SHARDS})
+    await fleet.settled()
 
     await fleet.start("two")
     await fleet.settled()
@@ -210,7 +216,7 @@ async def test_a_call_is_found_and_cancelled_through_any_gateway(fleet: Fleet, s
 async def test_a_second_gateway_of_one_name_does_not_begin(fleet: Fleet, server_url: str) -> None:
     """It says whose name it has and what to do; the first keeps its lease and its shards."""
     one = await fleet.start("one")
-    await until(lambda: fleet.homes() == {"one": SHARDS})
+    await fleet.settled()
     epoch = one.shards.epoch
 
     rival = Fleet(server_url)
@@ -241,7 +247,7 @@ async def test_a_gateway_whose_name_was_given_away_ends_instead_of_fighting(flee
 async def test_a_former_process_of_our_name_lives_no_more(fleet: Fleet) -> None:
     """What the mirror has of it is old: it is the home of nothing, although the records name it."""
     one = await fleet.start("one")
-    await until(lambda: fleet.homes() == {"one": SHARDS})
+    await fleet.settled()
     shards = one.shards
     key = f"gateway.{shards._name}"
     former = LeaseRecord(holder=shards._name, epoch=1, data=b"former")
@@ -274,12 +280,12 @@ async def test_what_a_lodger_cannot_use_or_say_ends_no_gateway(fleet: Fleet, ser
         await bus.kv(SHARD_BUCKET).put("0", msgspec.msgpack.encode(lost))
         await bus.kv(SHARD_BUCKET).put(str(shard_of(FUNCTION)), b"\xff")
     one = await fleet.start("one")
-    await until(lambda: fleet.homes() == {"one": SHARDS}, within=15.0)
+    await fleet.settled()
     clumsy = one.shards.lodgers["clumsy"] = Clumsy()
     await fleet.start("two")
     await fleet.settled()
     await fleet.stop("two")
-    await until(lambda: fleet.homes() == {"one": SHARDS}, within=15.0)
+    await fleet.settled()
 
     assert clumsy.begun
     async with agent_of(server_url) as agent:
