@@ -158,6 +158,14 @@ class Jobs:
         except TooMuch as error:
             raise TooMuch("The tenant's room for jobs is used up for now.", retry_after=error.retry_after) from None
 
+    async def has_room(self, tenant: str, size: int) -> bool:
+        """Whether a tenant may store `size` bytes more; they are counted then."""
+        try:
+            await self._room.take(tenant, size)
+        except (TooMuch, BusError):
+            return False
+        return True
+
     def give_room_back(self, tenant: str, size: int) -> None:
         """What was counted was not stored after all."""
         self._room.give_back(tenant, size)

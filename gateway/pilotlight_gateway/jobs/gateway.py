@@ -51,6 +51,7 @@ class GatewayJobs:
             validators=services.validators,
             limits=services.limits,
             costs=services.costs,
+            room=self.desk.has_room,
             me=me,
             clock=time.monotonic,
             wall=time.time,

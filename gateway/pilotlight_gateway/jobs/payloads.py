@@ -14,6 +14,8 @@ from pilotlight_core.model.jobs import BlobRef
 INPUT_INLINE = 32 * 1024
 OUTPUT_INLINE = 64 * 1024
 """Up to here they stand in the record, which is written at every change."""
+COUNTED = 256
+"""Up to here a result or an error is within what a record counts as, whatever it holds."""
 
 
 async def keep(blobs: BlobStore, tenant: str, job: str, what: str, data: bytes) -> BlobRef:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -69,6 +69,8 @@ class Ground:
     """Monotonic seconds."""
     wall: Callable[[], float]
     """Unix seconds."""
+    room: Callable[[str, int], Awaitable[bool]]
+    """Whether a tenant may store so many bytes more in records."""
     ended: Callable[[JobRecord], None] = lambda _: None
     """Told of every job that this gateway has seen to its end."""
 
@@ -280,7 +282,7 @@ class JobRunner:
     async def _succeeded(self, result: CallResult) -> float | None:
         ground = self._ground
         output, blob = result.output, None
-        if len(output) > payloads.OUTPUT_INLINE:
+        if len(output) > payloads.OUTPUT_INLINE or not await self._fits(len(output)):
             blob = await self._kept(output)
             output = b""
         stages, spent, cold = result.stages, result.spent, result.cold_start
@@ -291,6 +293,10 @@ class JobRunner:
             )
 
         return await self._insist(done)
+
+    async def _fits(self, size: int) -> bool:
+        """Whether the record may be so much larger: others' ends have to be written into the same bucket."""
+        return size <= payloads.COUNTED or await self._ground.room(self._tenant, size)
 
     async def _kept(self, output: bytes) -> jobs.BlobRef:
         while True:
@@ -309,6 +315,8 @@ class JobRunner:
         point = jobs.point_of(told.code, began=began)
         if point is Point.NOT_STARTED:
             return await self._not_started(told)
+        if not await self._fits(len(told.detail) + len(told.traceback)):
+            told = msgspec.structs.replace(told, detail=told.detail[: payloads.COUNTED], traceback="")
         return await self._insist(lambda record: jobs.failed(record, point, told, self._ground.wall()))
 
     async def _has_start(self) -> bool:

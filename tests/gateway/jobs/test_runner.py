@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.host.blobs import MemoryBlobs
-from pilotlight_core.host.bus import BusTimeout, WrongRevision
+from pilotlight_core.host.bus import BusTimeout
 from pilotlight_core.model import jobs
 from pilotlight_core.model.errors import Cancelled, ContainerDied, FunctionRaised, PilotlightError, Unavailable
 from pilotlight_core.model.jobs import JobRecord, JobState, Reason, Runner
@@ -22,7 +22,6 @@ from pilotlight_gateway.call_fake import FakeCalls
 from pilotlight_gateway.call_port import CallResult, PreparedCall
 from pilotlight_gateway.jobs.memory import MemoryJobs
 from pilotlight_gateway.jobs.payloads import keep
-from pilotlight_gateway.jobs.port import Found
 from pilotlight_gateway.jobs.runner import Ground, JobRunner
 from pilotlight_gateway.limits.estimates import Estimates
 from pilotlight_gateway.limits.policy import policy_of
@@ -83,6 +82,7 @@ class Bench:
     costs: Estimates = field(default_factory=Estimates)
     held: float = 0.0
     wall: float = 200.0
+    room: bool = True
 
     async def put(self, **more: object) -> JobRecord:
         """A job of a version that is there."""
@@ -106,11 +106,15 @@ class Bench:
             clock=lambda: 0.0,
             wall=lambda: self.wall,
             ended=self.ended.append,
+            room=self._room,
         )
         runner = JobRunner(ground, "acme", JOB, lambda: None)
         until = await runner.run(tries)
         self.held = runner.held
         return until
+
+    async def _room(self, _tenant: str, _size: int) -> bool:
+        return self.room
 
     async def now(self) -> JobRecord:
         found = await self.store.read("acme", JOB)
@@ -309,95 +313,6 @@ async def test_while_the_bus_is_away_it_is_looked_at_again(bench: Bench) -> None
     assert await bench.run() == 201.0
 
 
-@dataclass(kw_only=True)
-class Cut(MemoryJobs):
-    """Whose writes of a kind go unanswered once, and what others do meanwhile."""
-
-    state: JobState
-    """A write of this one is lost, or its answer is."""
-    stored: bool = False
-    """Whether it is written all the same."""
-    late: bool = False
-    """Whether it is written after it was read that it is not."""
-    deaf: int = 0
-    """How many reads after it go unanswered as well."""
-    meanwhile: Callable[[JobRecord], JobRecord | None] = lambda _: None
-    """What another process makes of the record."""
-    _lost: tuple[JobRecord, int] | None = None
-
-    async def read(self, tenant: str, job: str) -> Found | None:
-        if self._lost is not None and self.deaf:
-            self.deaf -= 1
-            raise BusTimeout("no answer")
-        found = await super().read(tenant, job)
-        if self._lost is not None and self.late:
-            self.late = False
-            await super().update(*self._lost)
-        return found
-
-    async def update(self, job: JobRecord, revision: int) -> int:
-        if job.state is not self.state or self._lost is not None:
-            return await super().update(job, revision)
-        self._lost = (job, revision)
-        if self.stored:
-            await super().update(job, revision)
-        there = self._kept[job.key]
-        if (other := self.meanwhile(there.job)) is not None:
-            await super().update(other, there.revision)
-        raise BusTimeout("no answer")
-
-
-@pytest.mark.parametrize("idempotent", [False, True], ids=["dead", "runs elsewhere"])
-async def test_who_was_taken_for_dead_while_the_bus_was_away_loses_the_result(bench: Bench, idempotent: bool) -> None:
-    """What others made of the job meanwhile stands: it is dead, or runs under another start."""
-
-    def taken_over(record: JobRecord) -> JobRecord:
-        lost = jobs.interrupted(record, 200.0, "taken for dead")
-        return jobs.started(lost, OTHER, "call_other", 1, 300.0) or lost
-
-    bench.store = Cut(state=JobState.SUCCEEDED, meanwhile=taken_over)
-    await bench.put(idempotent=idempotent)
-    assert await bench.run() == (201.0 if idempotent else None)
-    after = await bench.now()
-    assert after.state is (JobState.RUNNING if idempotent else JobState.FAILED)
-    assert after.output == b""
-    assert not bench.ended
-
-
-async def test_an_end_whose_confirmation_was_lost_is_written_once(bench: Bench) -> None:
-    """It stands there, so nothing is written over it."""
-    bench.store = Cut(state=JobState.SUCCEEDED, stored=True)
-    await bench.put()
-    assert await bench.run() is None
-    assert [one.state for one in bench.store.writes] == [JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED]
-
-
-@pytest.mark.parametrize(("stored", "late", "deaf"), [(True, False, 0), (True, False, 1), (False, True, 0)])
-async def test_a_start_whose_confirmation_was_lost_was_none(bench: Bench, stored: bool, late: bool, deaf: int) -> None:
-    """It was written, maybe late, and not sent: the job is queued again, and does not count as interrupted."""
-    bench.store = Cut(state=JobState.RUNNING, stored=stored, late=late, deaf=deaf)
-    await bench.put()
-    assert await bench.run() == 201.0
-    assert ((await bench.now()).state, (await bench.now()).attempts) == (JobState.QUEUED, 0)
-    bench.wall = 201.0
-    assert await bench.run() is None
-    after = await bench.now()
-    assert (after.state, after.attempts) == (JobState.SUCCEEDED, 1)
-    assert len(bench.calls.sent) == 1
-
-
-async def test_a_start_that_was_never_written_never_will_be(bench: Bench) -> None:
-    """Its write was given up, and would meet another revision now."""
-    bench.store = Cut(state=JobState.RUNNING)
-    stored = await bench.put()
-    assert await bench.run() == 201.0
-    assert [one.state for one in bench.store.writes] == [JobState.QUEUED, JobState.QUEUED]
-    begun = jobs.started(stored, ME, "call_late", 1, 200.0)
-    assert begun is not None
-    with pytest.raises(WrongRevision):
-        await bench.store.update(begun, 1)
-
-
 # -- limits ----------------------------------------------------------------------------------------------------------
 
 FUNCTION = "acme:shop.hello"
@@ -452,37 +367,6 @@ async def test_what_was_not_started_costs_nothing(bench: Bench) -> None:
     assert await bench.run() is None
 
 
-@dataclass(kw_only=True)
-class Slow(MemoryJobs):
-    """Starts take as long to be written as a test wants."""
-
-    begun: asyncio.Event = field(default_factory=asyncio.Event)
-    go_on: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def update(self, job: JobRecord, revision: int) -> int:
-        if job.state is JobState.RUNNING:
-            self.begun.set()
-            await self.go_on.wait()
-        return await super().update(job, revision)
-
-
-async def test_a_start_that_is_written_when_its_runner_has_gone_is_taken_back(bench: Bench) -> None:
-    """The shard went elsewhere meanwhile: the next home would wait for somebody who lives, and runs nothing."""
-    bench.store = slow = Slow()
-    await bench.put()
-    run = asyncio.ensure_future(bench.run())
-    await slow.begun.wait()
-    run.cancel()
-    await asyncio.wait([run])  # it has waited for as long as its last word may take
-    slow.go_on.set()
-    async with asyncio.timeout(20):
-        while len(slow.writes) < 3:  # noqa: ASYNC110 - a task of nobody's
-            await asyncio.sleep(0.01)
-    after = await bench.now()
-    assert (after.state, after.attempts, after.runner) == (JobState.QUEUED, 0, None)
-    assert not bench.calls.sent
-
-
 async def test_what_was_noted_and_never_began_expires(bench: Bench) -> None:
     """It did not fail: nobody ever started it."""
     stored = await bench.put()
@@ -496,3 +380,22 @@ async def test_what_was_noted_and_never_began_expires(bench: Bench) -> None:
     assert await bench.run() is None
     after = await bench.now()
     assert (after.state, after.reason, after.attempts) == (JobState.EXPIRED, Reason.EXPIRED, 0)
+
+
+@pytest.mark.parametrize("room", [True, False])
+async def test_where_there_is_no_room_in_the_bucket_a_result_is_a_blob(bench: Bench, room: bool) -> None:
+    """Unless it is as small as what a record counts as; and of an error its first words are kept."""
+    bench.room = room
+    middling = msgspec.msgpack.encode("x" * 10_000)
+    await bench.put(retries=1)
+    bench.calls.error = FunctionRaised("y" * 10_000, traceback="z" * 10_000)
+    assert await bench.run() == 201.0
+    told = (await bench.now()).error
+    assert told is not None
+    assert (len(told.detail), len(told.traceback)) == ((10_000, 10_000) if room else (256, 0))
+
+    bench.wall, bench.calls.error, bench.calls.output = 201.0, None, middling
+    assert await bench.run() is None
+    done = await bench.now()
+    assert done.output == (middling if room else b"")
+    assert len(bench.blobs.kept) == (0 if room else 1)
