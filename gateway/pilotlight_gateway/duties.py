@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import structlog
 
@@ -23,6 +24,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.batches.bus_store import BusBatches
 from pilotlight_gateway.batches.driver import Ground
 from pilotlight_gateway.batches.duty import BatchDuty
+from pilotlight_gateway.duty_gauges import DutyGauges, metrics_app
 from pilotlight_gateway.jobs.announcer import Announcer
 from pilotlight_gateway.jobs.bus_store import BusJobs
 from pilotlight_gateway.jobs.sweeper import JobDuty
@@ -30,7 +32,8 @@ from pilotlight_gateway.ledger.duty import FoldDuty
 from pilotlight_gateway.ledger.prices import load_prices
 from pilotlight_gateway.ledger.store import Ledger
 from pilotlight_gateway.log_duty import LogDuty
-from pilotlight_gateway.settings import DutySettings
+from pilotlight_gateway.server import listen, make_server
+from pilotlight_gateway.settings import DutyProcessSettings
 from pilotlight_gateway.webhooks.duty import WebhookDuty
 from pilotlight_gateway.webhooks.poster import HttpPoster
 
@@ -50,7 +53,7 @@ async def keep_up(name: str, run: Callable[[], Awaitable[None]], pause: float = 
         await asyncio.sleep(pause)
 
 
-async def serve(settings: DutySettings) -> int:
+async def serve(settings: DutyProcessSettings) -> int:
     """Run the duties until SIGTERM or SIGINT; returns the exit code, 1 if the bus is gone for good.
 
     Raises:
@@ -74,19 +77,18 @@ async def serve(settings: DutySettings) -> int:
         )
         try:
             async with announcer.running(), asyncio.TaskGroup() as group:
-                duties = (
-                    FoldDuty(bus, ledger, holder=name),
-                    LogDuty(bus, holder=name),
-                    WebhookDuty(bus, poster, holder=name),
-                    JobDuty(bus, blobs, region=region, holder=name),
-                    BatchDuty(bus, ground, holder=name),
-                )
+                webhooks = WebhookDuty(bus, poster, holder=name)
+                jobs = JobDuty(bus, blobs, region=region, holder=name)
+                batches = BatchDuty(bus, ground, holder=name)
+                duties = (FoldDuty(bus, ledger, holder=name), LogDuty(bus, holder=name), webhooks, jobs, batches)
+                gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches)
                 running = [group.create_task(keep_up(type(duty).__name__, duty.run)) for duty in duties]
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
-                settle()
-                log.info("ready", region=region)
-                await stop.wait()
+                async with serving_metrics(settings, gauges):
+                    settle()
+                    log.info("ready", region=region)
+                    await stop.wait()
                 for task in (*running, lost):
                     task.cancel()
         finally:
@@ -95,9 +97,31 @@ async def serve(settings: DutySettings) -> int:
         return 1 if bus.closed.is_set() else 0
 
 
+@asynccontextmanager
+async def serving_metrics(settings: DutyProcessSettings, gauges: DutyGauges) -> AsyncIterator[None]:
+    """Serve them until the block ends, if there is a port for it.
+
+    Raises:
+        OSError: if it is in use.
+    """
+    if not settings.metrics_port:
+        yield
+        return
+    server = make_server(metrics_app(gauges.collect))
+    with listen(settings.metrics_host, settings.metrics_port) as socket:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server.serve(sockets=[socket]))
+            try:
+                yield
+            finally:
+                server.stop()
+
+
 def main() -> None:
     """Read settings, run, exit."""
-    settings = load(DutySettings, "the duties of a region: folding usage, trimming logs, webhooks, jobs, batches")
+    settings = load(
+        DutyProcessSettings, "the duties of a region: folding usage, trimming logs, webhooks, jobs, batches"
+    )
     telemetry.setup("duties")
     try:
         sys.exit(asyncio.run(serve(settings)))

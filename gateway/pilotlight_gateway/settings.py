@@ -15,7 +15,7 @@ Lifetime = Annotated[float, Meta(ge=60, le=31 * 86_400)]
 
 
 class DutySettings(Settings, frozen=True, kw_only=True):
-    """`python -m pilotlight_gateway.duties --help` lists them."""
+    """What a gateway and the duties have in common."""
 
     price_file: Annotated[str, Meta(description="prices (TOML) over those of the standard price book")] = ""
     ledger_url: Annotated[str, Meta(description="postgresql://…; empty: SQLite below --state-dir")] = ""
@@ -43,6 +43,13 @@ class DutySettings(Settings, frozen=True, kw_only=True):
     @property
     def database_url(self) -> str:
         return self.ledger_url or f"sqlite:///{self.ledger_path.resolve()}"
+
+
+class DutyProcessSettings(DutySettings, frozen=True, kw_only=True):
+    """`python -m pilotlight_gateway.duties --help` lists them."""
+
+    metrics_host: Annotated[str, Meta(description="address to serve /metrics on")] = "127.0.0.1"
+    metrics_port: Annotated[Port, Meta(description="port of /metrics; 0: it is not served")] = 0
 
 
 class ServeSettings(DutySettings, frozen=True, kw_only=True):

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from pilotlight_core.host.embedded import free_port
 from tests.system.conftest import APPS
 from tests.system.platform import Platform, wait_until
 from tests.system.platform import platform as run_platform
 from tests.system.test_webhooks import answer, receiver
 
 OPTIONS = ("--cpu-slots", "4", "--blanks", "1")
+METRICS_PORT = free_port()
 ENV = {"PILOTLIGHT_PREIMPORT": "numpy", "PILOTLIGHT_WEBHOOK_ALLOW": "127.0.0.1"}
 
 
@@ -26,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def batching(folder: Path) -> Iterator[Platform]:
     """A platform whose parts are killed here, with the functions of `apps/batches`."""
-    with run_platform(folder, *OPTIONS, env=ENV) as running:
+    with run_platform(folder, *OPTIONS, env=ENV | {"PILOTLIGHT_METRICS_PORT": str(METRICS_PORT)}) as running:
         running.deploy(APPS / "batches" / "app.py")
         yield running
 
@@ -78,6 +82,16 @@ def test_a_file_runs_whole_and_webhooks_hear_of_each_item(batching: Platform, tm
     assert len(set(there.ids)) == 30
     told = {json.loads(body)["data"]["id"] for _, body in there.got}
     assert told == {one["id"] for one in found}
+
+
+def test_the_duties_tell_how_jobs_webhooks_and_batches_are(batching: Platform) -> None:
+    """A process that has the duties says so, and what there is to do."""
+    later = {"input": {"value": 1}, "run_at": time.time() + 3_600}
+    job = batching.http.post("/v1/functions/bulk.echo/calls", json=later, headers={"Prefer": "respond-async"}).json()
+    url = f"http://127.0.0.1:{METRICS_PORT}/metrics"
+    wait_until(lambda: 'pilotlight_job_records{state="queued"} 1.0' in httpx.get(url).text, "the job is counted", 30.0)
+    assert 'pilotlight_duty_holds{duty="batches"} 1.0' in httpx.get(url).text
+    assert batching.http.delete(f"/v1/calls/{job['id']}").json()["cancelled"]
 
 
 def test_a_wrong_line_is_named_before_anything_starts(batching: Platform, tmp_path: Path) -> None:

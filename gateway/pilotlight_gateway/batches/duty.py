@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import msgspec
 import structlog
@@ -52,6 +53,16 @@ def past(records: Iterable[BatchRecord], at: float) -> list[BatchRecord]:
     return [record for record in records if record.state.over and record.ended_at + record.keep_s < at]
 
 
+@dataclass(frozen=True, kw_only=True)
+class BatchStatistics:
+    """How the batches of all tenants are that are not over."""
+
+    driven: int
+    waiting: int
+    items_left: int
+    """Of all of them, as far as that was written down."""
+
+
 class BatchDuty:
     """Drives batches for as long as it runs."""
 
@@ -60,6 +71,11 @@ class BatchDuty:
         self._ground = ground
         self._holder = holder
         self._reconnected = asyncio.Event()
+        self._drivers: _Drivers | None = None
+
+    def statistics(self) -> BatchStatistics | None:
+        """How the batches of all tenants are; None: this process has not the duty."""
+        return self._drivers.statistics() if self._drivers is not None else None
 
     async def run(self) -> None:
         """Wait for the lease, drive while it lasts, and so on. Ends only by cancellation."""
@@ -67,7 +83,10 @@ class BatchDuty:
         try:
             while True:
                 async with self._bus.lease("duty.batches", self._holder) as lease:
-                    await self._drive_while(lease)
+                    try:
+                        await self._drive_while(lease)
+                    finally:
+                        self._drivers = None
         finally:
             self._bus.on_reconnect.remove(self._note_reconnect)
 
@@ -79,7 +98,8 @@ class BatchDuty:
             self._reconnected.clear()
             try:
                 async with self._bus.mirror(BATCH_BUCKET) as mirror, asyncio.TaskGroup() as group:
-                    group.create_task(_Drivers(self._ground, mirror).run())
+                    self._drivers = _Drivers(self._ground, mirror)
+                    group.create_task(self._drivers.run())
                     group.create_task(_when_set(lease.lost))
                     group.create_task(_when_set(self._reconnected))
             except* _StartAgain:
@@ -99,6 +119,15 @@ class _Drivers:
         self._taken: set[str] = set()
         """Those that are looked after, with a driver or for a moment without."""
         self._changed = asyncio.Event()
+
+    def statistics(self) -> BatchStatistics:
+        """How they are."""
+        left = [record for record in self._records() if not record.state.over]
+        return BatchStatistics(
+            driven=len(self._driving),
+            waiting=max(0, len(left) - len(self._driving)),
+            items_left=sum(record.total - record.counts.ended for record in left),
+        )
 
     async def run(self) -> None:
         self._mirror.on_change.append(self._note)

@@ -7,11 +7,13 @@ a head that names its job and what it is: nobody else has that blob, and it may 
 from __future__ import annotations
 
 import hashlib
+import re
 
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.jobs import BlobRef
 
 INPUT_INLINE = 32 * 1024
+HEAD = re.compile(rb"pilotlight (call_[A-Za-z0-9_-]{1,128}) [^\n]{1,256}\n")
 OUTPUT_INLINE = 64 * 1024
 """Up to here they stand in the record, which is written at every change."""
 COUNTED = 256
@@ -30,6 +32,12 @@ async def fetch(blobs: BlobStore, tenant: str, ref: BlobRef) -> bytes:
     """What was kept; raises as the store does."""
     content = await blobs.read(tenant, ref.sha256)
     return content[len(content) - ref.size :]
+
+
+def job_of(content: bytes) -> str | None:
+    """The job whose blob begins so; None: it is no job's."""
+    found = HEAD.match(content)
+    return found[1].decode() if found is not None else None
 
 
 def _head(job: str, what: str) -> bytes:

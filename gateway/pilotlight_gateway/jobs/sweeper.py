@@ -14,6 +14,7 @@ import heapq
 import time
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import msgspec
 import structlog
@@ -29,6 +30,7 @@ from pilotlight_core.model.jobs import BlobRef, JobNote, JobsStored, JobState
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.subjects import JOB_BUCKET, JOB_STREAM
 from pilotlight_gateway.jobs.announcer import NOTES_AT_ONCE
+from pilotlight_gateway.jobs.orphans import delete_orphans
 
 SWEEP_EVERY_S = 2.0
 SWEEP_SHARE = 0.1
@@ -37,7 +39,10 @@ TOLD_WITHIN_S = 3.0
 """A job is looked for in the queue once its record has stood as it is for so long."""
 FORGET_AFTER_S = 60.0
 """How long after a record is gone its blobs go."""
+ORPHANS_EVERY_S = 86_400.0
 PAUSE = 1.0
+DEAD_AT_MOST = 100_000
+"""That are counted."""
 
 log = structlog.get_logger(__name__)
 
@@ -68,6 +73,21 @@ class Untold(msgspec.Struct, frozen=True):
     flow: str
     note: JobNote
     since: float
+    running: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepStatistics:
+    """How the jobs of all tenants are."""
+
+    queued: int
+    running: int
+    dead: int
+    """Failed or expired, and still kept."""
+    oldest: float
+    """Seconds for which the one that waits longest could have begun."""
+    told_again: int
+    """Since this process began."""
 
 
 class Watchlist:
@@ -79,6 +99,8 @@ class Watchlist:
         self._blobs: dict[str, tuple[float, str, tuple[str, ...]]] = {}
         """key -> when its blobs may go, tenant, digests"""
         self._due: list[tuple[float, str]] = []
+        self._dead: dict[str, float] = {}
+        """key -> until when it is kept"""
 
     def __len__(self) -> int:
         """Jobs that have not ended."""
@@ -87,18 +109,35 @@ class Watchlist:
     def see(self, key: str, job: Seen, at: float) -> None:
         """A record was written at `at`."""
         self._blobs.pop(key, None)
+        self._dead.pop(key, None)
         if not job.state.terminal:
             flow = subjects.job_flow(self._region, job.function, job.tenant, job.priority)
-            self._open[key] = Untold(flow, JobNote(job.id, job.run_at if job.run_at > at else 0.0), at)
+            note = JobNote(job.id, job.run_at if job.run_at > at else 0.0)
+            self._open[key] = Untold(flow, note, at, job.state is JobState.RUNNING)
             return
         self._open.pop(key, None)
+        if job.state in (JobState.FAILED, JobState.EXPIRED) and len(self._dead) < DEAD_AT_MOST:
+            self._dead[key] = job.ended_at + job.keep_s
         if job.blobs:
             until = job.ended_at + job.keep_s + FORGET_AFTER_S
             self._blobs[key] = (until, job.tenant, job.blobs)
             heapq.heappush(self._due, (until, key))
 
+    def statistics(self, at: float, told_again: int = 0) -> SweepStatistics:
+        """How they are at `at`."""
+        self._dead = {key: until for key, until in self._dead.items() if until > at}
+        waiting = [max(one.since, one.note.run_at) for one in self._open.values() if not one.running]
+        return SweepStatistics(
+            queued=len(waiting),
+            running=len(self._open) - len(waiting),
+            dead=len(self._dead),
+            oldest=max(0.0, at - min(waiting, default=at)),
+            told_again=told_again,
+        )
+
     def gone(self, key: str) -> None:
         """A record was removed."""
+        self._dead.pop(key, None)
         self._open.pop(key, None)
 
     def missing(self, told: set[str], at: float) -> dict[str, list[tuple[str, JobNote]]]:
@@ -139,15 +178,26 @@ class JobDuty:
         self._region = region
         self._holder = holder
         self._kv = bus.kv(JOB_BUCKET)
+        self._watchlist: Watchlist | None = None
+        self._told_again = 0
+        self._orphans_at = 0.0
+        """Monotonic seconds."""
+
+    def statistics(self) -> SweepStatistics | None:
+        """How the jobs of all tenants are; None: this process has not the duty."""
+        return self._watchlist.statistics(time.time(), self._told_again) if self._watchlist is not None else None
 
     async def run(self) -> None:
         """Wait for the lease, sweep while it lasts, and so on. Ends only by cancellation."""
         while True:
             async with self._bus.lease("duty.jobs", self._holder) as lease:
-                await self._sweep_while(lease)
+                try:
+                    await self._sweep_while(lease)
+                finally:
+                    self._watchlist = None
 
     async def _sweep_while(self, lease: Lease) -> None:
-        watchlist = Watchlist(self._region)
+        watchlist = self._watchlist = Watchlist(self._region)
         position = Position(self._bus, bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, "*.*"))
         while lease.valid(time.monotonic()):
             began = time.monotonic()
@@ -156,11 +206,22 @@ class JobDuty:
                 if watchlist.old(time.time()):
                     await self.mend(watchlist)
                 await self.forget(watchlist, time.time())
+                await self._delete_orphans()
             except (BusError, BlobsDown) as error:
                 log.warning("sweeping jobs failed; it is tried again", error=str(error))
                 await asyncio.sleep(PAUSE)
             took = time.monotonic() - began
             await asyncio.sleep(max(SWEEP_EVERY_S, took / SWEEP_SHARE))
+
+    async def _delete_orphans(self) -> None:
+        """At the beginning, and once a day."""
+        if time.monotonic() >= self._orphans_at:
+            self._orphans_at = time.monotonic() + ORPHANS_EVERY_S
+            await delete_orphans(self._blobs, self._record, time.time())
+
+    async def _record(self, key: str) -> bytes | None:
+        record = await self._kv.read(key)
+        return record.data if record is not None and not record.gone else None
 
     async def _catch_up(self, position: Position, watchlist: Watchlist) -> None:
         start = len(key_subject(JOB_BUCKET, ""))
@@ -177,6 +238,7 @@ class JobDuty:
                 part = tuple(notes[first : first + NOTES_AT_ONCE])
                 await self._bus.store(flow, JobsStored(jobs=part), id=token())
             if notes:
+                self._told_again += len(notes)
                 log.info("jobs were told of again", flow=flow, jobs=len(notes))
 
     async def _told(self) -> Iterable[JobNote]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 
 import structlog
 
-from pilotlight_core.host.bus import Bus, BusError, Lease
+from pilotlight_core.host.bus import Bus, BusError, Lease, Mirror
 from pilotlight_core.model.subjects import WEBHOOK_BUCKET
 from pilotlight_gateway.webhooks.feed import Feeds
 from pilotlight_gateway.webhooks.poster import Poster
@@ -26,6 +27,16 @@ class _StartAgain(Exception):
     """The lease or the connection is not what it was."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class WebhookStatistics:
+    """How the webhooks of all tenants are."""
+
+    webhooks: int
+    pending: int
+    """Deliveries that are not over."""
+    under_way: int
+
+
 class WebhookDuty:
     """Sends webhooks for as long as it runs."""
 
@@ -34,6 +45,14 @@ class WebhookDuty:
         self._poster = poster
         self._holder = holder
         self._reconnected = asyncio.Event()
+        self._sending: tuple[Mirror, Sender] | None = None
+
+    def statistics(self) -> WebhookStatistics | None:
+        """How the webhooks of all tenants are; None: this process has not the duty."""
+        if self._sending is None:
+            return None
+        webhooks, sender = self._sending
+        return WebhookStatistics(webhooks=len(webhooks), pending=sender.pending, under_way=sender.under_way)
 
     async def run(self) -> None:
         """Wait for the lease, send while it lasts, and so on. Ends only by cancellation."""
@@ -41,7 +60,10 @@ class WebhookDuty:
         try:
             while True:
                 async with self._bus.lease("duty.webhooks", self._holder) as lease:
-                    await self._send_while(lease)
+                    try:
+                        await self._send_while(lease)
+                    finally:
+                        self._sending = None
         finally:
             self._bus.on_reconnect.remove(self._note_reconnect)
 
@@ -55,6 +77,7 @@ class WebhookDuty:
             try:
                 async with self._bus.mirror(WEBHOOK_BUCKET) as webhooks, asyncio.TaskGroup() as group:
                     sender = Sender(self._bus, self._poster, webhooks)
+                    self._sending = webhooks, sender
                     group.create_task(sender.run())
                     group.create_task(Feeds(self._bus, webhooks, sender).run())
                     group.create_task(_when_set(lease.lost))

@@ -84,6 +84,16 @@ class Sender:
             self._webhooks.on_change.remove(self._note_webhook)
             await bell.unsubscribe()
 
+    @property
+    def pending(self) -> int:
+        """Deliveries that are not over."""
+        return len(self._agenda)
+
+    @property
+    def under_way(self) -> int:
+        """Those that are being sent."""
+        return self._agenda.under_way
+
     def put(self, record: DeliveryRecord) -> None:
         """A delivery was written, and waits."""
         self._agenda.put(_key(record), _line(record), record.next_at)

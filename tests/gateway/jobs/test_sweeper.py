@@ -12,7 +12,7 @@ from pilotlight_core.host.blobs import BlobsDown, MemoryBlobs
 from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.model import jobs, subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.jobs import BlobRef, JobNote, JobRecord, JobsStored, JobState
+from pilotlight_core.model.jobs import BlobRef, JobNote, JobRecord, JobsStored, JobState, Runner
 from pilotlight_gateway.jobs.bus_store import BusJobs
 from pilotlight_gateway.jobs.sweeper import FORGET_AFTER_S, TOLD_WITHIN_S, JobDuty, Seen, Watchlist
 from tests.gateway.jobs.records import job
@@ -45,6 +45,23 @@ def test_a_job_that_nobody_tells_of_is_missed_after_a_while() -> None:
     watchlist.gone("acme.b")
     assert watchlist.missing({"c"}, at) == {}
     assert len(watchlist) == 1
+
+
+def test_jobs_are_counted() -> None:
+    """Those that wait, run, and are dead for as long as they are kept; and how long the oldest could have begun."""
+    watchlist = Watchlist("local")
+    begun = jobs.started(job(id="b"), Runner("one", "one-a"), "run", 1, 150.0)
+    assert begun is not None
+    watchlist.see("acme.a", seen(job(id="a")), 100.0)
+    watchlist.see("acme.b", seen(begun), 150.0)
+    watchlist.see("acme.c", seen(job(id="c", run_at=500.0)), 100.0)
+    for name in ("d", "e"):
+        watchlist.see(f"acme.{name}", seen(jobs.expired(job(id=name, keep_s=60.0), 160.0)), 160.0)
+    watchlist.see("acme.e", seen(job(id="e")), 170.0)  # driven again
+
+    told = watchlist.statistics(200.0, told_again=7)
+    assert (told.queued, told.running, told.dead, told.oldest, told.told_again) == (3, 1, 1, 100.0, 7)
+    assert watchlist.statistics(221.0).dead == 0
 
 
 def test_blobs_go_when_the_record_is_long_gone() -> None:

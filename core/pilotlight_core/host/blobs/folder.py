@@ -14,7 +14,16 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 from pilotlight_core.host.access import WALK_ONLY, own_folder
-from pilotlight_core.host.blobs.port import CHUNK, BlobMissing, Checker, Content, check_blob, pieces
+from pilotlight_core.host.blobs.port import (
+    CHUNK,
+    SHA256,
+    BlobMissing,
+    Checker,
+    Content,
+    Listed,
+    check_blob,
+    pieces,
+)
 
 READ_ONLY = 0o444
 
@@ -74,11 +83,34 @@ class FolderBlobs:
     async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
         return await asyncio.to_thread(_sizes, {digest: self.path(tenant, digest) for digest in digests})
 
+    async def listed(self) -> AsyncIterator[Listed]:
+        for tenant in await asyncio.to_thread(_names, self.root):
+            for folder in await asyncio.to_thread(_names, self.root / tenant):
+                for one in await asyncio.to_thread(_blobs_in, self.root / tenant / folder, tenant):
+                    yield one
+
     async def delete(self, tenant: str, sha256: str) -> None:
         await asyncio.to_thread(self.path(tenant, sha256).unlink, missing_ok=True)
 
     async def aclose(self) -> None:
         """Nothing to close."""
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(one.name for one in folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _blobs_in(folder: Path, tenant: str) -> list[Listed]:
+    found = []
+    for name in _names(folder):
+        with contextlib.suppress(FileNotFoundError):
+            if SHA256.fullmatch(name):
+                status = (folder / name).stat()
+                found.append(Listed(tenant, name, status.st_size, status.st_mtime))
+    return found
 
 
 def _sizes(paths: dict[str, Path]) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 
-from pilotlight_core.host.blobs.port import BlobMissing, BlobsDown, Checker, Content, check_blob, pieces
+from pilotlight_core.host.blobs.port import BlobMissing, BlobsDown, Checker, Content, Listed, check_blob, pieces
 
 
 class MemoryBlobs:
@@ -13,6 +13,8 @@ class MemoryBlobs:
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], bytes] = {}
         self.puts = 0
+        self.at: dict[tuple[str, str], float] = {}
+        """Unix seconds since when one is kept; 0 unless a test says so."""
         self.down = False
 
     async def put(self, tenant: str, sha256: str, content: Content) -> int:
@@ -43,6 +45,11 @@ class MemoryBlobs:
     async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
         self._reach()
         return {digest: len(self.kept[tenant, digest]) for digest in digests if (tenant, digest) in self.kept}
+
+    async def listed(self) -> AsyncIterator[Listed]:
+        self._reach()
+        for (tenant, sha256), content in list(self.kept.items()):
+            yield Listed(tenant, sha256, len(content), self.at.get((tenant, sha256), 0.0))
 
     async def delete(self, tenant: str, sha256: str) -> None:
         check_blob(tenant, sha256)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import AsyncIterator, Iterable
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from pilotlight_core.model.errors import BadInput, NotFound, Unavailable
 from pilotlight_core.model.ids import check_name
@@ -32,6 +32,16 @@ class BlobsDown(Unavailable):
     """The store cannot be reached now."""
 
     code: ClassVar[str] = "overloaded"
+
+
+class Listed(NamedTuple):
+    """A blob that is kept."""
+
+    tenant: str
+    sha256: str
+    size: int
+    at: float
+    """Unix seconds since when."""
 
 
 class BlobStore(Protocol):
@@ -64,6 +74,14 @@ class BlobStore(Protocol):
 
     async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
         """The sizes in bytes of those of `digests` that are kept."""
+        ...
+
+    def listed(self) -> AsyncIterator[Listed]:
+        """All blobs of all tenants; one that comes or goes meanwhile may be among them or not.
+
+        Raises:
+            BlobsDown: if the store cannot be reached.
+        """
         ...
 
     async def delete(self, tenant: str, sha256: str) -> None:

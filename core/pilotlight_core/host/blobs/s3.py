@@ -9,9 +9,20 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
 from typing import IO, Any, TypeVar
 
-from pilotlight_core.host.blobs.port import CHUNK, BlobMissing, BlobsDown, Checker, Content, check_blob, pieces
+from pilotlight_core.host.blobs.port import (
+    CHUNK,
+    SHA256,
+    BlobMissing,
+    BlobsDown,
+    Checker,
+    Content,
+    Listed,
+    check_blob,
+    pieces,
+)
 
 T = TypeVar("T")
 CONNECT_TIMEOUT = 5
@@ -87,6 +98,19 @@ class S3Blobs:
         asked = list(digests)
         found = await asyncio.gather(*(self._size(tenant, digest) for digest in asked))
         return {digest: size for digest, size in zip(asked, found, strict=True) if size is not None}
+
+    async def listed(self) -> AsyncIterator[Listed]:
+        prefix = f"{self._prefix}/" if self._prefix else ""
+        more: dict[str, str] = {}
+        while True:
+            page = await self._do(partial(self._s3.list_objects_v2, Bucket=self._bucket, Prefix=prefix, **more), "")
+            for one in page.get("Contents", ()):
+                tenant, _, sha256 = one["Key"].removeprefix(prefix).partition("/")
+                if SHA256.fullmatch(sha256):
+                    yield Listed(tenant, sha256, int(one["Size"]), one["LastModified"].timestamp())
+            if not page.get("IsTruncated"):
+                return
+            more = {"ContinuationToken": page["NextContinuationToken"]}
 
     async def delete(self, tenant: str, sha256: str) -> None:
         key = self.key(tenant, sha256)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -126,3 +127,19 @@ async def test_names_cannot_leave_the_store(store: BlobStore, tenant: str, sha: 
         await store.put(tenant, sha, b"")
     with pytest.raises(BadInput):
         await store.read(tenant, sha)
+
+
+async def test_all_are_listed(store: BlobStore) -> None:
+    """Of every tenant, with their sizes and since when."""
+    assert [one async for one in store.listed()] == []
+    began = time.time()
+    await store.put("default", SHA, CONTENT)
+    await store.put("acme", SHA, CONTENT)
+    await store.put("acme", OTHER, b"other")
+
+    listed = [one async for one in store.listed()]
+    assert sorted((one.tenant, one.sha256, one.size) for one in listed) == sorted(
+        [("acme", SHA, len(CONTENT)), ("acme", OTHER, 5), ("default", SHA, len(CONTENT))]
+    )
+    if not isinstance(store, MemoryBlobs):
+        assert all(began - 2 <= one.at <= time.time() + 2 for one in listed)
