@@ -69,13 +69,19 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """Words between commas."""
-    return tuple(word for word in text.split(",") if word)
+    """Words between commas; at least one."""
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not words:
+        raise argparse.ArgumentTypeError(f"{text!r} names nothing")
+    return words
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Numbers between commas."""
-    return tuple(int(word) for word in listed(text))
+    """Whole numbers between commas."""
+    try:
+        return tuple(int(word) for word in listed(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers like 42,43") from None
 
 
 def measure(folder: Path, traces: Iterable[str], policies: Sequence[str], seeds: Sequence[int]) -> list[Run]:

@@ -44,23 +44,39 @@ RULES = {
 
 
 def read_curves(folder: Path, most_processes: int) -> dict[str, Curves]:
-    """The curves of each model by name."""
-    return {path.stem: Curves(_points(path, most_processes)) for path in sorted(folder.glob("*.csv"))}
+    """The curves of each model by name.
+
+    Raises:
+        SystemExit: naming file and line of what cannot be read.
+    """
+    found = {path.stem: Curves(_points(path, most_processes)) for path in sorted(folder.glob("*.csv"))}
+    if not found:
+        raise SystemExit(f"error: {folder} holds no MODEL.csv")
+    return found
 
 
 def _points(path: Path, most_processes: int) -> Mapping[tuple[str, str], tuple[Point, ...]]:
     found: dict[tuple[str, str], tuple[Point, ...]] = {}
     with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            processes, speed = int(row["Workload Number"]), float(row["Throughput"])
-            latency = float(row["Latency"]) * 1000
-            if processes > most_processes or not speed or not latency:
-                continue
-            # Processes in one instance each work on their own batch: together they are one larger one.
-            point = Point(batch=int(row["Batch size"]) * processes, throughput=speed * processes, p95_ms=latency)
-            key = (DEVICE, SLICES[row["Mig instance"]])
-            found[key] = (*found.get(key, ()), point)
+        for line, row in enumerate(csv.DictReader(file), start=2):
+            try:
+                measured = _measured(row, most_processes)
+            except (KeyError, TypeError, ValueError) as error:
+                raise SystemExit(f"error: {path}, line {line}: not a measurement: {error}") from None
+            if measured is not None:
+                key, point = measured
+                found[key] = (*found.get(key, ()), point)
     return found
+
+
+def _measured(row: Mapping[str, str], most_processes: int) -> tuple[tuple[str, str], Point] | None:
+    processes, speed = int(row["Workload Number"]), float(row["Throughput"])
+    latency = float(row["Latency"]) * 1000
+    if processes > most_processes or not speed or not latency:
+        return None
+    # Processes in one instance each work on their own batch: together they are one larger one.
+    point = Point(batch=int(row["Batch size"]) * processes, throughput=speed * processes, p95_ms=latency)
+    return (DEVICE, SLICES[row["Mig instance"]]), point
 
 
 def read_scenarios(folder: Path, models: list[str]) -> Iterator[tuple[str, list[Need]]]:
@@ -84,7 +100,11 @@ def read_scenarios(folder: Path, models: list[str]) -> Iterator[tuple[str, list[
 
 
 def _lines(path: Path) -> list[list[str]]:
-    return [row for row in csv.reader(path.read_text().splitlines()) if any(cell.strip() for cell in row)]
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SystemExit(f"error: {path} cannot be read: {error}") from None
+    return [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
 
 
 def _number(text: str, folder: Path, line: int, model: str) -> float:

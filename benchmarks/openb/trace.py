@@ -126,13 +126,17 @@ def read_machines(path: Path) -> tuple[Machine, ...]:
                 model=row["model"],
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise BadTrace(f"{path.name} line {line}: not a node ({error!r})") from error
+            raise BadTrace(f"{path.name} line {line}: not a node: {_said(error)}") from error
         if not 0 <= machine.gpus <= MOST_GPUS or min(machine.cpu, machine.memory) < 0:
             raise BadTrace(f"{path.name} line {line}: {machine} is no node of up to {MOST_GPUS} GPUs")
         found.append(machine)
     if not sum(machine.gpus for machine in found):
         raise BadTrace(f"{path.name}: no GPU in it")
     return tuple(sorted(found, key=lambda machine: machine.name))
+
+
+def _said(error: Exception) -> str:
+    return f"there is no column {error}" if isinstance(error, KeyError) else str(error)
 
 
 def read_pods(path: Path) -> list[tuple[str, Kind]]:
@@ -149,7 +153,7 @@ def read_pods(path: Path) -> list[tuple[str, Kind]]:
                 spec=row.get("gpu_spec") or "",
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise BadTrace(f"{path.name} line {line}: not a task ({error!r})") from error
+            raise BadTrace(f"{path.name} line {line}: not a task: {_said(error)}") from error
         whole = kind.milli == WHOLE or (count == 1 and 0 < kind.milli < WHOLE)
         if not 0 <= count <= MOST_GPUS or (count and not whole) or min(kind.cpu, kind.memory) < 0:
             raise BadTrace(f"{path.name} line {line}: {kind} is neither whole GPUs nor a share of one")

@@ -86,3 +86,24 @@ def test_the_check_finds_what_the_driver_would_refuse(data: Path) -> None:
         check(with_layout((4, "3g"), (6, "1g")), demands)  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match="beta"):
         check(with_layout((0, "7g")), demands)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("prof_data/alpha.csv", HEAD + "1,8,1,fast,0.02\n", "line 2: not a measurement"),
+        ("prof_data/alpha.csv", "Mig instance,Batch size\n1,8\n", "line 2: not a measurement"),
+        ("SLO/SLO_latency.csv", "100,100\n", "2 lines of rates, 1 of latencies"),
+        ("SLO/SLO_req_rate.csv", "300,many\n650,N/A\n", "'many' is no number"),
+        ("SLO/SLO_req_rate.csv", None, "cannot be read"),
+    ],
+)
+def test_what_cannot_be_read_is_named(data: Path, name: str, text: str | None, said: str) -> None:
+    """By file and line, in one sentence."""
+    if text is None:
+        (data / name).unlink()
+    else:
+        (data / name).write_text(text)
+
+    with pytest.raises(SystemExit, match=said):
+        list(read_scenarios(data / "SLO", sorted(read_curves(data / "prof_data", most_processes=3))))
