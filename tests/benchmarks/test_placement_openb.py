@@ -46,9 +46,11 @@ def test_options(tmp_path: Path) -> None:
     assert parse(["--data", str(tmp_path), "--quick"]).seeds == (42,)
 
 
-@pytest.mark.parametrize("words", [["--data", "/nowhere"], ["--policy", "best"], []])
+@pytest.mark.parametrize(
+    "words", [["--data", "/nowhere"], ["--policy", "best"], ["--seeds", "a"], ["--seeds", ","], ["--policy", ""], []]
+)
 def test_what_cannot_be_run_is_refused(tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A missing folder, an unknown policy, a folder without traces."""
+    """A missing folder, an unknown policy, no seeds, a folder without traces."""
     (tmp_path / "empty").mkdir()
     with pytest.raises(SystemExit):
         parse(["--data", str(tmp_path / "empty"), *words])
