@@ -86,7 +86,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._heading:
-            super().on_header(name, value)
+            # As uvicorn does, without its frame: there are several of each request.
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
             return
         self._trailing += len(name) + len(value)  # a trailer: nobody reads it
         if self._trailing > HEAD_BYTES:

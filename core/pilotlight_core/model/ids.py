@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -88,7 +89,12 @@ class CallId(msgspec.Struct, frozen=True):
 
 def new_call_id(region: str, epoch: int) -> str:
     """A fresh call id, owned by the gateway whose lease has revision `epoch`."""
-    return f"call_{region}_{base36(epoch)}_{token()}"
+    return _head_of(region, epoch) + token()
+
+
+@lru_cache(64)
+def _head_of(region: str, epoch: int) -> str:
+    return f"call_{region}_{base36(epoch)}_"
 
 
 def parse_call_id(text: str) -> CallId:

@@ -120,6 +120,7 @@ def jobs_asked(region: str, gateway: str) -> str:
     return f"pl.{region}.gw.{gateway}.jobs"
 
 
+@lru_cache(4096)
 def job_flow(region: str, function: str, tenant: str, priority: str) -> str:
     """The work queue of one flow: a function (`tenant:app.function`), who calls it, and the class."""
     return f"jobs.{region}.{shard_of(function)}.{_digest(function)}.{tenant}.{priority}"

@@ -95,7 +95,7 @@ class CallEndpoint:
                 request, call = await self._prepared(scope, headers, version, body, kind, answer)
                 del body  # from here on `call.input` is what is held
                 if as_job:
-                    await accept_job(services, call, request, answer, scope)
+                    await accept_job(services, call, request, answer, scope, headers)
                     return
                 refuse_job_fields(request)
                 if KEY in headers:

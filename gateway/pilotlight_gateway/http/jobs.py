@@ -28,7 +28,7 @@ from pilotlight_gateway.http.exchange import exchange_of, header
 from pilotlight_gateway.http.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.http.operations import json_answer, principal_of
 from pilotlight_gateway.http.services import Services
-from pilotlight_gateway.idempotency.header import KEY, PREFER, read_key, read_wait
+from pilotlight_gateway.idempotency.header import KEY, PREFER, read_wait, the_key
 from pilotlight_gateway.idempotency.record import fingerprint_of
 from pilotlight_gateway.jobs.desk import Wish
 from pilotlight_gateway.jobs.port import PAGE_AT_MOST
@@ -58,14 +58,21 @@ def refuse_job_fields(request: CallRequest) -> None:
             raise BadInput(f"{name}: only with 'Prefer: respond-async'.", field=name)
 
 
-async def accept_job(services: Services, call: PreparedCall, asked: CallRequest, answer: Format, scope: Scope) -> None:
+async def accept_job(
+    services: Services,
+    call: PreparedCall,
+    asked: CallRequest,
+    answer: Format,
+    scope: Scope,
+    headers: dict[bytes, bytes],
+) -> None:
     """Store the call as a job, and answer: 202, or with `wait=N` what it came to, if it did in time.
 
     Raises:
         PilotlightError: why it was not accepted; or how it ended while it was waited for.
     """
     exchange = exchange_of(scope)
-    prefer, key = header(scope, PREFER), header(scope, KEY)
+    prefer, key = headers.get(PREFER, b""), headers.get(KEY, b"")
     expires = asked.expires_in_s
     if expires is None and asked.deadline_ms is not None:
         expires = asked.deadline_ms / 1000
@@ -75,7 +82,7 @@ async def accept_job(services: Services, call: PreparedCall, asked: CallRequest,
             run_at=asked.run_at,
             expires_in_s=expires,
             keep_s=asked.keep_s,
-            key=read_key(key) if key else "",
+            key=the_key(scope["headers"]) if key else "",
             fingerprint=fingerprint_of(scope["path"], call.method.name, b"job", call.input) if key or asked.id else b"",
         ),
     )

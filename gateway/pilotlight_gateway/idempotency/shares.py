@@ -20,6 +20,8 @@ RECORD_BYTES = 400
 """A record without an answer, with what the server keeps around it."""
 SMALLEST_BLOCK = 16 * 1024
 LARGEST_BLOCK = 2**20
+BLOCKS_AT_LEAST = 256
+"""Of a large share, whose largest block is larger: while one is taken, all who need it wait."""
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True):
@@ -52,7 +54,8 @@ def block_of(taken: Taken, slot: int, size: int, limit: int) -> int:
     room = limit - used(taken, slot)
     if size > room:
         return 0
-    return min(room, max(size, SMALLEST_BLOCK, min(LARGEST_BLOCK, taken.slots.get(slot, 0))))
+    largest = max(LARGEST_BLOCK, limit // BLOCKS_AT_LEAST)
+    return min(room, max(size, SMALLEST_BLOCK, min(largest, taken.slots.get(slot, 0))))
 
 
 def with_block(taken: Taken, slot: int, block: int) -> Taken:
