@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks import report, wrk
+from pilotlight_core.host.embedded import free_port
 from tests.system.platform import Platform, platform, wait_until
 from tests.system.processes import descendants
 
@@ -31,7 +32,7 @@ def main() -> None:
         running.deploy("benchmarks/functions/app.py")
         for ref in ("bench.echo", "bench.Batched"):
             running.output(ref, text="hello")
-        port = _free_port()
+        port = free_port()
         bare = subprocess.Popen([sys.executable, "-m", "benchmarks.bare", "--port", str(port)])
         try:
             wait_until(lambda: _answers(port), "the bare server is up")
@@ -101,14 +102,6 @@ def _answers(port: int) -> bool:
         return httpx.post(f"http://127.0.0.1:{port}/echo", content=BODY).status_code == 200
     except httpx.TransportError:
         return False
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

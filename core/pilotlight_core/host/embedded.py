@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -29,6 +30,9 @@ GREET_EVERY = 0.02
 LOG_TAIL = 2000
 TOKEN_BYTES = 24
 HOST = "127.0.0.1"
+QUIET_PORTS = range(20_000, 32_000)
+"""Below those that a system gives its outgoing connections: Linux from 32,768, others from 49,152."""
+PORTS_TRIED = 64
 
 CONFIG = """\
 # Written at each start.
@@ -95,7 +99,10 @@ def find_nats_server() -> Path:
 
 
 def free_port(host: str = HOST) -> int:
-    """A port of `host` that nobody listens on now."""
+    """A port of `host` that nobody listens on now, and that no connection is given before somebody does."""
+    for port in random.sample(QUIET_PORTS, PORTS_TRIED):
+        if can_listen(host, port):
+            return port
     with socket.socket() as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])

@@ -35,6 +35,7 @@ BURY_WITHIN = 1.0
 MAX_LOG = 16 * 2**20
 TRIM_EVERY = 1.0
 TAIL = 3000
+LAST_WORDS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +109,10 @@ class Supervisor:
         path = self.log_path(name)
         return path.read_bytes()[-TAIL:].decode(errors="replace") if path.is_file() else ""
 
+    def last_words(self, name: str) -> str:
+        """The last line of a part's output: why it ended, if it could say so."""
+        return (self.log_tail(name).strip().splitlines() or [""])[-1][-LAST_WORDS:]
+
     async def start(self) -> None:
         """Start all parts, rank by rank; a rank waits until the one before is ready."""
         own_folder(self._logs, OWNER_ONLY)
@@ -149,7 +154,9 @@ class Supervisor:
             deaths_in_a_row = 1 if time.monotonic() - born > STEADY else deaths_in_a_row + 1
             kept.deaths += 1
             pause = backoff(deaths_in_a_row)
-            log.warning("a part died", part=kept.part.name, code=process.returncode, start_again_in_s=pause)
+            words = self.last_words(kept.part.name)
+            code = process.returncode
+            log.warning("a part died", part=kept.part.name, code=code, start_again_in_s=pause, last_words=words)
             await self._bury(kept)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):

@@ -13,6 +13,8 @@ import pytest
 
 from pilotlight_core.host.bus import BusError, connect
 from pilotlight_core.host.embedded import (
+    HOST,
+    QUIET_PORTS,
     ROUTE,
     EmbeddedError,
     EmbeddedNats,
@@ -169,3 +171,10 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_free_port_is_given_to_no_connection() -> None:
+    """It is free, and below those that outgoing connections get, which might have it before a server does."""
+    ports = {free_port() for _ in range(20)}
+    assert ports < set(QUIET_PORTS)
+    assert all(can_listen(HOST, port) for port in ports)

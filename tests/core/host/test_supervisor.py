@@ -119,6 +119,7 @@ async def test_what_dies_again_and_again_waits_between(tmp_path: Path) -> None:
         assert loop.time() - began >= 0.3
         assert supervisor.statistics()["x"].last_code == 7
         assert supervisor.log_tail("x").count("again") >= 4
+        assert supervisor.last_words("x") == "again"
 
 
 async def test_what_will_not_end_is_killed_with_all_it_started(tmp_path: Path) -> None:
