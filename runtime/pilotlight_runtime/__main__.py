@@ -20,6 +20,7 @@ from pilotlight_runtime.base import own_environment
 from pilotlight_runtime.devices.cpu import CpuDevices, usable_cores
 from pilotlight_runtime.devices.fake_machine import build
 from pilotlight_runtime.devices.fitness import fitness
+from pilotlight_runtime.devices.mps import open_mps
 from pilotlight_runtime.devices.nvml import NvmlDevices
 from pilotlight_runtime.devices.several import SeveralDevices
 from pilotlight_runtime.folders import NodeFolders, NodeTaken, own_folders
@@ -38,10 +39,11 @@ def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevic
     """The GPUs of this node, or those that it is told to pretend it had.
 
     Raises:
-        BadInput: if what it is to pretend is not understood.
+        BadInput: if what it is to pretend is not understood, or MPS is not at work.
     """
     if not settings.fake_gpus:
-        return NvmlDevices(shareable=lambda _: settings.share_gpus, check=fitness)
+        mps = open_mps(settings.mps_pipes)
+        return NvmlDevices(shareable=lambda _: settings.share_gpus or mps is not None, check=fitness, mps=mps)
     machine = build(settings.fake_gpus, node=settings.node, file=folders.fake_gpus, boot=boot_id())
     log.warning("the GPUs of this node exist in software only", spec=settings.fake_gpus)
     return NvmlDevices(

@@ -1,4 +1,4 @@
-"""The controller over GPUs that exist in software only: cut, switched, shared, explained and drawn."""
+"""The platform over GPUs that exist in software only: cut, switched, shared, explained, drawn and metered."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from pilotlight_core.model.units import WHOLE_DEVICE
+from tests.system.conftest import make_tenant
+from tests.system.ledger import check_devices_are_accounted_whole
+from tests.system.ledger import rows as rows_of
 from tests.system.platform import Platform, wait_until
 from tests.system.platform import platform as run_platform
 
@@ -36,6 +40,26 @@ def second(text: str) -> str:
 @app.gpu_function(gpu="T4", memory="256MiB", scaledown_window=60)
 def whole(text: str) -> str:
     return text[::-1]
+
+
+@app.gpu_function(gpu="L4", vram="5GiB", memory="128MiB", scaledown_window=60)
+def quarter(text: str) -> str:
+    return text * 2
+
+
+@app.gpu_function(gpu="L4", vram="10GiB", memory="128MiB", scaledown_window=60)
+def rest(text: str) -> str:
+    return text * 3
+"""
+OTHERS = """\
+import pilotlight
+
+app = pilotlight.App("others")
+
+
+@app.gpu_function(gpu="L4", vram="2GiB", memory="128MiB", scaledown_window=60)
+def small(text: str) -> str:
+    return text
 """
 LARGE = SOURCE.replace("36GiB", "90GiB").replace('"sliced"', '"large"')
 
@@ -44,7 +68,7 @@ LARGE = SOURCE.replace("36GiB", "90GiB").replace('"sliced"', '"large"')
 def gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A node with an H100 in MIG mode, one that is not, and a T4."""
     folder = tmp_path_factory.mktemp("gpus")
-    options = ("--cpu-slots", "2", "--blanks", "1", "--fake-gpus", "1xH100:mig,1xH100,1xT4")
+    options = ("--cpu-slots", "2", "--blanks", "1", "--fake-gpus", "1xH100:mig,1xH100,1xT4,1xL4:share")
     with run_platform(folder, *options, env={"PILOTLIGHT_PREIMPORT": "numpy"}) as running:
         source = folder / "app" / "app.py"
         source.parent.mkdir()
@@ -71,7 +95,7 @@ def test_functions_run_on_instances_that_are_cut_for_them(gpus: Platform) -> Non
     assert by_function["whole"] in used
     drawn = gpus.cli("fleet").stdout
     assert "stranded" in drawn
-    assert drawn.count("in software") == 3
+    assert drawn.count("in software") == 4
     assert f"{by_function['half']} (default)" in drawn
 
 
@@ -143,3 +167,31 @@ def test_whatever_is_told_of_gpus_in_software_says_so(gpus: Platform) -> None:
         return {line["price"] for line in lines if line["function"] == "whole"}
 
     assert wait_until(billed, "the call is in the ledger") == {"fake-t4"}
+
+
+def test_functions_of_one_tenant_share_a_gpu_and_pay_for_their_parts(gpus: Platform, tmp_path: Path) -> None:
+    """What is left of it is the operator's. Another tenant's function gets it only when they have given way."""
+    quarter, rest = gpus.answer("sliced.quarter", text="a"), gpus.answer("sliced.rest", text="b")
+    assert (quarter["output"], rest["output"]) == ("aa", "bbb")
+    slices = {each["function"]: each["slice"] for each in gpus.containers("sliced")}
+    first, second = slices["quarter"], slices["rest"]
+    assert first.partition(":")[0] == second.partition(":")[0]
+    assert "/64~" in first
+    ppm = [answer["usage"]["ppm"] for answer in (quarter, rest)]
+    assert 0 < ppm[0] < ppm[1] < sum(ppm) < WHOLE_DEVICE
+    assert quarter["usage"]["price"] == "fake-l4"
+
+    key = make_tenant(gpus, "neighbour")
+    (tmp_path / "app.py").write_text(OTHERS)
+    gpus.cli("deploy", str(tmp_path / "app.py"), key=key)
+    with gpus.as_holder_of(key) as neighbour:
+        answer = neighbour.post("/v1/functions/others.small/calls", json={"input": {"text": "c"}})
+    assert answer.json()["output"] == "c"
+
+    query = "SELECT t0, t1, tenant FROM lease_line WHERE slice LIKE '%/64~%' AND tenant != '' ORDER BY t0"
+    wait_until(lambda: len({tenant for _, _, tenant in rows_of(gpus, query)}) == 2, "both tenants are in the ledger")
+    mine, theirs = (
+        [(t0, t1) for t0, t1, owner in rows_of(gpus, query) if (owner == "neighbour") is it] for it in (0, 1)
+    )
+    assert max(t1 for _, t1 in mine) <= min(t0 for t0, _ in theirs)
+    check_devices_are_accounted_whole(gpus)

@@ -91,6 +91,9 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
     )
 
     share_gpus: Annotated[bool, msgspec.Meta(description="give GPUs in bounded shares, by time slicing")] = False
+    mps_pipes: Annotated[
+        str, msgspec.Meta(description="folder of the MPS control daemon's pipes: bounds shares; empty: none")
+    ] = ""
     fake_gpus: Annotated[str, msgspec.Meta(description="GPUs that exist in software only, such as 2xH100:mig,1xT4")] = (
         ""
     )

@@ -39,6 +39,7 @@ from pilotlight_runtime.devices.layouts import (
 )
 from pilotlight_runtime.devices.libraries import Libraries, find_libraries
 from pilotlight_runtime.devices.mig import CannotCut
+from pilotlight_runtime.devices.mps import Mps
 from pilotlight_runtime.devices.nvml_port import Nvml
 from pilotlight_runtime.devices.port import Access
 from pilotlight_runtime.devices.survey import Gpu, Survey, take_survey
@@ -81,8 +82,9 @@ Check = Callable[[str, Libraries], Awaitable[str]]
 class NvmlDevices:
     """An async context manager: it looks for GPUs when it is entered, and never fails for want of them.
 
-    `shareable` GPUs may be given in bounded shares. `fake` ones are not there: nothing of the host is shown to who runs
-    on them. `check` is the fitness check, made before a GPU is offered; on one in MIG mode, on its first instance.
+    `shareable` GPUs may be given in bounded shares, which `mps` bounds; without it they take turns. `fake` ones are not
+    there: nothing of the host is shown to who runs on them. `check` is the fitness check, made before a GPU is offered;
+    on one in MIG mode, on its first instance.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class NvmlDevices:
         shareable: Callable[[Gpu], bool] = lambda _: False,
         fake: bool = False,
         check: Check | None = None,
+        mps: Mps | None = None,
         start_s: float = START_S,
         look_s: float = LOOK_S,
         every_s: float = EVERY_S,
@@ -110,6 +113,7 @@ class NvmlDevices:
         self._host = host or HostFolders()
         self._find_libraries = libraries
         self._shareable, self._fake, self._check = shareable, fake, check
+        self._mps = mps
         self._start_s, self._look_s, self._every_s = start_s, look_s, every_s
         self._thread = BoundedThread("nvml")
         self._is_open = False
@@ -170,13 +174,14 @@ class NvmlDevices:
     def access(self, slice_id: str) -> Access:
         name = SliceName.parse(slice_id)
         states = [self._states[uuid] for uuid in name.devices]
-        if self.part(name) is None:
+        if (part := self.part(name)) is None:
             raise LookupError(slice_id)
         if self._fake:
             return NO_GPU
         instance = states[0].instance(name)
         first, *more = (state.gpu for state in states)
-        return access_to(first, self.libraries, self._host, instance, *more)
+        found = access_to(first, self.libraries, self._host, instance, *more)
+        return self._mps.bounded(found, part) if self._mps and name.units else found
 
     def reports(self, on: Mapping[str, str], /) -> list[DeviceReport]:
         withdrawn = self.withdrawn()
