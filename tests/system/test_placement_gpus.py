@@ -190,8 +190,7 @@ def test_functions_of_one_tenant_share_a_gpu_and_pay_for_their_parts(gpus: Platf
 
     query = "SELECT t0, t1, tenant FROM lease_line WHERE slice LIKE '%/64~%' AND tenant != '' ORDER BY t0"
     wait_until(lambda: len({tenant for _, _, tenant in rows_of(gpus, query)}) == 2, "both tenants are in the ledger")
-    mine, theirs = (
-        [(t0, t1) for t0, t1, owner in rows_of(gpus, query) if (owner == "neighbour") is it] for it in (0, 1)
-    )
-    assert max(t1 for _, t1 in mine) <= min(t0 for t0, _ in theirs)
+    shares = rows_of(gpus, query)
+    gave_way = max(t1 for _, t1, tenant in shares if tenant != "neighbour")
+    assert gave_way <= min(t0 for t0, _, tenant in shares if tenant == "neighbour")
     check_devices_are_accounted_whole(gpus)
