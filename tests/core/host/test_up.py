@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from pilotlight_core.host.embedded import free_port
 from pilotlight_core.host.readiness import http_status
 from tests.core.host.test_embedded import alive
@@ -138,3 +140,21 @@ def test_a_bad_flag_is_refused(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert done.stderr == "error: --blanks: expected int, got 'many'.\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ("2xH999:mig", "fake GPUs: H999 is not in the catalogue, which has "),
+        ("1xT4:mig", "a T4 has no MIG mode"),
+        ("two H100s", """'two H100s' is not understood: expected such as "2xH100:mig,1xT4\""""),
+    ],
+)
+def test_gpus_in_software_that_are_not_understood_are_refused(tmp_path: Path, spec: str, why: str) -> None:
+    """Before anything is started, in the runtime's words."""
+    done = up("--state-dir", str(tmp_path / "state"), "--port", "0", "--fake-gpus", spec)
+
+    assert done.returncode == 1
+    assert why in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "state" / "logs").exists()
