@@ -20,6 +20,7 @@ from pilotlight_core.model.subjects import JOB_BUCKET, LEASE_BUCKET
 from pilotlight_gateway.idempotency.bus_records import BusBell
 from pilotlight_gateway.idempotency.shares import NOTHING, Taken
 from pilotlight_gateway.jobs.cursors import SECRET_BYTES
+from pilotlight_gateway.jobs.headroom import Headroom
 from pilotlight_gateway.jobs.port import SCAN_AT_MOST, Found, Listing
 
 WINDOW = 256
@@ -38,15 +39,18 @@ _shares = msgspec.msgpack.Decoder(Taken)
 class BusJobs:
     """The real `JobStore`."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, *, headroom: Headroom | None = None) -> None:
         self._bus = bus
         self._kv = bus.kv(JOB_BUCKET)
         self._convoy = bus.convoy(JOB_BUCKET)
         self._leases = bus.kv(LEASE_BUCKET)
         self._stream = bucket_stream(JOB_BUCKET)
+        self._headroom = headroom or Headroom(partial(bus.jetstream.filled, self._stream))
 
     async def create(self, job: JobRecord) -> Found:
         """Store a new job; see `JobStore`."""
+        if self._headroom.full:
+            raise _no_room("what is left of the bucket is for the jobs that are in it")
         try:
             # A key of the client's own may be there already: that one would hold up those it goes with.
             write = self._convoy.update if job.id == job.submission else self._kv.update
@@ -58,7 +62,7 @@ class BusJobs:
                 raise
             return found
         except StoreRefused as error:
-            raise _no_room(error) from None
+            raise _no_room(str(error)) from None
 
     async def read(self, tenant: str, job: str) -> Found | None:
         """What stands there; see `JobStore`."""
@@ -94,7 +98,7 @@ class BusJobs:
             for record in reversed(records):
                 job = _readable(record)
                 if job is not None and wanted(job):
-                    found.append(job)
+                    found.append(msgspec.structs.replace(job, input=b"", output=b""))
                     if len(found) == limit:
                         return Listing(jobs=tuple(found), before=record.seq)
             end = start
@@ -114,7 +118,7 @@ class BusJobs:
         try:
             await self._kv.update(place, _encoder.encode(taken), revision, ttl=ttl)
         except StoreRefused as error:
-            raise _no_room(error) from None
+            raise _no_room(str(error)) from None
 
     async def secret(self) -> bytes:
         """What all gateways have; see `JobStore`."""
@@ -168,6 +172,6 @@ def _readable(record: Record) -> JobRecord | None:
         return None
 
 
-def _no_room(error: StoreRefused) -> Unavailable:
-    log.error("a job cannot be stored", error=str(error))
+def _no_room(why: str) -> Unavailable:
+    log.error("a job cannot be stored", why=why)
     return Unavailable("The platform's room for jobs is used up.", code="overloaded", retry_after=60.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -31,6 +32,10 @@ RECORD_BYTES = 1_000
 """A record without input and result, with what the server keeps around it."""
 POLL_S = 5.0
 """How often a waiting request looks though nothing rang."""
+WAITERS_PER_TENANT = 1_000
+"""Requests that wait for a job at a time: each listens on the bus, and looks every `POLL_S`."""
+CROWDED_S = 1.0
+"""How long those beyond wait, whatever happens: who asks again and again is to do so slowly."""
 RACES = 16
 """Changes that may get in between before a cancellation gives up."""
 
@@ -96,6 +101,8 @@ class Jobs:
         self._room = Room(self.store, limit=share_bytes, life=keep_s, wall=wall)
         self.wall = wall
         self._clock = clock
+        self._waiters: Counter[str] = Counter()
+        """Requests that wait for the end of a job, by tenant."""
 
     # -- submitting ----------------------------------------------------------------------------------------------
 
@@ -223,10 +230,21 @@ class Jobs:
         return found.job if found is not None else None
 
     async def wait(self, job: JobRecord, seconds: float) -> JobRecord:
-        """The job once it has ended, or as it is after `seconds`."""
+        """The job once it has ended, or as it is after `seconds`; or sooner, where too many wait already."""
         end = self._clock() + seconds
         if job.state.terminal or seconds <= 0:
             return job
+        if self._waiters[job.tenant] >= WAITERS_PER_TENANT:
+            await asyncio.sleep(min(seconds, CROWDED_S))
+            found = await self.store.read(job.tenant, job.id)
+            return found.job if found is not None else job
+        self._waiters[job.tenant] += 1
+        try:
+            return await self._watched(job, end)
+        finally:
+            self._waiters -= Counter({job.tenant: 1})
+
+    async def _watched(self, job: JobRecord, end: float) -> JobRecord:
         async with self.store.watch(job.tenant, job.id) as bell:
             while True:
                 found = await self.store.read(job.tenant, job.id)

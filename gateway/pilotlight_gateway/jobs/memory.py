@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import msgspec
+
 from pilotlight_core.host.bus import BusError, WrongRevision
 from pilotlight_core.model.jobs import JobRecord, Runner, job_key
 from pilotlight_gateway.idempotency.memory import MemoryBell
@@ -26,7 +28,8 @@ class MemoryJobs:
     _kept: dict[str, Found] = field(default_factory=dict)
     _taken: dict[str, tuple[Taken, int]] = field(default_factory=dict)
     _revision: int = 0
-    _bells: set[asyncio.Event] = field(default_factory=set)
+    bells: set[asyncio.Event] = field(default_factory=set)
+    """Of those who listen."""
 
     async def create(self, job: JobRecord) -> Found:
         self._may_fail()
@@ -52,7 +55,9 @@ class MemoryJobs:
         own = sorted((one for one in self._kept.values() if one.job.tenant == tenant), key=lambda one: -one.revision)
         found = [one for one in own if wanted(one.job) and (not before or one.revision < before)]
         more = len(found) > limit
-        return Listing(jobs=tuple(one.job for one in found[:limit]), before=found[limit - 1].revision if more else 0)
+        return Listing(
+            jobs=tuple(_listed(one.job) for one in found[:limit]), before=found[limit - 1].revision if more else 0
+        )
 
     async def read_share(self, place: str) -> tuple[Taken, int] | None:
         self._may_fail()
@@ -75,11 +80,11 @@ class MemoryJobs:
     @asynccontextmanager
     async def watch(self, tenant: str, job: str) -> AsyncIterator[MemoryBell]:  # noqa: ARG002 - every bell rings
         event = asyncio.Event()
-        self._bells.add(event)
+        self.bells.add(event)
         try:
             yield MemoryBell(event)
         finally:
-            self._bells.discard(event)
+            self.bells.discard(event)
 
     def _may_fail(self) -> None:
         if self.error is not None:
@@ -89,6 +94,10 @@ class MemoryJobs:
         self._revision += 1
         self.writes.append(job)
         self._kept[job.key] = Found(job, self._revision)
-        for bell in self._bells:
+        for bell in self.bells:
             bell.set()
         return self._revision
+
+
+def _listed(job: JobRecord) -> JobRecord:
+    return msgspec.structs.replace(job, input=b"", output=b"")

@@ -60,7 +60,7 @@ class JobStore(ShareRecords, Protocol):
     async def page(
         self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
     ) -> Listing:
-        """The tenant's jobs, the last changed first, from `before` on."""
+        """The tenant's jobs, the last changed first, from `before` on; without inputs and results."""
         ...
 
     async def secret(self) -> bytes:

@@ -9,11 +9,15 @@ import msgspec
 import pytest
 
 from pilotlight_core.host.bus import Bus, WrongRevision, connect
+from pilotlight_core.host.bus.streams import bucket_stream
 from pilotlight_core.model import jobs
+from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.jobs import JobRecord, JobState, Runner
+from pilotlight_core.model.subjects import JOB_BUCKET
 from pilotlight_gateway.jobs import bus_store
 from pilotlight_gateway.jobs.bus_store import BusJobs
+from pilotlight_gateway.jobs.headroom import Headroom
 from pilotlight_gateway.jobs.memory import MemoryJobs
 from pilotlight_gateway.jobs.port import JobStore
 from tests.gateway.jobs.records import dead_job, job
@@ -118,3 +122,37 @@ async def test_all_have_the_same_secret(bus: Bus) -> None:
     found = await asyncio.gather(*(BusJobs(bus).secret() for _ in range(4)))
     assert len(set(found)) == 1
     assert len(found[0]) == 32
+
+
+async def test_a_list_holds_no_inputs_and_results(store: JobStore) -> None:
+    """Nobody is told them there, and a page of them would be large."""
+    tenant = token()
+    created = await store.create(made(tenant, input=b"in"))
+    await store.update(jobs.succeeded(created.job, 200.0, output=b"out"), created.revision)
+    (listed,) = (await store.page(tenant, limit=10)).jobs
+    assert (listed.id, listed.input, listed.output) == (created.job.id, b"", b"")
+
+
+async def test_how_full_the_bucket_is_is_known(bus: Bus) -> None:
+    """As a part of what it may hold."""
+    stream = bucket_stream(JOB_BUCKET)
+    await BusJobs(bus).create(made(token()))
+    before = await bus.jetstream.filled(stream)
+    await BusJobs(bus).create(made(token(), input=b"x" * 100_000))
+    assert 0.0 < before < await bus.jetstream.filled(stream) < 0.5
+
+
+async def test_what_is_left_of_a_full_bucket_is_for_those_that_are_in_it(bus: Bus) -> None:
+    """No new job is taken; one that is there ends."""
+
+    async def full() -> float:
+        return 0.95
+
+    headroom = Headroom(full)
+    store = BusJobs(bus, headroom=headroom)
+    created = await store.create(made(token()))  # nobody knows yet
+    while headroom.looking:  # noqa: ASYNC110 - a task of its own
+        await asyncio.sleep(0)
+    with pytest.raises(Unavailable, match="room for jobs is used up"):
+        await store.create(made(token()))
+    await store.update(jobs.expired(created.job, 2_000.0), created.revision)

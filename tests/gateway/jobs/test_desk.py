@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from pilotlight_core.model import jobs
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_core.model.jobs import JobRecord
-from pilotlight_gateway.jobs.desk import Jobs
+from pilotlight_core.model.jobs import JobRecord, JobState
+from pilotlight_gateway.jobs.desk import WAITERS_PER_TENANT, Jobs
 from pilotlight_gateway.jobs.memory import MemoryJobs
 from pilotlight_gateway.jobs.port import Found
 from tests.gateway.http.test_jobs import submit
+from tests.gateway.jobs.records import job
 from tests.gateway.world import World, function
 
 BIG = "x" * 100_000
@@ -46,3 +50,22 @@ async def test_what_there_is_no_room_for_leaves_nothing(world: World, name: str)
 
     assert [answer.json()["code"] for answer in answers] == ["overloaded"] * 4
     assert not world.blobs.kept
+
+
+async def test_only_so_many_requests_of_a_tenant_listen_for_jobs() -> None:
+    """Those beyond wait a moment and look once; others' tenants have their own."""
+    store = MemoryJobs()
+    desk = Jobs(store)
+    mine, other = job(), job(tenant="bolt")
+    first, _ = [await store.create(one) for one in (mine, other)]
+    waits = [asyncio.ensure_future(desk.wait(mine, 60.0)) for _ in range(WAITERS_PER_TENANT + 5)]
+    waits.append(asyncio.ensure_future(desk.wait(other, 60.0)))
+    await asyncio.sleep(0)
+    assert len(store.bells) == WAITERS_PER_TENANT + 1
+
+    await store.update(jobs.cancelled(mine, 200.0), first.revision)
+    *ended, left = waits
+    assert {(await wait).state for wait in ended} == {JobState.CANCELLED}
+    left.cancel()
+    await asyncio.wait([left])
+    assert not store.bells

@@ -79,6 +79,7 @@ class ApiReply(msgspec.Struct, frozen=True):
     total: int = 0
     """Of subjects, of which an answer has a page."""
     state: dict[str, Any] | None = None
+    config: dict[str, Any] | None = None
     cluster: dict[str, Any] | None = None
     """Who leads a stream, and who else keeps it; None where there is one server."""
 
@@ -267,6 +268,13 @@ class JetStream:
         """The sequence of the newest message of the stream."""
         answer = await self.persist(partial(self.api, f"STREAM.INFO.{stream}", {}), READ_TIMEOUT)
         return int((answer.state or {}).get("last_seq", 0))
+
+    async def filled(self, stream: str) -> float:
+        """How much of what the stream may hold it holds, from 0.0 to 1.0: of bytes or messages, what is fuller."""
+        answer = await self.persist(partial(self.api, f"STREAM.INFO.{stream}", {}), READ_TIMEOUT)
+        state, config = answer.state or {}, answer.config or {}
+        shares = ((state.get("bytes", 0), config.get("max_bytes")), (state.get("messages", 0), config.get("max_msgs")))
+        return max((used / most for used, most in shares if most and most > 0), default=0.0)
 
     async def purge(self, stream: str, *, subject: str, below: int) -> int:
         """Remove the messages on `subject` with a sequence below `below`; how many there were."""
