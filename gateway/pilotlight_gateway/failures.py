@@ -42,13 +42,19 @@ def died(reason: str) -> ContainerDied:
 def dropped_error(dropped: Dropped) -> PilotlightError:
     """The error of a call that its home gave up."""
     sentence = _sentence(dropped.error, dropped.detail)
-    return error_from_code(dropped.code, sentence, retry_after=dropped.retry_after, **_more(dropped.error))
+    more = _more(dropped.error) | ({"limits": list(dropped.limits)} if dropped.limits else {})
+    return error_from_code(dropped.code, sentence, retry_after=dropped.retry_after, **more)
 
 
 def dropped_of(call: CallDescriptor, error: PilotlightError) -> Dropped:
     """What the origin of a call hears that was not let into the queue."""
     return Dropped(
-        call=call.call, gateway=call.gateway, code=error.wire_code, detail=error.detail, retry_after=error.retry_after
+        call=call.call,
+        gateway=call.gateway,
+        code=error.wire_code,
+        detail=error.detail,
+        retry_after=error.retry_after,
+        limits=tuple(error.more.get("limits", ())),
     )
 
 

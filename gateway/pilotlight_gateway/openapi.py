@@ -61,6 +61,19 @@ def security() -> Document:
     return {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "pl_live_<id>_<secret>"}}
 
 
+def reached_schema() -> Document:
+    """A limit that refuses a call, whose it is and how much it allows: `model.limits.Reached`."""
+    text, number = {"type": "string"}, {"type": "number"}
+    return {
+        "type": "object",
+        "properties": {
+            "limit": text, "tenant": text, "function": text, "allowed": number, "burst": number, "left": number,
+            "current": number,
+        },
+        "required": ["limit", "tenant", "allowed"],
+    }  # fmt: skip
+
+
 def problem_schema() -> Document:
     """The body of every error (RFC 9457)."""
     text = {"type": "string"}
@@ -69,7 +82,8 @@ def problem_schema() -> Document:
         "properties": {
             "type": text, "title": text, "status": {"type": "integer"}, "detail": text,
             "code": {"type": "string", "enum": sorted(CODES)}, "advice": text, "request_id": text,
-            "retry_after": {"type": "number"}, "field": text, "traceback": text,
+            "retry_after": {"type": "number"}, "field": text, "traceback": text, "suggestion": text,
+            "limits": {"type": "array", "items": reached_schema()},
             "error": {
                 "type": "object",
                 "properties": {"message": text, "type": text, "param": {"type": ["string", "null"]}, "code": text},

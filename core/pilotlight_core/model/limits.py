@@ -117,6 +117,25 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
 UNLIMITED = Effective(tenant=NO_LIMITS, function=NO_LIMITS)
 
 
+class Reached(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A limit that refuses a call: a member of `limits` in the problem document."""
+
+    limit: str
+    """As it is set: `requests_per_s`, `cost_per_s`, `concurrency`, `queue_calls` or `queue_seconds`."""
+    tenant: str
+    """Whose calls it counts."""
+    function: str | None = None
+    """`tenant:app.function`, if only calls to that one."""
+    allowed: float
+    """Per second, or at a time."""
+    burst: float | None = None
+    """Of a rate: so much at once."""
+    left: float | None = None
+    """Of a rate: what there is now."""
+    current: float | None = None
+    """Of the others: how many there are now."""
+
+
 class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A class of tenants."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.api import CallStatus
+from pilotlight_core.model.limits import Reached
 from pilotlight_core.model.messages import CallDescriptor, Grant, Message, Outcome, Refusal, RemoteError
 
 # --- origin -> home --------------------------------------------------------------------------------------------
@@ -73,6 +74,8 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     error: RemoteError | None = None
     retry_after: float | None = None
     """Seconds after which another try may succeed."""
+    limits: tuple[Reached, ...] = ()
+    """Of the call's tenant, that are reached."""
 
 
 class ToOrigin(Message, frozen=True, kw_only=True):

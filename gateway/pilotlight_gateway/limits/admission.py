@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
+from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.limiting import LimitAnswer, Verdict
 from pilotlight_gateway.limits.estimates import Estimates
 from pilotlight_gateway.limits.policy import Policy
+from pilotlight_gateway.limits.refusals import refused
 from pilotlight_gateway.tabs import Tab
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -55,7 +56,7 @@ def admission_of(
 ) -> Admission:
     """What a home's answer means for the call; `end` hears of its end."""
     if answer.verdict is Verdict.REFUSED:
-        return Admission(tenant, function, policy, answer=answer, error=refused(answer))
+        return Admission(tenant, function, policy, answer=answer, error=refused(answer, policy, tenant))
     return Admission(tenant, function, policy, answer=answer, end=end)
 
 
@@ -66,17 +67,6 @@ def end_by(tab: Tab, admission: Admission, costs: Estimates, version: str) -> No
     # For a start of which nobody can say what it took, the estimate stands.
     estimate = admission.answer.charged if admission.answer is not None else 0.0
     admission.end(tab.cost + tab.lost * estimate)
-
-
-def refused(answer: LimitAnswer) -> TooMuch:
-    """What a caller hears whose call would be too much."""
-    names = " and ".join(answer.violated)
-    return TooMuch(
-        f"The limit of {names} is reached.",
-        code="rate_limited",
-        retry_after=answer.wait,
-        **{"violated-policies": list(answer.violated)},
-    )
 
 
 def unreachable(wait: float) -> Unavailable:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from pilotlight_core.model.limits import NEVER, Begun, Effective, Limits
+from pilotlight_core.model.limits import NEVER, NO_LIMITS, Begun, Effective, Limits
 from pilotlight_gateway.limits.gcra import PS, Rate, rate
 
 COST_UNIT = "gpu-milliseconds"
@@ -28,6 +28,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int = 0
     names: tuple[str, str, str] = ("requests", "cost", "concurrency")
     """As the headers and refusals call them."""
+    limits: Limits = NO_LIMITS
+    """As they are set, for those who are refused."""
     begun: Begun = NEVER
     """Under which homes its rates were first limited."""
 
@@ -78,6 +80,7 @@ def _scope(limits: Limits, function: str, begun: Begun) -> Scope | None:
         cost=rate(cost, limits.spending_burst) if cost is not None else None,
         concurrency=limits.concurrency or 0,
         names=(f"{prefix}requests", f"{prefix}cost", f"{prefix}concurrency"),
+        limits=limits,
         begun=begun,
     )
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
+from pilotlight_core.model.limits import Reached
 from pilotlight_core.model.messages import CallDescriptor
 from pilotlight_gateway.scheduler.estimate import Pace, ahead, wait_ms
 from pilotlight_gateway.scheduler.queue import FairQueue
@@ -67,23 +68,35 @@ def admit(call: CallDescriptor, queue: FairQueue, rooms: Rooms, pace: Pace, limi
         return
     wait = expected_ms(call, queue, rooms, pace, at)
     drain = wait / 1000.0 if wait is not None else UNKNOWN_DRAIN_S
-    if len(queue) >= limits.per_version or queue.depth(call.tenant, call.priority) >= limits.waiting(call):
-        raise TooMuch(f"{len(queue)} calls wait for this function.", code="queue_full", retry_after=drain)
+    if (depth := queue.depth(call.tenant, call.priority)) >= (most := limits.waiting(call)):
+        raise _too_many(call, depth, most, drain)
+    if len(queue) >= limits.per_version:
+        # How many wait is the other tenants' concern: it is not told.
+        raise TooMuch("As many calls wait for this function as may.", code="queue_full", retry_after=drain)
     if wait is None or not wait:
         return
     age = limits.age_s(call)
     if drain + call.age_ms / 1000.0 > age:
-        raise TooMuch(
-            f"Its turn would come in {drain:.1f} s, and calls may wait {age:.1f} s.",
-            code="queue_full",
-            retry_after=drain,
-        )
+        detail = f"Its turn would come in {drain:.1f} s, and calls may wait {age:.1f} s."
+        reached = [_reached(call, "queue_seconds", age, drain)] if call.queue_ms else []
+        raise TooMuch(detail, code="queue_full", retry_after=drain, limits=reached)
     if fits(wait, pace, call.remaining_ms):
         return
     left = f"and the call has {call.remaining_ms / 1000.0:.1f} s."
     if rooms.capacity:
         raise TooMuch(f"Its turn would come in {drain:.1f} s, {left}", code="queue_full", retry_after=drain)
     raise Unavailable(f"Its container will be ready in {drain:.1f} s, {left}", retry_after=drain)
+
+
+def _too_many(call: CallDescriptor, depth: int, most: int, drain: float) -> TooMuch:
+    whose = f"{call.tenant} may have {most} {call.priority} calls waiting for {call.function or 'this function'}"
+    reached = _reached(call, "queue_calls", most, depth)
+    return TooMuch(f"{whose}, and {depth} do.", code="queue_full", retry_after=drain, limits=[reached])
+
+
+def _reached(call: CallDescriptor, limit: str, allowed: float, current: float) -> Reached:
+    function = call.function or None
+    return Reached(limit=limit, tenant=call.tenant, function=function, allowed=allowed, current=current)
 
 
 def fits(wait: float, pace: Pace, left_ms: float, margin: float = MARGIN) -> bool:

@@ -96,10 +96,19 @@ def show_error(error: PilotlightError) -> None:
         note(error.remote_traceback.rstrip())
     mark = "\x1b[31merror:\x1b[0m" if on_terminal(stderr=True) else "error:"
     note(f"{mark} {error.detail}")
+    for reached in error.more.get("limits", ()):
+        note(f"  {_limit(reached)}")
     if not isinstance(error, Misuse):
         note(advice(error))
     if error.meaning.status >= 500 and "request_id" in error.more:
         note(f"request {error.more['request_id']}")
+
+
+def _limit(reached: dict[str, Any]) -> str:
+    """`requests_per_s=5 of acme, calls to zoo:llm.chat: burst 10, left 0`."""
+    to = f", calls to {reached['function']}" if reached.get("function") else ""
+    rest = ", ".join(f"{name} {reached[name]:g}" for name in ("burst", "left", "current") if name in reached)
+    return f"{reached.get('limit')}={reached.get('allowed', 0):g} of {reached.get('tenant')}{to}: {rest}"
 
 
 def size(count: float) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from pilotlight.errors import FunctionRaised, PilotlightError
 from pilotlight_core.model.errors import error_from_code
 
-KEPT = ("request_id", "field", "version", "call_id", "state", "errors")
+KEPT = ("request_id", "field", "version", "call_id", "state", "errors", "limits", "suggestion")
 LAST_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?::[ \n]?(.*))?$", re.DOTALL)
 """`ValueError: too small`, as a traceback ends."""
 NOT_RAISED_AS_THEMSELVES = (StopIteration, StopAsyncIteration)

@@ -57,6 +57,10 @@ async def test_answers_and_refusals_tell_policy_and_rest(world: World) -> None:
     assert {answer.headers["ratelimit-policy"] for answer in (first, second, third)} == {'"requests";q=2;w=4'}
     document = third.json()
     assert (document["code"], document["violated-policies"]) == ("rate_limited", ["requests"])
+    assert document["limits"] == [
+        {"limit": "requests_per_s", "tenant": "acme", "allowed": 0.5, "burst": 2.0, "left": 0.0}
+    ]
+    assert document["detail"] == "acme may make 0.5 calls a second, 2 at once: none is left now."
     assert third.headers["retry-after"] == "2"
     assert int(third.headers["retry-after"]) >= int(third.headers["ratelimit"].partition("t=")[2])
     assert 2000 <= int(third.headers["retry-after-ms"]) <= 2200

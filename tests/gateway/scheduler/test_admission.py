@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
+from pilotlight_core.model.limits import Reached
 from pilotlight_core.model.messages import ContainerState
 from pilotlight_gateway.scheduler.admission import QueueLimits, admit
 from pilotlight_gateway.scheduler.counters import FunctionCounters
@@ -75,6 +76,9 @@ def test_a_call_is_refused_whose_queue_age_would_run_out() -> None:
         admit(limited, filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
     assert caught.value.wire_code == "queue_full"
     assert caught.value.retry_after == 0.5
+    assert caught.value.more["limits"] == [
+        Reached(limit="queue_seconds", tenant="acme", function="acme:app.fn", allowed=0.4, current=0.5)
+    ]
     admit(call("x", queue_ms=600.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
     with pytest.raises(TooMuch):
         admit(call("x", queue_ms=600.0, age_ms=200.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
@@ -158,3 +162,20 @@ def test_no_time_left_is_a_deadline_not_a_queue() -> None:
     """The caller gets 408, not 429."""
     with pytest.raises(DeadlineExceeded):
         admit(call("x", remaining_ms=0.0), filled(0), busy(), pace(None), QueueLimits(), 0.0)
+
+
+def test_a_full_queue_says_whose_it_is_and_nothing_of_others() -> None:
+    """A tenant hears of its own limit in numbers; of a queue that is full of others' calls only that it is."""
+    queue = filled(30, "rival")
+    for number in range(4):
+        queue.push(call(f"a{number}"), cost=1.0, at=0.0)
+    with pytest.raises(TooMuch) as caught:
+        admit(call("x", queue_calls=4, function="acme:a.f"), queue, busy(), pace(100.0), QueueLimits(), 0.0)
+    assert caught.value.detail == "acme may have 4 standard calls waiting for acme:a.f, and 4 do."
+    assert caught.value.more["limits"] == [
+        Reached(limit="queue_calls", tenant="acme", function="acme:a.f", allowed=4, current=4)
+    ]
+
+    with pytest.raises(TooMuch) as caught:
+        admit(call("x"), queue, busy(), pace(100.0), QueueLimits(per_version=34), 0.0)
+    assert (caught.value.detail, caught.value.more) == ("As many calls wait for this function as may.", {})

@@ -81,6 +81,25 @@ def test_an_error_is_two_lines_and_exit_code_1(platform: ScriptedPlatform) -> No
     )
 
 
+def test_a_limit_that_is_reached_is_told_in_numbers(platform: ScriptedPlatform) -> None:
+    """And when to come back, in words of the command line."""
+    limits = [
+        {
+            "limit": "requests_per_s", "tenant": "acme", "function": "zoo:llm.chat", "allowed": 5.0, "burst": 10.0,
+            "left": 0.0,
+        },
+        {"limit": "concurrency", "tenant": "acme", "allowed": 4, "current": 4},
+    ]  # fmt: skip
+    platform.will("DELETE", "/v1/keys/k9", problem("rate_limited", "Too much.", limits=limits, retry_after=90.0))
+
+    assert CliRunner().invoke(app, ["key", "revoke", "k9"]).stderr.splitlines() == [
+        "error: Too much.",
+        "  requests_per_s=5 of acme, calls to zoo:llm.chat: burst 10, left 0",
+        "  concurrency=4 of acme: current 4",
+        "Run the command again in 90.0 s.",
+    ]
+
+
 def test_an_error_of_the_platform_names_its_request(platform: ScriptedPlatform) -> None:
     """For whoever looks into its logs."""
     platform.will("GET", "/v1/apps", problem("internal", "oh"))
