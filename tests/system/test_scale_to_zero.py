@@ -66,7 +66,8 @@ def test_a_load_longer_than_any_idle_timer_is_not_reaped(platform: Platform) -> 
         answers = list(callers.map(lambda _: platform.answer("zero.Heavy", method="ask"), range(8)))
 
     assert {answer["output"] for answer in answers} == {"there"}
-    assert all(answer["latency"]["stages"]["start"] >= LOAD_MS for answer in answers[:1])
+    # Whichever came first waited for all of it.
+    assert max(answer["latency"]["stages"]["start"] for answer in answers) >= LOAD_MS
     to_zero(platform)
     wait_until(lambda: logged(platform, "Heavy", "left"), "the exit hook has run")
     assert logged(platform, "Heavy", "loaded") == logged(platform, "Heavy", "left") == 1

@@ -45,9 +45,9 @@ def trickles(count: int, pause: float) -> Iterator[int]:
         print("closed")
 
 
-@app.gpu_function(scaledown_window=0.5)
+@app.gpu_function(scaledown_window=0.5, max_containers=1)
 class Heavy:
-    """Takes longer to load than anything may be idle."""
+    """Takes longer to load than anything may be idle. One at a time, since eight calls of a slow machine get two."""
 
     @enter()
     def load(self) -> None:
