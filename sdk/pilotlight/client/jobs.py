@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -82,7 +83,7 @@ class Jobs:
         headers = {"Accept": MSGPACK}
         if wait:
             headers["Prefer"] = f"wait={int(wait) or 1}"
-        async with self._connection.open("GET", f"/v1/calls/{job}", headers=headers) as answer:
+        async with self._connection.open("GET", f"/v1/calls/{quote(job, safe='')}", headers=headers) as answer:
             body, packed = await answer.aread(), answer.headers.get("content-type", "").startswith(MSGPACK)
         try:
             found: Json = values.decode(body) if packed else msgspec.json.decode(body, type=Json)
@@ -104,7 +105,7 @@ class Jobs:
 
     async def redrive(self, job: str) -> Json:
         """Queue a dead or cancelled job anew."""
-        return await self._platform.ask("POST", f"/v1/jobs/{job}/redrive", answer_type=Json)
+        return await self._platform.ask("POST", f"/v1/jobs/{quote(job, safe='')}/redrive", answer_type=Json)
 
     async def gather(self, jobs: list[str], *, timeout: float | None, keep_exceptions: bool) -> list[Any]:
         """What all of them returned, in order; the first failure ends the waiting, unless failures are kept."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -108,7 +109,8 @@ class Platform:
         Raises:
             UnknownCall: if there is none.
         """
-        return bool((await self.ask("DELETE", f"/v1/calls/{id}", answer_type=Json)).get("cancelled", True))
+        answer = await self.ask("DELETE", f"/v1/calls/{quote(id, safe='')}", answer_type=Json)
+        return bool(answer.get("cancelled", True))
 
     async def logs(
         self,

@@ -111,6 +111,17 @@ def test_cancel_and_status(platform: ScriptedPlatform) -> None:
     assert call.status()["position"] == 3
 
 
+def test_an_id_is_no_way_to_something_else(platform: ScriptedPlatform) -> None:
+    """One that came from elsewhere, and names a path: nobody is asked for that."""
+    asked = FunctionCall.from_id("../webhooks/wh_1")
+    platform.will("DELETE", "/v1/webhooks/wh_1", answer({"cancelled": True}))
+    platform.will("GET", "/v1/webhooks/wh_1", told("succeeded"))
+    for question in (asked.cancel, asked.status, asked.get):
+        with pytest.raises(PilotlightError):
+            question()
+    assert not platform.asked("/v1/webhooks/wh_1")
+
+
 def test_many_are_waited_for_at_once(platform: ScriptedPlatform) -> None:
     """In order; a failure is raised, or stands in its place."""
     platform.will("GET", "/v1/calls/a", told("succeeded", "a", output=1))
