@@ -389,7 +389,7 @@ class Calls:
         if (live := self._book.get(grant.call)) is not None:
             self._perform(live, live.origin.granted(grant, at))
         else:
-            self._settle_late(Settle(call=grant.call, container=grant.container, number=grant.number))
+            self._settle_late(Settle(call=grant.call, container=grant.container, number=grant.number), grant.epoch)
 
     def dropped(self, dropped: Dropped) -> None:
         """A home gives a call up."""
@@ -408,14 +408,14 @@ class Calls:
             with contextlib.suppress(BusDown):
                 self._bus.publish_nowait(reply, self._told_of(message))
 
-    def _settle_late(self, item: Settle) -> None:
-        """Of a call that nobody waits for any more. If its home is elsewhere, it hears from the agent's credits."""
-        at = time.monotonic()
-        for home in self._homes:
-            home.done(
-                item.call, item.container, item.number, at, cost=item.cost, frees=item.frees, outcome=item.outcome
-            )
-        self._homes.stir_all()
+    def _settle_late(self, item: Settle, epoch: int = 0) -> None:
+        """Of a call that nobody waits for any more. A home elsewhere is told if it acts under `epoch`: of a grant that
+        no agent has seen nobody else can tell. Else it hears from the agent's credits.
+        """
+        if (found := self.shards.home_under(epoch)) is not None and found[1] != self._gateway:
+            self._mailbox.to_home(found[1], found[0], item)
+        else:
+            self._homes.settle(item, time.monotonic())
 
     def _on_frame(self, subject: str, message: object, reply: str) -> None:
         if not isinstance(message, Refused | Started | Chunk | Ended):

@@ -157,6 +157,14 @@ class Homes:
         if home.stirred:
             self.stir(shard)
 
+    def settle(self, item: Settle, at: float) -> None:
+        """A grant is over, of whichever home here."""
+        for home in self:
+            home.done(
+                item.call, item.container, item.number, at, cost=item.cost, frees=item.frees, outcome=item.outcome
+            )
+        self.stir_all()
+
     def on_mail(self, _subject: str, message: object, _reply: str) -> None:
         """Another gateway's origins say something."""
         if not isinstance(message, ToHome):

@@ -124,6 +124,11 @@ class Shards:
         """Who is the shard's home, as last heard; None while nobody is."""
         return self._owners[shard]
 
+    def home_under(self, epoch: int) -> tuple[int, str] | None:
+        """The shard whose home acts under `epoch`, and that home's process; None: nobody does now."""
+        owners = ((shard, self._owners[shard]) for shard in range(SHARDS))
+        return next(((shard, one.gateway) for shard, one in owners if one is not None and one.epoch == epoch), None)
+
     def process_of(self, epoch: int) -> str | None:
         """The living gateway whose calls carry `epoch`; None if it is gone."""
         instance = self._instances.get(epoch)

@@ -15,7 +15,7 @@ from pilotlight_core.host.bus.lease import LeaseRecord
 from pilotlight_core.model import values
 from pilotlight_core.model.errors import TooMuch, UnknownCall
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.scheduling import HomeState
+from pilotlight_core.model.scheduling import Enqueue, HomeState
 from pilotlight_core.model.subjects import LEASE_BUCKET, SHARD_BUCKET, SHARDS, shard_of
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.calls import Calls
@@ -144,6 +144,29 @@ async def test_the_queue_of_a_home_is_one_for_all_gateways(fleet: Fleet, server_
 
         assert refused.value.retry_after
         agent.credit()
+        await waiting
+
+
+async def test_a_grant_to_a_call_that_is_gone_gives_its_slot_back_wherever_the_home_is(
+    fleet: Fleet, server_url: str
+) -> None:
+    """That it had left was told to a former home, or to nobody: the one slot serves those who wait behind it."""
+    home, other = await fleet.pair()
+    shard = shard_of(FUNCTION)
+    async with agent_of(server_url) as agent:
+        left = asyncio.create_task(other.run(prepared(other, agent)))
+        await until(lambda: home.statistics().queued == 1)
+        queue = home._homes.get(shard, time.monotonic())
+        assert queue is not None
+        (entry,) = [entry for desk in queue._desks.values() for entry in desk.queue]
+        for _ in range(3):
+            gone = msgspec.structs.replace(entry.call, call=other.new_id())
+            home._homes.tell(shard, Enqueue(gone), time.monotonic())
+        waiting = asyncio.create_task(other.run(prepared(other, agent)))
+        await until(lambda: home.statistics().queued == 5)
+
+        agent.credit()
+        await left
         await waiting
 
 
