@@ -14,11 +14,13 @@ from pilotlight_autoscaler.controller import SETTLE_S, Controller, about
 from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
+from pilotlight_core.model.curves import Source
 from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
+from pilotlight_core.model.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.geometry import Instance
@@ -210,3 +212,33 @@ async def test_a_plan_goes_on_as_soon_as_reports_show_it_may(
     bind = await node.told(2)
     assert isinstance(bind, Bind)
     assert bind.slice == "GPU-1:1g@6"
+
+
+async def test_what_ran_is_kept_beside_its_version(
+    bus: Bus, node: ScriptedNode, region: str, version: VersionRecord
+) -> None:
+    """Learnt by whoever leads, from reports of work; the registry has it for everybody."""
+    done = BatchesRan(container="c1", version=version.id, slice="cpu-0", batch=2, count=40, ms=(10.0, 10.0))
+    async with Registry(bus) as registry, asyncio.timeout(8):
+        while (known := registry.curves(version.id)) is None:
+            node.report(report(container("c1", version.id, running=1)))
+            bus.publish_nowait(subjects.ran(region, "n1"), Ran(node="n1", instance="i1", batches=(done,)))
+            await asyncio.sleep(0.1)
+
+    (curve,) = known.curves
+    assert (curve.gpu, curve.slice, curve.source) == ("CPU", "slot", Source.LEARNT)
+    assert [(point.batch, point.throughput) for point in curve.points] == [(2, 200.0)]
+
+
+async def test_a_leader_that_knows_its_fleet_says_so_once(bus: Bus, version: VersionRecord) -> None:
+    """Then what it knows is taken out of the garbage collector's way."""
+    name, told = f"r{token(6)}", asyncio.Queue[str]()
+    async with (
+        Registry(bus) as registry,
+        Controller(bus, registry, region=name, name=name, on_settled=lambda: told.put_nowait("settled")).running(),
+        asyncio.timeout(2 * SETTLE_S + 30),
+    ):
+        assert await told.get() == "settled"
+        await asyncio.sleep(0.6)  # two more ticks
+
+    assert told.empty()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.system.platform import Platform, wait_until
@@ -65,3 +68,24 @@ def test_what_a_function_does_in_use_is_learnt(platform: Platform, tmp_path: Pat
     (curve,) = wait_until(learnt, "the controller keeps what it has learnt")
     assert (curve["gpu"], curve["slice"], curve["source"]) == ("CPU", "slot", "learnt")
     platform.cli("app", "stop", "learnt")
+
+
+def test_an_interrupt_keeps_what_was_measured_and_leaves_no_container(platform: Platform, tmp_path: Path) -> None:
+    """In the middle of the second batch size: exit code 130, the first one is kept, the container goes by itself."""
+    (tmp_path / "app.py").write_text(SOURCE.replace("profiled", "broken_off").replace("wait_ms=200", "wait_ms=0"))
+    platform.deploy(tmp_path / "app.py")
+    words = ["profile", "broken_off.slow", "x=3", "--batch", "1,4", "--seconds", "2"]
+    command = [sys.executable, "-m", "pilotlight.cli.main", *words]
+    with subprocess.Popen(command, env=platform.env, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        told = next(line for line in running.stderr if "batch 1:" in line)
+        running.send_signal(signal.SIGINT)
+        rest = running.stderr.read()
+        assert running.wait(20) == 130
+
+    assert "per second" in told
+    assert "kept with broken_off.slow@v1" in rest
+    shown = json.loads(platform.cli("profile", "broken_off.slow", "--show", "--json").stdout)["curves"]
+    assert [point["batch"] for curve in shown for point in curve["points"] if curve["source"] == "measured"] == [1]
+    wait_until(lambda: not platform.containers("broken_off"), "the container that was measured is gone")
+    platform.cli("app", "stop", "broken_off")
