@@ -110,7 +110,9 @@ class FakeMig(ABC):
 
     def nvmlDeviceGetGpuInstanceRemainingCapacity(self, device: Any, profileId: int) -> int:
         gpu = self._cut("nvmlDeviceGetGpuInstanceRemainingCapacity", device)
-        return len(gpu.free_starts(_profile(gpu, profileId)))
+        profile = _profile(gpu, profileId)
+        there = sum(one.profile is profile for one in gpu.instances.values())
+        return min(len(gpu.free_starts(profile)), profile.most - there)
 
     # -- instances ----------------------------------------------------------------------------------------------
 

@@ -100,6 +100,7 @@ class NvmlDevices:
         start_s: float = START_S,
         look_s: float = LOOK_S,
         every_s: float = EVERY_S,
+        change_s: float = CHANGE_S,
     ) -> None:
         self.survey = EMPTY
         self.libraries = Libraries(libcuda=None, env={}, read_only=())
@@ -114,7 +115,7 @@ class NvmlDevices:
         self._find_libraries = libraries
         self._shareable, self._fake, self._check = shareable, fake, check
         self._mps = mps
-        self._start_s, self._look_s, self._every_s = start_s, look_s, every_s
+        self._start_s, self._look_s, self._every_s, self._change_s = start_s, look_s, every_s, change_s
         self._thread = BoundedThread("nvml")
         self._is_open = False
         self._xids: XidWatch | None = None
@@ -248,7 +249,7 @@ class NvmlDevices:
 
     async def _change(self, uuid: str, change: Change) -> None:
         try:
-            state = await self._thread.call(lambda: self._carry_out(uuid, change), CHANGE_S)
+            state = await self._thread.call(lambda: self._carry_out(uuid, change), self._change_s)
             await self._try(state)
             self._states[uuid] = state
         except TimeoutError:
