@@ -42,6 +42,11 @@ def whole(text: str) -> str:
     return text[::-1]
 
 
+@app.gpu_function(gpu="A10:2", memory="128MiB", scaledown_window=60)
+def pair(text: str) -> str:
+    return text.swapcase()
+
+
 @app.gpu_function(gpu="L4", vram="5GiB", memory="128MiB", scaledown_window=60)
 def quarter(text: str) -> str:
     return text * 2
@@ -68,7 +73,7 @@ LARGE = SOURCE.replace("36GiB", "90GiB").replace('"sliced"', '"large"')
 def gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A node with an H100 in MIG mode, one that is not, and a T4."""
     folder = tmp_path_factory.mktemp("gpus")
-    options = ("--cpu-slots", "2", "--blanks", "1", "--fake-gpus", "1xH100:mig,1xH100,1xT4,1xL4:share")
+    options = ("--cpu-slots", "2", "--blanks", "1", "--fake-gpus", "1xH100:mig,1xH100,1xT4,1xL4:share,2xA10")
     with run_platform(folder, *options, env={"PILOTLIGHT_PREIMPORT": "numpy"}) as running:
         source = folder / "app" / "app.py"
         source.parent.mkdir()
@@ -95,7 +100,7 @@ def test_functions_run_on_instances_that_are_cut_for_them(gpus: Platform) -> Non
     assert by_function["whole"] in used
     drawn = gpus.cli("fleet").stdout
     assert "stranded" in drawn
-    assert drawn.count("in software") == 4
+    assert drawn.count("in software") == 6
     assert f"{by_function['half']} (default)" in drawn
 
 
@@ -167,6 +172,22 @@ def test_whatever_is_told_of_gpus_in_software_says_so(gpus: Platform) -> None:
         return {line["price"] for line in lines if line["function"] == "whole"}
 
     assert wait_until(billed, "the call is in the ledger") == {"fake-t4"}
+
+
+def test_one_container_has_two_gpus_and_pays_for_both(gpus: Platform) -> None:
+    """Each is metered as the container's for the same time."""
+    answer = gpus.answer("sliced.pair", text="aB")
+    assert answer["output"] == "Ab"
+    assert (answer["usage"]["ppm"], answer["usage"]["price"]) == (2 * WHOLE_DEVICE, "fake-a10")
+    (container,) = [each for each in gpus.containers("sliced") if each["function"] == "pair"]
+    both = container["slice"].split("+")
+    assert len(set(both)) == 2
+
+    query = "SELECT device, SUM(ns) FROM lease_line WHERE container = ? AND state = 'busy' GROUP BY device"
+    spent = wait_until(
+        lambda: len(found := dict(rows_of(gpus, query, container["id"]))) == 2 and found, "both are in the ledger"
+    )
+    assert spent == dict.fromkeys(both, answer["usage"]["ns"])
 
 
 def test_functions_of_one_tenant_share_a_gpu_and_pay_for_their_parts(gpus: Platform, tmp_path: Path) -> None:
