@@ -10,14 +10,17 @@ import asyncio
 import contextlib
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pilotlight_core.host.access import WALK_ONLY, own_folder
 from pilotlight_core.host.blobs.port import (
     CHUNK,
     SHA256,
     BlobMissing,
+    BlobsDown,
     Checker,
     Content,
     Listed,
@@ -26,6 +29,7 @@ from pilotlight_core.host.blobs.port import (
 )
 
 READ_ONLY = 0o444
+T = TypeVar("T")
 
 
 class FolderBlobs:
@@ -45,16 +49,16 @@ class FolderBlobs:
 
     async def put(self, tenant: str, sha256: str, content: Content) -> int:
         path = self.path(tenant, sha256)
-        if await asyncio.to_thread(path.is_file):
-            return (await asyncio.to_thread(path.stat)).st_size
+        if await _disk(path.is_file):
+            return (await _disk(path.stat)).st_size
         checker = Checker(sha256)
-        file, name = await asyncio.to_thread(_open_temporary, self.root, path)
+        file, name = await _disk(_open_temporary, self.root, path)
         try:
             async for piece in pieces(content):
                 checker.add(piece)
-                await asyncio.to_thread(_write, file, piece)
+                await _disk(_write, file, piece)
             checker.finish()
-            await asyncio.to_thread(_keep, file, name, path)
+            await _disk(_keep, file, name, path)
         finally:
             os.close(file)
             with contextlib.suppress(FileNotFoundError):
@@ -76,7 +80,7 @@ class FolderBlobs:
     async def read(self, tenant: str, sha256: str) -> bytes:
         path = self.path(tenant, sha256)
         try:
-            return await asyncio.to_thread(path.read_bytes)
+            return await _disk(path.read_bytes)
         except FileNotFoundError:
             raise BlobMissing(f"There is no blob {sha256}.") from None
 
@@ -90,7 +94,7 @@ class FolderBlobs:
                     yield one
 
     async def delete(self, tenant: str, sha256: str) -> None:
-        await asyncio.to_thread(self.path(tenant, sha256).unlink, missing_ok=True)
+        await _disk(partial(self.path(tenant, sha256).unlink, missing_ok=True))
 
     async def aclose(self) -> None:
         """Nothing to close."""
@@ -111,6 +115,16 @@ def _blobs_in(folder: Path, tenant: str) -> list[Listed]:
                 status = (folder / name).stat()
                 found.append(Listed(tenant, name, status.st_size, status.st_mtime))
     return found
+
+
+async def _disk(work: Callable[..., T], *args: Any) -> T:
+    """What `work` does, in a thread. A disk that is full, or not there, is a store that cannot be reached."""
+    try:
+        return await asyncio.to_thread(work, *args)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise BlobsDown(f"The blob store's disk does not do it: {error.strerror or error}.") from error
 
 
 def _sizes(paths: dict[str, Path]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.host.blobs import FolderBlobs
+from pilotlight_core.host.blobs import BlobsDown, FolderBlobs
 
 SHA = hashlib.sha256(b"content").hexdigest()
 
@@ -52,3 +52,13 @@ async def test_nobody_else_can_list_blobs(tmp_path: Path) -> None:
 
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o711}
     assert len(folders) == 3
+
+
+async def test_a_disk_that_does_not_do_it_is_a_store_that_cannot_be_reached(tmp_path: Path) -> None:
+    """Whoever keeps something there tries again later, as with any store: a result that was dear is not lost."""
+    (tmp_path / "file").write_bytes(b"where a folder is expected")
+    store = FolderBlobs(tmp_path / "file")
+    with pytest.raises(BlobsDown):
+        await store.put("default", SHA, b"content")
+    with pytest.raises(BlobsDown):
+        await store.read("default", SHA)
