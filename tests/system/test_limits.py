@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+import pilotlight
 from tests.system.conftest import APPS
 from tests.system.platform import Platform, wait_until
 from tests.system.platform import platform as run_platform
@@ -99,6 +100,21 @@ def test_jobs_wait_for_what_two_gateways_count_as_one(platform: Platform) -> Non
     assert [one["state"] for one in ran] == ["succeeded"] * len(ran)
     in_turn = sorted((one["started_at"], one["ended_at"]) for one in ran)
     assert all(ended <= begun for (_, ended), (begun, _) in itertools.pairwise(in_turn))
+    wait_until(lambda: policy_holds(platform, ""), "both gateways know that there is no limit")
+
+
+def test_a_map_goes_as_fast_as_its_tenant_may(platform: Platform) -> None:
+    """Refused submissions wait as long as they are told, and come again: every input has its answer."""
+    platform.cli("quota", "set", "default", "requests_per_s=20", "burst=5")
+    try:
+        wait_until(lambda: policy_holds(platform, '"requests";q=20;w=1'), "both gateways know the limit")
+        with pilotlight.Client(url=platform.url, api_key=platform.key) as client:
+            echo = pilotlight.Function.from_name("calls", "echo").options(client=client)
+            start = time.monotonic()
+            assert list(echo.map(range(60))) == list(range(60))
+            assert time.monotonic() - start >= (60 - 5) / 20
+    finally:
+        platform.cli("quota", "clear", "default")
     wait_until(lambda: policy_holds(platform, ""), "both gateways know that there is no limit")
 
 
