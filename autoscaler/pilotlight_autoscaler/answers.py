@@ -21,6 +21,8 @@ def answer(world: World, asked: ExplainPlacement, at: float) -> PlacementTold:
     lines: list[str] = []
     for container, outcome in decisions:
         lines += explain(outcome, container or asked.function or outcome.record.ask.function)
+    if asked.function in world.levels:
+        lines.append(f"{world.levels[asked.function]}.")
     if asked.node:
         container, outcome = decisions[-1]
         subject = container or outcome.record.ask.function

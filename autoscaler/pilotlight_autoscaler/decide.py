@@ -18,6 +18,7 @@ from pilotlight_autoscaler.steps import Names, Steps
 from pilotlight_autoscaler.ways import gives_way
 from pilotlight_autoscaler.works import AnyCommand, Step, together
 from pilotlight_autoscaler.world import LIVE, Failures, World
+from pilotlight_core.model.curves import TARGET_UTILISATION
 from pilotlight_core.model.messages import ContainerReport, Drain, Shortage
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.ask import Ask
@@ -111,6 +112,16 @@ def function_of(record: VersionRecord) -> str:
     return f"{record.tenant}:{record.app}.{record.function}"
 
 
+def level_said(record: VersionRecord, view: VersionView) -> str:
+    """How many containers carry a version's calls within its service level, in words."""
+    speeds = ", ".join(f"{speed:.3g}" for speed in view.speed.there) if view.speed else ""
+    there = f"; those that are there do {speeds} per second" if speeds else ""
+    return (
+        f"{record.ref}: {wanted_by_level(view)} containers carry {view.rate:.3g} calls per second within "
+        f"{view.spec.slo.p95_ms:g} ms, used to {TARGET_UTILISATION:.0%}{there}"
+    )
+
+
 def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
     """What a container of a version asks for, by what is known of its speed."""
     return Ask.of(record.spec, function=function_of(record), tenant=record.tenant, curves=curves)
@@ -150,6 +161,11 @@ class Pass:
     def run(self, only: str | None = None) -> Decision:
         """Decide for all versions, or for the one that just came to need something."""
         if only is None:
+            self._world.levels = {
+                function_of(self._versions[name]): level_said(self._versions[name], view)
+                for name, view in self._views.items()
+                if view.speed is not None and view.rate
+            }
             for version in self._views:
                 self._shrink(version)
         asks, missing = self._missing(only)
@@ -170,11 +186,8 @@ class Pass:
         for version in self._in_order(only):
             view = self._views[version]
             count = wanted(view) - view.size
-            if count > 0 and (by_level := wanted_by_level(view)) > wanted_by_demand(view):
-                self.decision.notes.append(
-                    f"{self._versions[version].ref}: {by_level} containers carry {view.rate:.3g} calls per second "
-                    f"within {view.spec.slo.p95_ms:g} ms"
-                )
+            if count > 0 and wanted_by_level(view) > wanted_by_demand(view):
+                self.decision.notes.append(level_said(self._versions[version], view))
             if count > 0 and self._world.failures.get(version, Failures()).until <= self._at:
                 ask = self._ask(version)
                 asks.setdefault(ask, []).extend([version] * count)

@@ -16,11 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from pilotlight_core.model.curves import TARGET_UTILISATION
 from pilotlight_core.model.messages import ContainerReport, ContainerState, Demand
 from pilotlight_core.model.spec import FunctionSpec
 
-TARGET_UTILISATION = 0.8
-"""Part of a container's slots that may be busy before another one is wanted."""
 WAIT_TARGET_S = 0.25
 """The queue is sized to drain within this: half of the default service level for a unary call."""
 STEP_DOWN = 0.2
@@ -93,7 +92,7 @@ def wanted_by_level(view: VersionView) -> int:
     for count, carried in enumerate(accumulate(sorted(view.speed.there, reverse=True)), start=1):
         if carried >= needed:
             return count
-    return len(view.speed.there) + math.ceil((needed - sum(view.speed.there)) / view.speed.next)
+    return len(view.speed.there) + max(1, math.ceil((needed - sum(view.speed.there)) / view.speed.next))
 
 
 def wanted(view: VersionView) -> int:

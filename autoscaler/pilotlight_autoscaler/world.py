@@ -73,6 +73,8 @@ class World:
     """What kinds of slices were asked for lately."""
     works: Works = field(default_factory=Works)
     """Plans under way."""
+    levels: dict[str, str] = field(default_factory=dict)
+    """Functions with a service level and a known curve: how many containers carry their calls, in words."""
     moves: MoveBudget = field(default_factory=MoveBudget)
     """Running containers that may still be moved."""
     learner: Learner = field(default_factory=Learner)

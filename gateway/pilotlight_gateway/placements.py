@@ -47,11 +47,16 @@ class Placements:
         async with self._busy:
             return await asyncio.to_thread(lambda: fleet_told(self._mirror.sync(reports, at=at)))
 
-    async def of_spec(self, spec: FunctionSpec, version: str, curves: Curves | None = None) -> FunctionPlacement:
-        """The arithmetic of a function's memory, what is known of its speed, and whether the fleet could hold it."""
+    async def of_spec(
+        self, spec: FunctionSpec, version: str, curves: Curves | None = None, rps: float | None = None
+    ) -> FunctionPlacement:
+        """The arithmetic of a function's memory, what is known of its speed, and whether the fleet could hold it.
+
+        With calls per second also how many containers carry them.
+        """
         reports = self.view.remembered(self._clock())
         ask = Ask.of(spec, curves=curves)
-        return await asyncio.to_thread(lambda: placement_told(standing(reports), spec, ask, version))
+        return await asyncio.to_thread(lambda: placement_told(standing(reports), spec, ask, version, rps))
 
     async def slices(self, spec: FunctionSpec) -> tuple[SliceKindTold, ...]:
         """The kinds of slices that the fleet has and the function could run on, whoever uses them now."""

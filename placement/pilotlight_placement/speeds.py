@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from pilotlight_core.model.curves import CPU_SLICE, CPU_TYPE, SliceKindTold
+from pilotlight_core.model.curves import CPU_SLICE, CPU_TYPE, TARGET_UTILISATION, SliceKindTold
 from pilotlight_core.model.messages import SliceKind
 from pilotlight_placement.ask import Ask
 from pilotlight_placement.cells import Cell
@@ -51,16 +52,27 @@ def said(point: Point) -> str:
     )
 
 
-def lines(curves: Curves | None, slo_ms: float | None) -> Iterator[str]:
-    """What is known on each kind of slice, and how many batch sizes keep the service level."""
+def lines(curves: Curves | None, slo_ms: float | None, rps: float | None = None) -> Iterator[str]:
+    """What is known on each kind of slice within the service level; with a rate how many containers carry it there."""
     for device, cut in sorted(curves.points) if curves is not None else ():
         best = curves.best(device, cut, slo_ms) if curves is not None else None
         within = f" within {slo_ms:g} ms" if slo_ms is not None else ""
         if best is not None:
-            yield f"on {where(device, cut)}{within}: {said(best)}"
+            yield f"on {where(device, cut)}{within}: {said(best)}{carried(best, rps)}"
         elif curves is not None:
             fastest = min(curves.points[device, cut], key=lambda point: point.p95_ms)
             yield f"on {where(device, cut)}: no batch size is{within}; {said(fastest)}"
+
+
+def carried(point: Point, rps: float | None) -> str:
+    """How many containers carry so many calls per second, with the arithmetic; "" without a rate."""
+    if rps is None:
+        return ""
+    exact = rps / (point.throughput * TARGET_UTILISATION)
+    return (
+        f"; {rps:,.6g} per second / ({point.throughput:,.4g} x {TARGET_UTILISATION:.0%}) = {exact:.2f}"
+        f" -> {math.ceil(exact)} containers"
+    )
 
 
 def slice_kinds(fleet: Fleet, ask: Ask) -> list[SliceKindTold]:

@@ -98,7 +98,9 @@ def _row(unit: Unit) -> FleetRow:
     )
 
 
-def placement_told(fleet: Fleet, spec: FunctionSpec, ask: Ask, version: str) -> FunctionPlacement:
+def placement_told(
+    fleet: Fleet, spec: FunctionSpec, ask: Ask, version: str, rps: float | None = None
+) -> FunctionPlacement:
     """The arithmetic of a function's memory for each of its choices, against the largest slice that exists."""
     plans = tuple(_memory(fleet, spec, choice) for choice in ask.choices if choice.type != CPU)
     found = place(fleet, ask)
@@ -106,7 +108,7 @@ def placement_told(fleet: Fleet, spec: FunctionSpec, ask: Ask, version: str) -> 
     lines = [line for plan in plans for line in _lines(plan, spec)]
     if not plans:
         lines = [f"{spec.name} asks for a CPU slot and {spec.memory / 2**30:.1f} GiB of host memory."]
-    lines += speed_lines(ask.curves, ask.slo_ms)
+    lines += speed_lines(ask.curves, ask.slo_ms, rps)
     reason = never_reason(fleet, ask, found.record) if never else ""
     verdict = f"It can never run here: {reason}." if never else "The fleet can hold it."
     return FunctionPlacement(version=version, lines=(*lines, verdict), plans=plans, fits=not never, reason=reason)

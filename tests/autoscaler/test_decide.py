@@ -6,10 +6,12 @@ from itertools import count
 
 import msgspec
 
+from pilotlight_autoscaler.answers import answer
 from pilotlight_autoscaler.controller import about
 from pilotlight_autoscaler.decide import Decision, Pass
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.curves import Source
+from pilotlight_core.model.explaining import ExplainPlacement
 from pilotlight_core.model.messages import Bind, ContainerState, Credit, Drain, RemoteError
 from pilotlight_core.model.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import SLO, VersionRecord
@@ -172,7 +174,10 @@ def test_a_service_level_gets_containers_by_the_curve_of_their_slices() -> None:
     decision = Pass(world, known, known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, curves=curves).run()
 
     assert [type(sent.command) for sent in decision.commands] == [Bind, Bind]
-    assert "3 containers carry 71.4 calls per second within 50 ms" in decision.notes[0]
+    told = "hello.greet@v1: 3 containers carry 71.4 calls per second within 50 ms, used to 80%"
+    assert decision.notes[0].startswith(told)
+    explained = answer(world, ExplainPlacement(function="acme:hello.greet"), at)
+    assert explained.lines[-1] == f"{told}; those that are there do 40 per second."
 
 
 def test_what_ran_is_learnt_by_the_slice_of_its_container() -> None:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_autoscaler.policy import (
-    TARGET_UTILISATION,
     Speed,
     VersionView,
     may_give_way,
@@ -19,6 +18,7 @@ from pilotlight_autoscaler.policy import (
     wanted,
     wanted_by_level,
 )
+from pilotlight_core.model.curves import TARGET_UTILISATION
 from pilotlight_core.model.messages import ContainerState
 from tests.autoscaler.builders import container, demand, spec
 

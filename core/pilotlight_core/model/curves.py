@@ -18,6 +18,8 @@ from pilotlight_core.model.ids import NAME
 
 CPU_TYPE, CPU_SLICE = "CPU", "slot"
 """What a curve calls a CPU slot."""
+TARGET_UTILISATION = 0.8
+"""Part of what containers can do that is used before another one is wanted."""
 MAX_BATCH = 65_536
 MAX_POINTS = 32
 """Batch sizes of one curve; those that were found out longest ago go first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import msgspec
@@ -25,6 +26,7 @@ from pilotlight_gateway.http.services import Services
 
 SPEC_BODY = BodyLimits(size=256 * 1024)
 """One spec: its schemas have 64 KiB, its measured points some 100 bytes each."""
+MOST_RPS = 1e9
 CONTAINER_PATTERN = r"^[A-Za-z0-9_.~-]{1,128}$"
 
 
@@ -40,7 +42,25 @@ async def show_function(request: Request, services: Services) -> Response:
     if version.tenant != tenant:
         raise NotFound(f"There is no function {request.path_params['ref']}.", code="unknown_function")
     curves = services.curves.book.of(version)
-    return json_answer(await services.placements.of_spec(version.spec, version.ref, curves))
+    rps = rate_of(request.query_params.get("rps"))
+    return json_answer(await services.placements.of_spec(version.spec, version.ref, curves, rps))
+
+
+def rate_of(text: str | None) -> float | None:
+    """Calls per second.
+
+    Raises:
+        BadInput: if that is no number above 0.
+    """
+    if text is None:
+        return None
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not 0 < rate <= MOST_RPS:
+        raise BadInput(f"rps {text!r}: expected calls per second, a number above 0.", field="rps")
+    return rate
 
 
 async def plan(request: Request, services: Services) -> Response:
@@ -106,6 +126,12 @@ PLACEMENT = (
         about="How much GPU memory a function needs, line by line, and whether the fleet could hold it.",
         scopes=("read", "deploy"), answer=FunctionPlacement,
         errors=("bad_input", "unknown_function", "unknown_version"),
+        parameters=(
+            Parameter(
+                name="rps", about="Calls per second: how many containers carry them on each slice that is known.",
+                schema={"type": "number", "exclusiveMinimum": 0, "maximum": MOST_RPS},
+            ),
+        ),
     ),
     Operation(
         method="POST", path="/v1/placement/plan", name="planPlacement", endpoint=plan, scopes=("deploy",),

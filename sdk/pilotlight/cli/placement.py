@@ -52,17 +52,19 @@ def explain(
 @app.command()
 def plan(
     function: Annotated[str, typer.Argument(help="app.function of what is deployed; or file.py, file.py::function")],
+    rps: Annotated[float | None, typer.Option(help="calls per second: how many containers carry them")] = None,
     as_json: Json = False,
 ) -> None:
     """Show how much GPU memory functions need.
 
-    Line by line, and whether the fleet could hold them.
+    Line by line, with what is known of their speed, and whether the fleet could hold them.
 
     \b
     pilotlight placement plan chat.generate
+    pilotlight placement plan chat.generate --rps 50    (containers by measured or learnt curves)
     pilotlight placement plan chat/app.py::generate     (before it is deployed)
     """
-    told = _of_file(function) if is_file(function) else [ask(client().platform.placement(function))]
+    told = _of_file(function) if is_file(function) else [ask(client().platform.placement(function, rps))]
     if as_json:
         print_json(told[0] if len(told) == 1 else told)
     else:

@@ -75,9 +75,10 @@ class Platform:
         params = {key: value for key, value in named.items() if value}
         return await self.ask("GET", "/v1/placement/explain", params=params, answer_type=Json)
 
-    async def placement(self, ref: str) -> Json:
+    async def placement(self, ref: str, rps: float | None = None) -> Json:
         """How much GPU memory a function needs, and whether the fleet could hold it: `lines`, `plans`, `fits`."""
-        return await self.ask("GET", f"/v1/functions/{ref}/placement", answer_type=Json)
+        params = {} if rps is None else {"rps": f"{rps:g}"}
+        return await self.ask("GET", f"/v1/functions/{ref}/placement", params=params, answer_type=Json)
 
     async def placement_of(self, spec: FunctionSpec) -> Json:
         """The same for a function that is not deployed."""

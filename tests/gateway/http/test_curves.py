@@ -72,12 +72,17 @@ async def test_what_was_measured_is_kept_and_decides(world: World, version: Vers
         more = GIVEN | {"points": [POINT | {"batch": 8, "throughput": 64.0}]}
         second = await client.put("/v1/functions/shop.hello@v1/curves", json=more)
         plan = (await client.get("/v1/functions/shop.hello/placement")).json()
+        rated = (await client.get("/v1/functions/shop.hello/placement?rps=200")).json()
+        wrong = await client.get("/v1/functions/shop.hello/placement?rps=many")
 
     assert (first.status_code, second.status_code) == (200, 200), second.text
     measured = [c for c in second.json()["curves"] if c["source"] == "measured"]
     assert [point["batch"] for point in measured[0]["points"]] == [4, 8]
     assert measured[0]["points"][0]["at"] > 0
     assert "on 3g of H100-80GB: 64 per second at batch 8, p95 99 ms (measured, 30 batches)" in plan["lines"]
+    carried = "; 200 per second / (64 x 80%) = 3.91 -> 4 containers"
+    assert any(line.startswith("on 3g of H100-80GB: 64 per") and line.endswith(carried) for line in rated["lines"])
+    assert (wrong.status_code, wrong.json()["field"]) == (422, "rps")
     assert "on 4g of H100-80GB: 70 per second at batch 8, p95 80 ms (declared)" in plan["lines"]
 
 
