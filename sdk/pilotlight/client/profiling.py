@@ -18,6 +18,8 @@ from pilotlight_core.model.curves import CurvePoint
 
 LEAST_BATCHES = 3
 """Fewer say nothing of a 95th percentile, nor of anything else."""
+MOST_ROUNDS = 20
+"""Rounds in which batches were split again and again: beyond the time that was asked for, no more are tried."""
 SHORTEST_MS = 0.001
 """What is shorter is told as 0 by the stopwatch."""
 OnStage = Callable[[dict[str, Any]], None]
@@ -70,6 +72,11 @@ def point_of(load: Load, *, batches: bool) -> CurvePoint | None:
     )
 
 
+def formed(load: Load) -> int:
+    """Batches that had just this size."""
+    return sum(sample.batch == load.batch for sample in load.samples) // load.batch
+
+
 def quantile(ascending: Sequence[float], part: float) -> float:
     """The smallest value that so large a part of all does not exceed."""
     rank = max(0, -(-len(ascending) * round(part * 1000) // 1000) - 1)
@@ -96,7 +103,7 @@ class Bench:
         return await self._call(on_stage)
 
     async def measure(self, batch: int, seconds: float, *, batches: bool) -> Load:
-        """Keep a container at this batch size for so long, at least for as many batches as make a point.
+        """Keep a container at this batch size for so long, and longer until there are as many batches as make a point.
 
         Batches form of calls that are sent together, and one after another; concurrent calls are kept at their number.
         """
@@ -113,7 +120,7 @@ class Bench:
 
     async def _in_rounds(self, load: Load, until: float) -> None:
         rounds = 0
-        while rounds < LEAST_BATCHES or time.monotonic() < until:
+        while (formed(load) < LEAST_BATCHES and rounds < MOST_ROUNDS) or time.monotonic() < until:
             async with asyncio.TaskGroup() as group:
                 sent = [group.create_task(self._call()) for _ in range(load.batch)]
             load.samples += [task.result() for task in sent]

@@ -100,3 +100,11 @@ def test_a_file_is_asked_about_before_it_is_deployed(platform: ScriptedPlatform,
     assert every.exit_code == 1
     specs = [request.json["spec"]["name"] for request in platform.asked("/v1/placement/plan")]
     assert specs == ["talk", "talk", "other"]
+
+
+def test_a_rate_is_passed_on(platform: ScriptedPlatform) -> None:
+    """How many containers carry it is the platform's to say."""
+    platform.will("GET", "/v1/functions/chat.talk/placement", answer(PLAN))
+
+    assert run("plan", "chat.talk", "--rps", "50").exit_code == 0
+    assert platform.requests[0].query == "rps=50"
