@@ -56,7 +56,9 @@ class Edge:
 
     async def _answer_error(self, exchange: Exchange, error: PilotlightError, cause: Exception | None = None) -> None:
         if error.meaning.status >= 500 and cause is None:
-            log.info("a request failed", request_id=exchange.request_id, code=error.wire_code, route=exchange.route)
+            # Refusals are counted. They come by the thousand when there is least time to write each of them down.
+            tell = log.debug if error.meaning.status == 503 else log.info
+            tell("a request failed", request_id=exchange.request_id, code=error.wire_code, route=exchange.route)
         if exchange.status:
             log.warning("an answer broke off", request_id=exchange.request_id, code=error.wire_code)
             raise error

@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
+
+import msgspec
 
 from pilotlight_core.model.errors import TooMuch
 from pilotlight_core.model.limiting import LimitAnswer
 from pilotlight_core.model.limits import Reached
 from pilotlight_gateway.limits.policy import Policy, Scope
 
+REQUESTS, COST = "requests_per_s", "cost_per_s"
 LEFT = re.compile(r'"([a-z-]+)";r=(\d+)')
 
 
 def refused(answer: LimitAnswer, policy: Policy, tenant: str) -> TooMuch:
     """The error of a call of `tenant` that its home has refused."""
-    reached = [one for scope in policy.scopes for one in _reached(scope, answer, tenant)]
+    reached, sentence = _reached(policy.scopes, answer.violated, tenant)
+    if any(one.limit == COST for one in reached):
+        reached = tuple(_with_rest(one, answer) if one.limit == COST else one for one in reached)
+        sentence = " ".join(map(_sentence, reached))
     # Limits may have been changed on the way: then the home knows some that we do not.
-    sentences = [_sentence(one) for one in reached] or [f"The limit of {' and '.join(answer.violated)} is reached."]
     return TooMuch(
-        " ".join(sentences),
+        sentence or f"The limit of {' and '.join(answer.violated)} is reached.",
         code="rate_limited",
         retry_after=answer.wait,
         limits=reached,
@@ -31,25 +36,35 @@ def refused(answer: LimitAnswer, policy: Policy, tenant: str) -> TooMuch:
     )
 
 
-def _reached(scope: Scope, answer: LimitAnswer, tenant: str) -> Iterator[Reached]:
+@lru_cache(4_096)
+def _reached(scopes: tuple[Scope, ...], violated: tuple[str, ...], tenant: str) -> tuple[tuple[Reached, ...], str]:
+    """What is told whenever these are violated: whoever is refused is so a thousand times."""
+    reached = tuple(one for scope in scopes for one in _of_scope(scope, violated, tenant))
+    return reached, " ".join(map(_sentence, reached))
+
+
+def _of_scope(scope: Scope, violated: tuple[str, ...], tenant: str) -> Iterator[Reached]:
     limits, (requests, cost, concurrency) = scope.limits, scope.names
-    left = dict(LEFT.findall(answer.standing))
     of = partial(Reached, tenant=tenant, function=scope.function or None)
-    if requests in answer.violated and (rate := limits.requests_per_s):
-        burst, there = limits.request_burst, float(left.get(requests, 0))
-        yield of(limit="requests_per_s", allowed=rate, burst=burst, left=there)
-    if cost in answer.violated and (rate := limits.cost_per_s):
-        burst, there = limits.spending_burst, float(left.get(cost, 0))
-        yield of(limit="cost_per_s", allowed=rate, burst=burst, left=there)
-    if concurrency in answer.violated and (most := limits.concurrency):
+    if requests in violated and (rate := limits.requests_per_s):
+        yield of(limit=REQUESTS, allowed=rate, burst=limits.request_burst, left=0.0)
+    if cost in violated and (rate := limits.cost_per_s):
+        yield of(limit=COST, allowed=rate, burst=limits.spending_burst, left=0.0)
+    if concurrency in violated and (most := limits.concurrency):
         yield of(limit="concurrency", allowed=most, current=most)
+
+
+def _with_rest(one: Reached, answer: LimitAnswer) -> Reached:
+    """With the cost that is left: it is not enough for this call, but need not be nothing."""
+    left = dict(LEFT.findall(answer.standing)).get("function-cost" if one.function else "cost", 0)
+    return msgspec.structs.replace(one, left=float(left))
 
 
 def _sentence(one: Reached) -> str:
     to = f" to {one.function}" if one.function else ""
-    if one.limit == "requests_per_s":
+    if one.limit == REQUESTS:
         return f"{one.tenant} may make {one.allowed:g} calls a second{to}, {one.burst:g} at once: none is left now."
-    if one.limit == "cost_per_s":
+    if one.limit == COST:
         spent = f"{one.allowed:g} GPU-milliseconds a second, {one.burst:g} at once"
         return f"{one.tenant} may spend {spent}, on calls{to}: {one.left:g} are left now."
     return f"{one.tenant} may have {one.allowed:g} calls{to} run at a time, and so many do."

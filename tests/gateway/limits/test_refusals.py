@@ -26,7 +26,7 @@ def test_each_limit_that_is_reached_is_told_in_words_and_in_numbers() -> None:
 
     error = refused(answer("cost", "function-requests", "function-concurrency", standing=standing), POLICY, "acme")
 
-    assert msgspec.to_builtins(error.more["limits"]) == [
+    assert msgspec.to_builtins(list(error.more["limits"])) == [
         {"limit": "cost_per_s", "tenant": "acme", "allowed": 100.0, "burst": 900.0, "left": 51.0},
         {"limit": "requests_per_s", "tenant": "acme", "function": FUNCTION, "allowed": 2.0, "burst": 3.0, "left": 0.0},
         {"limit": "concurrency", "tenant": "acme", "function": FUNCTION, "allowed": 4, "current": 4},
@@ -43,4 +43,4 @@ def test_a_limit_that_only_its_home_knows_is_named() -> None:
     """It was set a moment ago."""
     error = refused(answer("requests"), policy_of(Effective(tenant=NO_LIMITS, function=ONE), FUNCTION), "acme")
 
-    assert (error.detail, error.more["limits"]) == ("The limit of requests is reached.", [])
+    assert (error.detail, error.more["limits"]) == ("The limit of requests is reached.", ())
