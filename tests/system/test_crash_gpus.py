@@ -14,7 +14,7 @@ from tests.system.ledger import check_devices_are_accounted_whole, check_no_inst
 from tests.system.platform import Platform, wait_until
 from tests.system.platform import platform as run_platform
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
 SOURCE = """\
 import pilotlight
 

@@ -1,0 +1,24 @@
+"""From a plan's commands to commands for agents."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_autoscaler.world import World
+from pilotlight_core.model.messages import Bind
+from pilotlight_core.model.placing import Placing
+from tests.autoscaler.builders import demand, record, report
+from tests.autoscaler.test_decide import decide
+
+
+@pytest.mark.parametrize("agrees", [False, True])
+def test_an_agent_is_told_who_agrees_to_neighbours(agrees: bool) -> None:
+    """It refuses shares beside those of other tenants otherwise."""
+    world = World()
+    world.on_report(report(), 1.0)
+    world.on_demand(demand(queued=1), 1.0)
+
+    (sent,) = decide(world, record(placing=Placing(neighbours=agrees)), only="ver_1").commands
+
+    assert isinstance(sent.command, Bind)
+    assert sent.command.neighbours is agrees
