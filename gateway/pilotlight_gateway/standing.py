@@ -24,6 +24,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     def lowered(self, priority: Priority) -> Priority:
         """The class that a call gets that asks for `priority`."""
+        if self.ceiling is ORDER[0]:
+            return priority
         return max(priority, self.ceiling, key=ORDER.index)
 
 

@@ -44,7 +44,7 @@ LONGEST_PREFER = 1_024
 
 def wants_async(prefer: bytes) -> bool:
     """Whether a request is to be answered before it is carried out (RFC 7240)."""
-    return ASYNC.search(prefer[:LONGEST_PREFER]) is not None
+    return prefer == b"respond-async" or (prefer != b"" and ASYNC.search(prefer[:LONGEST_PREFER]) is not None)
 
 
 def refuse_job_fields(request: CallRequest) -> None:

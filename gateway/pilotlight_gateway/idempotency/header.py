@@ -47,6 +47,8 @@ def read_key(value: bytes) -> str:
 
 def read_wait(value: bytes) -> float:
     """Seconds that a request is ready to wait for the first one (`Prefer: wait=30`, RFC 7240); 0: not at all."""
+    if b"wait" not in value.lower():
+        return 0.0
     for preference in value.split(b","):
         if found := WAIT.fullmatch(preference):
             return min(float(found[1]), LONGEST_WAIT)

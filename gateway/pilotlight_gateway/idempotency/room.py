@@ -43,25 +43,26 @@ class Room:
             TooMuch: there is no room; `retry_after` says when there will be.
             BusError: nobody can say.
         """
-        if self._spend(tenant, size):
+        if self.spend(tenant, size):
             return
         async with self._lines[hash(tenant) % LINES]:
             for _ in range(COLLISIONS):
-                if self._spend(tenant, size):
+                if self.spend(tenant, size):
                     return
                 await self._take_block(tenant, size)
         raise BusError(f"Other gateways were first {COLLISIONS} times to write what a tenant's keys take.")
 
     def owe(self, tenant: str, size: int) -> None:
         """Spend `size` bytes that nobody can be asked for now: they are taken together with the next ones."""
-        self._spend(tenant, 0)
+        self.spend(tenant, 0)
         self._left[tenant] = self._left.get(tenant, 0) - size
 
     def give_back(self, tenant: str, size: int) -> None:
         """What was taken was not written after all."""
         self._left[tenant] = self._left.get(tenant, 0) + size
 
-    def _spend(self, tenant: str, size: int) -> bool:
+    def spend(self, tenant: str, size: int) -> bool:
+        """Spend `size` bytes of what was taken already; False: that is not enough, see `take`."""
         slot = slot_of(self._wall(), self._life)
         if slot != self._slot:
             self._slot, self._left = slot, {t: left for t, left in self._left.items() if left < 0}

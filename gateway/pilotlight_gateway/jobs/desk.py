@@ -132,7 +132,8 @@ class Jobs:
         return Submitted(job=found, replayed=replayed)
 
     async def _stored(self, job: JobRecord, size: int, data: bytes) -> JobRecord:
-        await self.take_room(job.tenant, size)
+        if not self._room.spend(job.tenant, size):
+            await self.take_room(job.tenant, size)
         try:
             if len(data) > payloads.INPUT_INLINE:
                 # Of this submission alone, so that it can go if another one was first.
