@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.ask import Ask
@@ -18,6 +19,8 @@ from pilotlight_placement.speeds import on_slice, said
 
 MARGIN = 1000
 """More steps of 5 % than any two costs differ by."""
+NODES_NAMED = 8
+"""So many nodes are named to whoever asked for one that there is not."""
 
 
 def explain(outcome: Placement | NoFit, container: str = "the container") -> list[str]:
@@ -54,7 +57,8 @@ def why_not(fleet: Fleet, outcome: Placement | NoFit, node: str) -> list[str]:
     if then is None:
         return [f"The fleet's state at revision {record.revision} is gone; it is at revision {fleet.standing} now."]
     if node not in then.places:
-        return [f"There was no node {node} at revision {record.revision}."]
+        there = [*islice(sorted(then.places), NODES_NAMED), *["…"][: len(then.places) > NODES_NAMED]]
+        return [f"There was no node {node} at revision {record.revision}; there were: {', '.join(there) or 'none'}."]
     if winner is not None and winner.node == node:
         return [f"{node} was chosen: {winner.what}."]
     place = then.places[node]
@@ -137,7 +141,9 @@ def _cut(_: Ask, winner: Slice, __: Value, ___: Slice, ____: Value) -> str:
     return f"its instance would have to be made first, on {winner.node} there is one that nobody uses"
 
 
-def _order(_: Ask, winner: Slice, __: Value, ___: Slice, ____: Value) -> str:
+def _order(_: Ask, winner: Slice, __: Value, loser: Slice, ___: Value) -> str:
+    if winner.node == loser.node:
+        return f"it is as good in all that counts, and the other one stands first on {winner.node}"
     return f"it is as good in all that counts, and {winner.node} stands first in the fixed order"
 
 

@@ -92,8 +92,8 @@ IN_CONCURRENT = {
 
 NOT_YET = {
     "secrets": "the encrypted secret store will give them to the function; for what is not secret there is env=",
-    "schedule": "it comes with durable jobs; until then call the function from cron",
-    "cron": "it comes with durable jobs; until then call the function from cron",
+    "schedule": "schedules come later; until then have cron run 'pilotlight call', or .spawn() with options(run_at=)",
+    "cron": "schedules come later; until then have cron run 'pilotlight call', or .spawn() with options(run_at=)",
     "volumes": "shared volumes come later; small files are packed with the app",
     "volume": "shared volumes come later; small files are packed with the app",
     "disks": "shared volumes come later; small files are packed with the app",

@@ -94,6 +94,8 @@ class FunctionCall(Generic[R]):
 async def _gather(calls: tuple[FunctionCall[Any], ...], *, timeout: float | None, keep: bool) -> list[Any]:
     if not calls:
         return []
+    if wrong := next((call for call in calls if not isinstance(call, FunctionCall)), None):
+        raise TypeError(f"gather() takes calls one by one, not a {type(wrong).__name__}: gather(*calls).")
     jobs = calls[0]._jobs  # noqa: SLF001 - its own class
     answers: list[Any] = await jobs.gather([call.id for call in calls], timeout=timeout, keep_exceptions=keep)
     return answers

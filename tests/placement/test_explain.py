@@ -11,7 +11,7 @@ from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.ask import CPU, Ask
 from pilotlight_placement.catalogue import is_kind
 from pilotlight_placement.curves import Curves, Point, whole
-from pilotlight_placement.explain import explain, ruled_out, rules, why_not
+from pilotlight_placement.explain import REASONS, explain, ruled_out, rules, why_not
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.geometry import Instance
 from pilotlight_placement.history import Journal
@@ -117,7 +117,7 @@ def test_why_not_looks_at_the_fleet_as_it_was() -> None:
     assert why_not(fleet, found, "c") == ["c: it is a GPU (L4), the ask is for T4."]
     assert "stands first in the fixed order (rule: order)" in why_not(fleet, found, other)[0]
     assert why_not(fleet, found, found.slice.node) == [f"{found.slice.node} was chosen: a whole T4."]
-    assert why_not(fleet, found, "z") == ["There was no node z at revision 3."]
+    assert why_not(fleet, found, "z") == ["There was no node z at revision 3; there were: a, b, c."]
 
 
 def test_a_state_that_is_gone_is_said_to_be_gone() -> None:
@@ -272,3 +272,13 @@ def has_room(fleet: Fleet, unit: Unit, wanted: Ask) -> bool:
 def can(fleet: Fleet, slices: list[Slice], wanted: Ask) -> bool:
     holds = [Held(container="new", slice=s, tenant=wanted.tenant, neighbours=wanted.neighbours) for s in slices]
     return any(not fleet.refusal(held) for held in holds)
+
+
+def test_of_two_gpus_of_one_node_no_node_is_said_to_stand_first() -> None:
+    """Which node stands first says nothing about devices of the same one."""
+    found = placed(Fleet([node("n", gpu("g1", "T4"), gpu("g2", "T4"))]), ask("T4"))
+    value = found.record.value
+    assert value is not None
+
+    told = REASONS["order"](ask("T4"), found.slice, value, found.slice, value)
+    assert told == "it is as good in all that counts, and the other one stands first on n"

@@ -134,7 +134,9 @@ def ago(unix: float) -> str:
 
 
 def milliseconds(ms: float) -> str:
-    """`0.8 ms`, `120 ms`, `2.31 s`."""
+    """`7.6 us`, `0.8 ms`, `120 ms`, `2.31 s`."""
+    if 0 < ms < 0.05:
+        return f"{ms * 1000:.2g} us"
     if ms >= 1000:
         return f"{ms / 1000:.2f} s"
     return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"

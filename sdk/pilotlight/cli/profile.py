@@ -67,7 +67,7 @@ def profile(
             for kind in kinds_of(told, slices or []):
                 run.measure(kind)
         finally:
-            note(f"{run.calls} calls, {run.cost} in all; kept with {told.version}")
+            note(run.summary())
         told = ask(client().platform.curves(str(found)))
     if as_json:
         print_json({"version": told.version, "version_id": told.version_id, "curves": told.curves})
@@ -86,6 +86,12 @@ class Run:
     seconds: float
     calls: int = 0
     cost: Decimal = field(default_factory=Decimal)
+    kept: int = 0
+
+    def summary(self) -> str:
+        """What was called, what it cost, and whether anything of it is kept."""
+        kept = f"kept with {self.told.version}" if self.kept else "nothing was measured that could be kept"
+        return f"{self.calls} calls, {self.cost:f} in all; {kept}"
 
     def measure(self, kind: SliceKindTold) -> None:
         """All batch sizes on one kind of slice; each is kept as soon as it is known."""
@@ -113,17 +119,23 @@ class Run:
                 )
                 continue
             ask(platform.put_curve(own, CurveGiven(gpu=kind.gpu, slice=kind.slice, points=(point,))))
-            note(f"  {said(point)}; {load.seen:,.4g} calls per second came back")
+            self.kept += 1
+            note(f"  {said(point)}; {rate(load.seen)} calls per second came back")
 
     def _count(self, calls: int, cost: Decimal) -> None:
         self.calls += calls
         self.cost += cost
 
 
+def rate(per_second: float) -> str:
+    """`1.656`, `396.2`, `1,047,000`: four digits, and never a power of ten."""
+    return f"{float(f'{per_second:.4g}'):,.0f}" if per_second >= 1000 else f"{per_second:.4g}"
+
+
 def said(point: CurvePoint) -> str:
     """A point in one line."""
     return (
-        f"batch {point.batch}: {point.throughput:,.4g} per second, p50 {milliseconds(point.p50_ms)}, "
+        f"batch {point.batch}: {rate(point.throughput)} per second, p50 {milliseconds(point.p50_ms)}, "
         f"p95 {milliseconds(point.p95_ms)}, {point.samples} batches"
     )
 
@@ -194,7 +206,7 @@ def rows_of(curves: Sequence[Curve]) -> list[tuple[object, ...]]:
             curve.gpu,
             curve.slice,
             point.batch,
-            f"{point.throughput:,.4g}",
+            rate(point.throughput),
             milliseconds(point.p50_ms) if point.p50_ms else "-",
             milliseconds(point.p95_ms),
             point.samples or "-",

@@ -51,6 +51,7 @@ def up(
     \b
     pilotlight up
     pilotlight up --port 8470 --cpu-slots 4
+    pilotlight up --fake-gpus "2xH100:mig,1xT4"          (GPUs in software)
     """
     need_server(MODULE)
     named = {

@@ -179,7 +179,13 @@ def test_quantities_are_short() -> None:
     """As people say them."""
     assert [size(count) for count in (12, 1_400, 2_500_000, 3e9)] == ["12 B", "1.4 kB", "2.5 MB", "3.0 GB"]
     assert [span(seconds) for seconds in (-1, 42, 200, 7_300, 500_000)] == ["0s", "42s", "3m", "2h", "6d"]
-    assert [milliseconds(ms) for ms in (0.84, 12.3, 2_310)] == ["0.8 ms", "12 ms", "2.31 s"]
+    assert [milliseconds(ms) for ms in (0.0, 0.0076, 0.84, 12.3, 2_310)] == [
+        "0.0 ms",
+        "7.6 us",
+        "0.8 ms",
+        "12 ms",
+        "2.31 s",
+    ]
 
 
 def test_version() -> None:

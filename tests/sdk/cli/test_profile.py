@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pilotlight.cli.main import app
+from pilotlight.cli.profile import Run, rate
 from pilotlight_core.model.curves import Curve, FunctionCurves
 from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, problem, result, stream
 
@@ -122,3 +124,23 @@ def test_a_call_that_fails_ends_it_and_what_was_measured_stays(measured: Scripte
     assert "it cannot be loaded" in done.stderr
     assert "kept with shop.f@v3" in done.stderr
     assert len(measured.asked("/v1/functions/shop.f@v3/curves")) == 1
+
+
+def test_rates_are_told_without_powers_of_ten() -> None:
+    """Four digits, whatever their size."""
+    assert [rate(value) for value in (1.6564, 396.24, 100_312.0, 1_047_499.0)] == [
+        "1.656",
+        "396.2",
+        "100,300",
+        "1,047,000",
+    ]
+
+
+def test_a_run_that_kept_nothing_says_so_and_tells_its_cost_in_full() -> None:
+    """No power of ten in a price either."""
+    told = msgspec.convert(KNOWN, FunctionCurves)
+    run = Run(told=told, load=told.methods[0], given={}, sizes=(1,), seconds=1.0, calls=19, cost=Decimal("2.78722E-7"))
+    assert run.summary() == "19 calls, 0.000000278722 in all; nothing was measured that could be kept"
+
+    run.kept = 1
+    assert run.summary().endswith("in all; kept with shop.f@v3")

@@ -130,6 +130,8 @@ def test_many_are_waited_for_at_once(platform: ScriptedPlatform) -> None:
     )
     a, b = FunctionCall.from_id("a"), FunctionCall.from_id("b")
     assert FunctionCall.gather() == []
+    with pytest.raises(TypeError, match=r"not a list: gather\(\*calls\)"):
+        FunctionCall.gather([a, b])  # type: ignore[arg-type]
     assert FunctionCall.gather(a, a) == [1, 1]
     kept = FunctionCall.gather(a, b, return_exceptions=True)
     assert (kept[0], isinstance(kept[1], ValueError)) == (1, True)
