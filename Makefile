@@ -55,7 +55,7 @@ test: setup ## Run every test that takes no minutes of its own (ARGS="tests/sdk 
 .PHONY: test-crash
 test-crash: setup ## Kill processes at seeded instants (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
-	@$(PYTEST) -m "crash and not long" $(ARGS)
+	@$(PYTEST) -m "crash and not long" --numprocesses 2 --dist worksteal $(ARGS)
 
 .PHONY: test-long
 test-long: setup ## Run the tests that take minutes (SEED=123 repeats a run)

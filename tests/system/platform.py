@@ -122,8 +122,14 @@ class Platform:
         return sum(sum(node["blanks"].values()) for node in self.http.get("/v1/nodes").json()["nodes"])
 
     def logs(self, app: str, function: str | None = None) -> list[dict[str, Any]]:
-        """The lines that an app has logged."""
-        lines = self.http.get(f"/v1/apps/{app}/logs", params={"function": function} if function else {})
+        """The lines that an app has logged; a gateway whose bus has just died asks for a little patience."""
+        params = {"function": function} if function else {}
+
+        def read() -> httpx.Response | None:
+            answer = self.http.get(f"/v1/apps/{app}/logs", params=params)
+            return answer if answer.status_code != 503 else None
+
+        lines = wait_until(read, "logs can be read", START_S)
         assert lines.status_code == 200, lines.text
         return [json.loads(line) for line in lines.text.splitlines() if line]
 
