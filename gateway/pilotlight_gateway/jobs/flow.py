@@ -9,6 +9,7 @@ it one by one, so that one job that waits for next week does not keep everything
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
 
@@ -47,6 +48,8 @@ class Flow:
         self._purge = 0
         """Below this sequence all messages are done; 0: nothing to purge."""
         self._order = 0
+        self._orders: list[int] = []
+        """Of all jobs, ascending: each new one is the greatest."""
         self.taken = 0
 
     def __len__(self) -> int:
@@ -66,8 +69,7 @@ class Flow:
         for note in names.values():
             job = self._jobs.get(note.id)
             if job is None:
-                self._order += 1
-                job = self._jobs[note.id] = _Job(self._order, note.run_at)
+                job = self._jobs[note.id] = _Job(self._next_order(), note.run_at)
                 self._queue(note.id, job)
             job.seqs.append(seq)
         if not names:
@@ -98,8 +100,8 @@ class Flow:
         """A taken job waits until `until`."""
         job = self._give(name)
         if job is not None:
-            self._order += 1
-            job.order, job.run_at = self._order, until
+            self._forget_order(job)
+            job.order, job.run_at = self._next_order(), until
             self._queue(name, job)
 
     def give_back(self, name: str) -> None:
@@ -109,9 +111,12 @@ class Flow:
 
     def over(self, name: str) -> None:
         """Nothing is left to do for a taken job."""
-        if self._give(name) is None:
+        job = self._give(name)
+        if job is None:
             return
-        for seq in self._jobs.pop(name).seqs:
+        del self._jobs[name]
+        self._forget_order(job)
+        for seq in job.seqs:
             self._open[seq] -= 1
             if not self._open[seq]:
                 self._message_done(seq)
@@ -119,9 +124,7 @@ class Flow:
     def position(self, name: str) -> int | None:
         """How many jobs that are not over stand before it; None: it is not known here."""
         job = self._jobs.get(name)
-        if job is None:
-            return None
-        return sum(1 for other in self._jobs.values() if other.order < job.order)
+        return bisect_left(self._orders, job.order) if job is not None else None
 
     def purge_below(self) -> int:
         """The sequence below which all messages are done, if that is new; 0: it is not."""
@@ -133,6 +136,14 @@ class Flow:
         strays = sorted(self._done)
         self._done.clear()
         return strays
+
+    def _next_order(self) -> int:
+        self._order += 1
+        self._orders.append(self._order)
+        return self._order
+
+    def _forget_order(self, job: _Job) -> None:
+        del self._orders[bisect_left(self._orders, job.order)]
 
     def _queue(self, name: str, job: _Job) -> None:
         if job.run_at:

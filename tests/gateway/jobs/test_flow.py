@@ -73,6 +73,8 @@ def test_a_job_knows_its_place() -> None:
     told = flow(notes("a", "b", "c"))
     told.take(0.0)
     assert [told.position(name) for name in ("a", "b", "c", "d")] == [0, 1, 2, None]
+    told.put_off("a", 5.0)
+    assert [told.position(name) for name in ("a", "b", "c")] == [2, 0, 1]
 
 
 def test_it_reads_only_so_far_ahead() -> None:
@@ -113,6 +115,8 @@ def test_nothing_is_lost_and_nothing_is_removed_too_early(history: list[tuple[st
             told.put_off(taken.pop(), at + number)
         elif taken and what == "over":
             over(taken.pop())
+        places = [place for name in range(11) if (place := told.position(str(name))) is not None]
+        assert sorted(places) == list(range(len(told)))
     while taken or told:
         at += 100.0
         found = taken.pop() if taken else told.take(at)
