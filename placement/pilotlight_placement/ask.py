@@ -88,9 +88,16 @@ class Ask:
         return -(-self.vram // (count * MIB))
 
     def __str__(self) -> str:
-        wanted = " or ".join("a CPU slot" if choice.type == CPU else str(choice) for choice in self.choices)
+        wanted = " or ".join(in_words(choice) for choice in self.choices)
         vram = f" with {self.vram / GIB:.1f} GiB" if self.vram else ""
         return f"{wanted}{vram} and {self.memory / GIB:.1f} GiB of host memory" if self.memory else f"{wanted}{vram}"
+
+
+def in_words(choice: GpuAsk) -> str:
+    """A choice as it is told: "H100:2", "any GPU", "a CPU slot"."""
+    if choice.type == ANY_GPU:
+        return "any GPU" if choice.count == 1 else f"any {choice.count} GPUs of a type"
+    return "a CPU slot" if choice.type == CPU else str(choice)
 
 
 @lru_cache(maxsize=4096)

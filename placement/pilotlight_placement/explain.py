@@ -30,7 +30,8 @@ def explain(outcome: Placement | NoFit, container: str = "the container") -> lis
         return [f"{container} has no place: {outcome.reason}.", ruled_out(record)]
     told = [f"{container} runs on {outcome.slice}.", *_speed(outcome), ruled_out(record)]
     if not record.rivals:
-        return [*told, "It was the only place that would do."]
+        others = _left(record) > len(outcome.slice.ids)
+        return [*told, "Nothing else that would do is better." if others else "It was the only place that would do."]
     return told + [_lost(outcome, rival) for rival in record.rivals]
 
 
@@ -44,9 +45,13 @@ def _speed(outcome: Placement) -> list[str]:
 def ruled_out(record: Record) -> str:
     """How many devices each filter ruled out."""
     parts = [f"{count} {RULED_OUT[name]}" for name, count in record.refused]
-    left = record.considered - sum(count for _, count in record.refused)
-    start = f"Of {record.considered} devices and slots {left} would do"
+    of = f"{record.considered} devices and slots" if record.considered != 1 else "1 device or slot"
+    start = f"Of {of} {_left(record)} would do"
     return f"{start}: {', '.join(parts)}." if parts else f"{start}."
+
+
+def _left(record: Record) -> int:
+    return record.considered - sum(count for _, count in record.refused)
 
 
 def why_not(fleet: Fleet, outcome: Placement | NoFit, node: str) -> list[str]:

@@ -168,7 +168,7 @@ RULED_OUT = {
     "health": "that take nothing new",
     "region": "in other regions",
     "zone": "in other zones",
-    "purchase": "bought otherwise than asked for",
+    "purchase": "bought the other way (spot or on demand)",
     "type": "of other types",
     "count": "given one at a time",
     "vram": "with too little device memory",

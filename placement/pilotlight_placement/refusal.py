@@ -9,6 +9,7 @@ from pilotlight_core.model.placing import Over
 from pilotlight_placement.ask import CPU, Ask
 from pilotlight_placement.cells import Cell
 from pilotlight_placement.fleet import Fleet
+from pilotlight_placement.obstacles import elsewhere, host_memory, unknown_types
 from pilotlight_placement.offers import Offers, Totals, Zone
 from pilotlight_placement.options import Option
 from pilotlight_placement.policy import FILTER_NAMES, RULED_OUT
@@ -124,10 +125,14 @@ def no_fit(fleet: Fleet, ask: Ask, record: Record) -> NoFit:
 def never_reason(fleet: Fleet, ask: Ask, record: Record) -> str:
     """Why nothing in the fleet could hold it, even if all were free: what there is, and what is missing."""
     reason = f"it asks for {ask}, and the fleet has {fleet.describe()}"
+    unknown = list(unknown_types(fleet, ask))
     if said := missing(fleet, ask):
-        return reason + said
-    silent = ("draining", "type", "room", "vram", "host_memory")
-    parts = [f"{count} {RULED_OUT[name]}" for name, count in record.refused if name not in silent]
+        return "; ".join((reason + said, *unknown))
+    silent = ("draining", "type", "room", "vram", "host_memory", "region", "zone", "purchase")
+    parts = [*unknown, *elsewhere(fleet, ask)]
+    parts += [f"{count} {RULED_OUT[name]}" for name, count in record.refused if name not in silent]
+    if dict(record.refused).get("host_memory") and (short := host_memory(fleet, ask)):
+        parts.append(short)
     if not parts and dict(record.refused).get("room"):
         return f"{reason}: no node has so many of them"
     return f"{reason}: {', '.join(parts)}" if parts else reason
@@ -140,9 +145,12 @@ def _busy(ask: Ask, record: Record, possible: int) -> str:
     taken = refused.get("room", 0)
     if possible <= 0:
         return f"the GPUs that could hold {ask} are in use, in the other MIG mode"
+    if not parts and possible == 1:
+        return f"the only device or slot that could hold {ask} is in use"
     if not parts:
         return f"all {possible} devices and slots that could hold {ask} are in use"
-    return f"of {possible} devices and slots that could hold {ask}, {taken} are in use, {', '.join(parts)}"
+    of = f"{possible} devices and slots" if possible > 1 else "1 device or slot"
+    return f"of {of} that could hold {ask}, {taken} {'is' if taken == 1 else 'are'} in use, {', '.join(parts)}"
 
 
 def missing(fleet: Fleet, ask: Ask) -> str:

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pilotlight_core.model.placing import PRECISIONS, Model
+from pilotlight_core.model.placing import CONTEXT_BYTES, PRECISIONS, Model
 
 GIB = 2**30
-CONTEXT_BYTES = 600 * 2**20
-"""CUDA context with PyTorch's kernels, cuBLAS and cuDNN workspaces, as nvidia-smi shows it for an idle process."""
 ACTIVATION_FACTOR = 8
 """Live tensors of hidden size per token in a transformer's largest layer: residual, QKV, a 4x wide one, norm."""
 
@@ -70,7 +68,8 @@ def memory_plan(
 
 def declared(vram: int, devices: int = 1) -> MemoryPlan:
     """The plan of a function that says itself how much it needs in all."""
-    row = Row(what="declared", arithmetic=f"vram={vram / GIB:.2f} GiB / {devices}", bytes=-(-vram // devices))
+    among = f" / {devices}" if devices > 1 else ""
+    row = Row(what="declared", arithmetic=f"vram={vram / GIB:.2f} GiB{among}", bytes=-(-vram // devices))
     return MemoryPlan(rows=(row,), devices=devices)
 
 

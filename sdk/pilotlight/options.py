@@ -12,8 +12,8 @@ from pilotlight.dialects import SAID_HERE, why_not
 from pilotlight.errors import OptionError
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.placing import Measured, Model, Over, Placing, Purchase, Spread
-from pilotlight_core.model.spec import SLO, Isolation, Priority
+from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
+from pilotlight_core.model.spec import LEAST_MEMORY, SLO, Isolation, Priority
 from pilotlight_core.model.units import GpuAsk, parse_gpu, parse_memory
 
 if TYPE_CHECKING:
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED_ENV = ("PL_", "PILOTLIGHT_")
+LEAST = {
+    "vram": (CONTEXT_BYTES, "the driver and its libraries take in each process"),
+    "memory": (LEAST_MEMORY, "a container must have"),
+}
+"""An int below that, in bytes, was hardly meant as MiB; and what takes so much."""
 
 
 class Options(TypedDict, total=False):
@@ -150,7 +155,15 @@ def _gpu(name: str, value: Any) -> tuple[GpuAsk, ...]:
 def _memory(name: str, value: Any) -> int:
     if isinstance(value, tuple):
         raise _expected(name, value, "one amount, not a (request, limit) pair")
-    return parse_memory(value, name)
+    found = parse_memory(value, name)
+    least, why = LEAST[name]
+    if isinstance(value, int) and found < least:
+        raise OptionError(
+            f"{name}={value} is {value} MiB, less than the {least >> 20} MiB that {why}: "
+            f'did you mean {name}="{value}GiB"?',
+            field=name,
+        )
+    return found
 
 
 def _vram(name: str, value: Any) -> int | None:

@@ -91,7 +91,7 @@ def test_a_refusal_says_how_many_and_why() -> None:
     assert isinstance(found, NoFit)
     assert not found.never
     told = explain(found, "c1")
-    assert told[0] == "c1 has no place: all 1 devices and slots that could hold H100 with 20.0 GiB are in use."
+    assert told[0] == "c1 has no place: the only device or slot that could hold H100 with 20.0 GiB is in use."
     assert told[1] == "Of 4 devices and slots 0 would do: 1 on nodes that are draining, 2 of other types, 1 in use."
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 
+from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.ask import GIB, Ask
 from pilotlight_placement.fleet import Fleet
@@ -12,7 +15,7 @@ from pilotlight_placement.node import Held, Node
 from pilotlight_placement.place import place
 from pilotlight_placement.possible import could_hold
 from pilotlight_placement.record import NoFit, Placement
-from tests.placement.makers import ask, asks, gpu, node, some_nodes
+from tests.placement.makers import ask, asks, cpu, gpu, node, some_nodes
 
 
 def refused(fleet: Fleet, wanted: Ask) -> NoFit:
@@ -57,7 +60,28 @@ def test_what_else_rules_everything_out_is_said() -> None:
     """Where it is not memory."""
     fleet = Fleet([node("n", gpu("a", "T4"), zone="x")])
 
-    assert refused(fleet, ask("T4", zones=("y",))).reason.endswith("the fleet has 1 T4: 1 in other zones")
+    assert refused(fleet, ask("T4", zones=("y",))).reason.endswith("the fleet has 1 T4: there is no zone y; there is x")
+
+
+def test_a_type_a_region_or_a_purchase_that_there_is_not_is_named_with_what_there_is() -> None:
+    """Only devices of the types asked for are counted as being elsewhere."""
+    fleet = Fleet([
+        node("n", gpu("a"), slots=(cpu(0), cpu(1)), host_memory=16 * GIB, region="east"),
+        node("m", slots=(cpu(2),), host_memory=32 * GIB, region="west"),
+    ])  # fmt: skip
+
+    def reason(*types: str, **more: Any) -> str:
+        return refused(fleet, ask(*types, **more)).reason
+
+    assert reason("H1000").endswith("there is no GPU type H1000 in the catalogue: did you mean H100?")
+    assert "did you mean H100? (vram= gets a part of one)" in reason("H100-MIG-1G")
+    assert reason("ANY", regions=("mars",)).endswith("there is no region mars; there is east, west")
+    assert reason("H100", regions=("west",)).endswith(": 1 in other regions")
+    assert reason("H100", purchase=Purchase.SPOT).endswith(": 1 not on spot nodes")
+    assert reason("ANY", purchase=Purchase.SPOT).startswith("it asks for any GPU, and")
+    assert reason("H100", memory=2048 * GIB).endswith(
+        "no node with such a device or slot has more than 16.0 GiB of host memory"
+    )
 
 
 @pytest.mark.parametrize("isolation", list(Isolation))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.placing import Model
-from pilotlight_placement.vram import CONTEXT_BYTES, GIB, declared, memory_plan, shortfall
+from pilotlight_core.model.placing import CONTEXT_BYTES, Model
+from pilotlight_placement.vram import GIB, declared, memory_plan, shortfall
 
 LLAMA_8B = Model(parameters=8.03e9, layers=32, kv_heads=8, head_size=128, hidden=4096)
 
@@ -54,4 +54,5 @@ def test_what_is_missing_on_the_largest_slice_is_shown() -> None:
     lines = shortfall(declared(100 * GIB), 80 * GIB, "a whole H100-80GB")
 
     assert lines[-1].endswith("a whole H100-80GB: 20.00 GiB are missing")
+    assert lines[0].endswith("= vram=100.00 GiB")
     assert shortfall(declared(100 * GIB, devices=2), 80 * GIB, "one of two")[-1].endswith("30.00 GiB remain")

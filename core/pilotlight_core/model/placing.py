@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PRECISIONS = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5}
 """Bytes of one parameter."""
+CONTEXT_BYTES = 600 * 2**20
+"""CUDA context with PyTorch's kernels, cuBLAS and cuDNN workspaces, as nvidia-smi shows it for an idle process."""
 MAX_POINTS = 512
 """Measured points of one function: a dozen GPU types, their slices, a few batch sizes."""
 MAX_NAMES = 32

@@ -23,6 +23,8 @@ MAX_BUNDLE_FILES = 10_000
 MAX_FUNCTIONS = 200
 MAX_METHODS = 50
 MAX_ENV_BYTES = 32 * 1024
+LEAST_MEMORY = 64 * 2**20
+"""Of the host, for a container."""
 
 
 class Priority(StrEnum):
@@ -248,7 +250,7 @@ def check_spec(spec: FunctionSpec) -> None:
         (bool(spec.module) and len(spec.module) < 256, "module", "a module name"),
         (0 < len(spec.methods) <= MAX_METHODS, "methods", f"1 to {MAX_METHODS} methods"),
         (0.1 <= spec.cpu <= 256, "cpu", "0.1 to 256 cores"),
-        (64 * 2**20 <= spec.memory <= 2**44, "memory", "64 MiB to 16 TiB"),
+        (LEAST_MEMORY <= spec.memory <= 2**44, "memory", "64 MiB to 16 TiB"),
         (0 < spec.timeout <= 86_400, "timeout", "more than 0 and at most 86400 seconds"),
         (0 < spec.startup_timeout <= 86_400, "startup_timeout", "more than 0 and at most 86400 seconds"),
         (0 <= spec.retries <= 10, "retries", "0 to 10"),

@@ -91,7 +91,7 @@ class Run:
     def summary(self) -> str:
         """What was called, what it cost, and whether anything of it is kept."""
         kept = f"kept with {self.told.version}" if self.kept else "nothing was measured that could be kept"
-        return f"{self.calls} calls, {self.cost:f} in all; {kept}"
+        return f"{self.calls} calls, {self.cost:f} USD in all; {kept}"
 
     def measure(self, kind: SliceKindTold) -> None:
         """All batch sizes on one kind of slice; each is kept as soon as it is known."""

@@ -140,7 +140,7 @@ def test_a_run_that_kept_nothing_says_so_and_tells_its_cost_in_full() -> None:
     """No power of ten in a price either."""
     told = msgspec.convert(KNOWN, FunctionCurves)
     run = Run(told=told, load=told.methods[0], given={}, sizes=(1,), seconds=1.0, calls=19, cost=Decimal("2.78722E-7"))
-    assert run.summary() == "19 calls, 0.000000278722 in all; nothing was measured that could be kept"
+    assert run.summary() == "19 calls, 0.000000278722 USD in all; nothing was measured that could be kept"
 
     run.kept = 1
     assert run.summary().endswith("in all; kept with shop.f@v3")
