@@ -346,7 +346,20 @@ class JobRunner:
         return self._pause()
 
     async def _insist(self, change: Callable[[JobRecord], JobRecord]) -> float | None:
-        """Write the end of what we run, however long the bus is away, unless it was taken from us."""
+        """Write the end of what we run; if this gateway ends meanwhile, it is still tried for a moment."""
+        writing = asyncio.get_running_loop().create_task(self._end(change))
+        try:
+            return await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait([writing], timeout=LAST_WORD_S)
+            if writing.done() and not writing.cancelled():
+                writing.exception()  # whose it is now hears nothing from us
+            raise
+        finally:
+            writing.cancel()
+
+    async def _end(self, change: Callable[[JobRecord], JobRecord]) -> float | None:
+        """Write an end, however long the bus is away, unless the job was taken from us."""
         ours = (self._now.runner, self._now.run, self._now.state)
         while True:
             try:

@@ -113,13 +113,14 @@ async def test_a_start_that_was_never_written_never_will_be(bench: Bench) -> Non
 
 @dataclass(kw_only=True)
 class Slow(MemoryJobs):
-    """Starts take as long to be written as a test wants."""
+    """Starts, or ends, take as long to be written as a test wants."""
 
+    state: JobState = JobState.RUNNING
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def update(self, job: JobRecord, revision: int) -> int:
-        if job.state is JobState.RUNNING:
+        if job.state is self.state:
             self.begun.set()
             await self.go_on.wait()
         return await super().update(job, revision)
@@ -140,3 +141,17 @@ async def test_a_start_that_is_written_when_its_runner_has_gone_is_taken_back(be
     after = await bench.now()
     assert (after.state, after.attempts, after.runner) == (JobState.QUEUED, 0, None)
     assert not bench.calls.sent
+
+
+async def test_a_result_that_is_being_written_when_its_gateway_ends_is_kept(bench: Bench) -> None:
+    """It has arrived, and would be lost as an interruption."""
+    bench.store = slow = Slow(state=JobState.SUCCEEDED)
+    await bench.put()
+    run = asyncio.ensure_future(bench.run())
+    await slow.begun.wait()
+    run.cancel()
+    await asyncio.sleep(0)
+    slow.go_on.set()
+    await asyncio.wait([run])
+    assert run.cancelled()
+    assert (await bench.now()).state is JobState.SUCCEEDED
