@@ -32,7 +32,7 @@ class Options(TypedDict, total=False):
     """What `gpu_function` takes, all keyword-only."""
 
     gpu: str | Sequence[str] | None
-    """ "H100", "H100:2", "any", or a list in order of preference; "cpu" in it is a CPU slot. Default: a CPU slot."""
+    """ "H100", "H100:2", "any", or a list in order of preference ("cpu": a CPU slot). Default: a CPU slot."""
     vram: str | int | None
     """GPU memory that it needs: "10GiB", or MiB as an int. Default: the whole device."""
     cpu: float

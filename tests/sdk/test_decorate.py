@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from pilotlight import (
     method,
 )
 from pilotlight.dialects import NOT_YET, SAID_HERE
-from pilotlight.options import KNOWN
+from pilotlight.options import KNOWN, Options
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.placing import Over, Purchase
 from pilotlight_core.model.spec import FunctionSpec, Isolation, Mode, Priority
@@ -364,3 +366,17 @@ def test_a_class_that_cannot_run_is_refused() -> None:
     ):
         with pytest.raises(OptionError, match=message):
             app.gpu_function(cls)
+
+
+def test_help_lists_every_option_in_its_own_words() -> None:
+    """Of the decorator and of an app's, as `Options` describes them."""
+    tree = ast.parse(inspect.getsource(Options)).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    names = [
+        part.target.id for part in tree.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    ]
+    words = [ast.literal_eval(part.value).strip() for part in tree.body[1:] if isinstance(part, ast.Expr)]
+    assert set(names) == KNOWN
+    for told in (inspect.getdoc(gpu_function), inspect.getdoc(App.gpu_function)):
+        assert told is not None
+        assert all(f"    {name}: {word}" in told for name, word in zip(names, words, strict=True))

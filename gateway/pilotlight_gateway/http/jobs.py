@@ -14,6 +14,7 @@ from starlette.types import Scope
 from pilotlight_core.model.api import CallRequest, JobList, JobStatus
 from pilotlight_core.model.errors import BadInput, error_from_code
 from pilotlight_core.model.jobs import JobRecord, JobState
+from pilotlight_core.model.suggestions import did_you_mean, nearest
 from pilotlight_gateway.call_answers import (
     encode_json,
     encode_msgpack,
@@ -231,8 +232,9 @@ def _number(text: str, field: str, most: int) -> int:
 
 
 def _wanted(states: str, function: str) -> Callable[[JobRecord], bool]:
-    try:
-        kinds = {JobState(name) for name in states.split(",")}
-    except ValueError:
-        raise BadInput(f"state: expected some of {', '.join(JobState)}.", field="state") from None
+    names = states.split(",")
+    if wrong := [name for name in names if name not in tuple(JobState)]:
+        meant = did_you_mean(nearest(wrong[0], JobState))
+        raise BadInput(f"state: expected some of {', '.join(JobState)}.{meant}", field="state")
+    kinds = set(map(JobState, names))
     return lambda job: job.state in kinds and function in ("", job.function, job.function.partition(":")[2])

@@ -36,6 +36,7 @@ ERROR_CHARACTERS = 200
 PORTS: Final[Mapping[str, int]] = {"https": 443, "http": 80}
 
 URL = re.compile(URL_PATTERN)
+ALLOW = " Operators allow plain http and addresses of their own network: --webhook-allow NETWORK."
 Resolve = Callable[[str, str, int], Awaitable[Sequence[str]]]
 """(tenant, host, port) -> its addresses."""
 
@@ -68,13 +69,13 @@ def check_url(url: str, allowed: Sequence[Network]) -> None:
     if port == 0:
         raise BadInput("url: there is no port 0.", field="url")
     if parts.scheme != "https" and not allowed:
-        raise BadInput("url: expected https://…", field="url")
+        raise BadInput(f"url: expected https://…{ALLOW}", field="url")
     address = literal(host)
     if address is None and (host.rsplit(".", 1)[-1].isdigit() or "." not in host) and not allowed:
         # 2130706433, 127.1 and plain names mean something on the platform's own network only.
-        raise BadInput("url: expected a full host name.", field="url")
+        raise BadInput(f"url: expected a full host name.{ALLOW}", field="url")
     if address is not None and (why := why_refused(address, allowed)):
-        raise BadInput(f"url: refused address {address}: {why}.", field="url")
+        raise BadInput(f"url: refused address {address}: {why}.{ALLOW}", field="url")
 
 
 class HttpPoster:

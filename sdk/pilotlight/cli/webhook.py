@@ -11,6 +11,8 @@ from pilotlight.cli.arguments import read_span
 from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import ago, milliseconds, note, print_json, print_table, span
 from pilotlight.cli.session import ask, client
+from pilotlight.errors import Misuse
+from pilotlight_core.model.suggestions import did_you_mean, nearest
 from pilotlight_core.model.webhooks import JOB_EVENTS, WebhookChange, WebhookRequest, WebhookRotation
 
 app = command_app(no_args_is_help=True)
@@ -174,7 +176,13 @@ def resend(
 
 
 def _events(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+    if text is None:
+        return None
+    events = tuple(part.strip() for part in text.split(",") if part.strip())
+    if wrong := next((event for event in events if event not in JOB_EVENTS), None):
+        meant = did_you_mean(nearest(wrong, JOB_EVENTS))
+        raise Misuse(f"--events {wrong}: expected some of {', '.join(JOB_EVENTS)}.{meant}", field="events")
+    return events
 
 
 def _change(webhook: str, change: WebhookChange, *, as_json: bool) -> None:

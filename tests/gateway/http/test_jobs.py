@@ -185,7 +185,9 @@ async def test_lists_have_pages_and_filters(world: World) -> None:
         rest = (await client.get(f"/v1/jobs?limit=4&cursor={first['next']}")).json()
         dead = (await client.get("/v1/jobs?state=failed,expired")).json()["jobs"]
         theirs = (await client.get("/v1/jobs?function=shop.hello")).json()["jobs"]
-        wrong = [await client.get(f"/v1/jobs?{query}") for query in ("state=lost", "limit=0", "cursor=x", "limit=1e3")]
+        wrong = [
+            await client.get(f"/v1/jobs?{query}") for query in ("state=fialed", "limit=0", "cursor=x", "limit=1e3")
+        ]
 
     assert [one["state"] for one in first["jobs"]] == ["failed", "queued", "queued", "queued"]
     assert len({one["id"] for one in first["jobs"] + rest["jobs"]}) == 6
@@ -193,6 +195,7 @@ async def test_lists_have_pages_and_filters(world: World) -> None:
     assert [one["reason"] for one in dead] == ["raised"]
     assert len(theirs) == 5
     assert [one.status_code for one in wrong] == [422] * 4
+    assert wrong[0].json()["detail"].endswith("Did you mean failed?")
 
 
 async def test_a_cursor_tells_nothing_and_is_one_tenants(world: World) -> None:

@@ -248,3 +248,5 @@ def test_what_is_allowed_by_name_is_not() -> None:
     check_url("http://receiver:9000/", LOOPBACK)
     with pytest.raises(BadInput, match="refused address"):
         check_url("http://127.0.0.2:9000/", LOOPBACK)
+    with pytest.raises(BadInput, match="--webhook-allow"):
+        check_url("http://127.0.0.1:9000/", ())

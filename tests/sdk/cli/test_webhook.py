@@ -41,6 +41,15 @@ def test_a_webhook_is_made(platform: ScriptedPlatform) -> None:
     assert len(platform.requests[1].json["events"]) == 4
 
 
+def test_a_misspelt_event_is_answered_with_the_one_that_was_meant(platform: ScriptedPlatform) -> None:
+    """Before anything is sent."""
+    done = CliRunner().invoke(app, ["webhook", "create", "https://example.com/", "--events", "job.failde"])
+
+    assert done.exit_code != 0
+    assert "Did you mean job.failed?" in str(done.exception) + done.output
+    assert platform.requests == []
+
+
 def test_webhooks_are_listed(platform: ScriptedPlatform) -> None:
     """With how they are: sent to, failing, disabled and why."""
     failing = HOOK | {"id": "wh_2", "failing_since": time.time() - 7_300}
