@@ -6,6 +6,7 @@ one file in this sense: they look at the host's processes, users and control gro
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ HOST = frozenset({"runtime", "system", "examples"})
 # How long a machine takes to make examples says how busy it is, and nothing of what is tested.
 settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+# A shell's background has interrupts ignored, and so would everything that is started from here and is interrupted.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
