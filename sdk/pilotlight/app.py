@@ -40,40 +40,7 @@ class App:
     @overload
     def gpu_function(self, /, **options: Unpack[Options]) -> Decorator: ...
     def gpu_function(self, target: Any = None, /, **options: Any) -> Any:
-        """As `pilotlight.gpu_function`, with this app.
-
-        Options:
-            gpu: "H100", "H100:2", "any", or a list in order of preference ("cpu": a CPU slot). Default: a CPU slot.
-            vram: GPU memory that it needs: "10GiB", or MiB as an int. Default: the whole device.
-            cpu: Cores. Default 1.
-            memory: Host memory: "2GiB", or MiB as an int. Default 2 GiB.
-            timeout: Seconds one call may run. Default 300.
-            startup_timeout: Seconds that loading may take. Default 600.
-            retries: How often a call whose code raised is tried again. Default 0.
-            min_containers: Kept warm even while nobody calls. Default 0.
-            max_containers: Default 10.
-            buffer_containers: Warm ones beyond those that work. Default 0.
-            scaledown_window: Seconds a container waits for the next call before it goes. Default 60.
-            env: Environment variables; nothing secret.
-            secrets: Not supported yet.
-            isolation: What else may use the device. Default "shared": other functions of yours.
-            idempotent: Whether a started call may run again if its container dies. Default False.
-            slo: The latencies to aim for.
-            priority: Default "standard".
-            model: What GPU memory is computed from, instead of `vram`: Model(parameters=8e9, layers=32, …).
-            by_cost: Take whatever of the GPU list is cheapest for what it does, instead of the first. Default False.
-            measured: What it was measured to do on GPUs and slices: for cost per throughput, and for the service level.
-            weights: A name for the weights that it loads: nodes that have loaded them already go first.
-            spread: Keep its containers apart; Spread(over="zone", most=2) is a hard limit.
-            avoid: Functions of yours ("app.function") whose nodes it stays away from.
-            spot: True: interruptible nodes only, False: none of them. Default: any.
-            region: Default: any.
-            zone: Default: any.
-            neighbours: Whether other tenants may share its GPU, where they agree too. Default False.
-            media: Whether it needs the GPU's video engines. Default False.
-            name: What to call it; default: the function's or class's own name.
-            app: The app it belongs to; default: one named after the module.
-        """
+        """As `pilotlight.gpu_function`, whose help lists the options, with this app."""
         from pilotlight.decorate import decorate
 
         return decorate(target, {**options, "app": options.get("app", self)})
