@@ -52,6 +52,11 @@ bench: setup ## Run every benchmark (NAME=overhead for one); needs wrk for some
 test: setup ## Run every test that takes no minutes of its own (ARGS="tests/sdk -x" passes options on)
 	@$(PYTEST) --numprocesses 2 --dist loadgroup $(ARGS)
 
+.PHONY: test-seeds
+test-seeds: setup ## Run the property tests on examples of their own (SEED=123 repeats a run)
+	@echo "seed $(SEED): make test-seeds SEED=$(SEED) repeats this run"
+	@$(PYTEST) -m "hypothesis and not long" --hypothesis-profile=seeded --hypothesis-seed=$(SEED) --numprocesses 2 $(ARGS)
+
 .PHONY: test-crash
 test-crash: setup ## Kill processes at seeded instants (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"

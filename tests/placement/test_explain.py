@@ -168,7 +168,7 @@ def test_every_rejection_has_a_true_reason_and_keeps_it(
             assert is_true(fleet, unit, wanted, refusal[0].name), refusal
     told = {name: why_not(fleet, found, name) for name in fleet.places}
     assert all(told.values())
-    assert ruled_out(found.record).startswith(f"Of {len(fleet.units)} devices")
+    assert ruled_out(found.record).startswith(f"Of {len(fleet.units)} device")
     assert explain(found)
 
     for container in list(fleet.held):
