@@ -11,6 +11,7 @@ from pilotlight_placement.ask import Ask
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.place import place
 from pilotlight_placement.record import Placement
+from pilotlight_placement.switches import would_do
 
 TRIALS = 64
 """Sets of containers that are tried for each blocked version."""
@@ -30,7 +31,8 @@ def gives_way(
 ) -> Sequence[Victim]:
     """The idle containers that are to go so that the ask has a place: as few as can be, the longest idle first.
 
-    What keeps a floor stays, unless somebody waits and its tenant has more than an even share.
+    What keeps a floor stays, unless somebody waits and its tenant has more than an even share. Where no place comes of
+    going alone, one that GPUs have after a change of MIG mode will do, unless idle ones can be changed as it is.
     """
     others = {name: view for name, view in views.items() if name != version}
     patience = MIN_RESIDENCY_S if waited_for else FLOOR_PATIENCE_S
@@ -58,13 +60,19 @@ def over_share(waiting: str, views: Mapping[str, VersionView], tenants: Mapping[
 def _enough(fleet: Fleet, ask: Ask, victims: list[Victim], spared: Collection[str]) -> Sequence[Victim]:
     there = [victim for victim in victims if victim[0].id in fleet.held and victim[0].id not in spared]
     there.sort(key=lambda victim: (-victim[0].idle_s, victim[0].id))
-    for group in islice(_groups(fleet, there), TRIALS):
-        with fleet.trial():
-            for container, _ in group:
-                fleet.release(container.id)
-            if isinstance(place(fleet, ask), Placement):
-                return group
+    in_turn = list(islice(_groups(fleet, there), TRIALS))
+    for fits in (_has_place,) if would_do(fleet, ask) else (_has_place, would_do):
+        for group in in_turn:
+            with fleet.trial():
+                for container, _ in group:
+                    fleet.release(container.id)
+                if fits(fleet, ask):
+                    return group
     return ()
+
+
+def _has_place(fleet: Fleet, ask: Ask) -> bool:
+    return isinstance(place(fleet, ask), Placement)
 
 
 def _groups(fleet: Fleet, victims: Sequence[Victim]) -> Iterator[Sequence[Victim]]:

@@ -23,7 +23,7 @@ from pilotlight_placement.moves import empty_devices, make_room
 from pilotlight_placement.node import Held
 from pilotlight_placement.place import place
 from pilotlight_placement.record import NoFit, Placement
-from pilotlight_placement.switches import instead_of_whole, switch_off
+from pilotlight_placement.switches import instead_of_whole, switch_off, switch_on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,8 @@ def _force(draft: Draft, short: Short) -> Short:
     ask, missing = short.refusal.record.ask, short.missing
     while missing and draft.tries < draft.limits.blocked:
         draft.tries += 1
-        if not (switch_off(draft, ask) or (not short.refusal.never and make_room(draft, ask))):
+        switched = switch_off(draft, ask) or switch_on(draft, ask)
+        if not (switched or (not short.refusal.never and make_room(draft, ask))):
             break
         missing -= 1
     return Short(function=short.function, missing=missing, refusal=short.refusal)

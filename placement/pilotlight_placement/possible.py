@@ -21,6 +21,19 @@ def could_hold(fleet: Fleet, ask: Ask) -> bool:
     return any(_on_some_node(fleet, ask, cell, option) for cell, option in _ways(fleet, ask))
 
 
+def idle_in_other_mode(fleet: Fleet, ask: Ask) -> tuple[int, int]:
+    """GPUs that could hold it but for their MIG mode, which is switched without a reset: how many are idle, and all."""
+    idle = total = 0
+    for cell in fleet.cells.values():
+        device, mig = cell.device, cell.kind.mig
+        if device is None or not device.online_mig or not cell.total or refused_domain(ask, cell.domain):
+            continue
+        if not isinstance(options(ask, device, mig=not mig, shareable=False), Refused):
+            idle += len(cell.states.get(0, ())) if mig else cell.open[0]
+            total += cell.total
+    return idle, total
+
+
 def _ways(fleet: Fleet, ask: Ask) -> Iterator[tuple[Cell, Option]]:
     for cell in fleet.cells.values():
         if not cell.total or refused_domain(ask, cell.domain):

@@ -13,7 +13,7 @@ from pilotlight_placement.obstacles import elsewhere, host_memory, unknown_types
 from pilotlight_placement.offers import Offers, Totals, Zone
 from pilotlight_placement.options import Option
 from pilotlight_placement.policy import FILTER_NAMES, RULED_OUT
-from pilotlight_placement.possible import could_hold
+from pilotlight_placement.possible import could_hold, idle_in_other_mode
 from pilotlight_placement.record import NoFit, Record
 from pilotlight_placement.search import joins
 
@@ -118,7 +118,7 @@ def no_fit(fleet: Fleet, ask: Ask, record: Record) -> NoFit:
     short = dict(record.refused).get("host_memory", 0)
     single = all(choice.count == 1 for choice in ask.choices)
     if (possible > short and single) or could_hold(fleet, ask):
-        return NoFit(reason=_busy(ask, record, possible - short), never=False, record=record)
+        return NoFit(reason=_busy(fleet, ask, record, possible - short), never=False, record=record)
     return NoFit(reason=never_reason(fleet, ask, record), never=True, record=record)
 
 
@@ -138,12 +138,16 @@ def never_reason(fleet: Fleet, ask: Ask, record: Record) -> str:
     return f"{reason}: {', '.join(parts)}" if parts else reason
 
 
-def _busy(ask: Ask, record: Record, possible: int) -> str:
+def _busy(fleet: Fleet, ask: Ask, record: Record, possible: int) -> str:
     refused = dict(record.refused)
     others = {"avoid": "on nodes it avoids", "spread": "where it has as many containers as it may"}
     parts = [f"{refused[name]} {why}" for name, why in others.items() if refused.get(name)]
     taken = refused.get("room", 0)
     if possible <= 0:
+        idle, total = idle_in_other_mode(fleet, ask)
+        if idle:
+            said = f"of which {idle} {'is' if idle == 1 else 'are'} idle and can be switched"
+            return f"the GPUs that could hold {ask} are in the other MIG mode: {total}, {said}"
         return f"the GPUs that could hold {ask} are in use, in the other MIG mode"
     if not parts and possible == 1:
         return f"the only device or slot that could hold {ask} is in use"

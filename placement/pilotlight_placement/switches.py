@@ -1,4 +1,4 @@
-"""MIG mode of idle GPUs: switched on where a part of a GPU would do, off where a whole one is needed.
+"""MIG mode of idle GPUs: switched on where a part would do, or nothing but a part, off where whole ones are needed.
 
 Only on architectures that switch without a reset. On Ampere a reset would take every client of the driver with it, so
 there MIG mode is what the operator has set.
@@ -10,12 +10,14 @@ from pilotlight_core.model.messages import SliceKind
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.ask import Ask
 from pilotlight_placement.cells import Cell, node_rank
-from pilotlight_placement.draft import Draft
+from pilotlight_placement.draft import Draft, Limits
+from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.node import Slice
 from pilotlight_placement.occupancy import Unit
 from pilotlight_placement.offers import refused_domain
 from pilotlight_placement.options import Refused, options
 from pilotlight_placement.place import place
+from pilotlight_placement.possible import idle_in_other_mode
 from pilotlight_placement.record import Placement
 
 
@@ -50,21 +52,49 @@ def _is_too_much(draft: Draft, ask: Ask, found: Placement) -> bool:
     return not isinstance(parts, Refused) and min(part.level(price) for part in parts) < value.cost
 
 
+def would_do(fleet: Fleet, ask: Ask) -> bool:
+    """Whether an ask that has no place gets one if idle GPUs change their mode; the fleet is left as it was."""
+    if not idle_in_other_mode(fleet, ask)[0]:
+        return False
+    draft = Draft(fleet=fleet, wants={}, at=0.0, revision=0, limits=Limits())
+    with fleet.trial():
+        return switch_off(draft, ask) or switch_on(draft, ask)
+
+
+def switch_on(draft: Draft, ask: Ask) -> bool:
+    """Put one idle GPU into MIG mode, if an ask that no whole one serves then has an instance of it."""
+    for cell in _in_order(draft):
+        device = cell.device
+        if cell.kind.mig or device is None or not device.online_mig or refused_domain(ask, cell.domain):
+            continue
+        if isinstance(options(ask, device, mig=True, shareable=False), Refused):
+            continue
+        nodes = sorted(rank for ranks in cell.vacant.values() for rank in ranks)[: draft.limits.donors]
+        idle = [draft.fleet.units[draft.fleet.by_rank[rank].vacant[cell][0]] for rank in nodes]
+        if draft.switched < draft.limits.switches and any(_switched(draft, ask, [unit], on=True) for unit in idle):
+            return True
+    return False
+
+
 def switch_off(draft: Draft, ask: Ask) -> bool:
     """Take idle GPUs of one node out of MIG mode, if an ask then has the whole ones that it needs."""
-    for cell in sorted(draft.fleet.cells.values(), key=lambda cell: (cell.kind.order, cell.domain)):
+    for cell in _in_order(draft):
         for units in _idle(draft, ask, cell):
-            if draft.switched + len(units) <= draft.limits.switches and _switched_off(draft, ask, units):
+            if draft.switched + len(units) <= draft.limits.switches and _switched(draft, ask, units, on=False):
                 return True
     return False
 
 
-def _switched_off(draft: Draft, ask: Ask, units: list[Unit]) -> bool:
+def _in_order(draft: Draft) -> list[Cell]:
+    return sorted(draft.fleet.cells.values(), key=lambda cell: (cell.kind.order, cell.domain))
+
+
+def _switched(draft: Draft, ask: Ask, units: list[Unit], *, on: bool) -> bool:
     names = [(unit.node.name, unit.id) for unit in units]
     with draft.attempt() as attempt:
         group = draft.new_group()
         for node, gpu in names:
-            draft.switch(node, gpu, group, on=False)
+            draft.switch(node, gpu, group, on=on)
         found = place(draft.fleet, ask)
         if isinstance(found, Placement):
             draft.start(ask, found, group)

@@ -12,6 +12,7 @@ from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.messages import Bind, Drain
+from pilotlight_core.model.placing import Placing
 from pilotlight_core.model.spec import Isolation, VersionRecord
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.draft import Limits
@@ -86,6 +87,36 @@ def test_mig_mode_is_switched_off_for_a_whole_one() -> None:
 
     assert commands(node) == ["SwitchMig", "Bind"]
     assert fleet.place_of("ctr_1") in ("n1/GPU-1+GPU-2", "n1/GPU-2+GPU-1")
+
+
+@pytest.mark.parametrize("only", ["1g", "whole"])
+def test_a_trial_has_the_mode_of_an_idle_gpu_switched(only: str) -> None:
+    """It takes one kind of slice, which a GPU in the other mode does not have."""
+    node = FakeNode(name="n1", gpus=[h100("GPU-1", mig=only == "whole")])
+    trial = small("trial", max_containers=1, placing=Placing(slice=f"H100-80GB/{only}"))
+    fleet = fleet_of(node, versions=(trial,))
+
+    for _ in range(8):
+        fleet.step({"ver_trial": 1})
+
+    assert commands(node) == (["SwitchMig", "Bind"] if only == "whole" else ["SwitchMig", "Cut", "Bind"])
+    assert fleet.running("ver_trial") == ["ctr_1"]
+
+
+def test_an_idle_container_goes_at_once_where_whole_gpus_in_the_other_mode_are_waited_for() -> None:
+    """Its scale-down window has not passed by far; then both GPUs leave MIG mode."""
+    node = FakeNode(name="n1", gpus=[h100("GPU-1", mig=True), h100("GPU-2", mig=True)], busy=False)
+    idle = small(max_containers=1, scaledown_window=3600.0)
+    fleet = fleet_of(node, versions=(idle, version("pair", gpu=(GpuAsk("H100", 2),))))
+    for _ in range(6):
+        fleet.step({"ver_small": 1})
+    assert fleet.running("ver_small")
+
+    for _ in range(16):
+        fleet.step({"ver_pair": 1})
+
+    assert fleet.running("ver_pair")
+    assert commands(node) == ["Cut", "Bind", "Drain", "SwitchMig", "SwitchMig", "Bind"]
 
 
 def test_ampere_keeps_the_mode_that_it_has() -> None:

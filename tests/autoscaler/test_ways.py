@@ -57,3 +57,34 @@ def test_nothing_goes_for_what_cannot_be_helped() -> None:
     views = {"a": view(container("c1", idle_s=9.0)), "w": view()}
 
     assert gives_way(fleet, ask("H100"), "w", views, dict.fromkeys(views, "acme"), waited_for=True) == ()
+
+
+def on_1g(name: str, gpu_id: str) -> Held:
+    """A container on an instance of a GPU in MIG mode."""
+    slice_ = Slice(
+        node="n", kind=SliceKind.MIG, type="H100-80GB", ids=(gpu_id,), memory=9984, profile="1g", start=6
+    )  # fmt: skip
+    return Held(container=name, slice=slice_, function=name)
+
+
+def test_an_idle_container_gives_way_where_a_change_of_mode_must_follow() -> None:
+    """Two whole GPUs are asked for, both are in MIG mode, and one has an idle container."""
+    fleet = Fleet([node("n", gpu("a", mig=True), gpu("b", mig=True))])
+    fleet.hold(on_1g("c1", "a"))
+    views = {"a": view(container("c1", idle_s=3.0)), "w": view()}
+    tenants = dict.fromkeys(views, "acme")
+
+    found = gives_way(fleet, ask("H100:2"), "w", views, tenants, waited_for=True)
+
+    assert [victim[0].id for victim in found] == ["c1"]
+    assert set(fleet.held) == {"c1"}
+    assert gives_way(fleet, ask("H100:4"), "w", views, tenants, waited_for=True) == ()
+
+
+def test_nobody_gives_way_where_idle_gpus_can_change_their_mode() -> None:
+    """Two of three are idle already."""
+    fleet = Fleet([node("n", gpu("a", mig=True), gpu("b", mig=True), gpu("c", mig=True))])
+    fleet.hold(on_1g("c1", "a"))
+    views = {"a": view(container("c1", idle_s=3.0)), "w": view()}
+
+    assert gives_way(fleet, ask("H100:2"), "w", views, dict.fromkeys(views, "acme"), waited_for=True) == ()

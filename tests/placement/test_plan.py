@@ -202,6 +202,24 @@ def test_idle_devices_leave_mig_mode_for_who_needs_several_whole_ones() -> None:
     carry_out(fleet, made)
 
 
+@pytest.mark.parametrize(
+    ("mig", "only", "commands"),
+    [(False, "1g", ["SwitchMig", "Cut", "Start"]), (True, "whole", ["SwitchMig", "Start"])],
+)
+def test_an_idle_device_changes_its_mode_for_who_takes_one_kind_of_slice(
+    mig: bool, only: str, commands: list[str]
+) -> None:
+    """As a trial does; in both directions, and only one of the idle ones."""
+    fleet = Fleet([node("n", gpu("a", mig=mig), gpu("b", mig=mig))])
+    wanted = ask("H100", gib=8, slice=f"H100-80GB/{only}")
+
+    made = plan(fleet, Desired(wants=(want("f", 1, wanted),)), 0.0)
+
+    assert kinds(made) == commands
+    assert made.short == ()
+    assert not fleet.held
+
+
 def test_containers_of_a_draining_node_are_replaced_and_left_alone() -> None:
     """They are leaving already: whoever drains the node stops them."""
     fleet = Fleet([node("n", gpu("a", "T4")), node("m", gpu("b", "T4"))])

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from pilotlight_core.model.messages import SliceKind
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.ask import GIB, Ask
 from pilotlight_placement.fleet import Fleet
-from pilotlight_placement.node import Held, Node
+from pilotlight_placement.node import Held, Node, Slice
 from pilotlight_placement.place import place
 from pilotlight_placement.possible import could_hold
 from pilotlight_placement.record import NoFit, Placement
@@ -113,3 +114,17 @@ def test_what_fits_an_empty_fleet_could_be_held(nodes: list[Node], wanted: Ask) 
         assert could_hold(fleet, wanted)
     elif found.never and wanted.memory <= 64 * GIB:
         assert not could_hold(fleet, wanted)
+
+
+def test_what_only_another_mode_could_hold_is_told_by_what_is_idle() -> None:
+    """Nothing is said to be in use that is not."""
+    fleet = Fleet([node("n", gpu("a"))])
+    wanted = ask("H100", gib=8, slice="H100-80GB/1g")
+
+    assert refused(fleet, wanted).reason.endswith(
+        "are in the other MIG mode: 1, of which 1 is idle and can be switched"
+    )
+
+    whole = Slice(node="n", kind=SliceKind.GPU, type="H100-80GB", ids=("a",), memory=81559)
+    fleet.hold(Held(container="c", slice=whole, function="g"))
+    assert refused(fleet, wanted).reason.endswith("are in use, in the other MIG mode")
