@@ -21,6 +21,8 @@ from pilotlight.errors import Misuse
 from pilotlight_core.model.curves import Curve, CurveGiven, CurvePoint, FunctionCurves, MethodLoad, SliceKindTold
 
 app = command_app()
+WAIT_S = 60.0
+"""Longer than a GPU is emptied and cut for; who is to wait for others' work to end says so."""
 COLUMNS = ("gpu", "slice", "batch", "per second", "p50", "p95", "batches", "source")
 NUMBERS = COLUMNS[2:7]
 
@@ -36,6 +38,7 @@ def profile(
         list[str] | None, typer.Option("--slice", help="only this kind: 3g, H100-80GB/3g; may be repeated")
     ] = None,
     seconds: Annotated[float, typer.Option(help="for each batch size on each kind of slice", min=0.1, max=600)] = 5.0,
+    wait: Annotated[float, typer.Option(help="seconds to wait for a free slice of each kind", min=0.1)] = WAIT_S,
     show: Annotated[bool, typer.Option("--show", help="only show what is known; nothing is called")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
@@ -62,6 +65,7 @@ def profile(
             given=read_arguments(arguments or [], input_of(whole)),
             sizes=sizes_of(batch, load, told.version),
             seconds=seconds,
+            wait_s=wait,
         )
         try:
             for kind in kinds_of(told, slices or []):
@@ -84,6 +88,7 @@ class Run:
     given: dict[str, object]
     sizes: Sequence[int]
     seconds: float
+    wait_s: float = WAIT_S
     calls: int = 0
     cost: Decimal = field(default_factory=Decimal)
     kept: int = 0
@@ -105,7 +110,7 @@ class Run:
         )
         bench = Bench(client().calls, outgoing)
         with Timeline(own) as timeline:
-            first = ask(bench.warm_up(timeline.on_stage))
+            first = ask(bench.warm_up(timeline.on_stage, self.wait_s))
         self._count(1, first.cost)
         for size in self.sizes:
             load = ask(bench.measure(size, self.seconds, batches=self.load.batches))

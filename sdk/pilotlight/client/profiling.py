@@ -13,8 +13,9 @@ from typing import Any
 from pilotlight.client.calls import Calls
 from pilotlight.client.retry import QUICK_CONNECT_S, Patience
 from pilotlight.client.wire import Outgoing
-from pilotlight.errors import BadOutput
+from pilotlight.errors import BadOutput, Unavailable
 from pilotlight_core.model.curves import CurvePoint
+from pilotlight_core.model.errors import CODES, Code
 
 LEAST_BATCHES = 3
 """Fewer say nothing of a 95th percentile, nor of anything else."""
@@ -91,6 +92,17 @@ def batch_sizes(most: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*powers, most)))
 
 
+class NoSlice(Unavailable):
+    """No slice of the kind that is measured became free in time."""
+
+    @property
+    def meaning(self) -> Code:
+        advice = (
+            "See what runs there with 'pilotlight fleet', wait longer with --wait, or name another kind with --slice."
+        )
+        return Code(CODES[self.wire_code].status, "No slice of this kind is free", advice, retry=True)
+
+
 class Bench:
     """Calls to one function on one kind of slice."""
 
@@ -98,9 +110,27 @@ class Bench:
         self._calls = calls
         self._outgoing = outgoing
 
-    async def warm_up(self, on_stage: OnStage) -> Sample:
-        """The first call, which a container is started for: it counts for nothing but its cost."""
-        return await self._call(on_stage)
+    async def warm_up(self, on_stage: OnStage, wait_s: float) -> Sample:
+        """The first call, which a container is started for: it counts for nothing but its cost.
+
+        Raises:
+            NoSlice: if it has waited for a slice for `wait_s` seconds. How long a start takes is not bounded here.
+        """
+        why = ""
+        try:
+            async with asyncio.timeout(wait_s) as limit:
+
+                def watch(data: dict[str, Any]) -> None:
+                    nonlocal why
+                    if (name := data.get("name")) == "waiting":
+                        why = str((data.get("detail") or {}).get("reason", ""))
+                    elif name != "queued":
+                        limit.reschedule(None)
+                    on_stage(data)
+
+                return await self._call(watch)
+        except TimeoutError:
+            raise NoSlice(f"No slice of this kind was free within {wait_s:g} s{why and f': {why}'}.") from None
 
     async def measure(self, batch: int, seconds: float, *, batches: bool) -> Load:
         """Keep a container at this batch size for so long, and longer until there are as many batches as make a point.

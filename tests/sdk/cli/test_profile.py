@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from pilotlight.cli.main import app
 from pilotlight.cli.profile import Run, rate
 from pilotlight_core.model.curves import Curve, FunctionCurves
-from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, problem, result, stream
+from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, event, problem, result, stream
 
 POINT = {"batch": 2, "throughput": 250.0, "p50_ms": 8.0, "p95_ms": 8.0, "samples": 3, "at": 1.0}
 KNOWN: dict[str, Any] = {
@@ -124,6 +124,19 @@ def test_a_call_that_fails_ends_it_and_what_was_measured_stays(measured: Scripte
     assert "it cannot be loaded" in done.stderr
     assert "kept with shop.f@v3" in done.stderr
     assert len(measured.asked("/v1/functions/shop.f@v3/curves")) == 1
+
+
+def test_it_waits_only_so_long_for_a_slice(measured: ScriptedPlatform) -> None:
+    """Then it says what it waited for, and what can be done; what a start takes is another matter."""
+    waiting = event("stage", {"name": "waiting", "ms": 5.0, "detail": {"reason": "all 1 devices are in use"}})
+    measured.does("POST", "/v1/functions/shop.f@ver_slot/calls", lambda _: stream(waiting, hold=True))
+
+    done = run("--batch", "2", "--seconds", "0.1", "--wait", "0.2")
+
+    assert done.exit_code == 1
+    assert "No slice of this kind was free within 0.2 s: all 1 devices are in use." in done.stderr
+    assert "wait longer with --wait, or name another kind with --slice" in done.stderr
+    assert "0 calls, 0 in all; nothing was measured that could be kept" in done.stderr
 
 
 def test_rates_are_told_without_powers_of_ten() -> None:
