@@ -136,7 +136,7 @@ def test_it_waits_only_so_long_for_a_slice(measured: ScriptedPlatform) -> None:
     assert done.exit_code == 1
     assert "No slice of this kind was free within 0.2 s: all 1 devices are in use." in done.stderr
     assert "wait longer with --wait, or name another kind with --slice" in done.stderr
-    assert "0 calls, 0 in all; nothing was measured that could be kept" in done.stderr
+    assert "0 calls, 0 USD in all; nothing was measured that could be kept" in done.stderr
 
 
 def test_rates_are_told_without_powers_of_ten() -> None:
