@@ -289,7 +289,7 @@ class Pass:
         waited_for = view.demand is not None and bool(view.demand.queued)
         if short.refusal.never or not (waited_for or view.size < view.floor):
             return False
-        if any(self._at - since < ROOM_S for since in self._world.draining.values()):
+        if self._world.going(self._at, ROOM_S):
             return False  # room is already being made
         tenants = {name: record.tenant for name, record in self._versions.items()}
         leaving = gives_way(

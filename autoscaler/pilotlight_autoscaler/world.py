@@ -233,6 +233,11 @@ class World:
         found = self._index.get(container)
         return found.state if found else None
 
+    def going(self, at: float, within_s: float) -> bool:
+        """Whether a container that was told to go so lately is still there."""
+        told = (name for name, since in self.draining.items() if at - since < within_s)
+        return any(self.state(name) not in (None, ContainerState.GONE) for name in told)
+
     def device(self, node: str, gpu: str) -> DeviceReport | None:
         """A GPU as its node last reported it; None if it did not."""
         report = self.nodes.get(node)

@@ -70,6 +70,21 @@ def test_an_idle_container_gives_way_when_the_fleet_is_full() -> None:
     assert not decision.shortages[0].never
 
 
+def test_the_next_gives_way_as_soon_as_the_one_before_has_gone() -> None:
+    """Not while it is still there; and not only when it would have been given up."""
+    world = World(draining={"c1": 0.9})
+    left, going = (container(f"c{n}", "ver_2", idle_s=2.0, slice_=f"cpu-{n}") for n in range(2))
+    world.on_report(report(left, going, slots=2), 1.0)
+    world.on_demand(demand(queued=1), 1.0)
+    assert not decide(world, record(), record("ver_2")).commands
+
+    other = container("c2", "ver_3", running=1, slice_="cpu-1")
+    world.on_report(report(left, other, slots=2, seq=2), 1.0)
+    decision = decide(world, record(), record("ver_2"), record("ver_3"))
+
+    assert [(type(s.command), about(s.command)) for s in decision.commands] == [(Drain, "c0")]
+
+
 def test_a_start_that_failed_is_not_repeated_at_once() -> None:
     """Failures to load back off; a later success forgets them."""
     world = World()
