@@ -156,7 +156,7 @@ def test_a_function_is_measured_on_one_kind_of_slice(gpus: Platform) -> None:
 
 
 def test_an_idle_gpu_becomes_what_is_needed_next(gpus: Platform) -> None:
-    """Cut for a measurement of a kind of slice that nobody had; whole again for a call, which idle parts give way to."""
+    """Cut to measure a kind of slice that nobody had; whole again for a call, which idle parts give way to."""
     done = gpus.cli("profile", "sliced.part", "text=a", "--slice", "1g", "--seconds", "0.1", "--json")
     (curve,) = json.loads(done.stdout)["curves"]
     assert (curve["gpu"], curve["slice"]) == ("H200", "1g")
