@@ -127,9 +127,7 @@ def test_an_idle_gpu_is_switched_to_mig_where_a_part_would_do(gpus: Platform) ->
     assert gpus.output("sliced.small", text="a") == "A"
     assert gpus.output("sliced.second", text="ab cd") == "Ab Cd"
 
-    wait_until(
-        lambda: used_of(gpus, "H100-80GB") == [(True, ["1g", "3g"]), (True, ["3g"])], "the fleet shows them so"
-    )
+    wait_until(lambda: used_of(gpus, "H100-80GB") == [(True, ["1g", "3g"]), (True, ["3g"])], "the fleet shows them so")
 
 
 def test_the_explanation_names_the_cut(gpus: Platform) -> None:
