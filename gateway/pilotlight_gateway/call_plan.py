@@ -6,6 +6,7 @@ import msgspec
 
 from pilotlight_core.model.messages import CallDescriptor, Grant, Run
 from pilotlight_core.model.spec import Priority
+from pilotlight_gateway.call_port import PreparedCall
 from pilotlight_gateway.standing import PLAIN, Standing
 
 WINDOW = 32
@@ -42,6 +43,30 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Empty where the driver sends it by reference."""
     traceparent: str = ""
     standing: Standing = PLAIN
+
+    @classmethod
+    def of(cls, call: PreparedCall, gateway: str, *, inline: bool) -> CallPlan:
+        """The plan of a call that arrived at a gateway's process; `inline`: its input travels with it."""
+        version, spec = call.version, call.version.spec
+        return cls(
+            id=call.id,
+            tenant=call.tenant,
+            version=version.id,
+            function=f"{version.tenant}:{version.app}.{version.function}",
+            method=call.method.name,
+            priority=call.priority,
+            standing=call.standing,
+            gateway=gateway,
+            arrived=call.arrived,
+            deadline=call.deadline,
+            idempotent=spec.idempotent,
+            retries=spec.retries,
+            generator=call.method.mode == "generator",
+            stages=call.stream,
+            gateway_ms=call.gateway_ms,
+            input=call.input if inline else b"",
+            traceparent=call.traceparent,
+        )
 
     def descriptor(self, at: float, *, number: int, admitted: bool) -> CallDescriptor:
         """What the home queues, as of `at`; `number` is that of the last grant that was used."""

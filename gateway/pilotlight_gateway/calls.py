@@ -1,4 +1,4 @@
-"""Live calls: the rim around `Origin`. It performs its actions over the bus and tells it what happens.
+"""Live calls: the rim around `Origin`. It tells it what happens, and has its actions performed (`performer.py`).
 
 Everything that arrives is handled in the bus's read loop by plain functions, in order; only callers wait. One call
 costs one publish, one frame back, and one timer; if its function's home is another gateway, a word to it, its grant,
@@ -10,18 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
-import msgspec
 import structlog
 
 from pilotlight_core.host.bus import NO_RESPONDERS, Bus, BusDown
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api import CallStatus
-from pilotlight_core.model.errors import ContainerDied, PilotlightError, Unavailable
+from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages import (
     Chunk,
@@ -39,14 +37,10 @@ from pilotlight_core.model.scheduling import (
     Breakers,
     CallTold,
     Dropped,
-    Enqueue,
-    HandBack,
-    HomeItem,
     Settle,
     ToOrigin,
-    Withdraw,
 )
-from pilotlight_gateway.actions import Action, Fail, Finish, Relay, Send, Stage, Tell, settle
+from pilotlight_gateway.actions import settle
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.call_book import CallBook
 from pilotlight_gateway.call_plan import CallPlan
@@ -56,10 +50,11 @@ from pilotlight_gateway.fleet_view import FleetView
 from pilotlight_gateway.home import QueueLimits
 from pilotlight_gateway.homes import Homes
 from pilotlight_gateway.internal import INLINE_BYTES, Bodies
-from pilotlight_gateway.live import UNSENT, Live, result_of
+from pilotlight_gateway.live import Live
 from pilotlight_gateway.mailbox import Mailbox
 from pilotlight_gateway.nodes import GoneNode, Nodes
 from pilotlight_gateway.origin import Origin, State
+from pilotlight_gateway.performer import Performer
 from pilotlight_gateway.reconciler import NODE, Reconciler
 from pilotlight_gateway.shards import Shards
 from pilotlight_gateway.slow_log import SlowLog
@@ -67,7 +62,6 @@ from pilotlight_gateway.tabs import Tabs
 
 WATCH_S = 0.5
 """How often silent nodes are looked for, and agents are told which calls are wanted."""
-LOST_ANSWER = "The answer was lost between the node and the gateway."
 
 log = structlog.get_logger()
 
@@ -82,7 +76,6 @@ class Calls:
         self._region = region
         self._gateway = gateway
         """Of this process alone: whoever speaks to a former process finds nobody."""
-        self._bodies = bodies
         self._budget = budget
         self._mailbox = Mailbox(bus, region)
         self._homes = Homes(bus, self, self._mailbox, region=region, gateway=gateway, limits=limits)
@@ -95,6 +88,17 @@ class Calls:
         self._tabs = Tabs()
         self._reconciler = Reconciler(bus, self._book, self._tabs, region=region, gateway=gateway)
         self._slow_log = SlowLog()
+        self._performer = Performer(
+            bus=bus,
+            homes=self._homes,
+            shards=self.shards,
+            mailbox=self._mailbox,
+            bodies=bodies,
+            tabs=self._tabs,
+            region=region,
+            gateway=gateway,
+        )
+        self._perform = self._performer.perform
 
     # -- the life of the whole -----------------------------------------------------------------------------------
 
@@ -240,27 +244,7 @@ class Calls:
 
     def _begin(self, call: PreparedCall) -> Live:
         at = time.monotonic()
-        spec, version = call.version.spec, call.version
-        inline = len(call.input) <= INLINE_BYTES
-        plan = CallPlan(
-            id=call.id,
-            tenant=call.tenant,
-            version=version.id,
-            function=f"{version.tenant}:{version.app}.{version.function}",
-            method=call.method.name,
-            priority=call.priority,
-            standing=call.standing,
-            gateway=self._gateway,
-            arrived=call.arrived,
-            deadline=call.deadline,
-            idempotent=spec.idempotent,
-            retries=spec.retries,
-            generator=call.method.mode == "generator",
-            stages=call.stream,
-            gateway_ms=call.gateway_ms,
-            input=call.input if inline else b"",
-            traceparent=call.traceparent,
-        )
+        plan = CallPlan.of(call, self._gateway, inline=len(call.input) <= INLINE_BYTES)
         answer: asyncio.Future[CallResult] = asyncio.get_running_loop().create_future()
         shard = subjects.shard_of(plan.function)
         live = Live(call=call, shard=shard, origin=Origin(plan, at), answer=answer, budget=self._budget)
@@ -271,116 +255,9 @@ class Calls:
     def _end(self, live: Live) -> None:
         if live.origin.state is not State.DONE:
             self._perform(live, live.origin.cancel("The caller went away."))
-        self._close_bodies(live)
+        self._performer.close_bodies(live)
         live.release()
         self._book.leave(live, time.monotonic())
-
-    def _perform(self, live: Live, actions: Iterable[Action]) -> None:
-        for action in actions:
-            match action:  # the first four are a warm call's
-                case Enqueue() | Settle():
-                    self._to_home(live, action)
-                case Send() if live.call.gate is not None:
-                    live.heard = UNSENT
-                    live.call.gate(action.run, partial(self._through, live, action))
-                case Send():
-                    self._send(live, action)
-                case Finish():
-                    self._finish(live, action)
-                case Relay():
-                    self._relay(live, action)
-                case Tell():
-                    self._tell(action)
-                case Fail():
-                    self._fail(live, action)
-                case Stage():
-                    live.stage(action.name, action.ms)
-                case HandBack() | Withdraw():
-                    self._to_home(live, action)
-        self._set_timer(live)
-
-    def _to_home(self, live: Live, item: HomeItem) -> None:
-        at = time.monotonic()
-        if self.shards.mine(live.shard, at) is not None:
-            try:
-                self._homes.tell(live.shard, item, at)
-                live.origin.placed()
-            except PilotlightError as error:
-                self._perform(live, live.origin.refused_entry(error))
-        elif (owner := self.shards.owner(live.shard)) is not None and owner.gateway != self._gateway:
-            self._mailbox.to_home(owner.gateway, live.shard, item)
-            live.origin.placed()
-
-    def _through(self, live: Live, action: Send, *, allowed: bool) -> bool:
-        if used := allowed and live.origin.uses(action.run.grant):
-            self._send(live, action)
-        else:
-            self._perform(live, live.origin.withheld(action.run.grant))
-        return used
-
-    def _send(self, live: Live, action: Send) -> None:
-        run, data = action.run, live.call.input
-        self._close_bodies(live)
-        live.heard = time.monotonic()
-        live.place = self._bodies.expect(live.call.tenant)
-        if len(data) > INLINE_BYTES:
-            live.body = self._bodies.offer(data)
-        run = msgspec.structs.replace(run, body=live.body, answer=live.place)
-        reply = subjects.unheard(self._region, self._gateway, run.call, run.grant)
-        try:
-            self._bus.publish_nowait(subjects.run(self._region, action.node, action.instance), run, reply=reply)
-        except BusDown:
-            self._perform(live, live.origin.no_responders(run.grant, time.monotonic()))
-
-    def _close_bodies(self, live: Live) -> None:
-        self._bodies.withdraw(live.body)
-        self._bodies.withdraw(live.place)
-        live.body = live.place = None
-
-    def _tell(self, action: Tell) -> None:
-        try:
-            self._bus.publish_nowait(subjects.control(self._region, action.node), action.message)
-        except BusDown:
-            log.debug("not told", node=action.node)  # an agent drops what nobody listens to by itself
-
-    def _relay(self, live: Live, action: Relay) -> None:
-        try:
-            live.chunk(action.seq, action.data)
-        except Unavailable as error:
-            live.fail(error)
-            self._perform(live, live.origin.cancel())
-
-    def _fail(self, live: Live, action: Fail) -> None:
-        live.fail(action.error)
-        if (tab := live.call.tab) is not None:
-            self._tabs.failed(tab, action, live.call.version.spec.timeout, time.monotonic())
-
-    def _finish(self, live: Live, action: Finish) -> None:
-        if (tab := live.call.tab) is not None:
-            tab.count(action.cost, action.attempts - action.lost, action.lost)
-        output: bytes | None = action.output
-        if action.answer_size:
-            output = self._bodies.answer(live.place)
-        if output is None:
-            live.fail(ContainerDied(LOST_ANSWER))
-            return
-        live.finish(result_of(action, output))
-
-    def _set_timer(self, live: Live) -> None:
-        if live.origin.state is State.DONE:
-            if live.timer is not None:
-                live.timer.cancel()
-            return
-        wake = live.origin.wake_at
-        if live.timer is None or wake < live.timer.when() - 0.002:
-            if live.timer is not None:
-                live.timer.cancel()
-            loop = asyncio.get_running_loop()
-            live.timer = loop.call_later(max(0.0, wake - time.monotonic()), self._tick, live)
-
-    def _tick(self, live: Live) -> None:
-        live.timer = None
-        self._perform(live, live.origin.tick(time.monotonic()))
 
     # -- what arrives --------------------------------------------------------------------------------------------
 
