@@ -15,7 +15,7 @@ import msgspec
 from pilotlight_core.host.bus import Bus, Stored
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages import LogBatch, LogLine
+from pilotlight_core.model.logs import LogBatch, LogLine
 
 MOST_LINES = 100_000
 DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(s|m|h|d)?")

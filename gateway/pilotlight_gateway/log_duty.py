@@ -14,7 +14,7 @@ from collections import OrderedDict, deque
 import structlog
 
 from pilotlight_core.host.bus import Bus, BusError, Lease, Stored
-from pilotlight_core.model.messages import LogBatch
+from pilotlight_core.model.logs import LogBatch
 from pilotlight_core.model.subjects import LOGS_STREAM
 
 KEPT_BYTES = 10 * 10**6

@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages import LogLine
+from pilotlight_core.model.logs import LogLine
 from pilotlight_runtime.base import GUEST_ARGV, PREIMPORT, BaseEnvironment
 from pilotlight_runtime.blank import Blank, BlankDied, nobody
 from pilotlight_runtime.devices.port import Access

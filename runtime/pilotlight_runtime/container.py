@@ -24,13 +24,13 @@ from pilotlight_core.model.messages import (
     Bind,
     ContainerReport,
     ContainerState,
-    LeaseState,
     RemoteError,
     Run,
     SliceKind,
     SliceReport,
 )
 from pilotlight_core.model.spec import Manifest
+from pilotlight_core.model.usage import LeaseState
 from pilotlight_runtime.blank import Blank, BlankDied
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.client import GuestGone

@@ -11,7 +11,8 @@ import structlog
 
 from pilotlight_core.host.bus import BusError, MessageTooLarge
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages import LogBatch, LogLine, Message
+from pilotlight_core.model.logs import LogBatch, LogLine
+from pilotlight_core.model.messages import Message
 
 log = structlog.get_logger(__name__)
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pilotlight_core.model.messages import LogLine, RemoteError
+from pilotlight_core.model.logs import LogLine
+from pilotlight_core.model.messages import RemoteError
 from pilotlight_runtime.log_lines import DEFAULT_CAP, Cap, LineSplitter, RateCap
 
 READ_BYTES = 64 * 1024

@@ -22,8 +22,9 @@ from itertools import islice
 
 import msgspec
 
-from pilotlight_core.model.messages import CallShare, LeaseState, Spent, UsageEvent
+from pilotlight_core.model.messages import Spent
 from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
+from pilotlight_core.model.usage import CallShare, LeaseState, UsageEvent
 
 MAX_SHARES = 1000
 """Of one event, so that it stays well below what a message of the bus may hold."""

@@ -15,7 +15,8 @@ import structlog
 from pilotlight_core.host.bus import BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.devices import SliceName
-from pilotlight_core.model.messages import SliceReport, UsageBatch, UsageEvent
+from pilotlight_core.model.messages import SliceReport
+from pilotlight_core.model.usage import UsageBatch, UsageEvent
 from pilotlight_runtime.log_shipper import Store
 from pilotlight_runtime.meter import DeviceMeter, SeveralMeters, SliceMeter
 from pilotlight_runtime.usage_log import Record, UsageLog

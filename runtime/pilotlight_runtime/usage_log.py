@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from pilotlight_core.model.messages import UsageEvent
+from pilotlight_core.model.usage import UsageEvent
 
 HEADER = struct.Struct("<II")
 MAX_RECORD = 16 * 2**20

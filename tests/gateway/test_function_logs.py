@@ -6,7 +6,8 @@ import pytest
 
 from pilotlight_core.host.bus import Stored
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages import LogBatch, LogLine, UsageBatch
+from pilotlight_core.model.logs import LogBatch, LogLine
+from pilotlight_core.model.usage import UsageBatch
 from pilotlight_gateway.function_logs import LogQuery, MemoryLogs, read_lines, read_since, read_tail
 
 NOW = 1_790_000_000.0

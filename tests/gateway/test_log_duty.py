@@ -10,7 +10,7 @@ import pytest
 from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages import LogBatch, LogLine
+from pilotlight_core.model.logs import LogBatch, LogLine
 from pilotlight_gateway.log_duty import LogDuty, LogSizes
 from tests.core.host.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
 

@@ -23,6 +23,7 @@ from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import subjects, values
 from pilotlight_core.model.ids import token
+from pilotlight_core.model.logs import LogBatch, LogLine
 from pilotlight_core.model.messages import (
     Bind,
     Cancel,
@@ -33,18 +34,15 @@ from pilotlight_core.model.messages import (
     Credit,
     Drain,
     Ended,
-    LogBatch,
-    LogLine,
     NodeReport,
     Reconcile,
     Refused,
     Run,
     Started,
-    UsageBatch,
-    UsageEvent,
     Window,
 )
 from pilotlight_core.model.spec import Batching, FileEntry, FunctionSpec, Manifest, MethodSpec, Mode
+from pilotlight_core.model.usage import UsageBatch, UsageEvent
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.internal import Bodies
 from pilotlight_runtime.agent import Agent, Parts

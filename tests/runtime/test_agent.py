@@ -11,15 +11,8 @@ import msgspec
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import values
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages import (
-    ContainerState,
-    LeaseState,
-    Outcome,
-    Reconcile,
-    Refusal,
-    Stop,
-    UsageEvent,
-)
+from pilotlight_core.model.messages import ContainerState, Outcome, Reconcile, Refusal, Stop
+from pilotlight_core.model.usage import LeaseState, UsageEvent
 from pilotlight_runtime.metering import boot_id, boot_ns
 from pilotlight_runtime.usage_log import Record, UsageLog
 from tests.runtime.harness import TENANT, Harness, agent, everybody, listener

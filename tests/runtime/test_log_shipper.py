@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from pilotlight_core.host.bus import BusDown
-from pilotlight_core.model.messages import LogBatch, LogLine, Message
+from pilotlight_core.model.logs import LogBatch, LogLine
+from pilotlight_core.model.messages import Message
 from pilotlight_runtime import log_shipper
 from pilotlight_runtime.log_shipper import BATCH_LINES, LogShipper, Topic
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pilotlight_core.model.messages import LogLine, RemoteError
+from pilotlight_core.model.logs import LogLine
+from pilotlight_core.model.messages import RemoteError
 from pilotlight_runtime.log_lines import Cap
 from pilotlight_runtime.log_tap import LogTap
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages import LeaseState, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_core.model.usage import LeaseState, UsageEvent
 from pilotlight_runtime.meter import MAX_SHARES, DeviceMeter, Lease, MeterMisuse, SeveralMeters, SliceMeter
 
 LEASE = Lease(instance="i1", node="n1", device="gpu0", slice="gpu0-a", ppm=250_000, price="h100")

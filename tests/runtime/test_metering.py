@@ -8,16 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pilotlight_core.host.bus import BusDown
-from pilotlight_core.model.messages import (
-    CallShare,
-    LeaseState,
-    Message,
-    SliceKind,
-    SliceReport,
-    UsageBatch,
-    UsageEvent,
-)
+from pilotlight_core.model.messages import Message, SliceKind, SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_core.model.usage import CallShare, LeaseState, UsageBatch, UsageEvent
 from pilotlight_runtime.metering import RECORD_SHARES, Metering, boot_id, boot_ns, by_tenant
 from pilotlight_runtime.usage_log import UsageLog
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.messages import LeaseState, UsageEvent
+from pilotlight_core.model.usage import LeaseState, UsageEvent
 from pilotlight_runtime import usage_log
 from pilotlight_runtime.usage_log import Record, UsageLog
 

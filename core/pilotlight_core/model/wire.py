@@ -10,6 +10,7 @@ from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.jobs import AskJob, JobPlace, JobsStored
 from pilotlight_core.model.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
+from pilotlight_core.model.logs import LogBatch
 from pilotlight_core.model.messages import (
     Bind,
     Cancel,
@@ -19,7 +20,6 @@ from pilotlight_core.model.messages import (
     Demand,
     Drain,
     Ended,
-    LogBatch,
     Message,
     NodeReport,
     Reconcile,
@@ -28,11 +28,11 @@ from pilotlight_core.model.messages import (
     Shortage,
     Started,
     Stop,
-    UsageBatch,
     Window,
 )
 from pilotlight_core.model.ran import Ran
 from pilotlight_core.model.scheduling import AskCall, Breakers, CallTold, CreditsWanted, ToHome, ToOrigin
+from pilotlight_core.model.usage import UsageBatch
 
 MESSAGE = (
     Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Shortage

@@ -13,8 +13,8 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from pilotlight_core.host.bus import Bus, BusError, Lease, Stored
-from pilotlight_core.model.messages import UsageBatch, UsageEvent
 from pilotlight_core.model.subjects import USAGE_STREAM
+from pilotlight_core.model.usage import UsageBatch, UsageEvent
 from pilotlight_gateway.ledger.store import Ledger
 
 FOLD_EVERY = 0.5

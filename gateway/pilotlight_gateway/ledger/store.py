@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotlight_core.host.access import own_file
-from pilotlight_core.model.messages import UsageEvent
 from pilotlight_core.model.units import NS_PER_S
+from pilotlight_core.model.usage import UsageEvent
 from pilotlight_gateway.ledger.entries import Entries, UsageSum, day_of, entries_of
 from pilotlight_gateway.ledger.prices import PriceBook
 from pilotlight_gateway.ledger.tables import USAGE_KEY, call_line, fold_result, folded, lease_line, metadata, usage_day

@@ -21,7 +21,9 @@ from pilotlight_core.host.embedded import EmbeddedNats, embedded_nats, find_nats
 from pilotlight_core.host.registry import Registry, TenantRecord
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages import Cancel, CommandReply, LogBatch, Stop, UsageBatch
+from pilotlight_core.model.logs import LogBatch
+from pilotlight_core.model.messages import Cancel, CommandReply, Stop
+from pilotlight_core.model.usage import UsageBatch
 
 INFRA = Path(__file__).parents[3] / "infra"
 NODES = ("n1", "n2")

@@ -9,7 +9,7 @@ import pytest
 
 from pilotlight_core.host.bus import Stored
 from pilotlight_core.model.api import AppInfo, DeployFunction, DeployRequest, DeployResponse
-from pilotlight_core.model.messages import LogBatch, LogLine
+from pilotlight_core.model.logs import LogBatch, LogLine
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, entry, events_of, function
 

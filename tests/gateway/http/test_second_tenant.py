@@ -17,7 +17,7 @@ import pytest
 from pilotlight_core.host.bus import Stored
 from pilotlight_core.model.api import CallStatus
 from pilotlight_core.model.limits import Limits
-from pilotlight_core.model.messages import LogBatch, LogLine
+from pilotlight_core.model.logs import LogBatch, LogLine
 from pilotlight_core.model.tenancy import LimitsRecord, ShareRecord, TenantRecord
 from pilotlight_gateway.http.operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS

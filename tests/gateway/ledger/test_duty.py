@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages import UsageBatch, UsageEvent
+from pilotlight_core.model.usage import UsageBatch, UsageEvent
 from pilotlight_gateway.ledger.duty import FoldDuty
 from pilotlight_gateway.ledger.prices import load_prices
 from pilotlight_gateway.ledger.store import Ledger

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages import LeaseState, UsageEvent
 from pilotlight_core.model.units import cost_of, money
+from pilotlight_core.model.usage import LeaseState, UsageEvent
 from pilotlight_gateway.ledger.prices import load_prices
 from pilotlight_gateway.ledger.report import COLUMNS, GROUPS, as_csv, read_groups, usage_report
 from pilotlight_gateway.ledger.store import Ledger

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages import LeaseState, UsageEvent
 from pilotlight_core.model.units import cost_of
+from pilotlight_core.model.usage import LeaseState, UsageEvent
 from pilotlight_gateway.ledger.conservation import device_account
 from pilotlight_gateway.ledger.prices import PriceBook, load_prices
 from pilotlight_gateway.ledger.report import receipts

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.messages import ContainerState, LeaseState, Stop
+from pilotlight_core.model.messages import ContainerState, Stop
 from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
+from pilotlight_core.model.usage import LeaseState
 from pilotlight_runtime.devices.driver import HostFolders
 from pilotlight_runtime.devices.fake_nvml import FakeGpu, FakeNvml
 from pilotlight_runtime.devices.libraries import LIBCUDA, choose

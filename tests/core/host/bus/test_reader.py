@@ -8,7 +8,7 @@ import pytest
 
 from pilotlight_core.host.bus import Bus, Stored
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages import LogBatch, LogLine
+from pilotlight_core.model.logs import LogBatch, LogLine
 from pilotlight_core.model.subjects import LOGS_STREAM, logs
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from pilotlight_core.host.bus import Bus, BusDown, connect
 from pilotlight_core.host.embedded import EmbeddedNats, embedded_nats
-from pilotlight_core.model.messages import Cancel, LogBatch, LogLine
+from pilotlight_core.model.logs import LogBatch, LogLine
+from pilotlight_core.model.messages import Cancel
 from pilotlight_core.model.subjects import JOB_BUCKET, LOGS_STREAM, REGISTRY_BUCKET, logs
 from tests.core.host.waiting import until
 
