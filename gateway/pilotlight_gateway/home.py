@@ -45,6 +45,7 @@ from pilotlight_gateway.scheduler.admission import QueueLimits, admit
 from pilotlight_gateway.scheduler.alarms import Alarms
 from pilotlight_gateway.scheduler.counters import FunctionCounters
 from pilotlight_gateway.scheduler.flows import Entry
+from pilotlight_gateway.scheduler.grants import GrantBook
 from pilotlight_gateway.scheduler.integrity import require
 from pilotlight_gateway.scheduler.report import BreakerCounts, HomeStatistics, breakers_of, worst_of
 from pilotlight_gateway.scheduler.rooms import Room
@@ -54,8 +55,6 @@ __all__ = ["Dropped", "Home", "HomeStatistics", "QueueLimits"]
 
 DEMAND_EVERY = 0.25
 """Seconds between two demands of a version while it has any."""
-DONE_WITHIN = 5.0
-"""Seconds that a grant whose slot is free is kept for the word on what it cost."""
 LOOK_EVERY = 0.25
 """Seconds between two looks at what has become of the containers of a version whose calls wait."""
 SWEEP_EVERY = 5.0
@@ -75,9 +74,7 @@ class Home:
         self._counters: dict[str, FunctionCounters] = {}
         self._versions: dict[str, str] = {}
         """Call that waits -> its version."""
-        self._granted: dict[str, Granted] = {}
-        self._loose: dict[str, float] = {}
-        """Granted call whose slot is free -> since when; in that order."""
+        self._grants = GrantBook()
         self._resend: list[Grant] = []
         self._dropped: list[Dropped] = []
         self._stirred: dict[str, VersionDesk] = {}
@@ -100,7 +97,7 @@ class Home:
         """
         if call.call in self._versions:
             return
-        granted = self._granted.get(call.call)
+        granted = self._grants.by_call.get(call.call)
         if granted is not None and not self._supersede(granted, call, at):
             return
         desk = self._desk(call.version, call.function, at)
@@ -118,9 +115,9 @@ class Home:
         if epoch == self.epoch:
             desk.rooms.refuse(container, call.call, reason, at)
             desk.deposed = desk.deposed or reason is Refusal.STALE_EPOCH
-        granted = self._granted.get(call.call)
+        granted = self._grants.by_call.get(call.call)
         if granted is not None and granted.grant.number <= call.number:
-            self._take(granted)
+            self._grants.take(granted)
             self._await(desk, desk.queue.give_back(granted.entry, call), at)
         elif granted is None:
             self._await(desk, desk.queue.push(call, cost=call.cost, at=at, first=True), at)
@@ -140,14 +137,14 @@ class Home:
 
         `outcome` is how, for the breakers; None: unknown.
         """
-        granted = self._granted.get(call)
+        granted = self._grants.by_call.get(call)
         if granted is None or (granted.grant.container, granted.grant.number) != (container, number):
             return
-        desk = self._take(granted)
+        desk = self._grants.take(granted)
         desk.queue.settle(granted.entry, cost)
         if frees:
             desk.rooms.release(container, call)
-            for whose in desk.ended(granted, self._granted, at, cost, outcome):
+            for whose in desk.ended(granted, self._grants.by_call, at, cost, outcome):
                 self._broke(desk, whose, at)
         if desk.queue:
             self._stir(desk)
@@ -175,9 +172,9 @@ class Home:
         freed = desk.rooms.hear(credit, at)
         if freed is None:
             return
-        self._loosen(freed, credit.container, at)
+        self._grants.loosen(freed, at, credit.container)
         desk.resized(at)
-        desk.charge_running(credit.container, self._granted, at)
+        desk.charge_running(credit.container, self._grants.by_call, at)
         desk.deposed = desk.deposed or credit.epoch > self.epoch
         if desk.cannot_load(credit, at):
             self._drop_all(desk, "load_failed", credit.reason, error=credit.error)
@@ -191,7 +188,7 @@ class Home:
     def node_gone(self, node: str, instance: str, at: float) -> None:
         """An incarnation is gone, or silent for so long that it counts as gone, with its containers."""
         for desk in self._desks.values():
-            self._loosen(desk.rooms.gone(node, instance), None, at)
+            self._grants.loosen(desk.rooms.gone(node, instance), at)
             desk.resized(at)
             self._stir(desk)
 
@@ -225,8 +222,9 @@ class Home:
             for desk in self._desks.values():
                 if desk.queue:
                     self._look(desk, at)
-        if self._loose:
-            self._settle_loose(at)
+        for granted in self._grants.take_untold(at):
+            granted.desk.queue.settle(granted.entry)
+            self._stir(granted.desk)
         if at - self._swept_at >= SWEEP_EVERY:
             self._sweep(at)
         dropped, self._dropped = self._dropped, []
@@ -300,7 +298,7 @@ class Home:
         return HomeStatistics(
             queued=len(self._versions),
             oldest_ms=max(0.0, at - oldest) * 1000.0,
-            granted=len(self._granted),
+            granted=len(self._grants),
             containers=sum(len(desk.rooms.all()) for desk in self._desks.values()),
             versions=len(self._desks),
             deposed=len(self.deposed()),
@@ -318,10 +316,10 @@ class Home:
         """Raise AssertionError if parts of the state contradict each other."""
         waiting = {entry.id: version for version, desk in self._desks.items() for entry in desk.queue}
         require(waiting == self._versions, "the calls that wait are not the calls in the queues")
-        require(set(self._loose) <= set(self._granted), "a loose grant is not known")
-        require(not self._granted.keys() & self._versions.keys(), "a call waits and is granted")
+        self._grants.check_integrity()
+        require(not self._grants.by_call.keys() & self._versions.keys(), "a call waits and is granted")
         in_flight = sum(desk.queue.statistics().in_flight for desk in self._desks.values())
-        require(in_flight == len(self._granted), "grants are not what the queues have in flight")
+        require(in_flight == len(self._grants), "grants are not what the queues have in flight")
         for desk in self._desks.values():
             desk.queue.check_integrity()
             desk.rooms.check_integrity()
@@ -340,12 +338,12 @@ class Home:
         """A call that was granted is enqueued. True: queue it; False: it has its grant, or is back in the queue."""
         number = granted.grant.number
         if call.number >= number:  # its origin has seen that grant, and is done with it
-            desk = self._take(granted)
+            desk = self._grants.take(granted)
             desk.queue.settle(granted.entry)
             desk.rooms.release(granted.grant.container, call.call)
             return True
-        if call.call in self._loose:  # the grant was lost, and its place is given away
-            desk = self._take(granted)
+        if self._grants.is_loose(call.call):  # the grant was lost, and its place is given away
+            desk = self._grants.take(granted)
             self._await(desk, desk.queue.give_back(granted.entry, msgspec.structs.replace(call, number=number)), at)
         elif granted.desk.rooms.is_pending(granted.grant.container, call.call):
             self._resend.append(granted.grant)
@@ -407,13 +405,8 @@ class Home:
             start_ms=waited,
             timeline=timeline,
         )
-        self._granted[call] = Granted(desk, entry, grant, at)
+        self._grants.enter(Granted(desk, entry, grant, at))
         return grant
-
-    def _take(self, granted: Granted) -> VersionDesk:
-        del self._granted[granted.grant.call]
-        self._loose.pop(granted.grant.call, None)
-        return granted.desk
 
     def _remove(self, call: str, at: float | None = None) -> Entry | None:
         version = self._versions.get(call)
@@ -468,28 +461,11 @@ class Home:
             if (entry := self._remove(call)) is not None:
                 self._drop(entry, code, detail, retry_after, error)
 
-    def _loosen(self, calls: tuple[str, ...], container: str | None, at: float) -> None:
-        """Slots have become free without a word from the origin: it may still come."""
-        for call in calls:
-            granted = self._granted.get(call)
-            if granted is not None and container in (None, granted.grant.container):
-                self._loose.setdefault(call, at)
-
-    def _settle_loose(self, at: float) -> None:
-        while self._loose:
-            call, since = next(iter(self._loose.items()))
-            if since > at - DONE_WITHIN:
-                break
-            granted = self._granted[call]
-            desk = self._take(granted)
-            desk.queue.settle(granted.entry)
-            self._stir(desk)
-
     def _sweep(self, at: float) -> None:
         self._swept_at = at
         self._nodes.forget(at)
         for desk in list(self._desks.values()):
-            self._loosen(desk.rooms.bury(at), None, at)
+            self._grants.loosen(desk.rooms.bury(at), at)
             desk.slowdowns.age()
             if desk.is_forgettable(at):
                 desk.queue.close()

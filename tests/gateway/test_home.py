@@ -7,7 +7,8 @@ import pytest
 
 from pilotlight_core.model.errors import TooMuch
 from pilotlight_core.model.messages import ContainerState, Grant, Refusal, RemoteError, Shortage
-from pilotlight_gateway.home import DEMAND_EVERY, DONE_WITHIN, NEVER_FOR, SWEEP_EVERY, Home, QueueLimits
+from pilotlight_gateway.home import DEMAND_EVERY, NEVER_FOR, SWEEP_EVERY, Home, QueueLimits
+from pilotlight_gateway.scheduler.grants import DONE_WITHIN
 from pilotlight_gateway.scheduler.rooms import PENDING_FOR, QUARANTINE
 from pilotlight_gateway.scheduler.version import KEPT_IDLE
 from tests.gateway.builders import call, credit
