@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pilotlight_core.model.placing import Measured, Purchase, Spread
+from pilotlight_core.model.placing import MIN_THROUGHPUT, Measured, Purchase, Spread
 from pilotlight_core.model.spec import FunctionSpec, Isolation
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.catalogue import is_kind, standard
@@ -110,7 +110,7 @@ def declared_points(measured: tuple[Measured, ...]) -> Points:
     """What a function's own `measured=` says, by device and slice."""
     points: dict[tuple[str, str], tuple[Point, ...]] = {}
     for each in measured:
-        point = Point(batch=each.batch, throughput=each.throughput, p95_ms=each.p95_ms)
+        point = Point(batch=each.batch, throughput=max(each.throughput, MIN_THROUGHPUT), p95_ms=each.p95_ms)
         for key in _slices_meant(each):
             points[key] = (*points.get(key, ()), point)
     return points

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pilotlight_core.model.curves import Curve, CurvePoint, Source
+from pilotlight_core.model.placing import MIN_THROUGHPUT
 
 WHOLE = "whole"
 """The key of a whole device; several are "whole:4", a MIG profile is its key ("3g"), a share "share:16"."""
@@ -101,7 +102,7 @@ def point_of(curve: Curve, at: CurvePoint, rank: int) -> Point:
     """A point of the registry as decisions use it: only fresh measurements rule anything out."""
     return Point(
         batch=at.batch,
-        throughput=at.throughput,
+        throughput=max(at.throughput, MIN_THROUGHPUT),  # whatever was kept before there was a bound
         p95_ms=at.p95_ms,
         source=curve.source,
         samples=at.samples,

@@ -192,6 +192,9 @@ class Mirror:
         containers = {container.id: container for container in report.containers}
         on = {part.id: part.container for part in report.slices if part.container}
         on |= {i.slice: i.container for device in report.devices for i in device.instances if i.container}
+        # Of several whole devices each is listed with its container, which holds them as one slice, once.
+        placed = {name for name, each in containers.items() if slice_named(node, each.slice) is not None}
+        on = {name: holder for name, holder in on.items() if holder not in placed}
         on |= {container.slice: container.id for container in report.containers}
         for name, holder in on.items():
             if (slice_ := slice_named(node, name)) is None:

@@ -18,7 +18,17 @@ from pilotlight_autoscaler.works import AnyCommand
 from pilotlight_autoscaler.world import Pending, World
 from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, Place, SliceName
-from pilotlight_core.model.messages import Bind, ContainerReport, ContainerState, Demand, Drain, NodeReport, Stop
+from pilotlight_core.model.messages import (
+    Bind,
+    ContainerReport,
+    ContainerState,
+    Demand,
+    Drain,
+    NodeReport,
+    SliceKind,
+    SliceReport,
+    Stop,
+)
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.catalogue import standard
 from pilotlight_placement.geometry import Instance
@@ -84,8 +94,21 @@ class FakeNode:
         on = {each.bind.slice: name for name, each in self.containers.items()}
         return NodeReport(
             node=self.name, instance="i", seq=self._seq, region="local", zone=self.zone, sandbox="s",
-            devices=tuple(gpu.report(on) for gpu in self.gpus), draining=self.draining,
+            devices=tuple(gpu.report(on) for gpu in self.gpus), draining=self.draining, slices=self._wholes(),
             containers=tuple(self._container(name, each, at) for name, each in self.containers.items()),
+        )  # fmt: skip
+
+    def _wholes(self) -> tuple[SliceReport, ...]:
+        """GPUs that are given whole, each with its container, be it one of several that this container has."""
+        named = ((SliceName.parse(each.bind.slice), name) for name, each in self.containers.items())
+        on = {device: name for slice_, name in named if not slice_.profile for device in slice_.devices}
+        return tuple(
+            SliceReport(
+                id=gpu.id, kind=SliceKind.GPU, device=gpu.id, ppm=1_000_000, price="x", gpu_type=gpu.kind,
+                memory=standard()[gpu.kind].memory * MIB, container=on.get(gpu.id, ""),
+            )
+            for gpu in self.gpus
+            if gpu.mig is not MigMode.ON
         )  # fmt: skip
 
     def _container(self, name: str, each: FakeContainer, at: float) -> ContainerReport:

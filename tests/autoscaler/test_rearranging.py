@@ -119,6 +119,42 @@ def test_an_idle_container_goes_at_once_where_whole_gpus_in_the_other_mode_are_w
     assert commands(node) == ["Cut", "Bind", "Drain", "SwitchMig", "SwitchMig", "Bind"]
 
 
+def test_an_idle_container_on_two_gpus_gives_way() -> None:
+    """It is one container on both of them, whichever of the two its node lists it on."""
+    node = FakeNode(name="n1", gpus=[h100("GPU-1"), h100("GPU-2")], busy=False)
+    first, second = (version(name, gpu=(GpuAsk("H100", 2),), scaledown_window=3600.0) for name in ("one", "two"))
+    fleet = fleet_of(node, versions=(first, second))
+    for _ in range(6):
+        fleet.step({"ver_one": 1})
+    assert fleet.running("ver_one")
+
+    for _ in range(10):
+        fleet.step({"ver_two": 1})
+
+    assert fleet.running("ver_two")
+
+
+def test_a_container_on_two_gpus_is_moved_as_one() -> None:
+    """To two others, so that four of one node are free."""
+    nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}{m}") for m in range(4)]) for n in (1, 2)]
+    pair = version("pair", gpu=(GpuAsk("H100", 2),), max_containers=4)
+    fleet = fleet_of(*nodes, versions=(pair, version("four", gpu=(GpuAsk("H100", 4),))), bounds=MOVES_AT_ONCE)
+    for node in nodes:
+        bind = Bind(
+            epoch=1, container=f"old_{node.name}", version="ver_pair", tenant="acme", manifest_sha256="00",
+            slice=f"{node.gpus[0].id}+{node.gpus[1].id}", function="acme:hello.pair",
+        )  # fmt: skip
+        node.take(bind, fleet.at - 100.0)
+        node.log.clear()
+
+    for _ in range(12):
+        fleet.step({"ver_four": 1})
+        assert len(fleet.running("ver_pair")) >= 2
+
+    assert fleet.running("ver_four")
+    assert len(fleet.running("ver_pair")) == 2
+
+
 def test_ampere_keeps_the_mode_that_it_has() -> None:
     """A reset would be needed: the call waits, or never comes, but nothing is switched."""
     node = FakeNode(name="n1", gpus=[FakeGpu(id="GPU-1", kind="A100-80GB")])

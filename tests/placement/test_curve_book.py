@@ -7,8 +7,13 @@ import pytest
 from pilotlight_core.model.curves import Curve, CurvePoint, CurvesRecord, Source
 from pilotlight_core.model.placing import Measured, Placing
 from pilotlight_core.model.spec import AppRecord, FunctionSpec, MethodSpec, VersionRecord
+from pilotlight_core.model.units import GpuAsk
+from pilotlight_placement.ask import Ask
+from pilotlight_placement.catalogue import standard
 from pilotlight_placement.curve_book import CurveBook, points_of
 from pilotlight_placement.curves import Curves
+from pilotlight_placement.options import UNMEASURED, options
+from pilotlight_placement.speeds import carried
 
 CREATED = 1_000.0
 
@@ -52,6 +57,24 @@ def test_the_most_trustworthy_source_counts(
     point = points_of(declared, record(2, *own), record(1, *earlier))["T4", "whole"][0]
 
     assert (point.throughput, point.hard) == (throughput, hard)
+
+
+def test_hardly_any_throughput_is_a_number_still() -> None:
+    """Whoever keeps such a curve is placed by it, or not at all; nobody who divides by it fails on it."""
+    tiny = 1e-320
+    declared = version(measured=(Measured(gpu="T4", batch=1, throughput=tiny, p95_ms=10.0),))
+    for points in (
+        points_of(declared, None, None),
+        points_of(version(), record(2, curve(Source.MEASURED, tiny)), None),
+    ):
+        known = Curves(points)
+
+        found = options(Ask(gpu=(GpuAsk("T4"),), curves=known), standard()["T4"], mig=False, shareable=False)
+        assert isinstance(found, list)
+        assert 0 < found[0].level(2.0) < UNMEASURED
+        best = known.best("T4", "whole")
+        assert best is not None
+        assert "containers" in carried(best, 1e9)
 
 
 def test_each_batch_size_has_its_own_best_source() -> None:

@@ -110,6 +110,16 @@ def test_two_nodes_that_speak_of_one_container_both_have_their_slice_taken() -> 
     assert "in use" in found(mirror, ask())
 
 
+def test_a_container_on_several_gpus_is_one() -> None:
+    """Its node lists each of them with it; it holds them as the one slice that it was bound to."""
+    gpus = [gpu(f"GPU-{n}", "H100", 80, container="c1") for n in (1, 2)]
+    told = report("a", *gpus, containers=(container("c1", slice_="GPU-1+GPU-2"),), devices=(device(), device("GPU-2")))
+
+    fleet = Mirror().sync([told])
+
+    assert {name: held.slice.ids for name, held in fleet.held.items()} == {"c1": ("GPU-1", "GPU-2")}
+
+
 def test_draining_nodes_and_small_hosts_take_nothing() -> None:
     """A draining node does not even count as possible; the host's memory is what its CPU slots share."""
     mirror = Mirror()

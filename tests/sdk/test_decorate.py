@@ -178,6 +178,7 @@ def test_no_dialect_word_is_an_option_of_ours() -> None:
         ({"measured": [3]}, r"measured=\[3\]: expected a list of Measured"),
         ({"measured": [Measured(gpu="T4", batch=0, throughput=1, p95_ms=1)]}, r"expected batch=, throughput= and"),
         ({"measured": [Measured(gpu="T 4", batch=1, throughput=1, p95_ms=1)]}, r'expected gpu="H100-80GB"'),
+        ({"measured": [Measured(gpu="T4", batch=1, throughput=1e-320, p95_ms=1)]}, r"throughput= of at least 1e-06"),
         ({"weights": ""}, r"weights='': expected a name"),
         ({"weights": "a\nb"}, r"weights= expected a name of at most 200"),
         ({"avoid": "other"}, r"avoid= names 'other': expected functions of yours, as app\.function"),

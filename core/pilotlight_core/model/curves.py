@@ -15,6 +15,7 @@ import msgspec
 from pilotlight_core.model.api import Request
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import NAME
+from pilotlight_core.model.placing import MIN_THROUGHPUT
 
 CPU_TYPE, CPU_SLICE = "CPU", "slot"
 """What a curve calls a CPU slot."""
@@ -177,11 +178,12 @@ def check_points(points: tuple[CurvePoint, ...]) -> None:
             and 0 <= point.samples <= 2**53
             and all(math.isfinite(ms) and 0 < ms <= MAX_MS for ms in (point.p50_ms, point.p95_ms))
             and math.isfinite(point.throughput)
-            and 0 < point.throughput <= MAX_THROUGHPUT
+            and MIN_THROUGHPUT <= point.throughput <= MAX_THROUGHPUT
             and point.p50_ms <= point.p95_ms
         )
         if not in_range:
             raise BadInput(
-                f"points: batch {point.batch}: expected throughput, p50_ms and p95_ms above 0, and p50 not above p95.",
+                f"points: batch {point.batch}: expected throughput of at least {MIN_THROUGHPUT:g} per second, "
+                "p50_ms and p95_ms above 0, and p50 not above p95.",
                 field="points",
             )

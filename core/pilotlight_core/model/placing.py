@@ -28,6 +28,8 @@ MAX_NAMES = 32
 """Regions, zones, and functions to avoid."""
 MAX_WEIGHTS = 200
 MAX_COUNT = 2.0**53
+MIN_THROUGHPUT = 1e-6
+"""Items per second: one in eleven days. What divides by less comes near to infinity."""
 
 
 class Over(StrEnum):
@@ -172,5 +174,7 @@ def _wrong_points(points: tuple[Measured, ...]) -> Iterator[tuple[str, str]]:
         numbers = (point.throughput, point.p95_ms)
         if point.batch < 1 or not all(math.isfinite(number) and 0 < number <= MAX_COUNT for number in numbers):
             yield "measured", f"has {point}: expected batch=, throughput= and p95_ms= above 0"
+        elif point.throughput < MIN_THROUGHPUT:
+            yield "measured", f"has {point}: expected throughput= of at least {MIN_THROUGHPUT:g}"
         if not NAME.fullmatch(point.gpu) or not 0 < len(point.slice) <= 63 or not point.slice.isprintable():
             yield "measured", f'has {point}: expected gpu="H100-80GB" and slice="whole", "whole:4" or "3g"'
