@@ -2,44 +2,173 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
 import msgspec
 
 from pilotlight_autoscaler.world import World
+from pilotlight_core.model.api_placement import DecisionTold, Standing
 from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
-from pilotlight_placement.explain import explain, why_not
-from pilotlight_placement.record import NoFit, Placement
+from pilotlight_core.model.messages import ContainerReport, ContainerState
+from pilotlight_core.model.units import lasting
+from pilotlight_placement.decisions import Decided
+from pilotlight_placement.explain import reasons, why_not
+from pilotlight_placement.record import Placement
 from pilotlight_placement.telling import decision_told
 
-Named = tuple[str, Placement | NoFit]
+WAITS_S = 2.0
+"""A refusal is repeated at each pass, four a second: what was not for so long does not wait any more."""
+MOST_TOLD = 8
+"""Containers of a function that are told, the latest ones; of the others how many there are."""
+NOW = (Standing.STARTING, Standing.RUNNING, Standing.LEAVING, Standing.WAITING)
+VERBS = {
+    Standing.STARTING: "starts on",
+    Standing.RUNNING: "runs on",
+    Standing.LEAVING: "is leaving",
+    Standing.GONE: "is gone; it was on",
+}
+STARTS = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
 
 
-def answer(world: World, asked: ExplainPlacement, at: float) -> PlacementTold:
-    """The decisions that the question is about, in sentences and as data."""
-    decisions = _about(world, asked)
-    if not decisions:
-        return PlacementTold(found=False, lines=(_forgotten(world, asked),))
-    lines: list[str] = []
-    for container, outcome in decisions:
-        lines += explain(outcome, container or asked.function or outcome.record.ask.function)
-    if asked.function in world.levels:
-        lines.append(f"{world.levels[asked.function]}.")
+def answer(
+    world: World, asked: ExplainPlacement, at: float, now: float, ref_of: Callable[[str], str] = str
+) -> PlacementTold:
+    """The decisions that the question is about, in sentences and as data.
+
+    `at` is an instant of the world's clock, `now` the same in unix seconds; `ref_of` tells what a version's id is
+    called.
+    """
+    decisions = _about(world, asked, at)
     if asked.node:
-        container, outcome = decisions[-1]
-        subject = container or outcome.record.ask.function
-        lines = [f"Why {subject} is not on {asked.node}:", *why_not(world.fleet(at), outcome, asked.node)]
         decisions = decisions[-1:]
-    told = [decision_told(outcome, container) for container, outcome in decisions]
-    return PlacementTold(found=True, lines=tuple(lines), decisions=msgspec.json.encode(told))
+        lines = [line for each in decisions for line in _why_not(world, each, asked.node, at)]
+    elif asked.function:
+        lines = [*_now(world, asked.function, decisions, at, ref_of), *_before(world, decisions, at)]
+    else:
+        lines = [line for each in decisions for line in _told(world, each, at)]
+    if not lines:
+        return PlacementTold(found=False, lines=(_forgotten(world, asked),))
+    data = [_data(world, each, at, now) for each in decisions]
+    return PlacementTold(found=True, lines=tuple(lines), decisions=msgspec.json.encode(data))
 
 
-def _about(world: World, asked: ExplainPlacement) -> list[Named]:
+def standing(world: World, decided: Decided, at: float) -> Standing:
+    """What has become of a decision."""
+    name = decided.container
+    if not isinstance(decided.outcome, Placement):
+        return Standing.WAITING if at - decided.at <= WAITS_S else Standing.OVER
+    state = world.state(name)
+    if state is None:
+        coming = name in world.pending or any(bind.container == name for _, bind in world.works.starts())
+        return Standing.STARTING if coming else Standing.GONE
+    if state is ContainerState.GONE:
+        return Standing.GONE
+    if state is ContainerState.DRAINING or name in world.draining:
+        return Standing.LEAVING
+    return Standing.STARTING if state in STARTS else Standing.RUNNING
+
+
+def _about(world: World, asked: ExplainPlacement, at: float) -> list[Decided]:
+    """The decisions in question, the latest last."""
     if asked.container:
-        outcome = world.decisions.of_container(asked.container)
-        return [(asked.container, outcome)] if outcome else []
-    if asked.function:
-        return world.decisions.of_function(asked.function)
-    latest = world.decisions.latest()
-    return [latest] if latest else []
+        found = world.decisions.of_container(asked.container)
+        return [found] if found else []
+    if not asked.function:
+        latest = world.decisions.latest()
+        return [latest] if latest else []
+    there = [each.id for _, each in _containers(world, asked.function, at)]
+    there += [name for name, each in world.pending.items() if each.bind.function == asked.function]
+    remembered = [found for name in there if (found := world.decisions.of_container(name)) is not None]
+    remembered = sorted(remembered, key=lambda each: each.at)[-MOST_TOLD:]
+    every = {id(each): each for each in (*remembered, *world.decisions.of_function(asked.function))}
+    return sorted(every.values(), key=lambda each: each.at)
+
+
+def _containers(world: World, function: str, at: float) -> Iterator[tuple[str, ContainerReport]]:
+    """A function's containers that are there now, with their nodes."""
+    for node, each in world.containers(at):
+        if each.state is not ContainerState.GONE and f"{each.tenant}:{each.app}.{each.function}" == function:
+            yield node, each
+
+
+def _now(
+    world: World, function: str, decisions: list[Decided], at: float, ref_of: Callable[[str], str]
+) -> Iterator[str]:
+    there = [each for each in decisions if standing(world, each, at) in NOW]
+    told = {each.container for each in there}
+    others = [(node, each) for node, each in _containers(world, function, at) if each.id not in told]
+    level = world.levels.get(function)
+    if not (decisions or others or level):
+        return
+    yield "Now:"
+    yield from [f"  {level}."] if level else []
+    yield from ["  It has no container, and none waits for a place."] if not (there or others) else []
+    for each in there:
+        yield from _indented(_told(world, each, at))
+    unknown = [(node, each) for node, each in others if world.decisions.of_container(each.id) is None]
+    for node, container in unknown[:MOST_TOLD]:
+        where = f"{container.id} is on {node}, on {container.slice}: {ref_of(container.version)}"
+        yield f"  {where}. Why is not remembered: another controller decided it."
+    if more := len(others) - len(unknown[:MOST_TOLD]):
+        yield f"  … and {more} more of its containers."
+
+
+def _before(world: World, decisions: list[Decided], at: float) -> Iterator[str]:
+    over = [each for each in decisions if standing(world, each, at) not in NOW]
+    yield from ["Before:"] if over else []
+    for each in over:
+        yield from _indented(_told(world, each, at))
+
+
+def _indented(lines: list[str]) -> Iterator[str]:
+    """A decision among others: its reasons stand under what was decided."""
+    yield f"  {lines[0]}"
+    yield from [f"    {line}" for line in lines[1:]]
+
+
+def _told(world: World, decided: Decided, at: float) -> list[str]:
+    return [f"{_head(decided, standing(world, decided, at), at)}.", *reasons(decided.outcome)]
+
+
+def _head(decided: Decided, state: Standing, at: float) -> str:
+    """What was decided of whom, when, and what has become of it."""
+    whose, outcome = _version(decided), decided.outcome
+    if isinstance(outcome, Placement):
+        placed = f"{whose}, placed {lasting(at - decided.at)} ago"
+        return f"{decided.container or 'a container'} {VERBS[state]} {outcome.slice}: {placed}"
+    if state is Standing.WAITING:
+        return f"{whose} has no place, for {lasting(at - decided.since)} now: {outcome.reason}"
+    since, until = lasting(at - decided.since), lasting(at - decided.at)
+    return f"{whose} had no place {until} ago{f', first {since} ago' * (since != until)}: {outcome.reason}"
+
+
+def _version(decided: Decided) -> str:
+    """Which version, and for what if it was not for calls."""
+    ask = decided.outcome.record.ask
+    return f"{decided.version or ask.function}{f' (a trial on {ask.slice})' if ask.slice else ''}"
+
+
+def _why_not(world: World, decided: Decided, node: str, at: float) -> list[str]:
+    subject = decided.container or decided.version or decided.function
+    verb = {Standing.GONE: "was", Standing.OVER: "was"}.get(standing(world, decided, at), "is")
+    whose = f"{decided.version}, " if decided.container and decided.version else ""
+    when = f"{whose}decided {lasting(at - decided.at)} ago"
+    return [f"Why {subject} {verb} not on {node} ({when}):", *why_not(world.fleet(at), decided.outcome, node)]
+
+
+def _data(world: World, decided: Decided, at: float, now: float) -> DecisionTold:
+    return msgspec.structs.replace(
+        decision_told(decided.outcome, decided.container),
+        version=decided.version,
+        state=standing(world, decided, at),
+        decided_at=_moment(now - (at - decided.at)),
+        since=_moment(now - (at - decided.since)),
+    )
+
+
+def _moment(unix: float) -> str:
+    return datetime.fromtimestamp(unix, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _forgotten(world: World, asked: ExplainPlacement) -> str:

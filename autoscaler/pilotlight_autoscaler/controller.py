@@ -130,8 +130,13 @@ class Controller:
     def _on_question(self, _: str, message: object, reply: str) -> None:
         # Only who decides knows; whoever asks waits for the one answer.
         if isinstance(message, ExplainPlacement) and reply and self.leads:
+            told = answer(self.world, message, time.monotonic(), time.time(), self._ref_of)
             with contextlib.suppress(BusDown):
-                self._bus.publish_nowait(reply, answer(self.world, message, time.monotonic()))
+                self._bus.publish_nowait(reply, told)
+
+    def _ref_of(self, version: str) -> str:
+        record = self._registry.version(version)
+        return record.ref if record is not None else version
 
     def _on_demand(self, _: str, message: object, __: str) -> None:
         if not isinstance(message, Demand):

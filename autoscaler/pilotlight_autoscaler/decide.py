@@ -216,7 +216,7 @@ class Pass:
                 outcome = outcomes[command.held.container]
                 record = self._version_of(command, outcome.record.ask, asks)
                 steps.start(command, record)
-                self._remember(outcome, steps.ids[command.held.container])
+                self._remember(outcome, steps.ids[command.held.container], record)
             elif isinstance(command, Stop):
                 steps.stop(command, self._versions[self._running[command.container]])
             else:
@@ -232,8 +232,8 @@ class Pass:
         """A copy is of its original's version; else it is the next one's turn of those that ask for this."""
         return self._versions[self._running[command.replaces] if command.replaces else asks[ask].pop(0)]
 
-    def _remember(self, outcome: Placement | NoFit, container: str) -> None:
-        self._world.decisions.add(outcome, container)
+    def _remember(self, outcome: Placement | NoFit, container: str, record: VersionRecord) -> None:
+        self._world.decisions.add(outcome, container, version=record.ref, at=self._at)
         if (shape := Shape.of(outcome.record.ask)) is not None:
             self._world.asked.observe(shape, self._at)
 
@@ -305,8 +305,8 @@ class Pass:
     def _say_short(self, short: Short, asks: dict[Ask, list[str]]) -> None:
         if not short.refusal.never and (spent := self._world.moves.why_none(self._at)):
             short = replace(short, refusal=replace(short.refusal, reason=f"{short.refusal.reason}; {spent}"))
-        self._world.decisions.add(short.refusal)
         for version in dict.fromkeys(asks[short.refusal.record.ask]):
+            self._world.decisions.add(short.refusal, version=self._versions[version].ref, at=self._at)
             self.decision.shortages.append(
                 Shortage(version=version, epoch=self._epoch, reason=short.refusal.reason, never=short.refusal.never)
             )

@@ -8,10 +8,13 @@ from itertools import islice
 from typing import Any
 
 from pilotlight_core.model.errors import BadInput, NotFound, UnknownFunction
-from pilotlight_core.model.ids import Ref, parse_ref
+from pilotlight_core.model.ids import NAME, Ref, parse_ref
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_core.model.suggestions import NAMES_AT_MOST, did_you_mean, nearest, nearest_function
 from pilotlight_gateway.registry_port import RegistryPort
+
+FUNCTIONS_SHOWN = 8
+"""Of an app, to whoever asked for one that it does not have."""
 
 
 def no_function(registry: RegistryPort, tenant: str, ref: Ref, shared: Iterable[str]) -> UnknownFunction:
@@ -35,6 +38,53 @@ async def check_owned(registry: RegistryPort, owner: str, ref: Ref) -> None:
     if record is None or ref.function not in record.versions:
         near = nearest_function(f"{ref.app}.{ref.function}", _own(registry, owner, ref.app))
         raise _no_function(f"{owner}:{ref.app}.{ref.function}", f"{owner}:{near}" if near is not None else None)
+
+
+async def check_explainable(registry: RegistryPort, tenant: str, ref: Ref) -> None:
+    """Whether there is, or ever was, the function that an operator of `tenant` asks about, whoever's it is.
+
+    Raises:
+        UnknownFunction: if not, with what was meant or with what the app has.
+    """
+    owner = ref.tenant or tenant
+    record = await registry.app(owner, ref.app)
+    if record is not None and ref.function in record.versions:
+        return
+    whose = "" if owner == tenant else f"{owner}:"
+    name = f"{ref.app}.{ref.function}"
+    near = nearest_function(name, _own(registry, owner, ref.app))
+    there = f"There is no function {whose}{name}."
+    if near is None and record is not None:
+        there = f"There is no function {whose}{name}: {has(record, whose)}."
+    meant = f"{whose}{near}" if near is not None else None
+    raise UnknownFunction(f"{there}{did_you_mean(meant)}", **_more(meant))
+
+
+async def no_container(registry: RegistryPort, tenant: str, name: str, containers: Iterable[str]) -> NotFound | None:
+    """What an operator of `tenant` hears that asked for a container, where an app or a function was meant, or another
+    of the `containers` that there are; None if nothing is like it."""
+    record = await registry.app(tenant, name) if NAME.fullmatch(name) else None
+    if record is not None:
+        functions = [f"{name}.{function}" for function in record.functions]
+        only = functions[0] if len(functions) == 1 else None
+        return NotFound(f"{name} is an app, not a container: {has(record)}.", **_more(only))
+    own = list(islice(_own(registry, tenant, name), NAMES_AT_MOST))
+    called_so = [ref for ref in own if ref.rpartition(".")[2] == name]
+    others = [*containers, *dict.fromkeys(ref.partition(".")[0] for ref in own)]
+    meant = called_so[0] if len(called_so) == 1 else nearest(name, others)
+    if meant is None:
+        return None
+    return NotFound(f"There is no container {name}.{did_you_mean(meant)}", **_more(meant))
+
+
+def has(record: AppRecord, owner: str = "") -> str:
+    """`shop has shop.hello and shop.pay`; of many functions the first ones."""
+    names = [f"{owner}{record.app}.{function}" for function in sorted(record.functions)]
+    if not names:
+        return f"{owner}{record.app} has no functions"
+    shown, more = names[:FUNCTIONS_SHOWN], len(names) - FUNCTIONS_SHOWN
+    rest = f"{more} more" if more > 0 else shown.pop() if len(shown) > 1 else ""
+    return f"{owner}{record.app} has {', '.join(shown)}{f' and {rest}' if rest else ''}"
 
 
 async def known_app(registry: RegistryPort, tenant: str, app: str) -> AppRecord:

@@ -47,6 +47,10 @@ class Placements:
         async with self._busy:
             return await asyncio.to_thread(lambda: fleet_told(self._mirror.sync(reports, at=at)))
 
+    def containers(self) -> list[str]:
+        """The containers that there are now, whoever's."""
+        return [each["id"] for each in self.view.containers(None, self._clock())]
+
     async def of_spec(
         self, spec: FunctionSpec, version: str, curves: Curves | None = None, rps: float | None = None
     ) -> FunctionPlacement:

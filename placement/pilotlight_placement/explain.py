@@ -25,10 +25,17 @@ NODES_NAMED = 8
 
 def explain(outcome: Placement | NoFit, container: str = "the container") -> list[str]:
     """The decision in sentences, the result first."""
+    if isinstance(outcome, NoFit):
+        return [f"{container} has no place: {outcome.reason}.", *reasons(outcome)]
+    return [f"{container} runs on {outcome.slice}.", *reasons(outcome)]
+
+
+def reasons(outcome: Placement | NoFit) -> list[str]:
+    """What led to the result, in sentences."""
     record = outcome.record
     if isinstance(outcome, NoFit):
-        return [f"{container} has no place: {outcome.reason}.", ruled_out(record)]
-    told = [f"{container} runs on {outcome.slice}.", *_speed(outcome), ruled_out(record)]
+        return [ruled_out(record)]
+    told = [*_speed(outcome), ruled_out(record)]
     if not record.rivals:
         others = _left(record) > len(outcome.slice.ids)
         return [*told, "Nothing else that would do is better." if others else "It was the only place that would do."]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
+from datetime import datetime
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from pilotlight_autoscaler.controller import SETTLE_S, Controller, about
 from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
+from pilotlight_core.model.api_placement import DecisionTold
 from pilotlight_core.model.curves import Source
 from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import MigMode
@@ -187,7 +189,9 @@ async def test_whoever_leads_says_why(bus: Bus, node: ScriptedNode, region: str,
     told = await bus.request(subjects.explain(region), ExplainPlacement(container=bind.container), 5.0)
 
     assert isinstance(told, PlacementTold)
-    assert told.lines[0] == f"{bind.container} runs on a CPU slot on n1."
+    assert told.lines[0].startswith(f"{bind.container} starts on a CPU slot on n1: {version.ref}, placed ")
+    (decision,) = msgspec.json.decode(told.decisions, type=tuple[DecisionTold, ...])
+    assert abs(datetime.fromisoformat(decision.decided_at).timestamp() - time.time()) < 60.0
 
 
 async def test_a_plan_goes_on_as_soon_as_reports_show_it_may(

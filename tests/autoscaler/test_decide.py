@@ -191,8 +191,8 @@ def test_a_service_level_gets_containers_by_the_curve_of_their_slices() -> None:
     assert [type(sent.command) for sent in decision.commands] == [Bind, Bind]
     told = "hello.greet@v1: 3 containers carry 71.4 calls per second within 50 ms, used to 80%"
     assert decision.notes[0].startswith(told)
-    explained = answer(world, ExplainPlacement(function="acme:hello.greet"), at)
-    assert explained.lines[-1] == f"{told}; those that are there do 40 per second."
+    explained = answer(world, ExplainPlacement(function="acme:hello.greet"), at, at)
+    assert explained.lines[:2] == ("Now:", f"  {told}; those that are there do 40 per second.")
 
 
 def test_what_ran_is_learnt_by_the_slice_of_its_container() -> None:

@@ -17,7 +17,7 @@ from pilotlight_core.model.spec import Isolation, VersionRecord
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.draft import Limits
 from pilotlight_placement.geometry import Instance
-from pilotlight_placement.record import NoFit, Placement
+from pilotlight_placement.record import NoFit
 from tests.autoscaler.fleet import FakeFleet, FakeGpu, FakeNode, version
 
 GIB = 2**30
@@ -55,9 +55,9 @@ def test_an_idle_gpu_is_cut_before_the_container_starts_on_it() -> None:
     assert fleet.running("ver_small") == ["ctr_1"]
     assert node.gpus[0].instances == {Instance(start=6, profile="1g")}
     why = fleet.world.decisions.of_container("ctr_1")
-    assert isinstance(why, Placement)
-    assert why.record.value is not None
-    assert why.record.value.cut == 1
+    assert why is not None
+    assert why.outcome.record.value is not None
+    assert why.outcome.record.value.cut == 1
 
 
 def test_a_whole_gpu_is_switched_to_mig_where_a_part_would_do() -> None:
@@ -238,7 +238,7 @@ def test_no_more_is_moved_in_an_hour_than_may_be_and_that_is_said() -> None:
 
     assert [command for node in nodes for command in node.log] == []
     assert "1 containers were moved in the last hour, which is as many as may be" in fleet.short["ver_large"]
-    (_, told), *_ = fleet.world.decisions.of_function("acme:hello.large")
+    told, *_ = (each.outcome for each in fleet.world.decisions.of_function("acme:hello.large"))
     assert isinstance(told, NoFit)
     assert "--moves-per-hour" in told.reason
     fleet.at += 3600.0

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from pilotlight_placement.decisions import PER_FUNCTION, Decisions
+from pilotlight_placement.decisions import PER_FUNCTION, Decided, Decisions
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.place import place
 from tests.placement.makers import ask, gpu, node
 
 
 def test_decisions_are_found_by_container_and_by_function() -> None:
-    """Refusals by function only."""
+    """With whose version it was and when; refusals by function only."""
     fleet, decisions = Fleet([node("n", gpu("g", "T4"))]), Decisions()
     placed, refused = place(fleet, ask("T4", function="f")), place(fleet, ask("H100", function="f"))
 
-    decisions.add(placed, "c1")
-    decisions.add(refused)
+    decisions.add(placed, "c1", version="a.f@v1", at=1.0)
+    decisions.add(refused, version="a.f@v2", at=2.0)
 
-    assert decisions.of_container("c1") is placed
+    first = Decided(outcome=placed, container="c1", version="a.f@v1", at=1.0, since=1.0)
+    assert decisions.of_container("c1") == first
     assert decisions.of_container("c2") is None
-    assert decisions.of_function("f") == [("c1", placed), ("", refused)]
+    assert decisions.of_function("f") == [first, Decided(outcome=refused, version="a.f@v2", at=2.0, since=2.0)]
+    assert decisions.latest() == decisions.of_function("f")[-1]
+
+
+def test_a_refusal_that_is_repeated_counts_once_for_each_version() -> None:
+    """With its first and its last time, whatever is refused between; after a place it is another one."""
+    fleet, decisions = Fleet([node("n", gpu("g", "T4"))]), Decisions()
+    refused = place(fleet, ask("H100", function="f"))
+    for at in range(1, 5):
+        decisions.add(refused, version="a.f@v1", at=float(at))
+        decisions.add(refused, version="a.f@v2", at=at + 0.5)
+
+    assert [(each.version, each.since, each.at) for each in decisions.of_function("f")] == [
+        ("a.f@v1", 1.0, 4.0),
+        ("a.f@v2", 1.5, 4.5),
+    ]
+    decisions.add(place(fleet, ask("T4", function="f")), "c1", version="a.f@v1", at=5.0)
+    decisions.add(refused, version="a.f@v1", at=6.0)
+    assert [(each.version, each.since) for each in decisions.of_function("f")][-1] == ("a.f@v1", 6.0)
 
 
 def test_they_stay_bounded() -> None:

@@ -44,15 +44,39 @@ def container(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def test_why_a_container_is_where_it_is(platform: Platform, container: str) -> None:
-    """In plain sentences, by container and by function, and as data."""
-    told = platform.cli("placement", "explain", container).stdout.splitlines()
+    """In plain sentences, by container and by function, and as data; of which version, and when."""
 
-    assert told[0] == f"{container} runs on a CPU slot on local."
+    def running() -> list[str]:
+        lines = platform.cli("placement", "explain", container).stdout.splitlines()
+        return lines if lines[0].startswith(f"{container} runs on ") else []
+
+    told = wait_until(running, "the controller hears that it is ready")
+    assert told[0].startswith(f"{container} runs on a CPU slot on local: placed.here@v1, placed ")
     assert told[1].startswith("Of 4 devices and slots ")
-    assert f"{container} runs on a CPU slot on local." in platform.cli("placement", "explain", "placed.here").stdout
-    data = json.loads(platform.cli("placement", "explain", container, "--json").stdout)
-    assert data["decisions"][0]["winner"]["node"] == "local"
-    assert data["decisions"][0]["function"] == "default:placed.here"
+    of_function = platform.cli("placement", "explain", "placed.here").stdout.splitlines()
+    assert of_function[0] == "Now:"
+    assert of_function[1].startswith(f"  {container} runs on a CPU slot on local: placed.here@v1, placed ")
+    (decision,) = json.loads(platform.cli("placement", "explain", container, "--json").stdout)["decisions"]
+    assert (decision["winner"]["node"], decision["function"]) == ("local", "default:placed.here")
+    assert (decision["version"], decision["state"]) == ("placed.here@v1", "running")
+
+
+@pytest.mark.parametrize(
+    ("subject", "said"),
+    [
+        ("placed", "placed is an app, not a container: placed has placed.here."),
+        ("placed.her", "There is no function placed.her. Did you mean placed.here?"),
+        ("placed.nope", "There is no function placed.nope: placed has placed.here."),
+    ],
+)
+def test_what_is_no_container_is_answered_with_what_there_is(
+    platform: Platform, container: str, subject: str, said: str
+) -> None:
+    """An app, and functions that there are not."""
+    unknown = platform.cli("placement", "explain", subject, check=False)
+
+    assert unknown.returncode == 1
+    assert said in unknown.stderr
 
 
 def test_why_a_node_was_not_chosen(platform: Platform, container: str) -> None:
@@ -63,7 +87,7 @@ def test_why_a_node_was_not_chosen(platform: Platform, container: str) -> None:
     assert "There was no node elsewhere at revision" in platform.cli(*asked, "elsewhere").stdout
     unknown = platform.cli("placement", "explain", "ctr_nobody", check=False)
     assert unknown.returncode == 1
-    assert "Nothing is remembered of a container ctr_nobody" in unknown.stderr
+    assert "container ctr_nobody" in unknown.stderr
 
 
 def test_the_fleet_is_drawn(platform: Platform, container: str) -> None:

@@ -137,7 +137,7 @@ def test_the_explanation_names_the_cut(gpus: Platform) -> None:
 
     told = gpus.cli("placement", "explain", container).stdout
 
-    assert f"{container} runs on 1g at " in told
+    assert " on 1g at " in told.splitlines()[0]
     assert "of other types" in told
     why_not = gpus.cli("placement", "explain", container, "--why-not", "local").stdout
     assert "local was chosen: 1g at " in why_not

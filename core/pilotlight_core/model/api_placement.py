@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
 from pilotlight_core.model.api import Request
 from pilotlight_core.model.spec import FunctionSpec
+
+
+class Standing(StrEnum):
+    """What has become of what was decided."""
+
+    STARTING = "starting"  # the container was sent for, and is not ready
+    RUNNING = "running"
+    LEAVING = "leaving"  # it finishes what it holds
+    GONE = "gone"
+    WAITING = "waiting"  # there is no place for it still
+    OVER = "over"  # it does not wait any more
 
 
 class PlaceTold(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +50,14 @@ class DecisionTold(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why there is no winner."""
     never: bool = False
+    version: str = ""
+    """`app.function@v7`."""
+    state: Standing = Standing.GONE
+    """What has become of it."""
+    decided_at: str = ""
+    """ISO 8601, UTC."""
+    since: str = ""
+    """When it was decided for the first time: a refusal is repeated as long as the version waits."""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +65,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     lines: tuple[str, ...]
     decisions: tuple[DecisionTold, ...]
+    """The latest last."""
 
 
 class MemoryRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -79,3 +79,11 @@ def split_evenly(total: int, parts: int) -> list[int]:
     """`total` cut into `parts` integers that differ by at most one and sum to it exactly (largest remainder)."""
     share, rest = divmod(total, parts)
     return [share + 1] * rest + [share] * (parts - rest)
+
+
+def lasting(seconds: float) -> str:
+    """A time in a sentence: `12 s`, `3 min`, `2 h`, `5 days`."""
+    for unit, length in (("days", 2 * 86_400), ("h", 2 * 3_600), ("min", 2 * 60)):
+        if seconds >= length:
+            return f"{seconds / (length / 2):.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

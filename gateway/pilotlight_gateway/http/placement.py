@@ -18,8 +18,9 @@ from pilotlight_core.model.api_placement import (
 )
 from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.explaining import ExplainPlacement
-from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name
+from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name, parse_ref
 from pilotlight_core.model.spec import check_spec
+from pilotlight_gateway.hints import check_explainable, no_container
 from pilotlight_gateway.http.bodies import BodyLimits
 from pilotlight_gateway.http.operations import BODY, Operation, Parameter, json_answer, principal_of, read_struct
 from pilotlight_gateway.http.services import Services
@@ -72,12 +73,22 @@ async def plan(request: Request, services: Services) -> Response:
 
 async def explain(request: Request, services: Services) -> Response:
     """`GET /v1/placement/explain`."""
-    asked = question(dict(request.query_params), principal_of(request).tenant)
+    tenant = principal_of(request).tenant
+    asked = question(dict(request.query_params), tenant)
+    if asked.function:
+        await check_explainable(services.registry, tenant, parse_ref(asked.function))
     told = await services.explainer.explain(asked)
     if not told.found:
-        raise NotFound(" ".join(told.lines))
+        raise await _meant(services, tenant, asked.container) or NotFound(" ".join(told.lines))
     decisions = msgspec.json.decode(told.decisions, type=tuple[DecisionTold, ...])
     return json_answer(Explanation(lines=told.lines, decisions=decisions))
+
+
+async def _meant(services: Services, tenant: str, container: str) -> NotFound | None:
+    there = services.placements.containers()
+    if not container or container in there:
+        return None
+    return await no_container(services.registry, tenant, container, there)
 
 
 def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
@@ -90,7 +101,8 @@ def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
     if container and not re.fullmatch(CONTAINER_PATTERN, container):
         raise BadInput("container: expected a container's id.", field="container")
     if function and not re.fullmatch(FUNCTION_PATTERN, function):
-        raise BadInput("function: expected app.function or tenant:app.function.", field="function")
+        hint = " All of its versions are told: leave the part after @ out." if "@" in function else ""
+        raise BadInput(f"function: expected app.function or tenant:app.function.{hint}", field="function")
     if node:
         check_name(node, "why_not")
     full = function if not function or ":" in function else f"{tenant}:{function}"
@@ -105,7 +117,7 @@ PLACEMENT = (
     Operation(
         method="GET", path="/v1/placement/explain", name="explainPlacement", endpoint=explain, scopes=("operator",),
         about="Why a container is where it is, what was decided last of a function, or of all; why not on a node.",
-        answer=Explanation, errors=("bad_input", "not_found"),
+        answer=Explanation, errors=("bad_input", "not_found", "unknown_function"),
         parameters=(
             Parameter(
                 name="container", about="A container's id; it counts before a function.",

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotlight.cli.advice import advising
 from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import print_json
 from pilotlight.cli.session import ask, client
@@ -15,6 +16,7 @@ from pilotlight.packing import find_target, load_apps
 from pilotlight.packing.target import SEPARATOR
 
 app = command_app(no_args_is_help=True)
+LISTS = "'pilotlight container list' shows what runs, 'pilotlight app list' what is deployed."
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
@@ -31,7 +33,7 @@ def explain(
 ) -> None:
     """Tell why a container is where it is.
 
-    Or what was decided last of a function, or why a node was not chosen.
+    Or of a function what runs now and what ran, of which version, and when it was placed; or why a node was not chosen.
 
     \b
     pilotlight placement explain ctr_embed_1_4
@@ -41,7 +43,8 @@ def explain(
     """
     if not subject and not why_not:
         raise Misuse("Name a container, a function, or a node with --why-not.", field="subject")
-    told = ask(client().platform.explain(subject, why_not))
+    with advising(not_found=LISTS):
+        told = ask(client().platform.explain(subject, why_not))
     if as_json:
         print_json(told)
         return

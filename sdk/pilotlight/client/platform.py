@@ -71,7 +71,7 @@ class Platform:
         Raises:
             NotFound: if nothing is remembered of it.
         """
-        named = {"function" if "." in subject else "container": subject, "why_not": why_not}
+        named = {"function" if {".", ":"} & {*subject} else "container": subject, "why_not": why_not}
         params = {key: value for key, value in named.items() if value}
         return await self.ask("GET", "/v1/placement/explain", params=params, answer_type=Json)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.units import GpuAsk, cost_of, money, parse_gpu, parse_memory, split_evenly
+from pilotlight_core.model.units import GpuAsk, cost_of, lasting, money, parse_gpu, parse_memory, split_evenly
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,12 @@ def test_an_even_split_sums_exactly_and_differs_by_one(total: int, parts: int) -
     assert sum(shares) == total
     assert len(shares) == parts
     assert max(shares) - min(shares) <= 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(-1.0, "0 s"), (12.4, "12 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (2e5, "2 days")],
+)
+def test_times_are_told_in_the_unit_that_fits(seconds: float, said: str) -> None:
+    """From two of a unit on, so that no figure is rounded by more than a quarter."""
+    assert lasting(seconds) == said

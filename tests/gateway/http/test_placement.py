@@ -9,6 +9,7 @@ import pytest
 
 from pilotlight_core.model.api_placement import DecisionTold
 from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages import ContainerReport, ContainerState
 from pilotlight_core.model.placing import Model, Placing
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_gateway.explainer import MemoryExplainer
@@ -52,6 +53,8 @@ async def test_questions_reach_whoever_decides(
     world: World, explainer: MemoryExplainer, query: str, asked: ExplainPlacement
 ) -> None:
     """And the answer comes in sentences and as data."""
+    for tenant in ("platform", "acme"):
+        world.deploy(function("hello"), tenant=tenant)
     async with world.client(world.operator) as client:
         answer = await client.get(f"/v1/placement/explain?{query}")
 
@@ -88,6 +91,41 @@ async def test_what_nobody_remembers_is_not_found_and_without_a_leader_it_is_ask
     assert (absent.status_code, absent.json()["detail"]) == (404, "Nothing is remembered of a container ctr_0.")
     assert leaderless.status_code == 503
     assert "retry-after" in leaderless.headers
+
+
+@pytest.mark.parametrize(
+    ("query", "detail", "suggestion"),
+    [
+        ("function=lab.nope", "There is no function lab.nope: lab has lab.echo and lab.slow.", None),
+        ("function=lab.ecko", "There is no function lab.ecko. Did you mean lab.echo?", "lab.echo"),
+        ("function=acme:shop.x", "There is no function acme:shop.x: acme:shop has acme:shop.hello.", None),
+        ("function=nobody:shop.x", "There is no function nobody:shop.x.", None),
+        ("container=lab", "lab is an app, not a container: lab has lab.echo and lab.slow.", None),
+        ("container=slow", "There is no container slow. Did you mean lab.slow?", "lab.slow"),
+        ("container=ctr_ecko_1_2", "There is no container ctr_ecko_1_2. Did you mean ctr_echo_1_2?", "ctr_echo_1_2"),
+        ("container=ctr_echo_1_2", "Nothing is remembered of it.", None),
+        ("container=elsewhere", "Nothing is remembered of it.", None),
+    ],
+)
+async def test_whoever_misspells_is_told_what_there_is(
+    world: World, explainer: MemoryExplainer, query: str, detail: str, suggestion: str | None
+) -> None:
+    """Functions of any tenant, since operators may see them; apps are no containers; what runs is not doubted."""
+    world.deploy(function("echo"), function("slow"), app="lab", tenant="platform")
+    world.deploy(function("hello"))
+    explainer.told = PlacementTold(found=False, lines=("Nothing is remembered of it.",))
+    running = ContainerReport(
+        id="ctr_echo_1_2", version="v", tenant="platform", app="lab", function="echo", slice="cpu-0",
+        state=ContainerState.READY, slots=1, running=0, age_s=1.0, idle_s=0.0,
+    )  # fmt: skip
+    view = FleetView()
+    view.on_report(report(containers=(running,)), 0.0)
+    world.services.placements = Placements(view, Clock(1.0))
+    async with world.client(world.operator) as client:
+        answer = await client.get(f"/v1/placement/explain?{query}")
+
+    assert (answer.status_code, answer.json()["detail"]) == (404, detail)
+    assert answer.json().get("suggestion") == suggestion
 
 
 async def test_the_fleet_is_the_operators(world: World, fleet: Placements) -> None:

@@ -34,6 +34,7 @@ def run(*words: str) -> Result:
     [
         (["ctr_1"], "container=ctr_1"),
         (["search.embed"], "function=search.embed"),
+        (["acme:search.embed"], "function=acme%3Asearch.embed"),
         (["ctr_1", "--why-not", "n2"], "container=ctr_1&why_not=n2"),
         (["--why-not", "n2"], "why_not=n2"),
     ],
