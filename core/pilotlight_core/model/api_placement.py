@@ -94,6 +94,8 @@ class PlacementQuestion(Request, frozen=True, kw_only=True):
     """`POST /v1/placement/plan`: a function as it would be deployed."""
 
     spec: FunctionSpec
+    method: str = ""
+    """Of a class: it is the class's container that is told of."""
 
 
 class FunctionPlacement(msgspec.Struct, frozen=True, kw_only=True):

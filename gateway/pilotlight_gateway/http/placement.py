@@ -19,7 +19,7 @@ from pilotlight_core.model.api_placement import (
 from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.explaining import ExplainPlacement
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name, parse_ref
-from pilotlight_core.model.spec import check_spec
+from pilotlight_core.model.spec import FunctionSpec, check_spec
 from pilotlight_gateway.hints import check_explainable, no_container
 from pilotlight_gateway.http.bodies import BodyLimits
 from pilotlight_gateway.http.operations import BODY, Operation, Parameter, json_answer, principal_of, read_struct
@@ -42,9 +42,28 @@ async def show_function(request: Request, services: Services) -> Response:
     version = await services.resolver.resolve(tenant, request.path_params["ref"])
     if version.tenant != tenant:
         raise NotFound(f"There is no function {request.path_params['ref']}.", code="unknown_function")
+    whose = class_of(version.spec, request.query_params.get("method"))
     curves = services.curves.book.of(version)
     rps = rate_of(request.query_params.get("rps"))
-    return json_answer(await services.placements.of_spec(version.spec, version.ref, curves, rps))
+    told = await services.placements.of_spec(version.spec, version.ref, curves, rps)
+    return json_answer(led_by(whose, told))
+
+
+def led_by(first: tuple[str, ...], told: FunctionPlacement) -> FunctionPlacement:
+    """The same with some lines before the others."""
+    return msgspec.structs.replace(told, lines=(*first, *told.lines)) if first else told
+
+
+def class_of(spec: FunctionSpec, method: str | None) -> tuple[str, ...]:
+    """What is told to whoever names a method: that placement is about its class. Nothing, if none was named.
+
+    Raises:
+        BadInput: if there is no such method.
+    """
+    if not method:
+        return ()
+    name = spec.method(method).name
+    return (f"{name} is a method of the class {spec.name}: a container of it runs all of its methods.",)
 
 
 def rate_of(text: str | None) -> float | None:
@@ -68,20 +87,27 @@ async def plan(request: Request, services: Services) -> Response:
     """`POST /v1/placement/plan`: as for a function that is deployed, but nothing is."""
     asked = await read_struct(request, services, PlacementQuestion, SPEC_BODY)
     check_spec(asked.spec)
-    return json_answer(await services.placements.of_spec(asked.spec, asked.spec.name))
+    whose = class_of(asked.spec, asked.method)
+    return json_answer(led_by(whose, await services.placements.of_spec(asked.spec, asked.spec.name)))
 
 
 async def explain(request: Request, services: Services) -> Response:
     """`GET /v1/placement/explain`."""
     tenant = principal_of(request).tenant
     asked = question(dict(request.query_params), tenant)
+    whose: tuple[str, ...] = ()
     if asked.function:
-        await check_explainable(services.registry, tenant, parse_ref(asked.function))
+        ref = parse_ref(asked.function)
+        await check_explainable(services.registry, tenant, ref)
+        if method := request.query_params.get("method"):
+            owner = ref.tenant or tenant
+            version = await services.resolver.resolve(owner, f"{owner}:{ref.app}.{ref.function}")
+            whose = class_of(version.spec, method)
     told = await services.explainer.explain(asked)
     if not told.found:
         raise await _meant(services, tenant, asked.container) or NotFound(" ".join(told.lines))
     decisions = msgspec.json.decode(told.decisions, type=tuple[DecisionTold, ...])
-    return json_answer(Explanation(lines=told.lines, decisions=decisions))
+    return json_answer(Explanation(lines=(*whose, *told.lines), decisions=decisions))
 
 
 async def _meant(services: Services, tenant: str, container: str) -> NotFound | None:
@@ -109,6 +135,10 @@ def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
     return ExplainPlacement(container=container, function=full, node=node)
 
 
+METHOD = Parameter(
+    name="method", about="A method of a class: it is the class's container that is told of.",
+    schema={"type": "string", "pattern": NAME_PATTERN},
+)  # fmt: skip
 PLACEMENT = (
     Operation(
         method="GET", path="/v1/fleet", name="getFleet", about="Every GPU and slot, its parts and who is on them.",
@@ -127,6 +157,7 @@ PLACEMENT = (
                 name="function", about="app.function, or tenant:app.function.",
                 schema={"type": "string", "pattern": FUNCTION_PATTERN},
             ),
+            METHOD,
             Parameter(
                 name="why_not", about="A node: why it was not chosen; alone, by the last decision.",
                 schema={"type": "string", "pattern": NAME_PATTERN},
@@ -143,6 +174,7 @@ PLACEMENT = (
                 name="rps", about="Calls per second: how many containers carry them on each slice that is known.",
                 schema={"type": "number", "exclusiveMinimum": 0, "maximum": MOST_RPS},
             ),
+            METHOD,
         ),
     ),
     Operation(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pilotlight.cli.advice import advising
+from pilotlight.cli.arguments import read_ref
 from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import print_json
 from pilotlight.cli.session import ask, client
@@ -27,7 +28,9 @@ def group() -> None:
 
 @app.command()
 def explain(
-    subject: Annotated[str, typer.Argument(help="a container's id, app.function or tenant:app.function")] = "",
+    subject: Annotated[
+        str, typer.Argument(help="a container's id, app.function, app.Class.method or tenant:app.function")
+    ] = "",
     why_not: Annotated[str, typer.Option("--why-not", help="a node: why it was not chosen", metavar="NODE")] = "",
     as_json: Json = False,
 ) -> None:
@@ -43,8 +46,12 @@ def explain(
     """
     if not subject and not why_not:
         raise Misuse("Name a container, a function, or a node with --why-not.", field="subject")
+    method = ""
+    if subject.count(".") > 1:
+        found, named = read_ref(subject, None)
+        subject, method = str(found), named or ""
     with advising(not_found=LISTS):
-        told = ask(client().platform.explain(subject, why_not))
+        told = ask(client().platform.explain(subject, why_not, method))
     if as_json:
         print_json(told)
         return
@@ -54,20 +61,24 @@ def explain(
 
 @app.command()
 def plan(
-    function: Annotated[str, typer.Argument(help="app.function of what is deployed; or file.py, file.py::function")],
+    function: Annotated[
+        str, typer.Argument(help="app.function or app.Class.method of what is deployed; or file.py, file.py::function")
+    ],
     rps: Annotated[float | None, typer.Option(help="calls per second: how many containers carry them")] = None,
     as_json: Json = False,
 ) -> None:
     """Show how much GPU memory functions need.
 
-    Line by line, with what is known of their speed, and whether the fleet could hold them.
+    Line by line, with what is known of their speed, and whether the fleet could hold them. All methods of a class run
+    in one container, which is what is planned.
 
     \b
     pilotlight placement plan chat.generate
     pilotlight placement plan chat.generate --rps 50    (containers by measured or learnt curves)
+    pilotlight placement plan embeddings.MiniLM.embed   (of its class)
     pilotlight placement plan chat/app.py::generate     (before it is deployed)
     """
-    told = _of_file(function) if is_file(function) else [ask(client().platform.placement(function, rps))]
+    told = _of_file(function) if is_file(function) else [_of_deployed(function, rps)]
     if as_json:
         print_json(told[0] if len(told) == 1 else told)
     else:
@@ -81,8 +92,15 @@ def is_file(text: str) -> bool:
     return text.endswith(".py") or SEPARATOR in text or "/" in text
 
 
+def _of_deployed(text: str, rps: float | None) -> dict[str, Any]:
+    found, method = read_ref(text, None)
+    return ask(client().platform.placement(str(found), rps, method or ""))
+
+
 def _of_file(text: str) -> list[dict[str, Any]]:
-    target = find_target(text, within=Path.cwd())
+    place, separator, name = text.partition(SEPARATOR)
+    name, _, method = name.partition(".")
+    target = find_target(f"{place}{separator}{name}", within=Path.cwd())
     specs = [spec for functions in load_apps(target).values() for spec in functions.values()]
     wanted = [spec for spec in specs if target.function in (None, spec.name)]
-    return [ask(client().platform.placement_of(spec)) for spec in wanted]
+    return [ask(client().platform.placement_of(spec, method)) for spec in wanted]

@@ -65,24 +65,31 @@ class Platform:
         """Every GPU and slot: `devices`, and `totals` by type."""
         return await self.ask("GET", "/v1/fleet", answer_type=Json)
 
-    async def explain(self, subject: str = "", why_not: str = "") -> Json:
+    async def explain(self, subject: str = "", why_not: str = "", method: str = "") -> Json:
         """Why a container (its id) or a function's containers (`app.function`) are there: `lines`, `decisions`.
+
+        Of a class also by a `method` of it.
 
         Raises:
             NotFound: if nothing is remembered of it.
         """
-        named = {"function" if {".", ":"} & {*subject} else "container": subject, "why_not": why_not}
+        named = {"function" if {".", ":"} & {*subject} else "container": subject, "method": method, "why_not": why_not}
         params = {key: value for key, value in named.items() if value}
         return await self.ask("GET", "/v1/placement/explain", params=params, answer_type=Json)
 
-    async def placement(self, ref: str, rps: float | None = None) -> Json:
-        """How much GPU memory a function needs, and whether the fleet could hold it: `lines`, `plans`, `fits`."""
+    async def placement(self, ref: str, rps: float | None = None, method: str = "") -> Json:
+        """How much GPU memory a function needs, and whether the fleet could hold it: `lines`, `plans`, `fits`.
+
+        A `method` of a class is told of as its class.
+        """
         params = {} if rps is None else {"rps": f"{rps:g}"}
+        params |= {"method": method} if method else {}
         return await self.ask("GET", f"/v1/functions/{ref}/placement", params=params, answer_type=Json)
 
-    async def placement_of(self, spec: FunctionSpec) -> Json:
+    async def placement_of(self, spec: FunctionSpec, method: str = "") -> Json:
         """The same for a function that is not deployed."""
-        return await self.ask("POST", "/v1/placement/plan", body=PlacementQuestion(spec=spec), answer_type=Json)
+        body = PlacementQuestion(spec=spec, method=method)
+        return await self.ask("POST", "/v1/placement/plan", body=body, answer_type=Json)
 
     async def curves(self, ref: str) -> FunctionCurves:
         """How fast a version is on which slices, and where it could be measured."""

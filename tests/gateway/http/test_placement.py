@@ -11,6 +11,7 @@ from pilotlight_core.model.api_placement import DecisionTold
 from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.messages import ContainerReport, ContainerState
 from pilotlight_core.model.placing import Model, Placing
+from pilotlight_core.model.spec import MethodSpec
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_gateway.explainer import MemoryExplainer
 from pilotlight_gateway.fleet_view import FleetView
@@ -149,6 +150,30 @@ async def test_a_functions_memory_is_told_to_its_owner(world: World, fleet: Plac
     assert told["version"] == "shop.talk@v1"
     assert [row["what"] for row in told["plans"][0]["rows"]] == ["weights", "KV cache", "activations", "context"]
     assert told["plans"][0]["largest"] == "a whole H100-80GB"
+
+
+async def test_of_a_method_the_container_of_its_class_is_told(
+    world: World, fleet: Placements, explainer: MemoryExplainer
+) -> None:
+    """That is said; a method that there is not is refused with those that there are."""
+    talker = function("Talker", *(MethodSpec(name=name, attribute=name) for name in ("say", "sing")), is_class=True)
+    world.deploy(talker)
+    world.deploy(talker, tenant="platform")
+    said = "say is a method of the class Talker: a container of it runs all of its methods."
+    body = {"spec": msgspec.to_builtins(talker), "method": "say"}
+    async with world.client() as client:
+        deployed = (await client.get("/v1/functions/shop.Talker/placement?method=say")).json()
+        planned = (await client.post("/v1/placement/plan", json=body)).json()
+        absent = await client.get("/v1/functions/shop.Talker/placement?method=shout")
+    async with world.client(world.operator) as client:
+        told = [
+            (await client.get(f"/v1/placement/explain?function={name}&method=say")).json()
+            for name in ("shop.Talker", "acme:shop.Talker")
+        ]
+
+    assert [each["lines"][0] for each in (deployed, planned, *told)] == [said] * 4
+    assert (absent.status_code, absent.json()["field"]) == (422, "method")
+    assert "its methods: say, sing" in absent.json()["detail"]
 
 
 async def test_a_deploy_of_what_can_never_fit_is_refused_and_leaves_nothing(world: World, fleet: Placements) -> None:

@@ -35,6 +35,7 @@ def run(*words: str) -> Result:
         (["ctr_1"], "container=ctr_1"),
         (["search.embed"], "function=search.embed"),
         (["acme:search.embed"], "function=acme%3Asearch.embed"),
+        (["search.Index.find"], "function=search.Index&method=find"),
         (["ctr_1", "--why-not", "n2"], "container=ctr_1&why_not=n2"),
         (["--why-not", "n2"], "why_not=n2"),
     ],
@@ -89,6 +90,20 @@ def other() -> str:
 """
 
 
+CLASS = """
+import pilotlight
+
+app = pilotlight.App("chat")
+
+
+@app.gpu_function(gpu="T4", vram="8GiB")
+class Talker:
+    @pilotlight.method
+    def say(self, text: str) -> str:
+        return text
+"""
+
+
 def test_a_file_is_asked_about_before_it_is_deployed(platform: ScriptedPlatform, tmp_path: Path) -> None:
     """Each of its functions, or the one that is named."""
     (tmp_path / "app.py").write_text(APP)
@@ -109,3 +124,18 @@ def test_a_rate_is_passed_on(platform: ScriptedPlatform) -> None:
 
     assert run("plan", "chat.talk", "--rps", "50").exit_code == 0
     assert platform.requests[0].query == "rps=50"
+
+
+def test_a_method_is_planned_as_its_class(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """Of what is deployed, pinned or not, and of a file; the platform says what that means."""
+    (tmp_path / "app.py").write_text(CLASS)
+    platform.will("GET", "/v1/functions/chat.Talker/placement", answer(PLAN))
+    platform.will("GET", "/v1/functions/chat.Talker@v2/placement", answer(PLAN))
+    platform.will("POST", "/v1/placement/plan", answer(PLAN))
+
+    for word in ("chat.Talker.say", "chat.Talker.say@v2", f"{tmp_path / 'app.py'}::Talker.say"):
+        assert run("plan", word).exit_code == 0
+
+    assert [request.query for request in platform.requests[:2]] == ["method=say", "method=say"]
+    asked = platform.requests[2].json
+    assert (asked["spec"]["name"], asked["method"]) == ("Talker", "say")
