@@ -245,7 +245,7 @@ class Calls:
     def _begin(self, call: PreparedCall) -> Live:
         at = time.monotonic()
         plan = CallPlan.of(call, self._gateway, inline=len(call.input) <= INLINE_BYTES)
-        answer: asyncio.Future[CallResult] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[CallResult] = self._bus.loop.create_future()
         shard = subjects.shard_of(plan.function)
         live = Live(call=call, shard=shard, origin=Origin(plan, at), answer=answer, budget=self._budget)
         self._book.enter(live)

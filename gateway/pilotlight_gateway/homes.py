@@ -94,7 +94,7 @@ class Homes:
         self.stir(shard)
         if not self._wanted:
             self._wanted = True
-            asyncio.get_running_loop().call_soon(self._want_credits)
+            self._bus.loop.call_soon(self._want_credits)
 
     def end(self, shard: int) -> bytes:
         """The shard is not ours any more. Returns what the next home should know."""
@@ -191,7 +191,7 @@ class Homes:
         self._stirred.add(shard)
         if not self._due:
             self._due = True
-            asyncio.get_running_loop().call_soon(self.pump)
+            self._bus.loop.call_soon(self.pump)
 
     def stir_all(self) -> None:
         """Something happened to all."""
@@ -248,7 +248,7 @@ class Homes:
             self._timer.cancel()
         self._wakes_at = wake
         later = max(0.001, wake - time.monotonic())
-        self._timer = asyncio.get_running_loop().call_later(later, self._woken)
+        self._timer = self._bus.loop.call_later(later, self._woken)
 
     def _woken(self) -> None:
         self._timer = None

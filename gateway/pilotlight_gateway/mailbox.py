@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -51,7 +50,7 @@ class Mailbox:
     def _soon(self) -> None:
         if not self._due:
             self._due = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            self._bus.loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._due = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -145,8 +144,7 @@ class Performer:
         if live.timer is None or wake < live.timer.when() - 0.002:
             if live.timer is not None:
                 live.timer.cancel()
-            loop = asyncio.get_running_loop()
-            live.timer = loop.call_later(max(0.0, wake - time.monotonic()), self._tick, live)
+            live.timer = self.bus.loop.call_later(max(0.0, wake - time.monotonic()), self._tick, live)
 
     def _tick(self, live: Live) -> None:
         live.timer = None

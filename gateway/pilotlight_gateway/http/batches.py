@@ -50,7 +50,7 @@ async def submit(request: Request, services: Services) -> Response:
     if kind not in LINES:
         raise BadInput(f"This takes {NDJSON}: an input on each line.", code="unsupported_media_type")
     tenant, query, key = principal_of(request).tenant, _query(request), header(request.scope, KEY)
-    with services.gate, services.budget.holding(HELD_BYTES, tenant):
+    with services.gate.around(exchange_of(request.scope).task), services.budget.holding(HELD_BYTES, tenant):
         version = await services.resolver.resolve(tenant, query.function)
         arriving: Any = pieces(request.scope, request.receive, BATCH_BODY)
         async with aclosing(arriving):

@@ -61,7 +61,7 @@ async def stream_call(services: Services, call: PreparedCall, scope: Scope, rece
             raise
         await _fail(services, stream, exchange, for_caller(error, call))
     except asyncio.CancelledError:
-        if not exchange.status or not services.gate.was_aborted():
+        if not exchange.status or not services.gate.was_aborted(exchange.task):
             raise
         await _fail(services, stream, exchange, closing())
     except ClientGone:

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from starlette.types import Receive
 
 from pilotlight_gateway.http.bodies import ClientGone
-from pilotlight_gateway.http.draining import current_task
 from pilotlight_gateway.http.events import wait_gone
 
 T = TypeVar("T")
@@ -17,17 +16,17 @@ WATCH_AFTER = 0.05
 """Seconds after which a caller is watched: most calls are over by then and save the task."""
 
 
-async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
-    """The result of `work`, which is cancelled when the client hangs up.
+async def unless_gone(receive: Receive, work: Awaitable[T], task: asyncio.Task[Any]) -> T:
+    """The result of `work`; `task`, the current one, is cancelled when the client hangs up.
 
     Raises:
         ClientGone: when it does.
     """
-    watch = _Watch(receive)
+    watch = _Watch(receive, task)
     try:
         return await work
     except asyncio.CancelledError:
-        if watch.gone and current_task().uncancel() == 0:
+        if watch.gone and task.uncancel() == 0:
             raise ClientGone from None
         raise
     finally:
@@ -43,12 +42,12 @@ class _Watch:
 
     __slots__ = ("_caller", "_receive", "_start", "_task", "gone")
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
         self.gone = False
         self._receive = receive
-        self._caller = current_task()
+        self._caller = task
         self._task: asyncio.Task[Any] | None = None
-        self._start: asyncio.TimerHandle | None = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
+        self._start: asyncio.TimerHandle | None = task.get_loop().call_later(WATCH_AFTER, self._begin)
 
     def stop(self) -> None:
         if self._start is not None:
@@ -59,7 +58,7 @@ class _Watch:
 
     def _begin(self) -> None:
         self._start = None
-        self._task = asyncio.get_running_loop().create_task(self._watch())
+        self._task = self._caller.get_loop().create_task(self._watch())
 
     async def _watch(self) -> None:
         try:

@@ -83,7 +83,7 @@ class CallEndpoint:
         principal.require("invoke")
         answer = format_of_answer(headers.get(b"accept", b""))
         kind = format_of_body(headers.get(b"content-type", b""))
-        with services.gate:
+        with services.gate.around(exchange.task):
             version = await services.resolver.resolve(principal.tenant, scope["path"][len(PREFIX) : -len(SUFFIX)])
             as_job = wants_async(headers.get(PREFER, b""))
             part = Part.SUBMISSION if as_job else Part.CALL
@@ -161,7 +161,7 @@ class CallEndpoint:
     async def _unary(self, call: PreparedCall, answer: Format, scope: Scope, receive: Receive) -> None:
         services, exchange = self._services, exchange_of(scope)
         work = services.calls.run(call) if is_value(call) else self._all_chunks(call)
-        result = await unless_gone(receive, work)
+        result = await unless_gone(receive, work, exchange.task)
         body, latency = await self._rendered(call, result, answer, exchange)
         cold_start = result.cold_start
         del result  # from here on the body is what is held

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
@@ -11,7 +12,7 @@ from pilotlight_core.model.errors import Unavailable
 
 
 class Gate:
-    """Counts the calls inside: `with gate:` around each. Once it drains, none enters; `abort` ends those that stayed.
+    """Counts the calls inside: `with gate.around(task)` in each. Once it drains, none enters; `abort` ends who is left.
 
     Entering raises Unavailable (`draining`) when it drains, and so does leaving a call that was aborted.
     """
@@ -25,23 +26,25 @@ class Gate:
     def __len__(self) -> int:
         return len(self._inside)
 
-    def __enter__(self) -> None:
+    def around(self, task: asyncio.Task[Any]) -> AbstractContextManager[None]:
+        """What the current task is inside of; looking it up takes a system call in Python 3.11, so it is passed."""
+        return _Passage(self, task)
+
+    def enter(self, task: asyncio.Task[Any]) -> None:
+        """Let a task in."""
         if self.draining:
             raise closing()
-        self._inside.add(current_task())
+        self._inside.add(task)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._inside.discard(current_task())
+    def leave(self, task: asyncio.Task[Any]) -> None:
+        """It is not inside any more."""
+        self._inside.discard(task)
         if self.draining and not self._inside:
             self._empty.set()
-        if kind is asyncio.CancelledError and self.was_aborted():
-            raise closing() from None
 
-    def was_aborted(self) -> bool:
+    def was_aborted(self, task: asyncio.Task[Any]) -> bool:
         """Whether the cancellation that the current task just caught was `abort`'s; if so, it is taken back."""
-        return self._aborting and current_task().uncancel() == 0
+        return self._aborting and task.uncancel() == 0
 
     async def drain(self, seconds: float) -> bool:
         """Let nobody in and wait until all have left, at most `seconds`; whether they have."""
@@ -61,6 +64,24 @@ class Gate:
             task.cancel()
         await self.drain(seconds)
         return len(late)
+
+
+class _Passage:
+    __slots__ = ("_gate", "_task")
+
+    def __init__(self, gate: Gate, task: asyncio.Task[Any]) -> None:
+        self._gate = gate
+        self._task = task
+
+    def __enter__(self) -> None:
+        self._gate.enter(self._task)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._gate.leave(self._task)
+        if kind is asyncio.CancelledError and self._gate.was_aborted(self._task):
+            raise closing() from None
 
 
 def current_task() -> asyncio.Task[Any]:

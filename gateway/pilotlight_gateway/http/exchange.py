@@ -10,6 +10,7 @@ from typing import Any
 from starlette.types import Message, Scope, Send
 
 from pilotlight_gateway.auth import NOBODY, Principal
+from pilotlight_gateway.http.draining import current_task
 from pilotlight_gateway.limits.admission import Admission
 from pilotlight_gateway.tabs import Tab
 
@@ -37,6 +38,7 @@ class Exchange:
         "route",
         "status",
         "tab",
+        "task",
         "version",
     )
 
@@ -45,6 +47,8 @@ class Exchange:
         self._send_whole: Callable[..., bool] | None = scope.get(SEND_WHOLE)
         self.arrived = arrived
         """Monotonic seconds."""
+        self.task = current_task()
+        """In which the request is served."""
         self.request_id = f"{_prefix}{next(_numbers):07x}"
         self.principal: Principal = NOBODY
         self.call_id = ""

@@ -51,10 +51,10 @@ class _Pending:
 
     __slots__ = ("answer", "home", "shard")
 
-    def __init__(self, home: str, shard: int) -> None:
+    def __init__(self, home: str, shard: int, loop: asyncio.AbstractEventLoop) -> None:
         self.home = home
         self.shard = shard
-        self.answer: asyncio.Future[LimitAnswer | None] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[LimitAnswer | None] = loop.create_future()
 
 
 class HomeLimiter:
@@ -148,7 +148,7 @@ class HomeLimiter:
         self._home.begin(shard, epoch, self._clock(), self._alive, levels)
         if not self._due:  # one look for all shards that begin now: it asks what runs
             self._due = True
-            asyncio.get_running_loop().call_soon(self.look)
+            self._bus.loop.call_soon(self.look)
 
     def end(self, shard: int) -> bytes:
         """It is not any more; what the next home should know. Only when `mine` says so already."""
@@ -231,8 +231,8 @@ class HomeLimiter:
         self._number += 1
         number = self._number
         self._held.setdefault(shard, {})  # from now on its home is told, also of nothing
-        pending = self._pending[number] = _Pending(owner.gateway, shard)
-        late = asyncio.get_running_loop().call_later(patience, _resolve, pending, None)
+        pending = self._pending[number] = _Pending(owner.gateway, shard, self._bus.loop)
+        late = self._bus.loop.call_later(patience, _resolve, pending, None)
         self._mail.ask(owner.gateway, msgspec.structs.replace(asked, number=number))
         try:
             # An answer that comes too late, or to nobody, is a permit that the next telling gives back. One of a home

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Callable
 
@@ -70,4 +69,4 @@ class LimitMail:
     def _soon(self) -> None:
         if not self._due:
             self._due = True
-            asyncio.get_running_loop().call_soon(self.flush)
+            self._bus.loop.call_soon(self.flush)

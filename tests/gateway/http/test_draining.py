@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_gateway.http.draining import Gate
+from pilotlight_gateway.http.draining import Gate, current_task
 from tests.core.host.waiting import until
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, function
@@ -61,7 +61,7 @@ async def test_an_empty_gate_drains_at_once() -> None:
 
     assert await gate.drain(0.0)
     with pytest.raises(Unavailable):
-        gate.__enter__()
+        gate.enter(current_task())
 
 
 async def test_somebody_elses_cancellation_stays_one() -> None:
@@ -70,7 +70,7 @@ async def test_somebody_elses_cancellation_stays_one() -> None:
     entered = asyncio.Event()
 
     async def stay() -> None:
-        with gate:
+        with gate.around(current_task()):
             entered.set()
             await asyncio.Event().wait()
 

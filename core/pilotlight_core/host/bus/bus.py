@@ -110,6 +110,11 @@ class Bus:
     # -- messages -----------------------------------------------------------------------------------------------
 
     @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that it was opened in, and belongs to."""
+        return self._client.loop
+
+    @property
     def connected(self) -> bool:
         return self._client.is_connected
 

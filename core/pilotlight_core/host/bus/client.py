@@ -58,6 +58,8 @@ class NatsClient(Client):
 
     def __init__(self) -> None:
         super().__init__()
+        self.loop = asyncio.get_running_loop()
+        """Kept, since looking it up takes a system call in Python 3.11."""
         self._handlers: dict[int, RawHandler] = {}
         self._write_due = False
 
@@ -94,7 +96,7 @@ class NatsClient(Client):
         self.stats["out_bytes"] += len(payload)
         if not self._write_due:
             self._write_due = True
-            asyncio.get_running_loop().call_soon(self._write)
+            self.loop.call_soon(self._write)
 
     def _write(self) -> None:
         """Hand what was published in this turn of the loop to the socket, or to nats-py's flusher if it is behind."""
@@ -106,7 +108,7 @@ class NatsClient(Client):
             writer.writelines(self._pending)
             self.drop_backlog()
         elif self._flush_queue is not None and self._flush_queue.empty():
-            self._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
+            self._flush_queue.put_nowait(self.loop.create_future())
 
     def drop_backlog(self) -> None:
         """Forget what was not written: after a reconnect it would be sent late, to somebody who has given up."""
@@ -119,7 +121,7 @@ class NatsClient(Client):
         number = self._sid + 1
         self._handlers[number] = handler
         # A future instead of a callback keeps nats-py from starting a queue and a task; it is never resolved.
-        await self.subscribe(subject, queue=queue, future=asyncio.get_running_loop().create_future())
+        await self.subscribe(subject, queue=queue, future=self.loop.create_future())
         return number
 
     async def unsubscribe_raw(self, number: int) -> None:

@@ -33,9 +33,9 @@ class Reply(NamedTuple):
 class Question:
     """An open question: `done` resolves when `take` has seen its last answer."""
 
-    def __init__(self, is_last: Callable[[Reply], bool]) -> None:
+    def __init__(self, is_last: Callable[[Reply], bool], loop: asyncio.AbstractEventLoop) -> None:
         self.replies: list[Reply] = []
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.done: asyncio.Future[None] = loop.create_future()
         self._is_last = is_last
 
     def take(self, reply: Reply) -> None:
@@ -92,7 +92,7 @@ class Inbox:
     ) -> list[Reply]:
         """All answers up to the one that `is_last` recognises."""
         key = token()
-        question = self._open[key] = Question(is_last)
+        question = self._open[key] = Question(is_last, self._client.loop)
         try:
             self._client.publish_nowait(subject, payload, self._base + key, headers)
             async with asyncio.timeout(timeout):
@@ -108,7 +108,7 @@ class Inbox:
         # Not nats-py's flush: a cancelled one leaves a cancelled future among its pongs, and the next pong then ends
         # the read loop.
         key = token()
-        question = self._open[key] = Question(_first)
+        question = self._open[key] = Question(_first, self._client.loop)
         try:
             self._client.publish_nowait(self._base + key, b"")
             async with asyncio.timeout(timeout):
