@@ -10,12 +10,13 @@ changed is still missing at the next tick.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pilotlight_autoscaler.policy import Speed, VersionView, to_drain, wanted, wanted_by_demand, wanted_by_level
 from pilotlight_autoscaler.steps import Names, Steps
-from pilotlight_autoscaler.ways import gives_way
+from pilotlight_autoscaler.ways import Idle, Trials, gives_way, in_turn
 from pilotlight_autoscaler.works import AnyCommand, Step, together
 from pilotlight_autoscaler.world import LIVE, Failures, World
 from pilotlight_core.model.curves import TARGET_UTILISATION
@@ -27,6 +28,8 @@ from pilotlight_placement.curves import Curves
 from pilotlight_placement.draft import Limits, Want
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.histogram import Shape
+from pilotlight_placement.node import Held
+from pilotlight_placement.place import place
 from pilotlight_placement.plan import Desired, Plan, Short, living, plan
 from pilotlight_placement.record import NoFit, Placement
 from pilotlight_placement.speeds import key_of_slice, on_slice
@@ -156,6 +159,7 @@ class Pass:
         self._fleet: Fleet = world.fleet(at)
         self._fleet.follow(world.asked)
         self._views = views(world, versions, deployed, at, self._speed)
+        self._idle = Idle(views=self._views, tenants={name: record.tenant for name, record in versions.items()})
         self.decision = Decision()
 
     def run(self, only: str | None = None) -> Decision:
@@ -170,11 +174,11 @@ class Pass:
                 self._shrink(version)
         asks, missing = self._missing(only)
         made = plan(self._fleet, Desired(wants=(), starts=tuple(missing)), self._at, self._bounds.plain)
+        blocked = self._make_ways(made, asks)
+        if only is None and ((blocked and self._bounds.force) or self._bounds.repack):
+            made = self._rearranged(missing, made, blocked)
+            blocked = list(made.short)
         self._take(made, asks)
-        blocked = [short for short in made.short if not self._make_way(short, asks)]
-        quiet = only is None and not made.commands and not len(self._world.works)
-        if quiet and ((blocked and self._bounds.force) or self._bounds.repack):
-            blocked = self._rearrange(blocked, asks)
         for short in blocked:
             self._say_short(short, asks)
         return self.decision
@@ -237,14 +241,21 @@ class Pass:
         if (shape := Shape.of(outcome.record.ask)) is not None:
             self._world.asked.observe(shape, self._at)
 
-    def _rearrange(self, blocked: list[Short], asks: dict[Ask, list[str]]) -> list[Short]:
-        """Make room by moving containers, and empty devices that are hardly used."""
-        starts = tuple((short.refusal.record.ask, short.missing) for short in blocked)
+    def _rearranged(self, missing: list[tuple[Ask, int]], plain: Plan, blocked: list[Short]) -> Plan:
+        """The plan with room made by moving containers, for those who are blocked, and devices emptied."""
+        counts: dict[Ask, int] = {}
+        for ask, count in missing:
+            counts[ask] = counts.get(ask, 0) + count
+        for short in plain.short:
+            if not any(short is other for other in blocked):
+                counts[short.refusal.record.ask] -= short.missing  # somebody gives way to it
         limits = self._bounds.forceful
         limits = replace(limits, moves=min(limits.moves, self._world.moves.left(self._at)))
-        made = plan(self._fleet, Desired(wants=self._movable(), starts=starts), self._at, limits)
-        self._take(made, asks)
-        return list(made.short)
+        leaving = {each.id for _, each in self._world.containers(self._at) if each.state not in LIVE}
+        # Neither who is on the way, in a plan or out, nor whom two nodes speak of.
+        fixed = leaving | self._leaving | self._world.draining.keys() | (self._fleet.held.keys() - self._running.keys())
+        desired = Desired(wants=self._movable(), starts=tuple(counts.items()), fixed=frozenset(fixed))
+        return plan(self._fleet, desired, self._at, limits)
 
     def _movable(self) -> tuple[Want, ...]:
         """Every function that has containers: as many as there are, which may be moved if all are of one version."""
@@ -282,25 +293,63 @@ class Pass:
     def _ask(self, version: str) -> Ask:
         return ask_of(self._versions[version], self._curves.get(version))
 
-    def _make_way(self, short: Short, asks: dict[Ask, list[str]]) -> bool:
-        """Let an idle container go for a version that finds no place; whether one is going."""
-        version = asks[short.refusal.record.ask][0]
+    def _make_ways(self, made: Plan, asks: dict[Ask, list[str]]) -> list[Short]:
+        """Let idle containers go for versions that find no place; those for whom none is going are returned."""
+        started = Counter(outcome.record.ask for name, outcome in made.outcomes if name)
+        rest = {ask: names[started[ask] :] for ask, names in asks.items()}
+        first, self._world.turn = self._world.turn, 0
+        shorts, trials = in_turn(made.short, first), Trials()
+        helped: list[Short] = []
+        with self._fleet.trial():
+            for command in made.commands:
+                if isinstance(command, Start) and not self._fleet.refusal(command.held):
+                    self._fleet.hold(command.held)
+            for container in self._world.going(self._at, ROOM_S):
+                if container in self._fleet.held:
+                    self._fleet.release(container)
+            for number, short in enumerate(shorts):
+                if self._make_way(short, rest, trials):
+                    helped.append(short)
+                if trials.left <= 0:
+                    self._world.turn = first + number  # the next pass begins with whom this one had no time for
+                    break
+        return [short for short in made.short if not any(short is other for other in helped)]
+
+    def _make_way(self, short: Short, asks: dict[Ask, list[str]], trials: Trials) -> bool:
+        """Whether a version has a place when those are gone who go; if need be and they are idle, more of them go."""
+        ask = short.refusal.record.ask
+        version = asks[ask][0]
         view = self._views[version]
         waited_for = view.demand is not None and bool(view.demand.queued)
         if short.refusal.never or not (waited_for or view.size < view.floor):
             return False
-        if self._world.going(self._at, ROOM_S):
-            return False  # room is already being made
-        tenants = {name: record.tenant for name, record in self._versions.items()}
-        leaving = gives_way(
-            self._fleet, short.refusal.record.ask, version, self._views, tenants,
-            waited_for=waited_for, spared=self._leaving,
+        if not self._is_placed(ask):
+            leaving = gives_way(
+                self._fleet, ask, version, self._idle, waited_for=waited_for, spared=self._leaving, trials=trials
+            )
+            for container, whose in leaving:
+                self._drain(container.id, self._versions[whose], f"gives way to {self._versions[version].ref}")
+                self._fleet.release(container.id)
+                self._idle.held[self._versions[whose].tenant] -= 1
+            if not leaving:
+                return False
+            self._is_placed(ask)
+        self._idle.held[ask.tenant] += 1  # whoever is blocked next is judged by what this one will have
+        self._say_short(short, asks)
+        return True
+
+    def _is_placed(self, ask: Ask) -> bool:
+        """Whether an ask has a place now, which is then taken."""
+        found = place(self._fleet, ask)
+        if isinstance(found, NoFit):
+            return False
+        held = Held(
+            container=f"{ask.function}~{self._fleet.revision}", slice=found.slice, function=ask.function,
+            tenant=ask.tenant, neighbours=ask.neighbours,
         )  # fmt: skip
-        for container, whose in leaving:
-            self._drain(container.id, self._versions[whose], f"gives way to {self._versions[version].ref}")
-        if leaving:
-            self._say_short(short, asks)
-        return bool(leaving)
+        if not self._fleet.refusal(held):
+            self._fleet.hold(held)
+        return True
 
     def _say_short(self, short: Short, asks: dict[Ask, list[str]]) -> None:
         if not short.refusal.never and (spent := self._world.moves.why_none(self._at)):

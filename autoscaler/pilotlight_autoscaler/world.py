@@ -79,6 +79,8 @@ class World:
     """Running containers that may still be moved."""
     learner: Learner = field(default_factory=Learner)
     """How fast versions are in use."""
+    turn: int = 0
+    """With whom of those who are blocked the next pass begins, when it looks for idle containers that give way."""
     agreeing: frozenset[str] = frozenset()
     """Versions that agree to other tenants on their GPU."""
     _resident: dict[str, tuple[str, dict[str, None]]] = field(default_factory=dict)
@@ -233,10 +235,10 @@ class World:
         found = self._index.get(container)
         return found.state if found else None
 
-    def going(self, at: float, within_s: float) -> bool:
-        """Whether a container that was told to go so lately is still there."""
+    def going(self, at: float, within_s: float) -> list[str]:
+        """The containers that were told to go so lately and are still there."""
         told = (name for name, since in self.draining.items() if at - since < within_s)
-        return any(self.state(name) not in (None, ContainerState.GONE) for name in told)
+        return [name for name in told if self.state(name) not in (None, ContainerState.GONE)]
 
     def device(self, node: str, gpu: str) -> DeviceReport | None:
         """A GPU as its node last reported it; None if it did not."""

@@ -72,6 +72,8 @@ class Draft:
     outcomes: list[Outcome] = field(default_factory=list)
     freed: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
     """(node, device) -> the commands that free something there: their numbers, and of which memory slices."""
+    fixed: frozenset[str] = frozenset()
+    """Containers that are not moved."""
     moved: set[str] = field(default_factory=set)
     """Containers that this plan moves, and their copies."""
     stopped: set[str] = field(default_factory=set)

@@ -92,6 +92,7 @@ def movable(draft: Draft, held: Held) -> bool:
         want is not None
         and want.movable
         and held.container not in draft.moved
+        and held.container not in draft.fixed
         and draft.at - held.since >= draft.limits.min_residency_s
         and not draft.fleet.places[held.slice.node].node.draining
     )

@@ -57,6 +57,35 @@ def test_without_a_node_calls_are_told_what_is_missing() -> None:
     assert "the fleet has nothing" in decision.shortages[0].reason
 
 
+def test_each_who_is_blocked_is_helped_whoever_else_is_going() -> None:
+    """One is going already, which is enough for one of two that wait; for the other one the next goes."""
+    world = World(draining={"c1": 0.9})
+    idle = [container(f"c{n}", "ver_2", idle_s=2.0 + n, slice_=f"cpu-{n}") for n in range(3)]
+    world.on_report(report(*idle, slots=3), 1.0)
+    waiting = [msgspec.structs.replace(record(f"ver_{name}"), function=name) for name in ("a", "b")]
+    for version in waiting:
+        world.on_demand(demand(version.id, queued=1), 1.0)
+
+    decision = decide(world, *waiting, record("ver_2"))
+
+    assert [(type(s.command), about(s.command)) for s in decision.commands] == [(Drain, "c2")]
+    assert {shortage.version for shortage in decision.shortages} == {"ver_a", "ver_b"}
+
+
+def test_a_tenant_takes_no_more_of_others_floors_than_brings_it_its_first_container() -> None:
+    """However many functions of it wait at once."""
+    world = World()
+    idle = [container(f"c{n}", "ver_2", idle_s=9.0, slice_=f"cpu-{n}") for n in range(4)]
+    world.on_report(report(*idle, slots=4), 1.0)
+    poor = [msgspec.structs.replace(record(f"ver_{n}"), tenant="zoo", function=f"f{n}") for n in "abc"]
+    for version in poor:
+        world.on_demand(msgspec.structs.replace(demand(version.id, queued=1), tenant="zoo"), 1.0)
+
+    decision = decide(world, *poor, record("ver_2", min_containers=4))
+
+    assert [type(sent.command) for sent in decision.commands] == [Drain]
+
+
 def test_an_idle_container_gives_way_when_the_fleet_is_full() -> None:
     """The longest idle container of a version nobody waits for is drained, one at a time."""
     world = World()

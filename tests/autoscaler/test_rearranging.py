@@ -9,6 +9,7 @@ import pytest
 
 from pilotlight_autoscaler.decide import Bounds
 from pilotlight_autoscaler.move_budget import MoveBudget
+from pilotlight_autoscaler.world import Pending
 from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.messages import Bind, Drain
@@ -194,6 +195,55 @@ def test_room_is_made_by_moving_and_nothing_stops_before_its_copy_is_ready() -> 
     assert any("makes room for acme:hello.large" in note for note in fleet.notes)
     (moved,) = [c for node in nodes for c in node.log if isinstance(c, Drain)]
     assert moved.container.startswith("old_")
+
+
+def two_apart(**more: Any) -> tuple[FakeFleet, list[FakeNode]]:
+    """Two GPUs, a small container on each: a large one has no place until one of them is moved to the other GPU."""
+    nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}", mig=True)]) for n in (1, 2)]
+    large = version("large", gpu=H100, vram=60 * GIB, max_containers=1)
+    fleet = fleet_of(*nodes, versions=(small(max_containers=4, **more), large), bounds=MOVES_AT_ONCE)
+    for node in nodes:
+        node.gpus[0].instances = {Instance(start=6, profile="1g")}
+        bind = Bind(
+            epoch=1, container=f"old_{node.name}", version="ver_small", tenant="acme", manifest_sha256="00",
+            slice=f"{node.gpus[0].id}:1g@6", function="acme:hello.small",
+        )  # fmt: skip
+        node.take(bind, fleet.at - 100.0)
+        node.log.clear()
+    return fleet, nodes
+
+
+def test_room_is_made_however_much_else_is_started_and_stopped() -> None:
+    """Every pass starts something and some plan is always under way: whoever needs a move is served all the same."""
+    fleet, _ = two_apart()
+    fleet.nodes.append(FakeNode(name="n3", gpus=[FakeGpu(id=f"GPU-{n}", kind="T4") for n in "abcdefgh"], busy=False))
+    for n in range(30):
+        made = version(f"c{n}", gpu=(GpuAsk("T4"),), max_containers=1, scaledown_window=1.0)
+        fleet.versions[made.id] = made
+
+    for n in range(30):
+        assert fleet.step({"ver_large": 1, f"ver_c{n}": 1}).commands
+
+    assert fleet.running("ver_large")
+
+
+def test_who_is_on_its_way_or_leaves_is_not_moved() -> None:
+    """A bind that no report shows yet, and a container that ends its last calls."""
+    fleet, (one, two) = two_apart()
+    one.containers["old_n1"].leaving = True
+    two.containers.clear()
+    fleet.silent.add("n1")
+    fleet.world.on_report(one.report(fleet.at), fleet.at)
+    on_its_way = Bind(
+        epoch=1, container="new_n2", version="ver_small", tenant="acme", manifest_sha256="00",
+        slice="GPU-2:1g@6", function="acme:hello.small",
+    )  # fmt: skip
+    fleet.world.pending["new_n2"] = Pending(bind=on_its_way, node="n2", at=fleet.at)
+
+    made = fleet.step({"ver_large": 1})
+
+    assert not made.works
+    assert "in use" in fleet.short["ver_large"]
 
 
 def test_the_young_are_not_moved() -> None:

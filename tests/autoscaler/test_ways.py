@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_autoscaler.policy import VersionView
-from pilotlight_autoscaler.ways import gives_way
+from pilotlight_autoscaler.ways import Idle, Trials, gives_way, in_turn
 from pilotlight_core.model.messages import ContainerReport, SliceKind
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.node import Held, Slice
+from pilotlight_placement.place import place
+from pilotlight_placement.plan import Short
+from pilotlight_placement.record import NoFit
 from tests.autoscaler.builders import container, spec
 from tests.placement.makers import ask, gpu, node
 
@@ -23,6 +26,11 @@ def view(*containers: ContainerReport, **options: Any) -> VersionView:
     return VersionView(spec=spec(**options), deployed=True, demand=None, containers=containers)
 
 
+def acme(views: dict[str, VersionView]) -> Idle:
+    """All of one tenant."""
+    return Idle(views=views, tenants=dict.fromkeys(views, "acme"))
+
+
 def test_only_what_makes_a_place_goes() -> None:
     """The longest idle container is on a GPU that would not do."""
     fleet = Fleet([node("n", gpu("t", "T4"), gpu("h"))])
@@ -31,11 +39,11 @@ def test_only_what_makes_a_place_goes() -> None:
     views = {"a": view(container("c1", idle_s=90.0)), "b": view(container("c2", idle_s=5.0)), "w": view()}
     tenants = dict.fromkeys(views, "acme")
 
-    found = gives_way(fleet, ask("H100"), "w", views, tenants, waited_for=True)
+    found = gives_way(fleet, ask("H100"), "w", Idle(views=views, tenants=tenants), waited_for=True)
 
     assert [victim[0].id for victim in found] == ["c2"]
     assert set(fleet.held) == {"c1", "c2"}
-    assert gives_way(fleet, ask("H100"), "w", views, tenants, waited_for=True, spared={"c2"}) == ()
+    assert gives_way(fleet, ask("H100"), "w", Idle(views=views, tenants=tenants), waited_for=True, spared={"c2"}) == ()
 
 
 def test_several_of_a_node_go_if_one_is_not_enough() -> None:
@@ -45,9 +53,68 @@ def test_several_of_a_node_go_if_one_is_not_enough() -> None:
     fleet.hold(held("c2", "b", "T4"))
     views = {"a": view(container("c1", idle_s=9.0)), "b": view(container("c2", idle_s=5.0)), "w": view()}
 
-    found = gives_way(fleet, ask("T4:2"), "w", views, dict.fromkeys(views, "acme"), waited_for=True)
+    found = gives_way(fleet, ask("T4:2"), "w", acme(views), waited_for=True)
 
     assert [victim[0].id for victim in found] == ["c1", "c2"]
+
+
+def test_a_whole_node_goes_where_a_hundred_are_idle() -> None:
+    """Eight GPUs of one node are asked for, each has an idle container, and one of a node is none of them."""
+    nodes = [node(f"n{n}", *(gpu(f"g{n}{m}") for m in range(8))) for n in range(13)]
+    fleet, views = Fleet(nodes), {"w": view()}
+    for n in range(13):
+        for m in range(8):
+            slice_ = Slice(node=f"n{n}", kind=SliceKind.GPU, type="H100-80GB", ids=(f"g{n}{m}",), memory=1)
+            fleet.hold(Held(container=f"c{n}_{m}", slice=slice_, function="f"))
+            busy = m == 7 and n != 5
+            views[f"v{n}_{m}"] = view(container(f"c{n}_{m}", idle_s=0.0 if busy else 9.0 + n + m))
+    tenants = dict.fromkeys(views, "acme")
+
+    found = gives_way(fleet, ask("H100:8"), "w", Idle(views=views, tenants=tenants), waited_for=True)
+
+    assert sorted(victim[0].id for victim in found) == [f"c5_{m}" for m in range(8)]
+    fewer = gives_way(fleet, ask("H100:2"), "w", Idle(views=views, tenants=tenants), waited_for=True)
+    assert len({victim[0].id.partition("_")[0] for victim in fewer}) == 1
+    assert len(fewer) == 2
+
+
+def test_whoever_is_of_no_use_stays() -> None:
+    """Of four idle ones on the node, the longest idle are on GPUs of another kind."""
+    fleet = Fleet([node("n", gpu("a", "T4"), gpu("b", "T4"), gpu("c"), gpu("d"))])
+    views = {"w": view()}
+    for number, (name, kind) in enumerate((("a", "T4"), ("b", "T4"), ("c", "H100-80GB"), ("d", "H100-80GB"))):
+        fleet.hold(held(f"c{number}", name, kind))
+        views[name] = view(container(f"c{number}", idle_s=90.0 - number))
+
+    found = gives_way(fleet, ask("H100:2"), "w", acme(views), waited_for=True)
+
+    assert [victim[0].id for victim in found] == ["c2", "c3"]
+
+
+def test_what_is_tried_in_a_pass_is_bounded() -> None:
+    """Whoever comes too late has its turn in the next one."""
+    fleet = Fleet([node("n", gpu("a", "T4"))])
+    fleet.hold(held("c1", "a", "T4"))
+    views = {"a": view(container("c1", idle_s=9.0)), "w": view()}
+    idle = Idle(views=views, tenants=dict.fromkeys(views, "acme"))
+
+    assert gives_way(fleet, ask("T4"), "w", idle, waited_for=True, trials=Trials(left=0)) == ()
+    assert gives_way(fleet, ask("T4"), "w", idle, waited_for=True, trials=Trials(left=1))
+
+
+def blocked(tenant: str, function: str) -> Short:
+    """A container of that tenant's function that finds no place."""
+    refused = place(Fleet([node("n", gpu("a", "T4"))]), ask("H100", tenant=tenant, function=function))
+    assert isinstance(refused, NoFit)
+    return Short(function=function, missing=1, refusal=refused)
+
+
+def test_one_of_each_tenant_is_looked_at_first() -> None:
+    """A tenant with a hundred functions that wait is before nobody's second one."""
+    shorts = [blocked("evil", "e1"), blocked("evil", "e2"), blocked("evil", "e3"), blocked("acme", "a1")]
+
+    assert [short.function for short in in_turn(shorts, 0)] == ["e1", "a1", "e2", "e3"]
+    assert [short.function for short in in_turn(shorts, 6)] == ["e2", "e3", "e1", "a1"]
 
 
 def test_nothing_goes_for_what_cannot_be_helped() -> None:
@@ -56,7 +123,7 @@ def test_nothing_goes_for_what_cannot_be_helped() -> None:
     fleet.hold(held("c1", "a", "T4"))
     views = {"a": view(container("c1", idle_s=9.0)), "w": view()}
 
-    assert gives_way(fleet, ask("H100"), "w", views, dict.fromkeys(views, "acme"), waited_for=True) == ()
+    assert gives_way(fleet, ask("H100"), "w", acme(views), waited_for=True) == ()
 
 
 def on_1g(name: str, gpu_id: str) -> Held:
@@ -74,11 +141,11 @@ def test_an_idle_container_gives_way_where_a_change_of_mode_must_follow() -> Non
     views = {"a": view(container("c1", idle_s=3.0)), "w": view()}
     tenants = dict.fromkeys(views, "acme")
 
-    found = gives_way(fleet, ask("H100:2"), "w", views, tenants, waited_for=True)
+    found = gives_way(fleet, ask("H100:2"), "w", Idle(views=views, tenants=tenants), waited_for=True)
 
     assert [victim[0].id for victim in found] == ["c1"]
     assert set(fleet.held) == {"c1"}
-    assert gives_way(fleet, ask("H100:4"), "w", views, tenants, waited_for=True) == ()
+    assert gives_way(fleet, ask("H100:4"), "w", Idle(views=views, tenants=tenants), waited_for=True) == ()
 
 
 def test_nobody_gives_way_where_idle_gpus_can_change_their_mode() -> None:
@@ -87,4 +154,4 @@ def test_nobody_gives_way_where_idle_gpus_can_change_their_mode() -> None:
     fleet.hold(on_1g("c1", "a"))
     views = {"a": view(container("c1", idle_s=3.0)), "w": view()}
 
-    assert gives_way(fleet, ask("H100:2"), "w", views, dict.fromkeys(views, "acme"), waited_for=True) == ()
+    assert gives_way(fleet, ask("H100:2"), "w", acme(views), waited_for=True) == ()
