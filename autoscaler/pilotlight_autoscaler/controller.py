@@ -45,6 +45,8 @@ SETTLE_S = 1.5
 MAX_COMMANDS = 256
 """On their way at a time; the rest is decided again at the next pass."""
 
+LEARN_EVERY_S = 0.25
+"""How often a few of the curves that were learnt are written."""
 ROOM_EVERY_S = 2.0
 """How often room is made by moving: what was moved last time shows in the reports by then."""
 
@@ -102,7 +104,8 @@ class Controller:
         await self._bus.subscribe(subjects.explain(self._region), self._on_question)
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
-            loops = [tasks.create_task(self._lead()), tasks.create_task(self._tick()), tasks.create_task(self._edge())]
+            jobs = (self._lead, self._tick, self._edge, self._learn)
+            loops = [tasks.create_task(job()) for job in jobs]
             yield
             for loop in loops:
                 loop.cancel()
@@ -148,6 +151,7 @@ class Controller:
     async def _lead(self) -> None:
         while True:
             await self._lease.acquire()
+            self.world.works.clear()  # those of an earlier time
             self._leader_since = time.monotonic()
             log.info("leading", epoch=self._lease.epoch)
             await self._lease.lost.wait()
@@ -159,6 +163,12 @@ class Controller:
             await asyncio.sleep(TICK_S)
             if self.leads:
                 await self._pass(None)
+
+    async def _learn(self) -> None:
+        """Apart from the ticks, which do not wait for a bus that is slow to write."""
+        while True:
+            await asyncio.sleep(LEARN_EVERY_S)
+            if self.leads:
                 await self._keep_learnt()
 
     async def _keep_learnt(self) -> None:
@@ -187,6 +197,8 @@ class Controller:
         self.world.forget(at)
         deployed = self._deployed()
         versions = await self._versions(deployed if only is None else set(), only)
+        if not self.leads:
+            return  # somebody else may, by now
         settled = at - self._leader_since >= SETTLE_S
         work = Pass(
             self.world, versions, deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at,

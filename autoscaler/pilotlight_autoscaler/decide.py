@@ -213,10 +213,12 @@ class Pass:
         """Turn a plan into commands, and remember why."""
         steps = Steps(names=Names(epoch=self._epoch, new_id=self._new_id, drain=self._drain_command))
         outcomes = dict(made.outcomes)
+        started = [command for command in made.commands if isinstance(command, Start)]
+        movers = {start.group: start.held.tenant for start in started if not start.replaces}
         for command in made.commands:
             if isinstance(command, Start):
                 if command.replaces:
-                    self._world.moves.spend(self._at)
+                    self._world.moves.spend(self._at, movers.get(command.group, ""))
                 outcome = outcomes[command.held.container]
                 record = self._version_of(command, outcome.record.ask, asks)
                 steps.start(command, record)
@@ -250,11 +252,22 @@ class Pass:
             if not any(short is other for other in blocked):
                 counts[short.refusal.record.ask] -= short.missing  # somebody gives way to it
         limits = self._bounds.forceful
-        limits = replace(limits, moves=min(limits.moves, self._world.moves.left(self._at)))
+        moves = self._world.moves
+        limits = replace(
+            limits,
+            moves=min(limits.moves, moves.left(self._at)),
+            empties=limits.empties if moves.may(self._at, "") else 0,
+        )
+        tenants = {short.refusal.record.ask.tenant for short in blocked}
         leaving = {each.id for _, each in self._world.containers(self._at) if each.state not in LIVE}
         # Neither who is on the way, in a plan or out, nor whom two nodes speak of.
         fixed = leaving | self._leaving | self._world.draining.keys() | (self._fleet.held.keys() - self._running.keys())
-        desired = Desired(wants=self._movable(), starts=tuple(counts.items()), fixed=frozenset(fixed))
+        desired = Desired(
+            wants=self._movable(),
+            starts=tuple(counts.items()),
+            fixed=frozenset(fixed),
+            waiting=frozenset(tenant for tenant in tenants if not moves.may(self._at, tenant)),
+        )
         return plan(self._fleet, desired, self._at, limits)
 
     def _movable(self) -> tuple[Want, ...]:
@@ -352,7 +365,8 @@ class Pass:
         return True
 
     def _say_short(self, short: Short, asks: dict[Ask, list[str]]) -> None:
-        if not short.refusal.never and (spent := self._world.moves.why_none(self._at)):
+        tenant = short.refusal.record.ask.tenant
+        if not short.refusal.never and (spent := self._world.moves.why_none(self._at, tenant)):
             short = replace(short, refusal=replace(short.refusal, reason=f"{short.refusal.reason}; {spent}"))
         for version in dict.fromkeys(asks[short.refusal.record.ask]):
             self._world.decisions.add(short.refusal, version=self._versions[version].ref, at=self._at)

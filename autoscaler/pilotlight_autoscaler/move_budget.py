@@ -11,28 +11,43 @@ PER_HOUR = 60
 
 @dataclass(kw_only=True)
 class MoveBudget:
-    """At most `per_hour` moves within any hour; 0 is none at all."""
+    """At most `per_hour` moves within any hour; 0 is none at all.
+
+    Each move is somebody's: a tenant's whose container room is made for, or nobody's ("") where a device is emptied.
+    Nobody begins another one who has had as many as are left for all: so none of them uses it up.
+    """
 
     per_hour: int = PER_HOUR
-    _moves: deque[float] = field(default_factory=deque)
+    _moves: deque[tuple[float, str]] = field(default_factory=deque)
 
     def left(self, at: float) -> int:
         """Moves that may still begin now."""
-        while self._moves and at - self._moves[0] >= HOUR_S:
+        while self._moves and at - self._moves[0][0] >= HOUR_S:
             self._moves.popleft()
         return max(0, self.per_hour - len(self._moves))
 
-    def spend(self, at: float) -> None:
-        """A move has begun."""
-        self._moves.append(at)
+    def may(self, at: float, who: str) -> bool:
+        """Whether somebody may begin one now."""
+        return sum(mover == who for _, mover in self._moves) < self.left(at)
 
-    def why_none(self, at: float) -> str:
-        """Why nothing is moved now; "" if something may be."""
-        if self.left(at):
+    def spend(self, at: float, who: str = "") -> None:
+        """A move has begun."""
+        self._moves.append((at, who))
+
+    def why_none(self, at: float, who: str = "") -> str:
+        """Why nothing is moved now for somebody; "" if something may be."""
+        left = self.left(at)
+        if self.may(at, who):
             return ""
         if not self.per_hour:
             return "running containers are not moved to make room (--moves-per-hour 0)"
-        minutes = -(-(self._moves[0] + HOUR_S - at) // 60)
+        minutes = -(-(self._moves[0][0] + HOUR_S - at) // 60)
+        if left:
+            own = sum(mover == who for _, mover in self._moves)
+            return (
+                f"{own} containers were moved for {who} in the last hour, and the {left} that may be moved still "
+                f"(--moves-per-hour) are for others: the next may be in {minutes:.0f} min"
+            )
         return (
             f"{len(self._moves)} containers were moved in the last hour, which is as many as may be "
             f"(--moves-per-hour): the next may be in {minutes:.0f} min"

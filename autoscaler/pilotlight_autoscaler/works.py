@@ -21,6 +21,8 @@ AnyCommand = Bind | Drain | Stop | Cut | SwitchMig
 RESEND_S = 5.0
 """A step that shows no effect after so long is sent again: agents take a repeated command for the same."""
 TRIES = 6
+END_S = 60.0
+"""A container that drains is gone so long after its last call had to end, or something is wrong with it."""
 REPORT_S = 1.5
 """What a node reported sooner than this after a command may have been said before it."""
 BIND_S = 7.0
@@ -72,10 +74,12 @@ class Progress:
 
     step: Step
     standing: Standing = Standing.WAITING
+    begun_at: float = 0.0
+    """When it was sent for the first time."""
     sent_at: float = 0.0
     tries: int = 0
     seen: bool = False
-    """Its container was reported."""
+    """Its effect was reported: the container that it starts is there, the one that it drains takes no more calls."""
 
 
 @dataclass(kw_only=True)
@@ -131,13 +135,15 @@ class Work:
     def _is_due(self, each: Progress, at: float) -> bool:
         if each.standing is Standing.SENT:
             # Binds are sent again by whoever watches over all binds.
-            return not isinstance(each.step.command, Bind) and at - each.sent_at >= RESEND_S and each.tries < TRIES
+            again = not isinstance(each.step.command, Bind) and not each.seen
+            return again and at - each.sent_at >= RESEND_S and each.tries < TRIES
         if each.standing is not Standing.WAITING:
             return False
         return all(self.steps[number].standing is Standing.DONE for number in each.step.after if number in self.steps)
 
     @staticmethod
     def _send(each: Progress, at: float) -> Step:
+        each.begun_at = each.begun_at if each.tries else at
         each.standing, each.sent_at, each.tries = Standing.SENT, at, each.tries + 1
         return each.step
 
@@ -150,7 +156,9 @@ def is_done(each: Progress, seen: Seen) -> bool:
             each.seen = each.seen or state is not None
             return state is ContainerState.READY
         case Drain(container=container) | Stop(container=container):
-            return seen.state(container) is None
+            state = seen.state(container)
+            each.seen = each.seen or state in (ContainerState.DRAINING, ContainerState.GONE)
+            return state is None
         case Cut(device=gpu, destroy=destroy, create=create):
             device = seen.device(each.step.node, gpu)
             there = {instance.place for instance in device.instances} if device else set()
@@ -171,6 +179,10 @@ def failure(each: Progress, seen: Seen, at: float) -> str:
         if each.seen and state in (None, ContainerState.DRAINING, ContainerState.GONE):
             return f"{command.container} did not become ready"
         return "no report shows it" if not each.seen and waited > BIND_S else ""
+    if isinstance(command, Drain) and each.seen:
+        # Its calls may take as long as they may take: what has been moved for that is not moved for nothing.
+        longest = command.within_ms / 1000.0 + END_S
+        return f"it has not come to an end within {longest:.0f} s" if at - each.begun_at > longest else ""
     if isinstance(command, Cut | SwitchMig):
         device = seen.device(each.step.node, command.device)
         if device is None:

@@ -74,6 +74,8 @@ class Draft:
     """(node, device) -> the commands that free something there: their numbers, and of which memory slices."""
     fixed: frozenset[str] = frozenset()
     """Containers that are not moved."""
+    waiting: frozenset[str] = frozenset()
+    """Tenants for whom nothing is moved."""
     moved: set[str] = field(default_factory=set)
     """Containers that this plan moves, and their copies."""
     stopped: set[str] = field(default_factory=set)

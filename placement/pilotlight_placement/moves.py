@@ -30,7 +30,9 @@ class Eviction:
 
 
 def make_room(draft: Draft, ask: Ask) -> bool:
-    """Move as little as possible away so that the ask has a place, and start it there."""
+    """Move as little as possible away so that the ask has a place, and start it there. A trial moves nobody."""
+    if ask.slice or ask.tenant in draft.waiting:
+        return False
     offers = [offer for choice in draft.fleet.offers(ask).choices for _, made in choice.levels for offer in made]
     found = [each for offer in offers for each in _evictions(draft, offer)]
     found.sort(key=lambda each: (each.cost_s, len(each.victims), each.units[0].rank))

@@ -31,13 +31,14 @@ class Desired:
     """What there should be. Functions that are not named are left as they are; `revision` makes container ids.
 
     `starts` are containers to start in any case, in this order and before all wants: whose turn it is was decided
-    elsewhere. `fixed` containers are not moved.
+    elsewhere. `fixed` containers are not moved, and nothing is moved for `waiting` tenants.
     """
 
     wants: tuple[Want, ...]
     starts: tuple[tuple[Ask, int], ...] = ()
     revision: int = 0
     fixed: frozenset[str] = frozenset()
+    waiting: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +69,9 @@ def plan(fleet: Fleet, desired: Desired, at: float, limits: Limits | None = None
     if len(wants) != len(desired.wants) or "" in wants:
         raise ValueError("each function is wanted once, by its name")
     draft = Draft(
-        fleet=fleet, wants=wants, at=at, revision=desired.revision, limits=limits or Limits(), fixed=desired.fixed
-    )
+        fleet=fleet, wants=wants, at=at, revision=desired.revision, limits=limits or Limits(),
+        fixed=desired.fixed, waiting=desired.waiting,
+    )  # fmt: skip
     with fleet.trial():
         wanted = [(want.ask, _missing(fleet, want)) for want in by_size(wants.values())]
         missing = start_missing(draft, [*desired.starts, *wanted])

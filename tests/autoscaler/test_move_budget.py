@@ -14,7 +14,7 @@ def test_what_is_spent_comes_back_after_an_hour() -> None:
     """Move by move; until then it is said when."""
     budget = MoveBudget(per_hour=2)
     budget.spend(0.0)
-    assert (budget.left(60.0), budget.why_none(60.0)) == (1, "")
+    assert (budget.left(60.0), budget.why_none(60.0, "acme")) == (1, "")
     budget.spend(60.0)
 
     assert budget.left(600.0) == 0
@@ -24,6 +24,24 @@ def test_what_is_spent_comes_back_after_an_hour() -> None:
     )
     assert budget.left(HOUR_S) == 1
     assert budget.left(HOUR_S + 60.0) == 2
+
+
+def test_nobody_uses_it_up() -> None:
+    """Whoever has had as many as are left for all waits; others do not."""
+    budget = MoveBudget(per_hour=8)
+    had = 0
+    while budget.may(0.0, "greedy"):
+        budget.spend(0.0, "greedy")
+        had += 1
+
+    assert (had, budget.left(0.0)) == (4, 4)
+    assert budget.may(0.0, "acme")
+    assert budget.may(0.0, "")
+    assert budget.why_none(60.0, "greedy") == (
+        "4 containers were moved for greedy in the last hour, and the 4 that may be moved still "
+        "(--moves-per-hour) are for others: the next may be in 59 min"
+    )
+    assert budget.may(HOUR_S, "greedy")
 
 
 def test_none_at_all() -> None:

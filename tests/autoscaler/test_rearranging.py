@@ -227,6 +227,38 @@ def test_room_is_made_however_much_else_is_started_and_stopped() -> None:
     assert fleet.running("ver_large")
 
 
+def test_a_tenant_that_had_its_moves_waits_and_others_do_not() -> None:
+    """Room is made for the one that had none."""
+    fleet, _ = two_apart()
+    fleet.world.moves = MoveBudget(per_hour=4)
+    for _ in range(2):
+        fleet.world.moves.spend(fleet.at, "acme")
+
+    for _ in range(6):
+        fleet.step({"ver_large": 1})
+    assert "2 containers were moved for acme in the last hour" in fleet.short["ver_large"]
+    other = version("other", tenant="zoo", gpu=H100, vram=60 * GIB, max_containers=1)
+    fleet.versions[other.id] = other
+    for _ in range(8):
+        fleet.step({"ver_large": 1, "ver_other": 1})
+
+    assert fleet.running("ver_other")
+    assert not fleet.running("ver_large")
+
+
+def test_a_trial_has_nobody_moved() -> None:
+    """Whoever only measures waits for a slice that is free."""
+    fleet, nodes = two_apart()
+    fleet.versions["ver_large"] = version(
+        "large", gpu=H100, vram=60 * GIB, max_containers=1, placing=Placing(slice="H100-80GB/7g")
+    )
+
+    for _ in range(8):
+        fleet.step({"ver_large": 1})
+
+    assert [command for node in nodes for command in node.log] == []
+
+
 def test_who_is_on_its_way_or_leaves_is_not_moved() -> None:
     """A bind that no report shows yet, and a container that ends its last calls."""
     fleet, (one, two) = two_apart()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight_autoscaler.works import MAX_STEPS, RESEND_S, SHUN_S, TRIES, Step, Works, describe, together
+from pilotlight_autoscaler.works import END_S, MAX_STEPS, RESEND_S, SHUN_S, TRIES, Step, Works, describe, together
 from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, Place
 from pilotlight_core.model.messages import Bind, ContainerState, Drain
@@ -173,3 +173,32 @@ def test_steps_are_described_in_words() -> None:
     cut = Cut(epoch=1, device="GPU-1", destroy=(PLACE,), create=(Place(start=6, profile="1g"),))
     assert describe(step(0, cut)) == "cutting 1g@6 on n/GPU-1, 3g@4 away"
     assert describe(step(0, SWITCH)) == "switching MIG on on n/GPU-1"
+
+
+def test_an_original_that_ends_its_last_calls_is_waited_for() -> None:
+    """As long as its calls may take, and somewhat longer; it is told once, and nobody else is moved meanwhile."""
+    works, seen = Works(), Scripted(states={"old": ContainerState.READY})
+    told = Drain(epoch=1, container="old", within_ms=600_000.0)
+    works.add([step(0, told), step(1, bind("large"), 0)])
+    assert sent(works, seen, 0.0) == [0]
+    seen.states["old"] = ContainerState.DRAINING
+
+    for at in range(1, 600, 5):
+        seen.nodes["n"] = float(at)
+        assert works.advance(seen, float(at)) == ([], [])
+    assert len(works) == 1
+    del seen.states["old"]
+    assert sent(works, seen, 600.0) == [1]
+
+
+def test_an_original_that_never_ends_is_given_up() -> None:
+    """Its node does not do what it should."""
+    works, seen = Works(), Scripted(states={"old": ContainerState.DRAINING})
+    works.add([step(0, drain("old")), step(1, bind("large"), 0)])
+    assert sent(works, seen, 0.0) == [0]
+
+    works.advance(seen, 1.0)
+    _, notes = works.advance(seen, 1.0 + 2 * END_S)
+
+    assert notes == ["stopping old failed: it has not come to an end within 60 s"]
+    assert len(works) == 0
