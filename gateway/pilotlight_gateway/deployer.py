@@ -59,7 +59,7 @@ class Deployer:
             Conflict: if others keep changing the app.
         """
         await asyncio.to_thread(check_deploy, app, request)  # thousands of schemas take their time
-        await self.placements.check(function.spec for function in request.functions)
+        warnings = await self.placements.check(function.spec for function in request.functions)
         digests = {entry.sha256 for entry in request.files}
         sizes = await self.blobs.sizes(principal.tenant, digests)
         check_sizes(request.files, sizes)
@@ -70,10 +70,12 @@ class Deployer:
         builds = [await self._build(manifest) for manifest in manifests_of(principal.tenant, app, request)]
         for attempt in range(ATTEMPTS):
             try:
-                return await self._try_deploy(principal, app, request, builds)
+                done = await self._try_deploy(principal, app, request, builds)
             except Conflict:
                 if attempt == ATTEMPTS - 1:
                     raise
+            else:
+                return msgspec.structs.replace(done, warnings=warnings)
         raise AssertionError
 
     async def stop(self, principal: Principal, app: str) -> AppRecord:

@@ -12,13 +12,14 @@ from dataclasses import replace
 
 import msgspec
 
-from pilotlight_core.model.api_placement import FleetTold, FunctionPlacement
+from pilotlight_core.model.api_placement import FleetTold, FloorTold, FunctionPlacement
 from pilotlight_core.model.curves import SliceKindTold
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages import NodeReport
-from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_core.model.messages import ContainerState, NodeReport
+from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_gateway.fleet_view import FleetView
 from pilotlight_placement.ask import Ask
+from pilotlight_placement.capacity import most, room
 from pilotlight_placement.curves import Curves
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.place import place
@@ -51,16 +52,38 @@ class Placements:
         """The containers that there are now, whoever's."""
         return [each["id"] for each in self.view.containers(None, self._clock())]
 
-    async def of_spec(
-        self, spec: FunctionSpec, version: str, curves: Curves | None = None, rps: float | None = None
+    async def of_version(
+        self, record: VersionRecord, curves: Curves | None = None, rps: float | None = None
     ) -> FunctionPlacement:
-        """The arithmetic of a function's memory, what is known of its speed, and whether the fleet could hold it.
+        """The arithmetic of a version's memory, what is known of its speed, and whether the fleet could hold it.
 
-        With calls per second also how many containers carry them.
+        With how much of its floor fits; with calls per second also how many containers carry them.
         """
-        reports = self.view.remembered(self._clock())
-        ask = Ask.of(spec, curves=curves)
-        return await asyncio.to_thread(lambda: placement_told(standing(reports), spec, ask, version, rps))
+        function = f"{record.tenant}:{record.app}.{record.function}"
+        ask = Ask.of(record.spec, function=function, tenant=record.tenant, curves=curves)
+        theirs = self.view.containers(record.tenant, self._clock())
+        there = sum(each["version"] == record.id and each["state"] is not ContainerState.DRAINING for each in theirs)
+        return await self._told(record.spec, ask, record.ref, rps, there)
+
+    async def of_spec(self, spec: FunctionSpec, tenant: str) -> FunctionPlacement:
+        """The same for a function that is not deployed."""
+        return await self._told(spec, Ask.of(spec, function=f"{tenant}:{spec.name}", tenant=tenant), spec.name)
+
+    async def _told(
+        self, spec: FunctionSpec, ask: Ask, version: str, rps: float | None = None, there: int = 0
+    ) -> FunctionPlacement:
+        fleet = await asyncio.to_thread(standing, self.view.remembered(self._clock()))
+        floor = await self._floor(fleet, ask, spec.min_containers, there) if spec.min_containers else None
+        return await asyncio.to_thread(placement_told, fleet, spec, ask, version, rps, floor)
+
+    async def _floor(self, fleet: Fleet, ask: Ask, wanted: int, there: int) -> FloorTold:
+        """How much of a floor fits: in `fleet`, were it all free, and beside whoever is in it now."""
+        at = self._clock()
+        reports = self.view.reports(at)
+        async with self._busy:
+            missing = max(0, wanted - there)
+            free = await asyncio.to_thread(lambda: room(self._mirror.sync(reports, at=at), ask, missing))
+        return FloorTold(wanted=wanted, there=there, room=free, most=await asyncio.to_thread(most, fleet, ask))
 
     async def slices(self, spec: FunctionSpec) -> tuple[SliceKindTold, ...]:
         """The kinds of slices that the fleet has and the function could run on, whoever uses them now."""
@@ -69,10 +92,11 @@ class Placements:
         ask = Ask.of(msgspec.structs.replace(spec, placing=plain))
         return await asyncio.to_thread(lambda: kinds(reports, ask))
 
-    async def check(self, specs: Iterable[FunctionSpec]) -> None:
+    async def check(self, specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
         """Refuse a function that no node could ever hold, with the largest slice that exists and what is missing.
 
-        A fleet that is not known yet refuses nothing: calls are told then.
+        Returns a warning for each whose floor is more than the fleet could ever hold. A fleet that is not known yet
+        refuses nothing: calls are told then.
 
         Raises:
             BadInput: naming the function and the option.
@@ -80,7 +104,8 @@ class Placements:
         at = self._clock()
         reports = self.view.remembered(at)
         if reports and self.view.listened(at) >= SURE_AFTER_S:
-            await asyncio.to_thread(check_specs, standing(reports), tuple(specs))
+            return await asyncio.to_thread(check_specs, standing(reports), tuple(specs))
+        return ()
 
 
 def kinds(reports: Sequence[NodeReport], ask: Ask) -> tuple[SliceKindTold, ...]:
@@ -102,8 +127,8 @@ def standing(reports: Iterable[NodeReport]) -> Fleet:
     )
 
 
-def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> None:
-    """Refuse the first function that the fleet could never hold.
+def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> tuple[str, ...]:
+    """Refuse the first function that the fleet could never hold; warn of floors that are more than it could.
 
     Raises:
         BadInput: naming the function and the option.
@@ -113,6 +138,18 @@ def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> None:
         if isinstance(found, NoFit) and found.never:
             field = next((field for field, name in FIELDS if dict(found.record.refused).get(name)), "gpu")
             raise BadInput(f"{spec.name} can never run here: {found.reason}.", field=field)
+    warnings = (floor_warning(fleet, spec) for spec in specs)
+    return tuple(warning for warning in warnings if warning)
+
+
+def floor_warning(fleet: Fleet, spec: FunctionSpec) -> str:
+    """What is said of a floor that the fleet could never hold whole; "" of others."""
+    if spec.min_containers < 2 or (held := most(fleet, Ask.of(spec))) >= spec.min_containers:
+        return ""
+    return (
+        f"{spec.name}: of min_containers={spec.min_containers} only {held} can ever run here: "
+        f"the fleet has {fleet.describe()}, and no room for more of them even if all of it were free."
+    )
 
 
 FIELDS = (("vram", "vram"), ("memory", "host_memory"), ("region", "region"), ("zone", "zone"), ("spot", "purchase"))

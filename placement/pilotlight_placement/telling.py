@@ -9,6 +9,7 @@ from pilotlight_core.model.api_placement import (
     FleetRow,
     FleetSegment,
     FleetTold,
+    FloorTold,
     FunctionPlacement,
     MemoryPlanTold,
     MemoryRow,
@@ -99,9 +100,12 @@ def _row(unit: Unit) -> FleetRow:
 
 
 def placement_told(
-    fleet: Fleet, spec: FunctionSpec, ask: Ask, version: str, rps: float | None = None
+    fleet: Fleet, spec: FunctionSpec, ask: Ask, version: str, rps: float | None = None, floor: FloorTold | None = None
 ) -> FunctionPlacement:
-    """The arithmetic of a function's memory for each of its choices, against the largest slice that exists."""
+    """The arithmetic of a function's memory for each of its choices, against the largest slice that exists.
+
+    With how much of its floor fits, if it has one.
+    """
     plans = tuple(_memory(fleet, spec, choice) for choice in ask.choices if choice.type != CPU)
     found = place(fleet, ask)
     never = isinstance(found, NoFit) and found.never
@@ -111,7 +115,20 @@ def placement_told(
     lines += speed_lines(ask.curves, ask.slo_ms, rps)
     reason = never_reason(fleet, ask, found.record) if never else ""
     verdict = f"It can never run here: {reason}." if never else "The fleet can hold it."
-    return FunctionPlacement(version=version, lines=(*lines, verdict), plans=plans, fits=not never, reason=reason)
+    lines = [*lines, verdict, *([_floor_said(floor)] if floor is not None and not never else [])]
+    return FunctionPlacement(
+        version=version, lines=tuple(lines), plans=plans, fits=not never, reason=reason, floor=floor
+    )
+
+
+def _floor_said(floor: FloorTold) -> str:
+    now = f"{floor.there} {'is' if floor.there == 1 else 'are'} there now"
+    now += f", and {floor.room} more would find a place." if floor.there < floor.wanted else "."
+    if floor.most < floor.wanted:
+        return (
+            f"Of its floor of {floor.wanted} containers {floor.most} fit at most, if all of the fleet were free; {now}"
+        )
+    return f"Its floor of {floor.wanted} containers fits, if all of the fleet is free; {now}"
 
 
 def _memory(fleet: Fleet, spec: FunctionSpec, choice: GpuAsk) -> MemoryPlanTold:

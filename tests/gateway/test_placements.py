@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from pilotlight_core.model.api_placement import FloorTold
 from pilotlight_core.model.devices import DeviceReport, MigMode
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages import NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.messages import ContainerReport, ContainerState, NodeReport, SliceKind, SliceReport
 from pilotlight_core.model.placing import Placing
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_gateway.fleet_view import REMEMBERED_S, FleetView
 from pilotlight_gateway.placements import SURE_AFTER_S, Placements
-from tests.gateway.world import Clock, function
+from tests.gateway.world import Clock, World, function
 
 GIB = 2**30
 
@@ -66,6 +67,46 @@ async def test_what_fits_once_something_is_free_or_back_is_let_in() -> None:
     placements, _ = heard(report(draining=True, devices=(gpu,)))
 
     await placements.check([function("f", gpu=(GpuAsk("H100"),), vram=8 * GIB), function("g")])
+
+
+async def test_a_floor_that_can_never_be_held_is_warned_of_and_let_in() -> None:
+    """With how many the fleet could hold, whoever uses it now; one that fits is nobody's concern."""
+    placements, _ = heard(report(), report(node="n2"))
+    h100 = {"gpu": (GpuAsk("H100"),), "vram": 30 * GIB}
+
+    fitting = [function("g", min_containers=4, **h100), function("h", min_containers=2), function("i")]
+    assert await placements.check(fitting) == ()
+    (warning,) = await placements.check([*fitting, function("f", min_containers=5, **h100)])
+
+    assert warning == (
+        "f: of min_containers=5 only 4 can ever run here: the fleet has 2 CPU slots, 2 H100-80GBs, "
+        "and no room for more of them even if all of it were free."
+    )
+
+
+async def test_how_much_of_a_floor_fits_is_told_now_and_ever(world: World) -> None:
+    """What runs of the version counts, what leaves does not; what others use is free for nobody."""
+    (record,) = world.deploy(function("f", gpu=(GpuAsk("H100"),), min_containers=4, max_containers=4))
+
+    def running(name: str, gpu: str, version: str, state: ContainerState = ContainerState.READY) -> ContainerReport:
+        return ContainerReport(
+            id=name, version=version, tenant="acme", app="shop", function="f", slice=gpu, state=state,
+            slots=1, running=0, age_s=1.0, idle_s=0.0,
+        )  # fmt: skip
+
+    gpus = [
+        DeviceReport(id=f"GPU-{n}", type="H100", name="H100", memory=80 * GIB, price="h100", mig=MigMode.OFF)
+        for n in range(3)
+    ]
+    there = (running("c1", "GPU-0", record.id), running("c2", "GPU-1", "other"))
+    leaving = running("c3", "cpu-0", record.id, ContainerState.DRAINING)
+    placements, _ = heard(report(devices=tuple(gpus), containers=(*there, leaving)))
+
+    told = await placements.of_version(record)
+
+    assert told.floor == FloorTold(wanted=4, there=1, room=1, most=3)
+    assert (await placements.of_spec(record.spec, "acme")).floor == FloorTold(wanted=4, there=0, room=1, most=3)
+    assert (await placements.of_spec(function("g"), "acme")).floor is None
 
 
 async def test_a_fleet_that_is_not_known_yet_refuses_nothing() -> None:

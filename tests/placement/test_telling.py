@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from pilotlight_core.model.api_placement import FloorTold
 from pilotlight_core.model.placing import Model, Placing
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
 from pilotlight_core.model.units import GpuAsk
@@ -105,3 +106,37 @@ def test_what_fits_and_what_says_nothing_of_memory() -> None:
     assert placement_told(fleet, small, Ask.of(small), "x.f@v1").fits
     assert "nothing says how much" in placement_told(fleet, silent, Ask.of(silent), "x.f@v1").lines[1]
     assert "CPU slot" in placement_told(fleet, spec(), Ask.of(spec()), "x.f@v1").lines[0]
+
+
+@pytest.mark.parametrize(
+    ("floor", "said"),
+    [
+        (
+            FloorTold(wanted=8, there=3, room=2, most=5),
+            (
+                "Of its floor of 8 containers 5 fit at most, if all of the fleet were free; "
+                "3 are there now, and 2 more would find a place."
+            ),
+        ),
+        (
+            FloorTold(wanted=2, there=1, room=0, most=5),
+            (
+                "Its floor of 2 containers fits, if all of the fleet is free; "
+                "1 is there now, and 0 more would find a place."
+            ),
+        ),
+        (
+            FloorTold(wanted=2, there=2, room=0, most=5),
+            "Its floor of 2 containers fits, if all of the fleet is free; 2 are there now.",
+        ),
+    ],
+)
+def test_how_much_of_a_floor_fits_is_told(floor: FloorTold, said: str) -> None:
+    """Now and ever, last of all; of what can never run at all nothing more is said."""
+    fleet, wanted = Fleet([node("n", gpu("g", "T4"))]), spec("T4")
+    told = placement_told(fleet, wanted, Ask.of(wanted), "x.f@v1", floor=floor)
+
+    assert told.lines[-2:] == ("The fleet can hold it.", said)
+    assert told.floor == floor
+    never = spec("H100")
+    assert placement_told(fleet, never, Ask.of(never), "x.f@v1", floor=floor).lines[-1].startswith("It can never run")

@@ -116,3 +116,12 @@ def test_the_plan_of_a_function(platform: Platform, container: str) -> None:
 
     assert told.startswith("placed.here@v1\nhere asks for a CPU slot and 0.2 GiB of host memory.\n")
     assert told.endswith("The fleet can hold it.\n")
+
+
+def test_the_plan_says_how_much_of_a_floor_fits(platform: Platform, tmp_path: Path) -> None:
+    """Before it is deployed."""
+    (tmp_path / "app.py").write_text(SOURCE.replace('spread="node"', "min_containers=9"))
+
+    told = platform.cli("placement", "plan", f"{tmp_path / 'app.py'}::here").stdout
+
+    assert "Of its floor of 9 containers 4 fit at most, if all of the fleet were free; 0 are there now, and " in told

@@ -171,6 +171,8 @@ class DeployResponse(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
     """Digests to upload first; when not empty, nothing was deployed."""
     functions: tuple[DeployedFunction, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What was deployed all the same, and will not be as it was asked for."""
 
 
 class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -98,6 +98,18 @@ class PlacementQuestion(Request, frozen=True, kw_only=True):
     """Of a class: it is the class's container that is told of."""
 
 
+class FloorTold(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a floor (`min_containers`) fits."""
+
+    wanted: int
+    there: int
+    """Containers of the version that there are."""
+    room: int
+    """Of those that are missing: how many would find a place now."""
+    most: int
+    """As many as the fleet could hold at most, if all of it were free."""
+
+
 class FunctionPlacement(msgspec.Struct, frozen=True, kw_only=True):
     """`GET /v1/functions/{ref}/placement`, `POST /v1/placement/plan`."""
 
@@ -109,6 +121,8 @@ class FunctionPlacement(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the fleet could hold it, if all of it were free."""
     reason: str = ""
     """Why not."""
+    floor: FloorTold | None = None
+    """None if it has none."""
 
 
 class FleetSegment(msgspec.Struct, frozen=True, kw_only=True):

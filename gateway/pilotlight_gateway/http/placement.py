@@ -45,7 +45,7 @@ async def show_function(request: Request, services: Services) -> Response:
     whose = class_of(version.spec, request.query_params.get("method"))
     curves = services.curves.book.of(version)
     rps = rate_of(request.query_params.get("rps"))
-    told = await services.placements.of_spec(version.spec, version.ref, curves, rps)
+    told = await services.placements.of_version(version, curves, rps)
     return json_answer(led_by(whose, told))
 
 
@@ -88,7 +88,7 @@ async def plan(request: Request, services: Services) -> Response:
     asked = await read_struct(request, services, PlacementQuestion, SPEC_BODY)
     check_spec(asked.spec)
     whose = class_of(asked.spec, asked.method)
-    return json_answer(led_by(whose, await services.placements.of_spec(asked.spec, asked.spec.name)))
+    return json_answer(led_by(whose, await services.placements.of_spec(asked.spec, principal_of(request).tenant)))
 
 
 async def explain(request: Request, services: Services) -> Response:
@@ -166,7 +166,7 @@ PLACEMENT = (
     ),
     Operation(
         method="GET", path="/v1/functions/{ref}/placement", name="getPlacement", endpoint=show_function,
-        about="How much GPU memory a function needs, line by line, and whether the fleet could hold it.",
+        about="How much GPU memory a function needs, and whether the fleet could hold it and its floor.",
         scopes=("read", "deploy"), answer=FunctionPlacement,
         errors=("bad_input", "unknown_function", "unknown_version"),
         parameters=(

@@ -57,6 +57,8 @@ def deploy_target(target: Target, *, message: str = "") -> Deployed:
         with _progress(name) as progress:
             response = ask(deploy(platform, name, functions, bundle, message=message, progress=progress))
         deployed.append((response, functions))
+        for warning in response.warnings:
+            note(f"warning: {warning}")
     note(f"{target.folder.name}: {len(bundle.files)} files, {size(bundle.size)}")
     return deployed
 

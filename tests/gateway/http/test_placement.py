@@ -189,6 +189,21 @@ async def test_a_deploy_of_what_can_never_fit_is_refused_and_leaves_nothing(worl
     assert not world.registry.apps
 
 
+async def test_a_floor_that_never_fits_is_deployed_with_a_warning(world: World, fleet: Placements) -> None:
+    """The answer names how many the fleet could hold."""
+    await upload(world, b"x")
+    floor = function("talk", gpu=(GpuAsk("H100"),), min_containers=3)
+    body = {"functions": [{"spec": msgspec.to_builtins(floor)}], "files": [msgspec.to_builtins(entry(b"x"))]}
+    async with world.client() as client:
+        answer = await client.post("/v1/apps/shop/deploys", json=body)
+        told = (await client.get("/v1/functions/shop.talk/placement")).json()
+
+    assert answer.status_code == 200
+    assert answer.json()["warnings"][0].startswith("talk: of min_containers=3 only 1 can ever run here: ")
+    assert told["floor"] == {"wanted": 3, "there": 0, "room": 1, "most": 1}
+    assert told["fits"]
+
+
 async def test_what_is_not_deployed_can_be_asked_about(world: World, fleet: Placements) -> None:
     """The same arithmetic; a spec that contradicts itself is refused by its field, and nothing is deployed."""
     large = function("talk", gpu=(GpuAsk("H100"),), placing=Placing(model=LLAMA), max_inputs=80)

@@ -67,6 +67,18 @@ def test_a_deploy_prints_lines_that_work(platform: ScriptedPlatform, folder: Pat
     assert request.json == {"input": {"name": "world"}}
 
 
+def test_what_the_platform_warns_of_is_said(platform: ScriptedPlatform, folder: Path) -> None:
+    """Apart from what was deployed."""
+    warned = {"app": "hello", "revision": 3, "functions": [], "warnings": ["greet: of min_containers=9 only 4."]}
+    platform.will("POST", "/v1/apps/hello/deploys", answer(warned))
+
+    done = CliRunner().invoke(app, ["deploy", "app.py"])
+
+    assert done.exit_code == 0
+    assert "warning: greet: of min_containers=9 only 4.\n" in done.stderr
+    assert "warning" not in done.stdout
+
+
 def test_a_deploy_as_json(folder: Path) -> None:
     """One object per app."""
     done = CliRunner().invoke(app, ["deploy", "app.py", "--json"])
