@@ -162,7 +162,9 @@ async def _gateway(
     calls.shards.lodgers["limits"] = limiter
     registry.on_change.append(limiter.record_changed)
     blobs = open_blobs(settings.blobs)
-    jobs = GatewayJobs(bus, calls, blobs, region=settings.region, keep_s=settings.job_seconds)
+    jobs = GatewayJobs(
+        bus, calls, blobs, region=settings.region, keep_s=settings.job_seconds, share_bytes=settings.job_bytes
+    )
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
     services = Services(

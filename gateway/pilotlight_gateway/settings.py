@@ -63,6 +63,9 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     idempotency_seconds: Annotated[Lifetime, Meta(description="how long an Idempotency-Key is remembered")] = 86_400.0
     replicas: Annotated[int, Meta(ge=1, le=5, description="copies of every stream and bucket: 3 in a cluster")] = 1
     job_seconds: Annotated[Lifetime, Meta(description="how long jobs are kept after their end, at most")] = 7 * 86_400.0
+    job_bytes: Annotated[
+        int, Meta(ge=2**20, description="what one tenant may store of jobs, with inputs and results, over all gateways")
+    ] = 2 * 2**30
     launch: Annotated[
         str, Meta(pattern="^[a-z0-9]{0,32}$", description="this life of the process, unique; set by its supervisor")
     ] = ""

@@ -197,8 +197,11 @@ def test_a_map_is_jobs(platform: Platform, client: pilotlight.Client) -> None:
     assert (isinstance(odd, ValueError), even) == (True, 2)
 
     naps = pilotlight.Function.from_name("calls", "naps").options(client=client)
-    answers = naps.starmap([(0.0, "first"), *((20.0, f"nap {number}") for number in range(9))])
+    answers = naps.starmap([(0.0, "first"), *((6.0, f"nap {number}") for number in range(40))])
     assert next(answers) == "first"
     answers.close()  # type: ignore[attr-defined]
     open_ones: dict[str, str | int] = {"state": "queued,running", "function": "calls.naps", "limit": 1000}
     wait_until(lambda: not platform.http.get("/v1/jobs", params=open_ones).json()["jobs"], "all are cancelled", 40.0)
+    del open_ones["state"]
+    states = {job["state"] for job in platform.http.get("/v1/jobs", params=open_ones).json()["jobs"]}
+    assert "cancelled" in states

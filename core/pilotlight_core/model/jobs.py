@@ -184,6 +184,16 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return job_key(self.tenant, self.id)
 
     @property
+    def input_size(self) -> int:
+        """Bytes of its input, wherever that is."""
+        return len(self.input) if self.input_blob is None else self.input_blob.size
+
+    @property
+    def forgotten_by(self) -> float:
+        """Until when it is kept at most, unless it is driven again."""
+        return self.expires_at + self.timeout + self.keep_s
+
+    @property
     def dead(self) -> bool:
         """Whether it ended without an answer and without anybody having wanted that."""
         return self.state in (JobState.FAILED, JobState.EXPIRED)

@@ -34,6 +34,7 @@ from pilotlight_gateway.batches.lines import Lines
 from pilotlight_gateway.batches.manifest import ManifestWriter, read_chunks, read_items
 from pilotlight_gateway.batches.port import BatchStore, ChangeBatch, MemoryBatches
 from pilotlight_gateway.jobs.desk import KEPT_S, RECORD_BYTES, Jobs
+from pilotlight_gateway.jobs.room import Counted
 from pilotlight_gateway.schemas import Validators
 
 BATCHES_PER_TENANT = 100
@@ -128,7 +129,8 @@ class Batches:
             await writer.add(await asyncio.to_thread(lines.finish))
             chunks = await writer.finish()
             room = 0 if repeats else lines.items * RECORD_BYTES + writer.bytes
-            await self._jobs.take_room(tenant, room)
+            until = self._wall() + query.expires_in_s + version.spec.timeout + self._keep_s
+            counted = await self._jobs.room.take(tenant, room, until)
         except BaseException:
             await asyncio.shield(writer.drop())
             raise
@@ -152,20 +154,20 @@ class Batches:
             total=lines.items,
             chunks=chunks,
         )
-        return await self._stored(record, writer, room)
+        return await self._stored(record, writer, counted)
 
-    async def _stored(self, record: BatchRecord, writer: ManifestWriter, room: int) -> BatchRecord:
+    async def _stored(self, record: BatchRecord, writer: ManifestWriter, counted: Counted) -> BatchRecord:
         """The batch that stands under its id now: without its inputs, and the room for them, if it is another one."""
         try:
             found = await self._store.create(record)
         except Unavailable as error:
             if not isinstance(error, BusError):  # else it may be stored, and need them
-                self._jobs.give_room_back(record.tenant, room)
+                self._jobs.room.give_back(counted)
                 await writer.drop()
             raise
         if found.chunks == record.chunks:  # though it may be read anew, since its confirmation was lost
             return found
-        self._jobs.give_room_back(record.tenant, room)
+        self._jobs.room.give_back(counted)
         await writer.drop()
         if found.fingerprint != record.fingerprint:
             raise BadInput(

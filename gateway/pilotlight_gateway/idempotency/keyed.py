@@ -142,7 +142,7 @@ class Idempotency:
     async def _claim(self, place: str, ask: Ask, revision: int) -> Claimed | None:
         """The key, if nobody else was first."""
         try:
-            await self._room.take(ask.tenant, RECORD_BYTES)
+            slot = await self._room.take(ask.tenant, RECORD_BYTES)
         except TooMuch:
             if isinstance(decide(await self._records.read(place), ask.fingerprint), Claim):
                 raise
@@ -153,7 +153,7 @@ class Idempotency:
         try:
             revision = await self._records.claim(place, first, revision, ttl)
         except (KeyConflict, Unavailable) as error:
-            self._room.give_back(ask.tenant, RECORD_BYTES)
+            self._room.give_back(ask.tenant, RECORD_BYTES, slot)
             if isinstance(error, KeyConflict):
                 return None
             raise

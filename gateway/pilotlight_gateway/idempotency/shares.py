@@ -5,12 +5,17 @@ tenant from taking all of it. What a tenant has taken stands in one record of th
 life in which it was taken, so it holds over gateways and their restarts. Gateways take room in blocks by
 compare-and-set and spend them by themselves, so few keys cost a write more. What is left of a block is void with its
 slot, so blocks are small where little is written: at most as much as was taken in this slot before.
+
+Nothing is ever counted off: what is in a slot counts until the last of it has expired. So it is given back once,
+whoever dies. What lives shorter or longer than a key counts in the slot in which it would have to be written to expire
+when it does.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 
 import msgspec
 
@@ -44,25 +49,31 @@ def slot_of(at: float, life: float) -> int:
     return math.floor(at / life * SLOTS)
 
 
+def slot_until(until: float, life: float) -> int:
+    """The slot of what expires at an instant (unix seconds), whenever it is written."""
+    return slot_of(until, life) - SLOTS  # so that nothing expires in a later slot than it counts, however it is rounded
+
+
 def used(taken: Taken, slot: int) -> int:
     """Bytes that count in `slot`: what was written in the oldest of these may live still."""
     return sum(size for then, size in taken.slots.items() if then >= slot - SLOTS)
 
 
-def block_of(taken: Taken, slot: int, size: int, limit: int) -> int:
-    """How much a gateway takes that needs `size` bytes now; 0: there is no room for that."""
+def block_of(taken: Taken, slot: int, size: int, limit: int, into: int | None = None) -> int:
+    """How much a gateway takes that needs `size` bytes now, in the slot `into` (or this one); 0: there is no room."""
     room = limit - used(taken, slot)
     if size > room:
         return 0
     largest = max(LARGEST_BLOCK, limit // BLOCKS_AT_LEAST)
-    return min(room, max(size, SMALLEST_BLOCK, min(largest, taken.slots.get(slot, 0))))
+    return min(room, max(size, SMALLEST_BLOCK, min(largest, taken.slots.get(slot if into is None else into, 0))))
 
 
-def with_block(taken: Taken, slot: int, block: int) -> Taken:
-    """What is taken then; what counts no more is left out."""
-    slots = {then: size for then, size in taken.slots.items() if then >= slot - SLOTS}
-    slots[slot] = slots.get(slot, 0) + block
-    return Taken(slots)
+def with_blocks(taken: Taken, slot: int, blocks: Mapping[int, int]) -> Taken:
+    """What is taken with further bytes by slot; what counts no more at `slot` is left out."""
+    slots = dict(taken.slots)
+    for then, size in blocks.items():
+        slots[then] = slots.get(then, 0) + size
+    return Taken({then: size for then, size in slots.items() if then >= slot - SLOTS})
 
 
 def seconds_until_room(taken: Taken, size: int, limit: int, at: float, life: float) -> float:

@@ -18,16 +18,16 @@ from pilotlight_core.model.errors import BadInput, Conflict, TooMuch, UnknownCal
 from pilotlight_core.model.ids import CLIENT_CALL_ID
 from pilotlight_core.model.jobs import JobNote, JobPlace, JobRecord, JobState, keyed_job_id
 from pilotlight_gateway.call_port import PreparedCall
-from pilotlight_gateway.idempotency.room import Room
 from pilotlight_gateway.jobs import payloads
 from pilotlight_gateway.jobs.cursors import Cursors
 from pilotlight_gateway.jobs.memory import MemoryJobs
 from pilotlight_gateway.jobs.port import PAGE_AT_MOST, Found, JobStore, Listing
+from pilotlight_gateway.jobs.room import JobRoom
 
 DAY_S = 86_400.0
 KEPT_S = 7 * DAY_S
 SHARE_BYTES = 2 * 2**30
-"""What one tenant may store, over all gateways, within the time for which jobs are kept."""
+"""What one tenant may store, over all gateways."""
 RECORD_BYTES = 1_000
 """A record without input and result, with what the server keeps around it."""
 POLL_S = 5.0
@@ -98,7 +98,7 @@ class Jobs:
         self._stop = stop
         self.cursors = Cursors(self.store)
         self._keep_s = keep_s
-        self._room = Room(self.store, limit=share_bytes, life=keep_s, wall=wall)
+        self.room = JobRoom(self.store, limit=share_bytes, life=keep_s, wall=wall)
         self.wall = wall
         self._clock = clock
         self._waiters: Counter[str] = Counter()
@@ -132,8 +132,8 @@ class Jobs:
         return Submitted(job=found, replayed=replayed)
 
     async def _stored(self, job: JobRecord, size: int, data: bytes) -> JobRecord:
-        if not self._room.spend(job.tenant, size):
-            await self.take_room(job.tenant, size)
+        place = job.tenant, size, job.forgotten_by
+        counted = self.room.spend(*place) or await self.room.take(*place)
         try:
             if len(data) > payloads.INPUT_INLINE:
                 # Of this submission alone, so that it can go if another one was first.
@@ -141,12 +141,12 @@ class Jobs:
                 job = msgspec.structs.replace(job, input=b"", input_blob=blob)
             stored = (await self.store.create(job)).job
         except BaseException as error:
-            self._room.give_back(job.tenant, size)  # if it is stored all the same, its share is a little larger
+            self.room.give_back(counted)  # if it is stored all the same, its share is a little larger
             if not isinstance(error, BusError | asyncio.CancelledError):
                 await self._drop_input(job)
             raise
         if stored.submission != job.submission:
-            self._room.give_back(job.tenant, size)
+            self.room.give_back(counted)
             await self._drop_input(job)
         return stored
 
@@ -154,29 +154,6 @@ class Jobs:
         if job.input_blob is not None:
             with contextlib.suppress(BlobsDown):
                 await self._blobs.delete(job.tenant, job.input_blob.sha256)
-
-    async def take_room(self, tenant: str, size: int) -> None:
-        """Count `size` bytes of what a tenant may store.
-
-        Raises:
-            TooMuch: it has stored too much. BusError: nobody can say.
-        """
-        try:
-            await self._room.take(tenant, size)
-        except TooMuch as error:
-            raise TooMuch("The tenant's room for jobs is used up for now.", retry_after=error.retry_after) from None
-
-    async def has_room(self, tenant: str, size: int) -> bool:
-        """Whether a tenant may store `size` bytes more; they are counted then."""
-        try:
-            await self._room.take(tenant, size)
-        except (TooMuch, BusError):
-            return False
-        return True
-
-    def give_room_back(self, tenant: str, size: int) -> None:
-        """What was counted was not stored after all."""
-        self._room.give_back(tenant, size)
 
     def _record(self, call: PreparedCall, wish: Wish) -> JobRecord:
         at, spec, version = self.wall(), call.version.spec, call.version
@@ -286,12 +263,24 @@ class Jobs:
 
         Raises:
             UnknownCall: there is no such job. Conflict: it is not dead.
+            TooMuch: the tenant has stored too much: it is kept for longer.
         """
-        before, job = await self._change(tenant, name, lambda job: jobs.redriven(job, self.wall()) or job)
-        if before is None or job is None:
+        found = await self.find(tenant, name)
+        if found is None:
             raise UnknownCall(f"There is no job {name}.")
-        if job is before:
-            raise Conflict(f"The job is {job.state}: only what failed, expired or was cancelled is driven again.")
+        again = jobs.redriven(found, self.wall())
+        if again is None:
+            raise _not_dead(found)
+        counted = await self.room.take(tenant, RECORD_BYTES + again.input_size, again.forgotten_by)
+        try:
+            before, job = await self._change(tenant, name, lambda job: jobs.redriven(job, self.wall()) or job)
+            if before is None or job is None:
+                raise UnknownCall(f"There is no job {name}.")
+            if job is before:
+                raise _not_dead(job)
+        except BaseException:
+            self.room.give_back(counted)
+            raise
         self._announce(job)
         return job
 
@@ -314,6 +303,10 @@ class Jobs:
 
     def _name(self, tenant: str, name: str) -> str:
         return keyed_job_id(self._region, tenant, "id", name) if CLIENT_CALL_ID.fullmatch(name) else name
+
+
+def _not_dead(job: JobRecord) -> Conflict:
+    return Conflict(f"The job is {job.state}: only what failed, expired or was cancelled is driven again.")
 
 
 def _reused(wish: Wish) -> Any:

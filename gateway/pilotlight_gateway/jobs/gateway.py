@@ -22,7 +22,9 @@ from pilotlight_gateway.jobs.runner import Ground
 class GatewayJobs:
     """`desk` is for the HTTP side; `running` is what goes on beside it."""
 
-    def __init__(self, bus: Bus, calls: Calls, blobs: BlobStore, *, region: str, keep_s: float) -> None:
+    def __init__(
+        self, bus: Bus, calls: Calls, blobs: BlobStore, *, region: str, keep_s: float, share_bytes: int
+    ) -> None:
         self._bus = bus
         self._calls = calls
         self._region = region
@@ -37,6 +39,7 @@ class GatewayJobs:
             place=asking.place,
             stop=asking.stop,
             keep_s=keep_s,
+            share_bytes=share_bytes,
         )
 
     @asynccontextmanager
@@ -51,7 +54,7 @@ class GatewayJobs:
             validators=services.validators,
             limits=services.limits,
             costs=services.costs,
-            room=self.desk.has_room,
+            room=self.desk.room,
             me=me,
             clock=time.monotonic,
             wall=time.time,

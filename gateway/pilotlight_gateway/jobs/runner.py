@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -31,6 +31,7 @@ from pilotlight_gateway.gate import Go
 from pilotlight_gateway.jobs import payloads
 from pilotlight_gateway.jobs.permit import Permit
 from pilotlight_gateway.jobs.port import Found, JobStore
+from pilotlight_gateway.jobs.room import Counted, JobRoom
 from pilotlight_gateway.limits.estimates import Estimates
 from pilotlight_gateway.limits.port import Limiter
 from pilotlight_gateway.registry_port import RegistryPort
@@ -69,8 +70,7 @@ class Ground:
     """Monotonic seconds."""
     wall: Callable[[], float]
     """Unix seconds."""
-    room: Callable[[str, int], Awaitable[bool]]
-    """Whether a tenant may store so many bytes more in records."""
+    room: JobRoom
     ended: Callable[[JobRecord], None] = lambda _: None
     """Told of every job that this gateway has seen to its end."""
 
@@ -90,7 +90,7 @@ class JobRunner:
         self.sent = False
         """Whether it was sent, or is about to be."""
         self.held = 0.0
-        """Seconds for which its tenant's limits hold it back; it was not sent."""
+        """Seconds for which its tenant's limits, or its room, hold it back; it was not sent."""
         self._found: Found | None = None
         self._wait: asyncio.Timeout | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -136,13 +136,15 @@ class JobRunner:
         version = ground.registry.version(job.version) or await ground.registry.fetch_version(job.version)
         if version is None:
             return await self._write(jobs.undeliverable(job, at, f"There is no version {job.version} any more."))
+        self.held = await ground.room.pause(job.tenant)
+        if self.held:
+            return at + self.held
         return await self._with_input(version)
 
     async def _with_input(self, version: VersionRecord) -> float | None:
         ground, job = self._ground, self._now
-        size = job.input_blob.size if job.input_blob is not None else len(job.input)
         try:
-            with ground.budget.holding(size, job.tenant):
+            with ground.budget.holding(job.input_size, job.tenant):
                 data = job.input
                 if job.input_blob is not None:
                     data = await payloads.fetch(ground.blobs, job.tenant, job.input_blob)
@@ -220,7 +222,7 @@ class JobRunner:
     async def _open(self, run: Run, go: Go) -> None:
         ground = self._ground
         assert self._permit is not None  # noqa: S101 - it was made before the call
-        self.held = await self._permit.take()
+        self.held = await ground.room.pause(self._tenant) or await self._permit.take()
         if self.held:
             go(allowed=False)
             return
@@ -280,9 +282,10 @@ class JobRunner:
     # -- how it ends ---------------------------------------------------------------------------------------------
 
     async def _succeeded(self, result: CallResult) -> float | None:
-        ground = self._ground
+        ground, run = self._ground, self._now.run
+        counted, fits = await self._counted(len(result.output))
         output, blob = result.output, None
-        if len(output) > payloads.OUTPUT_INLINE or not await self._fits(len(output)):
+        if len(output) > payloads.OUTPUT_INLINE or not fits:
             blob = await self._kept(output)
             output = b""
         stages, spent, cold = result.stages, result.spent, result.cold_start
@@ -292,11 +295,38 @@ class JobRunner:
                 record, ground.wall(), output=output, blob=blob, spent=spent, stages=stages, cold_start=cold
             )
 
-        return await self._insist(done)
+        try:
+            return await self._insist(done)
+        except Stopped:
+            # Unless it is our own write, whose confirmation was lost.
+            if (self._now.state, self._now.run) != (JobState.SUCCEEDED, run):
+                await self._dropped(counted, blob)
+            raise
+
+    async def _counted(self, size: int) -> tuple[Counted | None, bool]:
+        """What of a result was counted as stored, and whether it may stand in the record.
+
+        Others' ends have to be written into the same bucket: what is more than there is room for is a blob.
+        """
+        if size <= payloads.COUNTED:
+            return None, True
+        return await self._ground.room.count(self._tenant, size, self._kept_until)
+
+    async def _dropped(self, counted: Counted | None, blob: jobs.BlobRef | None) -> None:
+        """The result is nobody's: the job was taken from us."""
+        if counted is not None:
+            self._ground.room.give_back(counted)
+        if blob is not None:
+            with contextlib.suppress(BlobsDown):
+                await self._ground.blobs.delete(self._tenant, blob.sha256)
 
     async def _fits(self, size: int) -> bool:
-        """Whether the record may be so much larger: others' ends have to be written into the same bucket."""
-        return size <= payloads.COUNTED or await self._ground.room(self._tenant, size)
+        """Whether the record may be so much larger."""
+        return size <= payloads.COUNTED or await self._ground.room.fits(self._tenant, size, self._kept_until)
+
+    @property
+    def _kept_until(self) -> float:
+        return self._ground.wall() + self._now.keep_s
 
     async def _kept(self, output: bytes) -> jobs.BlobRef:
         while True:

@@ -63,7 +63,7 @@ async def test_a_batch_whose_confirmation_was_lost_keeps_its_inputs() -> None:
 
 async def test_what_is_repeated_or_refused_leaves_nothing() -> None:
     """Neither inputs nor room: not under a key that is used already, and not where nothing can be stored."""
-    site = Site(share=3 * RECORD_BYTES + 100)
+    site = Site(share=4 * RECORD_BYTES)
     first = await site.submit("Ada", "Bob", key="night")
     kept = set(site.blobs.kept)
 

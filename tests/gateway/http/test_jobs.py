@@ -164,7 +164,7 @@ async def test_keys_and_ids_stand_for_one_job(world: World) -> None:
 async def test_a_tenants_room_is_bounded(world: World) -> None:
     """429 with when to come back; a repeated submission takes no room."""
     world.deploy(function())
-    world.services.jobs = Jobs(world.jobs, wall=world.wall, share_bytes=20_000)
+    world.services.jobs = Jobs(world.jobs, wall=world.wall, share_bytes=22_000)
     async with world.client() as client:
         for number in range(19):
             assert (await submit(client, key=f"k{number}")).status_code == 202

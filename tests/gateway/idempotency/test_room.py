@@ -10,7 +10,7 @@ from pilotlight_core.host.bus import BusDown
 from pilotlight_core.model.errors import TooMuch
 from pilotlight_gateway.idempotency.memory import MemoryRecords
 from pilotlight_gateway.idempotency.room import Room
-from pilotlight_gateway.idempotency.shares import SLOTS, SMALLEST_BLOCK
+from pilotlight_gateway.idempotency.shares import SLOTS, SMALLEST_BLOCK, slot_of
 
 LIFE = 86_400.0
 LIMIT = 4 * SMALLEST_BLOCK
@@ -24,6 +24,10 @@ class Wall:
 
     def __call__(self) -> float:
         return self.at
+
+    @property
+    def slot(self) -> int:
+        return slot_of(self.at, LIFE)
 
 
 def rooms(count: int) -> tuple[MemoryRecords, Wall, list[Room]]:
@@ -71,11 +75,10 @@ async def test_the_refusal_says_what_is_full_and_when_it_is_not() -> None:
 async def test_few_keys_cost_a_write_more() -> None:
     """A block is spent in memory, and what was given back is spent again."""
     records, _, (room,) = rooms(1)
-    for _ in range(40):
-        await room.take("acme", 400)
+    slots = [await room.take("acme", 400) for _ in range(40)]
     assert records.blocks == 1
 
-    room.give_back("acme", 400)
+    room.give_back("acme", 400, slots[0])
     await room.take("acme", 400)
     assert records.blocks == 1
 
@@ -101,3 +104,65 @@ async def test_what_could_not_be_asked_for_is_taken_later() -> None:
     await room.take("acme", 400)
     with pytest.raises(TooMuch):
         await room.take("acme", 400)
+
+
+@pytest.mark.parametrize("lives", [0.01, 3.0])
+async def test_what_lives_shorter_or_longer_counts_for_so_long(lives: float) -> None:
+    """Sooner or later than a life; over a restart as well."""
+    records, wall, (room,) = rooms(1)
+    await room.take("acme", LIMIT, wall.at + lives * LIFE)
+    room = Room(records, limit=LIMIT, life=LIFE, wall=wall)
+    wall.at += lives * LIFE
+    with pytest.raises(TooMuch) as refused:
+        await room.take("acme", LIMIT)
+
+    assert refused.value.retry_after is not None
+    assert refused.value.retry_after <= 2 * LIFE / SLOTS
+    wall.at += refused.value.retry_after
+    await room.take("acme", LIMIT)
+
+
+async def test_what_was_given_back_is_spent_in_its_slot() -> None:
+    """Not by what lives longer: that would be counted no more while it is there."""
+    _, wall, (room,) = rooms(1)
+    slot = await room.take("acme", LIMIT, wall.at + 0.1 * LIFE)
+    room.give_back("acme", LIMIT, slot)
+
+    with pytest.raises(TooMuch):
+        await room.take("acme", 400)
+    await room.take("acme", LIMIT, wall.at + 0.1 * LIFE)
+
+
+async def test_what_is_stored_already_is_counted_beyond_the_limit() -> None:
+    """Each gateway sees it, and nothing new is let in until it has expired."""
+    _, wall, (room, other) = rooms(2)
+    assert await room.count("acme", 400) == (wall.slot, True)
+    assert await room.count("acme", 2 * LIMIT) == (wall.slot, False)
+
+    assert await other.is_full("acme")
+    assert not await other.is_full("rival")
+    with pytest.raises(TooMuch):
+        await other.take("acme", 1)
+    wall.at += LIFE * (1 + 2 / SLOTS)
+    assert not await other.is_full("acme")
+    assert await other.count("acme", 1) == (wall.slot, True)
+
+
+async def test_what_is_counted_while_the_bus_is_away_is_written_later() -> None:
+    """With whatever comes next."""
+    records, wall, (room, other) = rooms(2)
+    records.error = BusDown("gone")
+    assert await room.count("acme", LIMIT) == (wall.slot, False)
+    records.error = None
+    with pytest.raises(TooMuch):
+        await room.take("acme", 400)
+    assert await other.is_full("acme")
+
+
+async def test_a_part_may_be_kept_for_others() -> None:
+    """Who may take no more than a part of it leaves the rest."""
+    _, _, (room,) = rooms(1)
+    await room.take("acme", LIMIT // 2, part=0.5)
+    with pytest.raises(TooMuch):
+        await room.take("acme", LIMIT // 4, part=0.5)
+    await room.take("acme", LIMIT // 4)

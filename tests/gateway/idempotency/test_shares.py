@@ -16,8 +16,9 @@ from pilotlight_gateway.idempotency.shares import (
     place_of_share,
     seconds_until_room,
     slot_of,
+    slot_until,
     used,
-    with_block,
+    with_blocks,
 )
 
 LIFE = 240.0
@@ -27,10 +28,10 @@ MIB = 2**20
 
 def test_what_has_expired_counts_no_more() -> None:
     """What was written at the end of a slot lives until a life after that."""
-    taken = with_block(NOTHING, 0, 90)
+    taken = with_blocks(NOTHING, 0, {0: 90})
 
     assert [used(taken, slot) for slot in (0, SLOTS, SLOTS + 1)] == [90, 90, 0]
-    assert with_block(taken, SLOTS + 1, 5) == Taken({SLOTS + 1: 5})
+    assert with_blocks(taken, SLOTS + 1, {SLOTS + 1: 5}) == Taken({SLOTS + 1: 5})
 
 
 def test_blocks_are_small_where_little_is_written() -> None:
@@ -39,7 +40,7 @@ def test_blocks_are_small_where_little_is_written() -> None:
     blocks = []
     for _ in range(9):
         blocks.append(block_of(taken, 7, 400, 10 * MIB))
-        taken = with_block(taken, 7, blocks[-1])
+        taken = with_blocks(taken, 7, {7: blocks[-1]})
 
     assert blocks[:3] == [SMALLEST_BLOCK, SMALLEST_BLOCK, 2 * SMALLEST_BLOCK]
     assert blocks[-1] == LARGEST_BLOCK
@@ -60,19 +61,28 @@ def test_the_time_to_wait_is_when_enough_has_expired() -> None:
     assert seconds_until_room(taken, 0, 100, at, LIFE) == 0.0
 
 
-@given(st.lists(st.tuples(st.integers(1, 60), st.floats(0.0, 60.0)), max_size=60))
-def test_what_lives_is_counted(writes: list[tuple[int, float]]) -> None:
-    """Never less than what was taken within a life, never more than the limit."""
+@given(st.lists(st.tuples(st.integers(1, 60), st.floats(0.0, 60.0), st.floats(0.0, 10 * LIFE)), max_size=60))
+def test_what_lives_is_counted(writes: list[tuple[int, float, float]]) -> None:
+    """However long each lives: never less than what has not expired, never more than the limit."""
     taken, written, at = NOTHING, [], 0.0
-    for size, pause in writes:
+    for size, pause, lives in writes:
         at += pause
-        slot = slot_of(at, LIFE)
-        if block := block_of(taken, slot, size, 100):
+        slot, into = slot_of(at, LIFE), slot_until(at + lives, LIFE)
+        if block := block_of(taken, slot, size, 100, into):
             assert block >= size
-            taken = with_block(taken, slot, block)
-            written.append((size, at))
-        lives = sum(size for size, then in written if at - then <= LIFE)
-        assert lives <= used(taken, slot) <= 100
+            taken = with_blocks(taken, slot, {into: block})
+            written.append((size, at + lives))
+        alive = sum(size for size, until in written if at <= until)
+        assert alive <= used(taken, slot) <= 100
+
+
+@given(st.floats(0.0, 1e6), st.floats(0.0, 10 * LIFE))
+def test_what_has_expired_counts_for_a_slot_at_most(at: float, lives: float) -> None:
+    """So it is given back, once, whoever is there then."""
+    taken = with_blocks(NOTHING, slot_of(at, LIFE), {slot_until(at + lives, LIFE): 7})
+
+    assert used(taken, slot_of(at + lives, LIFE)) == 7
+    assert used(taken, slot_of(at + lives + 1.01 * SLOT, LIFE)) == 0
 
 
 def test_a_share_is_no_key() -> None:

@@ -21,6 +21,7 @@ from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.jobs.announcer import Announcer
 from pilotlight_gateway.jobs.bus_store import BusJobs
 from pilotlight_gateway.jobs.feeder import Feeder
+from pilotlight_gateway.jobs.room import JobRoom
 from pilotlight_gateway.jobs.runner import Ground
 from pilotlight_gateway.limits.estimates import Estimates
 from pilotlight_gateway.limits.policy import policy_of
@@ -36,10 +37,6 @@ from tests.gateway.world import World, function
 async def bus(server_url: str) -> AsyncIterator[Bus]:
     async with connect(server_url, name="feeder") as bus:
         yield bus
-
-
-async def _room(_tenant: str, _size: int) -> bool:
-    return True
 
 
 @dataclass(kw_only=True)
@@ -79,7 +76,7 @@ class Site:
             clock=lambda: 0.0,
             wall=lambda: 200.0 + time.monotonic() - self.began,
             ended=ended.append,
-            room=_room,
+            room=JobRoom(self.store, limit=10**9, life=1_000.0, wall=lambda: 200.0),
         )
         feeder = Feeder(self.bus, ground, region=self.region, gateway=name)
         async with feeder.running():

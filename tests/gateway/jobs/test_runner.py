@@ -22,6 +22,8 @@ from pilotlight_gateway.call_fake import FakeCalls
 from pilotlight_gateway.call_port import CallResult, PreparedCall
 from pilotlight_gateway.jobs.memory import MemoryJobs
 from pilotlight_gateway.jobs.payloads import keep
+from pilotlight_gateway.jobs.port import Found
+from pilotlight_gateway.jobs.room import ASK_AGAIN_S, JobRoom
 from pilotlight_gateway.jobs.runner import Ground, JobRunner
 from pilotlight_gateway.limits.estimates import Estimates
 from pilotlight_gateway.limits.policy import policy_of
@@ -82,7 +84,12 @@ class Bench:
     costs: Estimates = field(default_factory=Estimates)
     held: float = 0.0
     wall: float = 200.0
-    room: bool = True
+    share: int = 10**9
+    """What the tenant may store."""
+    room: JobRoom = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.room = JobRoom(self.store, limit=self.share, life=1_000.0, wall=lambda: self.wall)
 
     async def put(self, **more: object) -> JobRecord:
         """A job of a version that is there."""
@@ -91,7 +98,7 @@ class Bench:
         await self.store.create(stored)
         return stored
 
-    async def run(self, tries: int = 0) -> float | None:
+    async def run(self, tries: int = 0, job: str = JOB) -> float | None:
         """What becomes of it."""
         ground = Ground(
             store=self.store,
@@ -106,15 +113,12 @@ class Bench:
             clock=lambda: 0.0,
             wall=lambda: self.wall,
             ended=self.ended.append,
-            room=self._room,
+            room=self.room,
         )
-        runner = JobRunner(ground, "acme", JOB, lambda: None)
+        runner = JobRunner(ground, "acme", job, lambda: None)
         until = await runner.run(tries)
         self.held = runner.held
         return until
-
-    async def _room(self, _tenant: str, _size: int) -> bool:
-        return self.room
 
     async def now(self) -> JobRecord:
         found = await self.store.read("acme", JOB)
@@ -383,9 +387,9 @@ async def test_what_was_noted_and_never_began_expires(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("room", [True, False])
-async def test_where_there_is_no_room_in_the_bucket_a_result_is_a_blob(bench: Bench, room: bool) -> None:
+async def test_where_there_is_no_room_in_the_bucket_a_result_is_a_blob(world: World, room: bool) -> None:
     """Unless it is as small as what a record counts as; and of an error its first words are kept."""
-    bench.room = room
+    bench = Bench(world=world, share=10**9 if room else 1_000)
     middling = msgspec.msgpack.encode("x" * 10_000)
     await bench.put(retries=1)
     bench.calls.error = FunctionRaised("y" * 10_000, traceback="z" * 10_000)
@@ -399,3 +403,39 @@ async def test_where_there_is_no_room_in_the_bucket_a_result_is_a_blob(bench: Be
     done = await bench.now()
     assert done.output == (middling if room else b"")
     assert len(bench.blobs.kept) == (0 if room else 1)
+
+
+async def test_a_result_in_a_blob_counts_as_stored_until_it_is_forgotten(world: World) -> None:
+    """Once: where the next one does not fit, it is kept all the same, and then nothing more is started."""
+    bench = Bench(world=world, share=150_000)
+    bench.calls.output = msgspec.msgpack.encode("x" * 100_000)
+    for number in (5, 6):
+        await bench.put(id=f"{JOB[:-1]}{number}")
+        assert await bench.run(job=f"{JOB[:-1]}{number}") is None
+    assert [one.state for one in bench.store.writes].count(JobState.SUCCEEDED) == 2
+    assert len(bench.blobs.kept) == 2
+
+    await bench.put()
+    before = len(bench.calls.sent)
+    assert await bench.run() == 200.0 + ASK_AGAIN_S
+    assert (bench.held, len(bench.calls.sent)) == (ASK_AGAIN_S, before)
+    bench.wall += 60.0 + 1_000.0 / 24  # a slot after they are forgotten
+    assert await bench.run() is None
+    assert (await bench.now()).state is JobState.SUCCEEDED
+
+
+async def test_a_result_that_lost_its_job_takes_no_room(world: World) -> None:
+    """Neither a blob nor what it counts is left of it."""
+    bench = Bench(world=world, share=150_000)
+    bench.calls.output = msgspec.msgpack.encode("x" * 100_000)
+    stored = await bench.put()
+
+    def taken() -> None:
+        found = bench.store._kept[stored.key]
+        bench.store._kept[stored.key] = Found(jobs.interrupted(found.job, 200.0, "gone"), found.revision + 100)
+
+    bench.calls.then = taken
+    await bench.run()
+    assert (await bench.now()).reason is Reason.INTERRUPTED
+    assert not bench.blobs.kept
+    assert (await bench.room.count("acme", 140_000, bench.wall + 60.0))[1]
