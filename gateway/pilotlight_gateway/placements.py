@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
@@ -16,13 +17,15 @@ from pilotlight_core.model.api_placement import FleetTold, FloorTold, FunctionPl
 from pilotlight_core.model.curves import SliceKindTold
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages import ContainerState, NodeReport
-from pilotlight_core.model.spec import FunctionSpec, VersionRecord
+from pilotlight_core.model.placing import Purchase
+from pilotlight_core.model.spec import FunctionSpec, Isolation, VersionRecord
 from pilotlight_gateway.fleet_view import FleetView
 from pilotlight_placement.ask import Ask
 from pilotlight_placement.capacity import most, room
 from pilotlight_placement.curves import Curves
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.place import place
+from pilotlight_placement.possible import could_hold
 from pilotlight_placement.record import NoFit
 from pilotlight_placement.reports import Mirror, gpu_of, node_of
 from pilotlight_placement.speeds import slice_kinds
@@ -134,10 +137,9 @@ def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> tuple[str, ...
         BadInput: naming the function and the option.
     """
     for spec in specs:
-        found = place(fleet, Ask.of(spec))
+        found = place(fleet, ask := Ask.of(spec))
         if isinstance(found, NoFit) and found.never:
-            field = next((field for field, name in FIELDS if dict(found.record.refused).get(name)), "gpu")
-            raise BadInput(f"{spec.name} can never run here: {found.reason}.", field=field)
+            raise BadInput(f"{spec.name} can never run here: {found.reason}.", field=obstacle(fleet, ask))
     warnings = (floor_warning(fleet, spec) for spec in specs)
     return tuple(warning for warning in warnings if warning)
 
@@ -152,5 +154,32 @@ def floor_warning(fleet: Fleet, spec: FunctionSpec) -> str:
     )
 
 
-FIELDS = (("vram", "vram"), ("memory", "host_memory"), ("region", "region"), ("zone", "zone"), ("spot", "purchase"))
-"""Option of a function, and the filter that rules devices out by it."""
+LET_GO: dict[str, dict[str, Any]] = {
+    "vram": {"vram": 1},  # unlike 0, which only whole devices hold
+    "memory": {"memory": 0},
+    "region": {"regions": ()},
+    "zone": {"zones": ()},
+    "spot": {"purchase": Purchase.ANY},
+    "isolation": {"isolation": Isolation.SHARED},
+    "slo": {"slo_ms": None},
+}
+"""Options of a function, and an ask without what they ask for; what is left is which GPUs, and how many."""
+
+
+def obstacle(fleet: Fleet, ask: Ask) -> str:
+    """The option that stands in the way of an ask that the fleet could never hold: without it, it could be held.
+
+    If there is none, it is which GPUs are asked for, or how many; or several options, of which the first is named that
+    is in the way by itself.
+    """
+    for option, without in LET_GO.items():
+        if could_hold(fleet, replace(ask, **without)):
+            return option
+    nothing = {name: value for without in LET_GO.values() for name, value in without.items()}
+    if not could_hold(fleet, replace(ask, **nothing)):
+        return "gpu"
+    for option, without in LET_GO.items():
+        alone = nothing | {name: getattr(ask, name) for name in without}
+        if not could_hold(fleet, replace(ask, **alone)):
+            return option
+    return "gpu"

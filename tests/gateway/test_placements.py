@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pilotlight_core.model.api_placement import FloorTold
 from pilotlight_core.model.devices import DeviceReport, MigMode
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages import ContainerReport, ContainerState, NodeReport, SliceKind, SliceReport
-from pilotlight_core.model.placing import Placing
+from pilotlight_core.model.placing import Placing, Purchase
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_gateway.fleet_view import REMEMBERED_S, FleetView
 from pilotlight_gateway.placements import SURE_AFTER_S, Placements
@@ -57,6 +59,30 @@ async def test_what_can_never_fit_is_refused_with_the_largest_slice_and_what_is_
     elsewhere = await refusal(placements, placing=Placing(zones=("b",)))
     assert elsewhere.more["field"] == "zone"
     assert (await refusal(placements, memory=64 * GIB)).more["field"] == "memory"
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"gpu": (GpuAsk("H1000"),), "placing": Placing(zones=("a",))}, "gpu"),  # the node of zone b is not at fault
+        ({"gpu": (GpuAsk("T4"),), "placing": Placing(zones=("a",))}, "gpu"),
+        ({"gpu": (GpuAsk("H100", 2),), "placing": Placing(regions=("local",))}, "gpu"),
+        ({"gpu": (GpuAsk("H1000"),), "placing": Placing(zones=("nowhere",))}, "gpu"),
+        ({"gpu": (GpuAsk("A10"),), "placing": Placing(zones=("a",))}, "zone"),
+        ({"gpu": (GpuAsk("A10"), GpuAsk("H1000")), "placing": Placing(zones=("a",))}, "zone"),
+        ({"gpu": (GpuAsk("H100"),), "placing": Placing(regions=("mars",))}, "region"),
+        ({"gpu": (GpuAsk("H100"),), "placing": Placing(purchase=Purchase.SPOT)}, "spot"),
+        ({"gpu": (GpuAsk("H100"),), "vram": 100 * GIB, "placing": Placing(zones=("a",))}, "vram"),
+        ({"gpu": (GpuAsk("A10"),), "vram": 100 * GIB, "placing": Placing(zones=("a",))}, "vram"),
+        ({"gpu": (GpuAsk("H100"),), "memory": 64 * GIB, "placing": Placing(zones=("nowhere",))}, "memory"),
+    ],
+)
+async def test_the_option_is_named_that_stands_in_the_way(options: dict[str, Any], field: str) -> None:
+    """Not one that also rules something out, and would not help."""
+    a10 = DeviceReport(id="GPU-1", type="A10", name="A10", memory=24 * GIB, price="a10", mig=MigMode.NONE)
+    placements, _ = heard(report(), report(node="n2", zone="b", devices=(a10,)))
+
+    assert (await refusal(placements, **options)).more["field"] == field
 
 
 async def test_what_fits_once_something_is_free_or_back_is_let_in() -> None:
