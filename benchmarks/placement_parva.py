@@ -80,7 +80,7 @@ def _measured(row: Mapping[str, str], most_processes: int) -> tuple[tuple[str, s
 
 
 def read_scenarios(folder: Path, models: list[str]) -> Iterator[tuple[str, list[Need]]]:
-    """The scenarios in the order of their lines: name and needs.
+    """The scenarios in the order of their lines: name and needs. A rate of 0 is no need.
 
     Raises:
         SystemExit: naming line and column of what cannot be read.
@@ -94,14 +94,14 @@ def read_scenarios(folder: Path, models: list[str]) -> Iterator[tuple[str, list[
         needs = [
             Need(function=model, rps=_number(r, folder, number, model), slo_ms=_number(s, folder, number, model))
             for model, r, s in zip(models, rate, level, strict=True)
-            if r.strip() not in ABSENT and s.strip() not in ABSENT
+            if r.strip() not in ABSENT and s.strip() not in ABSENT and _number(r, folder, number, model)
         ]
         yield f"S{number}", needs
 
 
 def _lines(path: Path) -> list[list[str]]:
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SystemExit(f"error: {path} cannot be read: {error}") from None
     return [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
@@ -109,9 +109,12 @@ def _lines(path: Path) -> list[list[str]]:
 
 def _number(text: str, folder: Path, line: int, model: str) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         raise SystemExit(f"{folder}, line {line}, {model}: {text!r} is no number") from None
+    if not 0 <= number < math.inf:
+        raise SystemExit(f"{folder}, line {line}, {model}: {text!r} is no rate and no latency")
+    return number
 
 
 def check(plan: Plan, demands: tuple[Demand, ...]) -> None:

@@ -28,7 +28,8 @@ def draw(curves: Mapping[str, Mapping[str, Sequence[Floats]]], path: Path) -> No
         panel.axis("off")
     for panel, (trace, policies) in zip(axes.flat, curves.items(), strict=False):
         for policy, runs in policies.items():
-            mean = np.nanmean(np.array(runs), axis=0)
+            values = np.ma.masked_invalid(np.array(runs))
+            mean = values.mean(axis=0).filled(np.nan)
             demand = np.arange(len(mean))
             style = {"linewidth": 2.2, "color": "black"} if policy == "ours" else {"linewidth": 1.1}
             panel.plot(demand[FROM:], mean[FROM:], label=policy, **style)

@@ -34,8 +34,13 @@ class Run:
 
     @property
     def allocated(self) -> float:
-        """Percent of the GPUs that are given away when as many are asked for as there are."""
-        return float(self.curve[FULL])
+        """Percent of the GPUs that are given away when as many are asked for as there are.
+
+        Where no arrival is so near (a fleet of a few GPUs), the last one before.
+        """
+        until = self.curve[: FULL + 1]
+        known = until[~np.isnan(until)]
+        return float(known[-1]) if known.size else 0.0
 
 
 def run(trace: Trace, policy: str, seed: int) -> Run:

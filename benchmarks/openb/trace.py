@@ -144,7 +144,7 @@ def read_pods(path: Path) -> list[tuple[str, Kind]]:
     found = []
     for line, row in enumerate(_rows(path), start=2):
         try:
-            count = int(row["num_gpu"])
+            name, count = row["name"], int(row["num_gpu"])
             kind = Kind(
                 cpu=int(row["cpu_milli"]) or LEAST_CPU,
                 memory=int(row["memory_mib"]),
@@ -157,7 +157,7 @@ def read_pods(path: Path) -> list[tuple[str, Kind]]:
         whole = kind.milli == WHOLE or (count == 1 and 0 < kind.milli < WHOLE)
         if not 0 <= count <= MOST_GPUS or (count and not whole) or min(kind.cpu, kind.memory) < 0:
             raise BadTrace(f"{path.name} line {line}: {kind} is neither whole GPUs nor a share of one")
-        found.append((row["name"], kind))
+        found.append((name, kind))
     if not any(kind.gpu for _, kind in found):
         raise BadTrace(f"{path.name}: no task for a GPU in it")
     return found
@@ -192,7 +192,9 @@ def digest(path: Path) -> str:
 
 def _rows(path: Path) -> list[dict[str, str]]:
     try:
-        with path.open(newline="") as lines:
+        with path.open(newline="", encoding="utf-8-sig") as lines:
             return list(csv.DictReader(lines))
     except OSError as error:
         raise BadTrace(f"{path} cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise BadTrace(f"{path} is no table: {error}") from error

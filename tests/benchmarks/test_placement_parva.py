@@ -57,6 +57,19 @@ def test_lines_that_do_not_match_are_named(data: Path) -> None:
         list(read_scenarios(data / "SLO", ["alpha", "beta"]))
 
 
+def test_a_rate_of_nothing_is_no_need_and_one_below_is_refused(data: Path) -> None:
+    """In scenarios of one's own."""
+    (data / "SLO" / "SLO_req_rate.csv").write_text("\ufeff0,400\n0,N/A\n", encoding="utf-8")
+    assert [[need.function for need in needs] for _, needs in read_scenarios(data / "SLO", ["alpha", "beta"])] == [
+        ["beta"],
+        [],
+    ]
+    for wrong in ("-1", "nan", "inf"):
+        (data / "SLO" / "SLO_req_rate.csv").write_text(f"{wrong},400\n650,N/A\n")
+        with pytest.raises(SystemExit, match="line 1, alpha"):
+            list(read_scenarios(data / "SLO", ["alpha", "beta"]))
+
+
 @pytest.mark.parametrize("method", [plan_greedily, plan_exactly])
 def test_both_methods_find_the_least(data: Path, method: object) -> None:
     """3g and 4g on one device; 7g alone."""

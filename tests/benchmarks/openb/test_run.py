@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.openb.run import LEVELS, POLICIES, curve, run
+from benchmarks.openb.run import LEVELS, POLICIES, Run, curve, run
 from tests.benchmarks.openb.makers import tiny
 
 
@@ -31,3 +31,11 @@ def test_a_curve_is_the_mean_at_each_percent() -> None:
     assert found[2] == pytest.approx(round((0.5 + 1.0 + 2.0) / 3, 2))
     assert found[3] == pytest.approx(2.0)
     assert np.isnan(found[10])
+
+
+def test_a_small_fleet_counts_what_was_given_away_before_it_was_full() -> None:
+    """No arrival falls on 100 percent: the last one before it counts."""
+    made = curve(np.array([40.0, 80.0, 120.0]), np.array([40.0, 80.0, 80.0]))
+
+    assert Run(trace="t", policy="ours", seed=1, curve=made, refused=0).allocated == 80.0
+    assert Run(trace="t", policy="ours", seed=1, curve=np.full(LEVELS, np.nan), refused=0).allocated == 0.0

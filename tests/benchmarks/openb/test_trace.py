@@ -54,6 +54,27 @@ def test_what_is_no_task_is_refused(tmp_path: Path, line: str, reason: str) -> N
         read(tmp_path, "tiny")
 
 
+def test_a_file_of_another_kind_is_refused_in_words(tmp_path: Path) -> None:
+    """No names, no text."""
+    write(tmp_path)
+    pods = tmp_path / "openb_pod_list_tiny.csv"
+    pods.write_text("cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n1,1,1,1000,\n")
+    with pytest.raises(BadTrace, match="line 2: not a task: there is no column 'name'"):
+        read(tmp_path, "tiny")
+    pods.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(BadTrace, match="is no table"):
+        read(tmp_path, "tiny")
+
+
+def test_marks_of_other_editors_are_read_over(tmp_path: Path) -> None:
+    """A byte order mark, other line ends, empty lines."""
+    before = tiny(tmp_path)
+    pods = tmp_path / "openb_pod_list_tiny.csv"
+    pods.write_bytes(b"\xef\xbb\xbf" + pods.read_bytes().replace(b"\n", b"\r\n") + b"\r\n\r\n")
+
+    assert read(tmp_path, "tiny") == before
+
+
 def test_what_is_no_node_is_refused(tmp_path: Path) -> None:
     """A node with more than eight GPUs, a fleet without any, and a missing file."""
     write(tmp_path, nodes=[("n", 1, 1, 9, "G2")])
