@@ -14,6 +14,9 @@ PYTEST := $(BIN)/python -m pytest
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 export SEED := $(SEED)
 
+# Tests start hundreds of processes, each of which would compile the whole platform anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,7 +53,7 @@ bench: setup ## Run every benchmark (NAME=overhead for one); needs wrk for some
 
 .PHONY: test
 test: setup ## Run every test that takes no minutes of its own (ARGS="tests/sdk -x" passes options on)
-	@$(PYTEST) --numprocesses 2 --dist loadgroup $(ARGS)
+	@$(PYTEST) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: test-seeds
 test-seeds: setup ## Run the property tests on examples of their own (SEED=123 repeats a run)

@@ -1,7 +1,8 @@
-"""Which tests may run beside each other.
+"""In which order tests run, and on which examples.
 
-Those of a file stay together, since they share what is slow to make. Those that start sandboxes and whole platforms are
-one file in this sense: they look at the host's processes, users and control groups, where two would meet.
+`make test` gives each file to one worker, since its tests share what is slow to make. Any two files may run at once,
+also those that start sandboxes and whole platforms: each has folders, ports, users and control groups of its own, and
+looks at no other's.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
-HOST = frozenset({"runtime", "system", "examples"})
+#: What takes longest begins first, so that the workers end together.
+FIRST = ("system", "gateway", "runtime")
 
 # How long a machine takes to make examples says how busy it is, and nothing of what is tested. A change is judged by
 # the same examples everywhere; `make test-seeds` looks for new ones.
@@ -26,13 +28,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The host's tests come first: they take longest, and one worker has them all."""
-    groups = {item: _group(item) for item in items}
-    for item, group in groups.items():
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: groups[item] != "host")
+    """Put those first that take longest."""
+    items.sort(key=lambda item: _rank(item.path.relative_to(HERE)))
 
 
-def _group(item: pytest.Item) -> str:
-    place = item.path.relative_to(HERE)
-    return "host" if place.parts[0] in HOST else str(place)
+def _rank(place: Path) -> int:
+    return FIRST.index(place.parts[0]) if place.parts[0] in FIRST else len(FIRST)

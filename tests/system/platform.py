@@ -117,6 +117,15 @@ class Platform:
         found: list[dict[str, Any]] = self.http.get("/v1/containers").json()["containers"]
         return [container for container in found if app in (None, container["app"])]
 
+    def container_of(self, app: str, function: str) -> dict[str, Any]:
+        """The only container of a function, which has answered a call: its node tells of it a moment later."""
+
+        def look() -> dict[str, Any] | None:
+            found = [container for container in self.containers(app) if container["function"] == function]
+            return found[0] if len(found) == 1 else None
+
+        return wait_until(look, f"{app}.{function} has one container")
+
     def blanks(self) -> int:
         """Blanks ready on all nodes."""
         return sum(sum(node["blanks"].values()) for node in self.http.get("/v1/nodes").json()["nodes"])

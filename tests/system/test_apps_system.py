@@ -23,7 +23,7 @@ from pilotlight import App
 app = App("{app}")
 
 
-@app.gpu_function(scaledown_window=1.0, max_containers=2)
+@app.gpu_function(scaledown_window={window}, max_containers=2)
 def tell(seconds: float = 0.0) -> str:
     print("{word} was asked")
     time.sleep(seconds)
@@ -31,10 +31,10 @@ def tell(seconds: float = 0.0) -> str:
 """
 
 
-def write(folder: Path, app: str, word: str) -> Path:
-    """An app whose function says a word."""
+def write(folder: Path, app: str, word: str, window: float = 1.0) -> Path:
+    """An app whose function says a word, and stays for `window` seconds."""
     path = folder / "app.py"
-    path.write_text(SOURCE.format(app=app, word=word))
+    path.write_text(SOURCE.format(app=app, word=word, window=window))
     return path
 
 
@@ -63,25 +63,29 @@ def test_a_deploy_under_load_loses_no_call(platform: Platform, tmp_path: Path) -
     """Callers notice nothing but the new answer."""
     platform.deploy(write(tmp_path, "busy", "word 0"))
     over = threading.Event()
+    answers: list[httpx.Response] = []
 
-    def calls() -> list[httpx.Response]:
-        answers = []
+    def calls() -> None:
         while not over.is_set():
             answers.append(platform.call("busy.tell", seconds=0.05))
-        return answers
+
+    def heard() -> set[str]:
+        return {answer.json()["output"] for answer in answers if answer.status_code == 200}
 
     with ThreadPoolExecutor(6) as callers:
         loops = [callers.submit(calls) for _ in range(6)]
         try:
+            wait_until(heard, "the callers hear the first answer")
             for number in (1, 2, 3):
                 platform.deploy(write(tmp_path, "busy", f"word {number}"))
                 assert platform.output("busy.tell") == f"word {number}"
+            wait_until(lambda: "word 3" in heard(), "the callers hear the new answer")
         finally:
             over.set()
-        answers = [answer for loop in loops for answer in loop.result()]
+        for loop in loops:
+            loop.result()
 
     assert {answer.status_code for answer in answers} == {200}
-    assert {answer.json()["output"] for answer in answers} >= {"word 0", "word 3"}
 
 
 def test_a_stopped_app_is_gone_until_it_is_deployed_again(platform: Platform, tmp_path: Path) -> None:
@@ -100,15 +104,17 @@ def test_a_stopped_app_is_gone_until_it_is_deployed_again(platform: Platform, tm
 
 def test_running_containers_are_listed(platform: Platform, stranger: httpx.Client, tmp_path: Path) -> None:
     """With what they run and what holds them in; to nobody but their tenant."""
-    platform.deploy(write(tmp_path, "listed", "word"))
+    platform.deploy(write(tmp_path, "listed", "word", window=300.0))
     platform.output("listed.tell")
+    known = platform.container_of("listed", "tell")
 
     shown = json.loads(platform.cli("container", "list", "--json").stdout)
     [container] = [one for one in shown if one["app"] == "listed"]
-
+    assert container["id"] == known["id"]
     assert (container["function"], container["node"], container["sandbox"]) == ("tell", "local", "bubblewrap")
     assert container["slice"].startswith("cpu-")
     assert stranger.get("/v1/containers").json()["containers"] == []
+    platform.cli("app", "stop", "listed")
 
 
 @pytest.fixture

@@ -155,15 +155,15 @@ def test_a_call_is_cancelled_by_the_callers_own_id(platform: Platform, client: p
     """One that waits never runs, one that runs is answered at once, and both are remembered as cancelled."""
     running, waiting = pilotlight.call_id(), pilotlight.call_id()
     with ThreadPoolExecutor(2) as callers:
-        first = callers.submit(sdk("naps", id=running).remote, seconds=1.5, name=running)
+        first = callers.submit(sdk("naps", id=running).remote, seconds=60.0, name=running)
         wait_until(lambda: state(platform, running) == "running", "the first runs")
-        second = callers.submit(sdk("naps", id=waiting).remote, seconds=1.5, name=waiting)
+        second = callers.submit(sdk("naps", id=waiting).remote, seconds=60.0, name=waiting)
         wait_until(lambda: state(platform, waiting) == "queued", "the second waits")
         for call in (waiting, running):
             face().run(client.platform.cancel(call))
         for left in (first, second):
             with pytest.raises(pilotlight.Cancelled):
-                left.result(timeout=1.0)
+                left.result(timeout=30.0)
 
     assert state(platform, running) == state(platform, waiting) == "cancelled"
     assert platform.output("calls.naps", seconds=0.0, name="last") == "last"

@@ -117,12 +117,14 @@ def test_cancelling_what_waits_and_what_runs(platform: Platform) -> None:
 
 def test_what_does_not_start_in_its_time_expires(platform: Platform) -> None:
     """Behind a long call, with little patience."""
-    blocker = submit(platform, "naps", input={"seconds": 8.0}).json()["id"]
+    blocker = submit(platform, "naps", input={"seconds": 60.0}).json()["id"]
     wait_until(lambda: platform.http.get(f"/v1/calls/{blocker}").json()["state"] == "running", "it runs", 60.0)
     late = ended(platform, submit(platform, "naps", input={"seconds": 0.0}, expires_in_s=1.0).json()["id"])
 
     assert (late["state"], late["reason"], late["attempts"]) == ("expired", "expired", 0)
-    assert ended(platform, blocker)["state"] == "succeeded"
+    assert platform.http.get(f"/v1/calls/{blocker}").json()["state"] == "running"
+    assert platform.http.delete(f"/v1/calls/{blocker}").json()["cancelled"]
+    assert ended(platform, blocker)["state"] == "cancelled"
 
 
 def test_a_key_stands_for_one_job(platform: Platform) -> None:

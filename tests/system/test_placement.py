@@ -16,7 +16,7 @@ import pilotlight
 app = pilotlight.App("placed")
 
 
-@app.gpu_function(memory="256MiB", spread="node", weights="none-really", scaledown_window=30)
+@app.gpu_function(memory="256MiB", spread="node", weights="none-really", scaledown_window=300)
 def here() -> str:
     return "here"
 """

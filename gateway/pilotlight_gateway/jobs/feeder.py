@@ -43,7 +43,6 @@ TIDY_EVERY_S = 0.5
 STRAY_AFTER_S = 30.0
 """How long a done message waits for those before it."""
 DRAIN_S = 5.0
-"""How long jobs that run may go on when their gateway ends."""
 PAUSE_S = 0.25
 
 log = structlog.get_logger(__name__)
@@ -87,11 +86,13 @@ class FeederStatistics:
 class Feeder:
     """Looks after the jobs of the shards whose home this gateway is."""
 
-    def __init__(self, bus: Bus, ground: Ground, *, region: str, gateway: str) -> None:
+    def __init__(self, bus: Bus, ground: Ground, *, region: str, gateway: str, drain_s: float = DRAIN_S) -> None:
+        """`drain_s` is how long jobs that run may go on when their gateway ends."""
         self._bus = bus
         self._ground = ground
         self._region = region
         self._gateway = gateway
+        self._drain_s = drain_s
         self._shards: set[int] = set()
         self._work: dict[str, Work] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -151,7 +152,7 @@ class Feeder:
         left = list(self._running.values())
         if left:
             log.info("jobs run still", jobs=len(left))
-            _, cut = await asyncio.wait(left, timeout=DRAIN_S)
+            _, cut = await asyncio.wait(left, timeout=self._drain_s)
             for task in cut:
                 task.cancel()
 

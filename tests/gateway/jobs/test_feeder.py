@@ -20,7 +20,7 @@ from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.jobs.announcer import Announcer
 from pilotlight_gateway.jobs.bus_store import BusJobs
-from pilotlight_gateway.jobs.feeder import Feeder
+from pilotlight_gateway.jobs.feeder import DRAIN_S, Feeder
 from pilotlight_gateway.jobs.room import JobRoom
 from pilotlight_gateway.jobs.runner import Ground
 from pilotlight_gateway.limits.estimates import Estimates
@@ -60,7 +60,7 @@ class Site:
         return subjects.job_flow(self.region, "acme:shop.hello", "acme", "standard")
 
     @asynccontextmanager
-    async def gateway(self, name: str, calls: Calls) -> AsyncIterator[Feeder]:
+    async def gateway(self, name: str, calls: Calls, drain_s: float = DRAIN_S) -> AsyncIterator[Feeder]:
         """One that runs its calls at once."""
         ended: list[JobRecord] = []
         ground = Ground(
@@ -78,7 +78,7 @@ class Site:
             ended=ended.append,
             room=JobRoom(self.store, limit=10**9, life=1_000.0, wall=lambda: 200.0),
         )
-        feeder = Feeder(self.bus, ground, region=self.region, gateway=name)
+        feeder = Feeder(self.bus, ground, region=self.region, gateway=name, drain_s=drain_s)
         async with feeder.running():
             yield feeder
 
@@ -178,7 +178,7 @@ async def test_what_has_not_started_is_left_to_the_next_home(site: Site) -> None
 async def test_what_runs_when_its_gateway_ends_is_interrupted(site: Site) -> None:
     """It is not left as running by somebody who is gone."""
     held = Calls(output=OUTPUT, hold=asyncio.Event())
-    async with site.gateway("one", held) as feeder:
+    async with site.gateway("one", held, drain_s=0.1) as feeder:
         feeder.begin(site.shard, 1, b"")
         names = await site.submit(1)
         await until(lambda: feeder.statistics().running == 1)

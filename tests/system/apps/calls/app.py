@@ -41,10 +41,10 @@ def counts(upto: int, size: int = 1) -> Iterator[bytes]:
 
 
 @app.gpu_function(scaledown_window=SHORT, max_containers=1)
-def naps(seconds: float, name: str = "") -> str:
-    """Sleep, one after the other."""
+async def naps(seconds: float, name: str = "") -> str:
+    """Sleep, one after the other; whoever is cancelled wakes up."""
     print(f"ran {name}")
-    time.sleep(seconds)
+    await asyncio.sleep(seconds)
     return name
 
 
