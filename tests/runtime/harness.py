@@ -242,10 +242,15 @@ class Harness:
     async def bind(
         self, version: Version, slice_id: str = "cpu-0", state: ContainerState = ContainerState.READY
     ) -> str:
-        """Bind a version and wait until the container is in a state; returns its id."""
+        """Bind a version and wait until the container is in a state; returns its id.
+
+        A slice is taken until its sandbox has ended, a moment after the container is gone; then it is tried again.
+        """
         bind = self.bind_of(version, slice_id)
         self._versions[bind.container] = version.id
-        reply = await self.command(bind)
+        async with asyncio.timeout(WITHIN):
+            while (reply := await self.command(bind)).reason == "slice_taken":
+                await self.news()
         assert reply.ok, reply
         await self.credit(bind.container, state)
         return bind.container

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -50,6 +51,14 @@ def stranger(platform: Platform, stranger_key: str) -> Iterator[httpx.Client]:
     """A client of that tenant."""
     with platform.as_holder_of(stranger_key) as client:
         yield client
+
+
+@contextmanager
+def deployed(platform: Platform, path: Path) -> Iterator[str]:
+    """What deploying an app printed; stopped at the end, so that the tests of the next file find all slots free."""
+    yield platform.deploy(path)
+    stopped = platform.http.post(f"/v1/apps/{path.parent.name}/stop")
+    assert stopped.is_success, stopped.text
 
 
 def make_tenant(platform: Platform, name: str) -> str:

@@ -14,7 +14,7 @@ import pilotlight
 from pilotlight.client.problems import error_of
 from pilotlight_core.model.errors import CODES
 from tests.system.bad_cases import CASES, Bench, Case
-from tests.system.conftest import APPS
+from tests.system.conftest import APPS, deployed
 from tests.system.platform import Platform, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "bad-input.md"
@@ -41,10 +41,9 @@ def rows() -> Iterator[Row]:
 
 
 @pytest.fixture(scope="module")
-def bench(platform: Platform, client: pilotlight.Client, stranger_key: str) -> Bench:
-    for app in ("bad", "broken"):
-        platform.deploy(APPS / app / "app.py")
-    return Bench(platform=platform, client=client, stranger_key=stranger_key)
+def bench(platform: Platform, client: pilotlight.Client, stranger_key: str) -> Iterator[Bench]:
+    with deployed(platform, APPS / "bad" / "app.py"), deployed(platform, APPS / "broken" / "app.py"):
+        yield Bench(platform=platform, client=client, stranger_key=stranger_key)
 
 
 def test_every_row_has_a_case_and_every_case_a_row() -> None:

@@ -12,7 +12,7 @@ from pilotlight_core.host import users
 from pilotlight_core.host.bus import BusError, connect
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages import Cancel
-from tests.system.conftest import APPS
+from tests.system.conftest import APPS, deployed
 from tests.system.platform import Platform
 from tests.system.processes import descendants, is_alive
 
@@ -28,8 +28,8 @@ def url_of(pid: int) -> str:
 
 def test_each_process_is_its_own_user(platform: Platform) -> None:
     """All work was done without being refused anything; no password is on a command line or in a log."""
-    platform.deploy(APPS / "crash" / "app.py")
-    assert platform.output("crash.once", name="x", seconds=0.0) == "x"
+    with deployed(platform, APPS / "crash" / "app.py"):
+        assert platform.output("crash.once", name="x", seconds=0.0) == "x"
     urls = {name: urlsplit(url_of(pid)) for name, pid in platform.pids.items() if name in ROLES}
     passwords = [url.password for url in urls.values() if url.password]
     said = "".join(log.read_text(errors="replace") for log in (platform.state / "logs").iterdir())

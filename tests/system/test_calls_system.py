@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,7 +17,7 @@ import torch
 import pilotlight
 from pilotlight.client.face import face
 from pilotlight_core.model.units import cost_of, money
-from tests.system.conftest import APPS
+from tests.system.conftest import APPS, deployed
 from tests.system.events import events_of, read_events
 from tests.system.ledger import check_no_instant_is_sold_twice, ended, receipts, rows
 from tests.system.platform import Platform, wait_until
@@ -27,8 +28,9 @@ AHEAD = 1_500
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _calls(platform: Platform) -> None:
-    platform.deploy(APPS / "calls" / "app.py")
+def _calls(platform: Platform) -> Iterator[None]:
+    with deployed(platform, APPS / "calls" / "app.py"):
+        yield
 
 
 @pytest.fixture

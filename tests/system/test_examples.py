@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 import pilotlight
-from tests.system.conftest import EXAMPLES
+from tests.system.conftest import EXAMPLES, deployed
 from tests.system.events import events_of
 from tests.system.platform import Platform, wait_until
 
@@ -24,19 +25,22 @@ def function(client: pilotlight.Client, app: str, name: str, method: str = "") -
 
 
 @pytest.fixture(scope="module")
-def hello(platform: Platform) -> str:
+def hello(platform: Platform) -> Iterator[str]:
     """What deploying it printed."""
-    return platform.deploy(EXAMPLES / "hello" / "app.py")
+    with deployed(platform, EXAMPLES / "hello" / "app.py") as printed:
+        yield printed
 
 
 @pytest.fixture(scope="module")
-def stream(platform: Platform) -> str:
-    return platform.deploy(EXAMPLES / "stream" / "app.py")
+def stream(platform: Platform) -> Iterator[str]:
+    with deployed(platform, EXAMPLES / "stream" / "app.py") as printed:
+        yield printed
 
 
 @pytest.fixture(scope="module")
-def embeddings(platform: Platform) -> str:
-    return platform.deploy(EXAMPLES / "embeddings" / "app.py")
+def embeddings(platform: Platform) -> Iterator[str]:
+    with deployed(platform, EXAMPLES / "embeddings" / "app.py") as printed:
+        yield printed
 
 
 @pytest.fixture(scope="module")

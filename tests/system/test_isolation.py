@@ -13,7 +13,7 @@ import pytest
 
 from pilotlight_runtime.sandbox.profile import BASE_ENV
 from tests.system.apps.inside.app import SECRETS
-from tests.system.conftest import APPS
+from tests.system.conftest import APPS, deployed
 from tests.system.events import Told, events_of
 from tests.system.platform import Platform
 from tests.system.processes import descendants, host_uid
@@ -24,8 +24,9 @@ KNOWN_VARIABLES = {*BASE_ENV, "LC_CTYPE", "OMP_NUM_THREADS", "OWN", "PL_APP", "P
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _inside(platform: Platform) -> None:
-    platform.deploy(APPS / "inside" / "app.py")
+def _inside(platform: Platform) -> Iterator[None]:
+    with deployed(platform, APPS / "inside" / "app.py"):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import pilotlight
-from tests.system.conftest import APPS
+from tests.system.conftest import APPS, deployed
 from tests.system.platform import Platform, wait_until
 
 ASYNC = {"Prefer": "respond-async"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _calls(platform: Platform) -> None:
-    platform.deploy(APPS / "calls" / "app.py")
+def _calls(platform: Platform) -> Iterator[None]:
+    with deployed(platform, APPS / "calls" / "app.py"):
+        yield
 
 
 def submit(platform: Platform, name: str, *, wait: int = 0, headers: dict[str, str] | None = None, **body: Any) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import pilotlight
 from tests.system.conftest import APPS
 from tests.system.ledger import check_no_instant_is_sold_twice, receipts
 from tests.system.platform import Platform, wait_until
@@ -26,11 +27,14 @@ def test_what_was_deployed_survives_a_stop_in_order(tmp_path: Path) -> None:
         platform.deploy(APPS / "crash" / "app.py")
         platform.output("crash.once", name="warm", seconds=0.0)
         key, agent, family = platform.key, platform.pids["agent"], descendants(platform.process.pid)
-        last = callers.submit(platform.answer, "crash.once", name="last", seconds=1.0)
-        wait_until(lambda: any(c["running"] for c in platform.containers()), "the call runs")
+        name, path = pilotlight.call_id(), "/v1/functions/crash.once/calls"
+        body = {"id": name, "input": {"name": "last", "seconds": 1.0}}
+        last = callers.submit(platform.http.post, path, json=body)
+        begun = ("running", "succeeded")
+        wait_until(lambda: platform.http.get(f"/v1/calls/{name}").json().get("state") in begun, "the call runs")
         platform.process.terminate()
 
-        answer = last.result()
+        answer = last.result().json()
         assert answer["output"] == "last"
         assert platform.process.wait(20.0) == 0
         assert not [pid for pid in family if is_alive(pid)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import pilotlight
-from tests.system.conftest import APPS
+from tests.system.conftest import APPS, deployed
 from tests.system.events import events_of
 from tests.system.platform import Platform, wait_until
 from tests.system.processes import Sandboxes, descendants, is_alive, sandboxes_of
@@ -17,8 +18,9 @@ LOAD_MS = 3000.0
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _zero(platform: Platform) -> None:
-    platform.deploy(APPS / "zero" / "app.py")
+def _zero(platform: Platform) -> Iterator[None]:
+    with deployed(platform, APPS / "zero" / "app.py"):
+        yield
 
 
 def to_zero(platform: Platform, app: str = "zero") -> None:

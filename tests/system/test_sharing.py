@@ -17,7 +17,7 @@ import pilotlight
 app = pilotlight.App("lent")
 
 
-@app.gpu_function(gpu="cpu", memory="256MiB")
+@app.gpu_function(gpu="cpu", memory="256MiB", scaledown_window=1)
 def half(number: int) -> float:
     if number < 0:
         raise ValueError("the owner's own words")

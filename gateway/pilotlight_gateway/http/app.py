@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import msgspec
 from starlette.routing import Route, Router
@@ -33,9 +34,20 @@ def create_app(services: Services, operations: Sequence[Operation] = OPERATIONS)
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method] = calls if operation.endpoint is None else operation
     routes = [Route(path, _ByMethod(found), methods=list(found)) for path, found in paths.items()]
-    application = Application(services=services, openapi=msgspec.json.encode(document(operations)))
+    application = Application(services=services, openapi=document_of(operations))
     services.metrics.gauges.append(lambda: gauges_of(services))
     return Edge(services, calls, _Within(application, Router(routes, redirect_slashes=False)))
+
+
+def document_of(operations: Sequence[Operation]) -> bytes:
+    """The OpenAPI document of these operations, as JSON."""
+    return _whole_document() if operations is OPERATIONS else msgspec.json.encode(document(operations))
+
+
+@cache
+def _whole_document() -> bytes:
+    # It is the same for all applications of a process, and takes longer to make than everything else of them.
+    return msgspec.json.encode(document(OPERATIONS))
 
 
 class _ByMethod:
