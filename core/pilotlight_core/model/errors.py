@@ -52,6 +52,9 @@ CODES: dict[str, Code] = {
     "deadline_exceeded": Code(
         408, "The deadline passed before the call was done", "Send it again with more time.", retry=True
     ),
+    "slow_body": Code(
+        408, "The body came too slowly", "Send it over a faster connection, or less of it at a time.", retry=True
+    ),
     "conflict": Code(409, "It conflicts with the present state", "Read the present state and decide again."),
     "call_lost": Code(
         410, "The call's gateway is gone", "Live calls die with their gateway; send the call again.", retry=True
@@ -238,7 +241,7 @@ CLASSES |= {
     "unsupported_media_type": BadInput, "method_not_allowed": BadInput, "key_expired": Unauthenticated,
     "unknown_version": UnknownFunction, "call_lost": UnknownCall, "queue_full": TooMuch, "starting": Unavailable,
     "draining": Unavailable, "overloaded": Unavailable, "breaker_open": Unavailable, "idempotency_key_in_use": Conflict,
-    "idempotency_key_reused": BadInput, "answer_not_kept": NotFound,
+    "idempotency_key_reused": BadInput, "answer_not_kept": NotFound, "slow_body": DeadlineExceeded,
 }  # fmt: skip
 
 

@@ -48,6 +48,15 @@ RACES = 8
 BATCH_ID = re.compile(ID_PATTERN)
 
 
+def may_upload(uploads: Counter[str], tenant: str) -> bool:
+    """Whether a tenant may begin another upload, with so many of each under way. Pure.
+
+    Its further ones only while half the places are free: the other half is for tenants that have none.
+    """
+    held, places = uploads[tenant], UPLOADS_AT_A_TIME // 2 if uploads[tenant] else UPLOADS_AT_A_TIME
+    return held < UPLOADS_PER_TENANT and uploads.total() < places
+
+
 class Batches:
     """Every verb takes the tenant first: a tenant finds only its own."""
 
@@ -96,7 +105,7 @@ class Batches:
         repeats = bool(key) and await self._store.read(tenant, batch) is not None
         if not repeats and len(await self._store.all(tenant)) >= BATCHES_PER_TENANT:
             raise TooMuch(f"There may be {BATCHES_PER_TENANT} batches.", retry_after=60.0)
-        if self._uploads.total() >= UPLOADS_AT_A_TIME or self._uploads[tenant] >= UPLOADS_PER_TENANT:
+        if not may_upload(self._uploads, tenant):
             raise TooMuch("Other batches are being submitted here.", retry_after=2.0)
         self._uploads[tenant] += 1
         try:

@@ -31,7 +31,7 @@ from pilotlight_gateway.http.operations import BODY, Operation, Parameter, json_
 from pilotlight_gateway.http.services import Services
 from pilotlight_gateway.idempotency.header import KEY, read_key
 
-BATCH_BODY = BodyLimits(size=200 * 10**6)
+BATCH_BODY = BodyLimits(size=200 * 10**6, window=10.0)
 NDJSON = "application/x-ndjson"
 LINES = (NDJSON, "application/jsonl", "application/jsonlines", "application/x-jsonlines")
 HELD_BYTES = 4 * CHUNK_BYTES

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from starlette.types import Receive, Scope
@@ -13,6 +14,7 @@ from pilotlight_gateway.budget import Budget
 from pilotlight_gateway.http.exchange import BODY_IS_HERE, header
 
 LATE = "The request's body did not arrive in time."
+SLOW = "The request's body came too slowly: of one like this at least {least} bytes have to come in {window:g} s."
 LAST_LOOK_S = 0.25
 """For what is there already when the time is up: a process that stood still finds its timers before its mail."""
 
@@ -30,6 +32,8 @@ class BodyLimits:
     """Seconds before its pace counts."""
     rate: int = 64 * 1024
     """Bytes a second that a body which is held in memory has to arrive at: who trickles must not hold it for long."""
+    window: float = 0.0
+    """Seconds in which a streamed one may fall behind that rate; 0.0: its pace does not count."""
     seconds: float = 1_800.0
     """For all of a streamed one, whose pace is also that of the disk."""
     idle_seconds: float = 30.0
@@ -56,32 +60,74 @@ def too_large(limits: BodyLimits) -> BadInput:
     return BadInput(f"The body is larger than {limits.size} bytes.", code="too_large", limit=limits.size)
 
 
-async def pieces(scope: Scope, receive: Receive, limits: BodyLimits) -> AsyncIterator[bytes]:
+class Pace:
+    """Whether a streamed body comes fast enough. Pure.
+
+    It may be waited for as long as `window` says, and for longer as far as what came has earned it. Only waiting
+    counts: not what is done with a piece before the next one is wanted.
+    """
+
+    def __init__(self, limits: BodyLimits) -> None:
+        self._limits = limits
+        self.left = limits.window
+        """Seconds for which the next piece may be waited for."""
+
+    def came(self, size: int, waited: float) -> None:
+        """A piece of `size` bytes came after `waited` seconds."""
+        self.left = min(self._limits.window, self.left - waited + size / self._limits.rate)
+
+    @property
+    def slow(self) -> bool:
+        """Whether it is not to be waited for any more, beyond a last look."""
+        return self.left < LAST_LOOK_S
+
+
+async def pieces(
+    scope: Scope, receive: Receive, limits: BodyLimits, clock: Callable[[], float] = time.monotonic
+) -> AsyncIterator[bytes]:
     """The body as it arrives.
 
     Raises:
         BadInput: `too_large`, whatever Content-Length said.
-        DeadlineExceeded: if it does not arrive in time.
+        DeadlineExceeded: if it does not arrive in time; `slow_body`, if it falls behind its pace.
         ClientGone: if the client hangs up.
     """
     check_announced(scope, limits)
-    loop = asyncio.get_running_loop()
-    size, ends, more = 0, loop.time() + limits.seconds, True
+    pace = Pace(limits) if limits.window else None
+    size, ends, more = 0, clock() + limits.seconds, True
     while more:
-        piece, more = await _next(receive, min(ends, loop.time() + limits.idle_seconds))
+        began = clock()
+        patience = min(ends - began, limits.idle_seconds)
+        if pace is not None and pace.left < patience:
+            piece, more = await _next(receive, pace.left, _slow(limits))
+        else:
+            piece, more = await _next(receive, patience, DeadlineExceeded(LATE, code="slow_body"))
         size += len(piece)
         if size > limits.size:
             raise too_large(limits)
+        if pace is not None:
+            pace.came(len(piece), clock() - began)
+            if more and pace.slow:
+                raise _slow(limits)
         yield piece
 
 
-async def _next(receive: Receive, until: float) -> tuple[bytes, bool]:
+def _slow(limits: BodyLimits) -> DeadlineExceeded:
+    least = int(limits.rate * limits.window)
+    return DeadlineExceeded(SLOW.format(least=least, window=limits.window), code="slow_body")
+
+
+async def _next(receive: Receive, seconds: float, late: DeadlineExceeded) -> tuple[bytes, bool]:
     """The next piece and whether there are more."""
     try:
-        async with asyncio.timeout_at(until):
-            message = await receive()
+        try:
+            async with asyncio.timeout(seconds):
+                message = await receive()
+        except TimeoutError:
+            async with asyncio.timeout(LAST_LOOK_S):
+                message = await receive()
     except TimeoutError:
-        raise DeadlineExceeded(LATE) from None
+        raise late from None
     if message["type"] == "http.disconnect":
         raise ClientGone
     return message.get("body", b""), message.get("more_body", False)
@@ -123,7 +169,7 @@ async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: 
     except BaseException as error:
         budget.give_back(held, tenant)
         if isinstance(error, TimeoutError):
-            raise DeadlineExceeded(LATE) from None
+            raise DeadlineExceeded(LATE, code="slow_body") from None
         raise
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

@@ -30,7 +30,7 @@ JSON = "application/json"
 TRUTHS = {"false": False, "0": False, "true": True, "1": True}
 EXACT = 2**53
 """Up to here floats are exact."""
-BODY = ("bad_request", "bad_input", "too_large", "unsupported_media_type", "deadline_exceeded")
+BODY = ("bad_request", "bad_input", "too_large", "unsupported_media_type", "deadline_exceeded", "slow_body")
 """What can go wrong where there is a body."""
 
 

@@ -21,6 +21,7 @@ HERE = {
     "not_acceptable": VERSIONS,
     "unsupported_media_type": VERSIONS,
     "too_large": "Give it less; larger inputs belong into a bucket that the function reads.",
+    "slow_body": "Run it over a faster connection, or with a smaller file.",
     "deadline_exceeded": "Give it more time with --deadline.",
     "conflict": "See how it is now, and decide again.",
     "call_lost": "Run the command again: a live call dies with its gateway.",

@@ -9,7 +9,7 @@ from starlette.types import Message
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded, Unavailable
 from pilotlight_gateway.budget import Budget
-from pilotlight_gateway.http.bodies import BodyLimits, ClientGone, pieces, read_body
+from pilotlight_gateway.http.bodies import BodyLimits, ClientGone, Pace, pieces, read_body
 from pilotlight_gateway.http.calls import CALL_BODY
 from tests.core.host.waiting import until
 from tests.gateway.http.asgi import Wire, ask
@@ -17,6 +17,7 @@ from tests.gateway.world import World, function
 
 ELEVEN_MB = 11 * 10**6
 LIMITS = BodyLimits(size=100)
+PACED = BodyLimits(size=10**9, rate=50 * 1024, window=10.0)
 
 
 @pytest.mark.parametrize("announced", [str(ELEVEN_MB), "5", None])
@@ -103,6 +104,57 @@ async def test_an_upload_that_pauses_too_long_is_given_up() -> None:
     assert await anext(arriving) == b"ab"
     with pytest.raises(DeadlineExceeded):
         await anext(arriving)
+
+
+def test_a_streamed_body_may_fall_behind_for_a_window() -> None:
+    """What came late is made up for by what comes fast; nothing is saved beyond the window."""
+    pace = Pace(PACED)
+    assert pace.left == 10.0
+    pace.came(50 * 1024, 9.0)
+    assert (pace.left, pace.slow) == (2.0, False)
+    pace.came(10**6, 0.0)
+    assert pace.left == 10.0
+    pace.came(1, 30.0)
+    assert pace.slow
+
+
+class Paced:
+    """A client that sends a piece of `size` bytes every `pause` seconds, on a clock of its own."""
+
+    def __init__(self, pause: float, size: int, left: int = 10**6) -> None:
+        self.pause = pause
+        self.piece = b"x" * size
+        self.left = left
+        self.at = 0.0
+        self.taken = 0
+
+    async def receive(self) -> Message:
+        self.at += self.pause
+        self.left -= 1
+        return {"type": "http.request", "body": self.piece, "more_body": self.left > 0}
+
+    async def take_all(self, *, work: float = 0.0) -> int:
+        """How many pieces came; each takes `work` seconds."""
+        async for _ in pieces({"headers": []}, self.receive, PACED, lambda: self.at):
+            self.taken += 1
+            self.at += work
+        return self.taken
+
+
+@pytest.mark.parametrize(("pause", "size", "taken"), [(1.0, 1, 9), (5.0, 64 * 1024, 2), (0.2, 5 * 1024, 97)])
+async def test_a_body_that_trickles_is_given_up(pause: float, size: int, taken: int) -> None:
+    """However small or large its pieces are, after a window and what they have earned; 408 says how fast it must be."""
+    client = Paced(pause, size)
+    with pytest.raises(DeadlineExceeded, match="at least 512000 bytes have to come in 10 s") as refused:
+        await client.take_all()
+
+    assert (refused.value.wire_code, refused.value.meaning.status) == ("slow_body", 408)
+    assert client.taken == taken
+
+
+async def test_a_body_at_its_pace_may_take_long() -> None:
+    """Ten minutes, say; and what is done with a piece does not count."""
+    assert await Paced(1.0, 50 * 1024, left=600).take_all(work=1.0) == 600
 
 
 async def test_a_client_that_hangs_up_is_noticed() -> None:
