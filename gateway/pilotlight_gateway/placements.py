@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,11 @@ import msgspec
 from pilotlight_core.model.api_placement import FleetTold, FloorTold, FunctionPlacement
 from pilotlight_core.model.curves import SliceKindTold
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages import ContainerState, NodeReport
+from pilotlight_core.model.messages import ContainerState
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.spec import FunctionSpec, Isolation, VersionRecord
 from pilotlight_gateway.fleet_view import FleetView
+from pilotlight_gateway.inventory import Inventory
 from pilotlight_placement.ask import Ask
 from pilotlight_placement.capacity import most, room
 from pilotlight_placement.curves import Curves
@@ -27,7 +28,7 @@ from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.place import place
 from pilotlight_placement.possible import could_hold
 from pilotlight_placement.record import NoFit
-from pilotlight_placement.reports import Mirror, gpu_of, node_of
+from pilotlight_placement.reports import Mirror
 from pilotlight_placement.speeds import slice_kinds
 from pilotlight_placement.telling import fleet_told, placement_told
 
@@ -43,6 +44,7 @@ class Placements:
         self._clock = clock
         self._mirror = Mirror()
         self._busy = asyncio.Lock()
+        self._inventory = Inventory()
 
     async def fleet(self) -> FleetTold:
         """Every GPU and slot with who is on it."""
@@ -75,25 +77,28 @@ class Placements:
     async def _told(
         self, spec: FunctionSpec, ask: Ask, version: str, rps: float | None = None, there: int = 0
     ) -> FunctionPlacement:
-        fleet = await asyncio.to_thread(standing, self.view.remembered(self._clock()))
-        floor = await self._floor(fleet, ask, spec.min_containers, there) if spec.min_containers else None
-        return await asyncio.to_thread(placement_told, fleet, spec, ask, version, rps, floor)
+        wanted = spec.min_containers
+        free = await self._room(ask, max(0, wanted - there)) if wanted else 0
 
-    async def _floor(self, fleet: Fleet, ask: Ask, wanted: int, there: int) -> FloorTold:
-        """How much of a floor fits: in `fleet`, were it all free, and beside whoever is in it now."""
+        def told(fleet: Fleet) -> FunctionPlacement:
+            floor = FloorTold(wanted=wanted, there=there, room=free, most=most(fleet, ask)) if wanted else None
+            return placement_told(fleet, spec, ask, version, rps, floor)
+
+        return await self._inventory.ask(self.view.remembered(self._clock()), told)
+
+    async def _room(self, ask: Ask, missing: int) -> int:
+        """How many of so many containers have a place beside whoever is in the fleet now."""
         at = self._clock()
         reports = self.view.reports(at)
         async with self._busy:
-            missing = max(0, wanted - there)
-            free = await asyncio.to_thread(lambda: room(self._mirror.sync(reports, at=at), ask, missing))
-        return FloorTold(wanted=wanted, there=there, room=free, most=await asyncio.to_thread(most, fleet, ask))
+            return await asyncio.to_thread(lambda: room(self._mirror.sync(reports, at=at), ask, missing))
 
     async def slices(self, spec: FunctionSpec) -> tuple[SliceKindTold, ...]:
         """The kinds of slices that the fleet has and the function could run on, whoever uses them now."""
         reports = self.view.remembered(self._clock())
         plain = msgspec.structs.replace(spec.placing, measured=())
         ask = Ask.of(msgspec.structs.replace(spec, placing=plain))
-        return await asyncio.to_thread(lambda: kinds(reports, ask))
+        return await self._inventory.ask(reports, lambda fleet: kinds(fleet, ask))
 
     async def check(self, specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
         """Refuse a function that no node could ever hold, with the largest slice that exists and what is missing.
@@ -107,27 +112,15 @@ class Placements:
         at = self._clock()
         reports = self.view.remembered(at)
         if reports and self.view.listened(at) >= SURE_AFTER_S:
-            return await asyncio.to_thread(check_specs, standing(reports), tuple(specs))
+            return await self._inventory.ask(reports, lambda fleet: check_specs(fleet, tuple(specs)))
         return ()
 
 
-def kinds(reports: Sequence[NodeReport], ask: Ask) -> tuple[SliceKindTold, ...]:
+def kinds(fleet: Fleet, ask: Ask) -> tuple[SliceKindTold, ...]:
     """The kinds of slices that would hold an ask, and whether all of a kind are of GPUs in software."""
-    real: dict[str, bool] = {}
-    for report in reports:
-        for device in report.devices:
-            name = gpu_of(device).device.name
-            real[name] = real.get(name, False) or not device.fake
-    found = slice_kinds(standing(reports), ask)
-    return tuple(msgspec.structs.replace(kind, software=not real.get(kind.gpu, True)) for kind in found)
-
-
-def standing(reports: Iterable[NodeReport]) -> Fleet:
-    """What there is, whoever uses it now: nodes that drain and GPUs that are being changed will be back."""
-    nodes = [node_of(report) for report in reports]
-    return Fleet(
-        replace(node, draining=False, gpus=tuple(replace(gpu, withdrawn="") for gpu in node.gpus)) for node in nodes
-    )
+    real = {unit.gpu.device.name for unit in fleet.units.values() if unit.gpu is not None and not unit.gpu.software}
+    software = {unit.gpu.device.name for unit in fleet.units.values() if unit.gpu is not None} - real
+    return tuple(msgspec.structs.replace(kind, software=kind.gpu in software) for kind in slice_kinds(fleet, ask))
 
 
 def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> tuple[str, ...]:
