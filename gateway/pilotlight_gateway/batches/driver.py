@@ -81,6 +81,8 @@ class Driver:
         self._progress = Progress((), 0, record.settled)
         self._changed = asyncio.Event()
         self._cancelled = asyncio.Event()
+        self._left = False
+        """Whether its turn is over."""
         self._wrote = float("-inf")
         if record.state is BatchState.CANCELLING:
             self._cancelled.set()
@@ -91,8 +93,13 @@ class Driver:
             self._cancelled.set()
             self._changed.set()
 
+    def leave(self) -> None:
+        """Its turn is over: submit no more, and write down how far it is."""
+        self._left = True
+        self._changed.set()
+
     async def run(self) -> None:
-        """Drive it.
+        """Drive it, to its end or until it has to leave.
 
         Raises:
             BusError: it has to be begun anew; WrongRevision: as well, with what stands there now.
@@ -117,19 +124,27 @@ class Driver:
         record = self._record
         chunks = await read_chunks(self._ground.blobs, record.tenant, record.chunks)
         self._progress = Progress(chunks, record.settled_chunks, record.settled)
-        while not self._cancelled.is_set() and not self._progress.all_begun:
+        while not self._stops and not self._progress.all_begun:
             if self._progress.may_begin:
                 number = self._progress.begin()
                 await self._submit_all(number, await read_items(self._ground.blobs, record.tenant, chunks[number]))
                 await self._keep()
             else:
                 await self._wait()
-        while self._progress.out and not self._cancelled.is_set():
+        while self._progress.out and not self._stops:
             await self._wait()
-        if self._cancelled.is_set():
+        if self._cancelled.is_set() and not self._left:
             await self._cancel(chunks)
+        if self._left and self._progress.settled_chunks < len(chunks):
+            await self._write(await self._present())
+            return
         await self._write(finished(await self._present(), self._ground.wall()))
         log.info("batch is over", tenant=record.tenant, batch=record.id, state=str(self._record.state))
+
+    @property
+    def _stops(self) -> bool:
+        """Whether nothing more is to be submitted."""
+        return self._left or self._cancelled.is_set()
 
     # -- submitting ----------------------------------------------------------------------------------------------
 
@@ -145,9 +160,9 @@ class Driver:
         async with asyncio.TaskGroup() as group:
             for item in items:
                 await room.acquire()
-                while not self._progress.has_room and not self._cancelled.is_set():
+                while not self._progress.has_room and not self._stops:
                     await self._wait()
-                if self._cancelled.is_set():
+                if self._stops:
                     return
                 self._progress.submit(self._job_id(item.index), chunk)
                 group.create_task(submit(item))
@@ -220,7 +235,7 @@ class Driver:
         """Cancel what waits. What runs ends by itself, and is billed; if it fails, it is not tried again."""
         await self._recover(chunks)
         looked = float("-inf")
-        while self._progress.out:
+        while self._progress.out and not self._left:
             if time.monotonic() - looked > LOOK_EVERY:
                 looked = time.monotonic()
                 await _each(self._progress.jobs(), self._cancel_waiting)

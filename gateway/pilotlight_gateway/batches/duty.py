@@ -1,14 +1,15 @@
 """The duty that drives batches: one process at a time, for as long as it holds the lease.
 
-A tenant has two batches driven at a time, the oldest first; its others wait for their turn. A holder that lost its
-lease without knowing creates jobs that are there already, and writes on records that have another revision.
+A tenant has two batches driven at a time, the oldest first; its others wait, and where there are many tenants they take
+turns (`turns`). A holder that lost its lease without knowing creates jobs that are there already, and writes on records
+that have another revision.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -22,9 +23,8 @@ from pilotlight_core.model.subjects import BATCH_BUCKET
 from pilotlight_gateway.batches.bus_store import read_batch
 from pilotlight_gateway.batches.driver import Driver, Ground
 from pilotlight_gateway.batches.manifest import drop_manifest
+from pilotlight_gateway.batches.turns import DRIVEN_AT_MOST, Turns
 
-DRIVEN_PER_TENANT = 2
-DRIVEN_AT_MOST = 128
 PAUSE = 1.0
 LONG_PAUSE = 10.0
 """After what nobody expected: it may well be so again."""
@@ -35,17 +35,6 @@ log = structlog.get_logger(__name__)
 
 class _StartAgain(Exception):
     """The lease or the connection is not what it was."""
-
-
-def to_drive(records: Iterable[BatchRecord]) -> list[BatchRecord]:
-    """The batches whose turn it is. Pure."""
-    driven: Counter[str] = Counter()
-    chosen: list[BatchRecord] = []
-    for record in sorted(records, key=lambda record: (record.created_at, record.id)):
-        if not record.state.over and driven[record.tenant] < DRIVEN_PER_TENANT and len(chosen) < DRIVEN_AT_MOST:
-            driven[record.tenant] += 1
-            chosen.append(record)
-    return chosen
 
 
 def past(records: Iterable[BatchRecord], at: float) -> list[BatchRecord]:
@@ -115,6 +104,8 @@ class _Drivers:
     def __init__(self, ground: Ground, mirror: Mirror) -> None:
         self._ground = ground
         self._mirror = mirror
+        self._records = {key: record for key, entry in mirror.items() if (record := read_batch(key, entry)) is not None}
+        self._turns = Turns()
         self._driving: dict[str, Driver] = {}
         self._taken: set[str] = set()
         """Those that are looked after, with a driver or for a moment without."""
@@ -122,7 +113,7 @@ class _Drivers:
 
     def statistics(self) -> BatchStatistics:
         """How they are."""
-        left = [record for record in self._records() if not record.state.over]
+        left = [record for record in self._records.values() if not record.state.over]
         return BatchStatistics(
             driven=len(self._driving),
             waiting=max(0, len(left) - len(self._driving)),
@@ -136,27 +127,42 @@ class _Drivers:
                 group.create_task(self._forget())
                 while True:
                     self._changed.clear()
-                    for record in to_drive(self._records()):
-                        if record.key not in self._taken:
-                            group.create_task(self._drive(record))
-                    await self._changed.wait()
+                    look_at = self._take_turns(group)
+                    left = None if look_at is None else max(0.0, look_at - time.monotonic())
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(left):
+                            await self._changed.wait()
         finally:
             self._mirror.on_change.remove(self._note)
 
-    def _note(self, key: str, entry: Entry | None) -> None:
-        driver = self._driving.get(key)
-        if driver is not None and entry is not None and (record := read_batch(key, entry)) is not None:
-            driver.note(record)
-        self._changed.set()
+    def _take_turns(self, group: asyncio.TaskGroup) -> float | None:
+        """Begin and end turns; when to look again (monotonic seconds)."""
+        chosen, look_at = self._turns.choose(self._records.values(), time.monotonic())
+        keys = {record.key for record in chosen}
+        for key, driver in self._driving.items():
+            if key not in keys:
+                driver.leave()
+        for record in chosen:
+            if record.key not in self._taken and len(self._taken) < DRIVEN_AT_MOST:
+                self._taken.add(record.key)
+                self._turns.begin(record, time.monotonic())
+                group.create_task(self._drive(record))
+        return look_at
 
-    def _records(self) -> list[BatchRecord]:
-        found = (read_batch(key, entry) for key, entry in self._mirror.items())
-        return [record for record in found if record is not None]
+    def _note(self, key: str, entry: Entry | None) -> None:
+        record = read_batch(key, entry) if entry is not None else None
+        before = self._records.pop(key, None)
+        if record is not None:
+            self._records[key] = record
+            if (driver := self._driving.get(key)) is not None:
+                driver.note(record)
+        if record is None or before is None or record.state is not before.state:  # else only how far it is
+            self._changed.set()
 
     async def _forget(self) -> None:
         """Remove the inputs of batches whose retention is over."""
         while True:
-            for record in past(self._records(), self._ground.wall()):
+            for record in past(self._records.values(), self._ground.wall()):
                 try:
                     await drop_manifest(self._ground.blobs, record.tenant, record.chunks)
                 except (PilotlightError, msgspec.DecodeError) as error:
@@ -164,9 +170,6 @@ class _Drivers:
             await asyncio.sleep(FORGET_EVERY)
 
     async def _drive(self, record: BatchRecord) -> None:
-        if (key := record.key) in self._taken:
-            return
-        self._taken.add(key)
         pause = PAUSE
         try:
             if await self._drive_what_stands(record):
@@ -177,11 +180,12 @@ class _Drivers:
             log.exception("a batch is begun anew", batch=record.id)
             pause = LONG_PAUSE
         await asyncio.sleep(pause)
-        self._taken.discard(key)
+        self._turns.end(record, time.monotonic())
+        self._taken.discard(record.key)
         self._changed.set()
 
     async def _drive_what_stands(self, record: BatchRecord) -> bool:
-        """Drive it to its end; False: the mirror is behind, it has ended before."""
+        """Drive it to its end or that of its turn; False: the mirror is behind, it has ended before."""
         found = await self._ground.batches.read(record.tenant, record.id)
         if found is None or found[0].state.over:
             return False

@@ -22,8 +22,8 @@ from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.subjects import BATCH_BUCKET, JOB_BUCKET
 from pilotlight_gateway.batches.bus_store import BusBatches
 from pilotlight_gateway.batches.desk import Batches
-from pilotlight_gateway.batches.driver import Ground
-from pilotlight_gateway.batches.duty import DRIVEN_PER_TENANT, BatchDuty, to_drive
+from pilotlight_gateway.batches.driver import Driver, Ground
+from pilotlight_gateway.batches.duty import BatchDuty
 from pilotlight_gateway.batches.manifest import CHUNK_ITEMS
 from pilotlight_gateway.batches.progress import OUT_AT_MOST
 from pilotlight_gateway.call_answers import read_value
@@ -31,7 +31,7 @@ from pilotlight_gateway.jobs.bus_store import BusJobs
 from pilotlight_gateway.jobs.desk import Jobs
 from pilotlight_gateway.schemas import Validators
 from tests.core.host.conftest import anyio_backend, bus  # noqa: F401 - fixtures
-from tests.gateway.batches.makers import batch, version
+from tests.gateway.batches.makers import version
 
 T = TypeVar("T")
 ALL = frozenset(str(state) for state in JobState if state.terminal)
@@ -52,6 +52,9 @@ class Platform:
         self.runs = False
         """Whether a job ends as soon as it is told of."""
         self._ends: set[asyncio.Task[None]] = set()
+        self.ground = Ground(
+            bus=bus, batches=self.store, jobs=self.jobs, blobs=self.blobs, tell=self.tell, region="local"
+        )
 
     async def submit(self, count: int, **more: Any) -> BatchRecord:
         """A batch of so many inputs."""
@@ -116,10 +119,7 @@ class Platform:
     @asynccontextmanager
     async def driving(self) -> AsyncIterator[None]:
         """The duty, for as long as the block lasts."""
-        ground = Ground(
-            bus=self.bus, batches=self.store, jobs=self.jobs, blobs=self.blobs, tell=self.tell, region="local"
-        )
-        duty = asyncio.ensure_future(BatchDuty(self.bus, ground, holder=token(8)).run())
+        duty = asyncio.ensure_future(BatchDuty(self.bus, self.ground, holder=token(8)).run())
         try:
             yield
         finally:
@@ -330,15 +330,54 @@ async def test_a_large_input_is_a_blob_of_its_job(platform: Platform) -> None:
     assert found.job.input_blob.size > 100_000
 
 
-def test_two_batches_of_a_tenant_are_driven_at_a_time() -> None:
-    """The oldest first; those that are over do not count."""
-    records = [batch(tenant, id=f"batch_{tenant}{at}", created_at=float(at)) for tenant in "ab" for at in range(4)]
-    records[0] = structs.replace(records[0], state=BatchState.COMPLETED)
+async def test_a_driver_whose_turn_is_over_leaves_the_rest(platform: Platform) -> None:
+    """However far it is; who goes on submits nothing twice and misses no end."""
+    record = await platform.submit(OUT_AT_MOST + 30)
+    for so_far in (0, OUT_AT_MOST):
+        found = await platform.store.read(platform.tenant, record.id)
+        assert found is not None
+        driver = Driver(platform.ground, *found)
+        if not so_far:
+            driver.leave()
+        driving = asyncio.ensure_future(driver.run())
+        told = list(await platform.until_told(so_far))
+        driver.leave()
+        await driving
+        assert platform.told == told
+        assert (await platform.desk.find(platform.tenant, record.id)).state is BatchState.RUNNING
+    for job in told[:10]:
+        await platform.end(job)
+    platform.told.clear()
+    platform.runs = True
+    async with platform.driving():
+        done = await platform.until(record, BatchState.COMPLETED)
+    assert done.counts == Counts(succeeded=OUT_AT_MOST + 30)
+    assert not set(platform.told) & set(told[:10])
 
-    chosen = [record.id for record in to_drive(records)]
 
-    assert chosen == ["batch_b0", "batch_a1", "batch_b1", "batch_a2"]
-    assert DRIVEN_PER_TENANT == 2
+async def test_a_cancelled_batch_is_left_as_well(platform: Platform) -> None:
+    """What runs of it is waited for in another turn."""
+    record = await platform.submit(3)
+    async with platform.driving():
+        told = list(await platform.until_told(3))
+    await platform.start(told[0])
+    await platform.desk.cancel(platform.tenant, record.id)
+    found = await platform.store.read(platform.tenant, record.id)
+    assert found is not None
+    driver = Driver(platform.ground, *found)
+    driving = asyncio.ensure_future(driver.run())
+
+    async def others() -> bool | None:
+        return True if len(await platform.results(found[0], frozenset({"cancelled"}))) == 2 else None
+
+    await until(others)
+    driver.leave()
+    await driving
+    assert (await platform.desk.find(platform.tenant, record.id)).state is BatchState.CANCELLING
+    await platform.end(told[0])
+    async with platform.driving():
+        done = await platform.until(record, BatchState.CANCELLED)
+    assert done.counts == Counts(succeeded=1, cancelled=2)
 
 
 async def test_inputs_are_removed_when_their_retention_is_over(platform: Platform) -> None:
