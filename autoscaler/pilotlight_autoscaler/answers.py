@@ -11,6 +11,7 @@ from pilotlight_autoscaler.world import World
 from pilotlight_core.model.api_placement import DecisionTold, Standing
 from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.messages import ContainerReport, ContainerState
+from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_core.model.units import lasting
 from pilotlight_placement.decisions import Decided
 from pilotlight_placement.explain import reasons, why_not
@@ -128,7 +129,7 @@ def _indented(lines: list[str]) -> Iterator[str]:
 
 
 def _told(world: World, decided: Decided, at: float) -> list[str]:
-    return [f"{_head(decided, standing(world, decided, at), at)}.", *reasons(decided.outcome)]
+    return [as_sentence(_head(decided, standing(world, decided, at), at)), *reasons(decided.outcome)]
 
 
 def _head(decided: Decided, state: Standing, at: float) -> str:
@@ -154,7 +155,9 @@ def _why_not(world: World, decided: Decided, node: str, at: float) -> list[str]:
     verb = {Standing.GONE: "was", Standing.OVER: "was"}.get(standing(world, decided, at), "is")
     whose = f"{decided.version}, " if decided.container and decided.version else ""
     when = f"{whose}decided {lasting(at - decided.at)} ago"
-    return [f"Why {subject} {verb} not on {node} ({when}):", *why_not(world.fleet(at), decided.outcome, node)]
+    chosen = isinstance(decided.outcome, Placement) and decided.outcome.node == node
+    head = f"{subject} {verb} on {node} ({when}):" if chosen else f"Why {subject} {verb} not on {node} ({when}):"
+    return [head, *why_not(world.fleet(at), decided.outcome, node)]
 
 
 def _data(world: World, decided: Decided, at: float, now: float) -> DecisionTold:

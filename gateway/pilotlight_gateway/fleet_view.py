@@ -14,8 +14,8 @@ SILENT_S = 5.0
 """A node that has not reported for so long (five reports) is not listed; what a gateway said of breakers, neither."""
 REMEMBERED_S = 600.0
 """What a node said last counts for so long where it matters what the fleet consists of, not how it is now."""
-
 FORGOTTEN_S = 60.0
+"""What a gateway said of breakers is kept for so long: it repeats it."""
 
 
 class FleetView:
@@ -27,8 +27,8 @@ class FleetView:
         self._breakers: dict[str, tuple[Breakers, float]] = {}
 
     def forget(self, at: float) -> None:
-        """Let go of what is listed no more."""
-        self._reports = {node: told for node, told in self._reports.items() if at - told[1] <= FORGOTTEN_S}
+        """Let go of what counts no more."""
+        self._reports = {node: told for node, told in self._reports.items() if at - told[1] <= REMEMBERED_S}
         self._breakers = {gateway: told for gateway, told in self._breakers.items() if at - told[1] <= FORGOTTEN_S}
 
     def on_report(self, report: NodeReport, at: float) -> None:

@@ -60,6 +60,21 @@ async def check_explainable(registry: RegistryPort, tenant: str, ref: Ref) -> No
     raise UnknownFunction(f"{there}{did_you_mean(meant)}", **_more(meant))
 
 
+async def check_no_app(registry: RegistryPort, text: str) -> None:
+    """Refuse the app of a tenant, `acme:shop`, where an operator may name a function.
+
+    Raises:
+        NotFound: with what functions it has.
+    """
+    owner, colon, app = text.partition(":")
+    if not (colon and NAME.fullmatch(owner) and NAME.fullmatch(app)):
+        return
+    record = await registry.app(owner, app)
+    if record is None:
+        raise NotFound(f"There is no app {text}.")
+    raise NotFound(f"{text} is an app, not a function: {has(record, f'{owner}:')}.")
+
+
 async def no_container(registry: RegistryPort, tenant: str, name: str, containers: Iterable[str]) -> NotFound | None:
     """What an operator of `tenant` hears that asked for a container, where an app or a function was meant, or another
     of the `containers` that there are; None if nothing is like it."""

@@ -19,6 +19,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages import ContainerState
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.spec import FunctionSpec, Isolation, VersionRecord
+from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_gateway.fleet_view import FleetView
 from pilotlight_gateway.inventory import Inventory
 from pilotlight_placement.ask import Ask
@@ -132,7 +133,8 @@ def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> tuple[str, ...
     for spec in specs:
         found = place(fleet, ask := Ask.of(spec))
         if isinstance(found, NoFit) and found.never:
-            raise BadInput(f"{spec.name} can never run here: {found.reason}.", field=obstacle(fleet, ask))
+            told = as_sentence(f"{spec.name} can never run here: {found.reason}")
+            raise BadInput(told, field=obstacle(fleet, ask))
     warnings = (floor_warning(fleet, spec) for spec in specs)
     return tuple(warning for warning in warnings if warning)
 

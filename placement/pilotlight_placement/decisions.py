@@ -10,6 +10,7 @@ from pilotlight_placement.record import NoFit, Placement
 MOST = 5_000
 """Containers, and functions, whose decisions are remembered: a record is some KiB."""
 PER_FUNCTION = 3
+"""Of containers for calls, and as many of trials: measuring a function must not hide where its calls run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,11 @@ class Decided:
     @property
     def function(self) -> str:
         return self.outcome.record.ask.function
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it was about a container that only measures one kind of slice."""
+        return bool(self.outcome.record.ask.slice)
 
 
 class Decisions:
@@ -51,7 +57,8 @@ class Decisions:
             last.remove(before)
             decided = Decided(outcome=outcome, version=version, at=at, since=before.since)
         last.append(decided)
-        del last[:-PER_FUNCTION]
+        alike = [each for each in last if each.is_trial is decided.is_trial]
+        last[:] = [each for each in last if each is not alike[0]] if len(alike) > PER_FUNCTION else last
         self._by_function.move_to_end(decided.function)
         if len(self._by_function) > self._most:
             self._by_function.popitem(last=False)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from pilotlight_core.model.placing import Over
+from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_placement.ask import Ask
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.node import Slice
@@ -26,7 +27,7 @@ NODES_NAMED = 8
 def explain(outcome: Placement | NoFit, container: str = "the container") -> list[str]:
     """The decision in sentences, the result first."""
     if isinstance(outcome, NoFit):
-        return [f"{container} has no place: {outcome.reason}.", *reasons(outcome)]
+        return [as_sentence(f"{container} has no place: {outcome.reason}"), *reasons(outcome)]
     return [f"{container} runs on {outcome.slice}.", *reasons(outcome)]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from pilotlight_core.model.curves import CPU_SLICE, CPU_TYPE, TARGET_UTILISATION, SliceKindTold
 from pilotlight_core.model.messages import SliceKind
+from pilotlight_core.model.units import rate
 from pilotlight_placement.ask import Ask
 from pilotlight_placement.cells import Cell
 from pilotlight_placement.curves import Curves, Point, share, whole
@@ -47,7 +48,7 @@ def said(point: Point) -> str:
     made_of = f", {point.samples} batches" if point.samples else ""
     software = ", on a GPU in software" if point.software else ""
     return (
-        f"{point.throughput:,.4g} per second at batch {point.batch}, p95 {point.p95_ms:,.4g} ms "
+        f"{rate(point.throughput)} per second at batch {point.batch}, p95 {point.p95_ms:,.4g} ms "
         f"({point.source.value}{made_of}{software})"
     )
 
@@ -69,9 +70,10 @@ def carried(point: Point, rps: float | None) -> str:
     if rps is None:
         return ""
     exact = rps / (point.throughput * TARGET_UTILISATION)
+    count = math.ceil(exact)
     return (
-        f"; {rps:,.6g} per second / ({point.throughput:,.4g} x {TARGET_UTILISATION:.0%}) = {exact:.2f}"
-        f" -> {math.ceil(exact)} containers"
+        f"; {rps:,.6g} per second / ({rate(point.throughput)} x {TARGET_UTILISATION:.0%}) = {exact:.2f}"
+        f" -> {count} container{'s' * (count > 1)}"
     )
 
 

@@ -16,6 +16,7 @@ from pilotlight_core.model.api_placement import (
     PlaceTold,
 )
 from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.ask import CPU, MIB, Ask
 from pilotlight_placement.catalogue import is_kind
@@ -114,7 +115,7 @@ def placement_told(
         lines = [f"{spec.name} asks for a CPU slot and {spec.memory / 2**30:.1f} GiB of host memory."]
     lines += speed_lines(ask.curves, ask.slo_ms, rps)
     reason = never_reason(fleet, ask, found.record) if never else ""
-    verdict = f"It can never run here: {reason}." if never else "The fleet can hold it."
+    verdict = as_sentence(f"It can never run here: {reason}") if never else "The fleet can hold it."
     lines = [*lines, verdict, *([_floor_said(floor)] if floor is not None and not never else [])]
     return FunctionPlacement(
         version=version, lines=tuple(lines), plans=plans, fits=not never, reason=reason, floor=floor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilotlight_core.model.messages import ContainerReport, ContainerState, NodeReport
 from pilotlight_core.model.scheduling import Breakers, BreakerTold
-from pilotlight_gateway.fleet_view import FORGOTTEN_S, SILENT_S, FleetView
+from pilotlight_gateway.fleet_view import FORGOTTEN_S, REMEMBERED_S, SILENT_S, FleetView
 
 
 def report(seq: int = 1) -> NodeReport:
@@ -47,12 +47,15 @@ def test_breakers_are_listed_with_their_containers() -> None:
     assert breakers(view, SILENT_S + 3.0) == [("closed", 0, "closed")] * 2
 
 
-def test_what_is_listed_no_more_is_forgotten() -> None:
-    """Nodes and gateways that died without a word."""
+def test_what_counts_no_more_is_forgotten() -> None:
+    """Nodes and gateways that died without a word; nodes count as part of the fleet for longer than they are listed."""
     view = FleetView()
     view.on_report(report(), 0.0)
     view.on_breakers(Breakers(gateway="gw1", told=(BreakerTold(version="ver_1", state="open", failures=5),)), 0.0)
     view.forget(FORGOTTEN_S)
     assert (len(view._reports), len(view._breakers)) == (1, 1)
     view.forget(FORGOTTEN_S + 1.0)
-    assert (len(view._reports), len(view._breakers)) == (0, 0)
+    assert (len(view._reports), len(view._breakers)) == (1, 0)
+    assert [each.node for each in view.remembered(REMEMBERED_S)] == ["n1"]
+    view.forget(REMEMBERED_S + 1.0)
+    assert not view._reports

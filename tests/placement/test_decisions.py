@@ -40,6 +40,16 @@ def test_a_refusal_that_is_repeated_counts_once_for_each_version() -> None:
     assert [(each.version, each.since) for each in decisions.of_function("f")][-1] == ("a.f@v1", 6.0)
 
 
+def test_trials_do_not_hide_where_calls_run() -> None:
+    """As many are remembered of either."""
+    fleet, decisions = Fleet([node("n", gpu("g", "T4"))]), Decisions()
+    decisions.add(place(fleet, ask("T4", function="f")), "c0")
+    for number in range(10):
+        decisions.add(place(fleet, ask("T4", function="f", slice="T4/whole")), f"trial{number}")
+
+    assert [each.container for each in decisions.of_function("f")] == ["c0", "trial7", "trial8", "trial9"]
+
+
 def test_they_stay_bounded() -> None:
     """The oldest are forgotten."""
     fleet, decisions = Fleet([node("n", gpu("g", "T4"))]), Decisions(most=10)

@@ -43,6 +43,11 @@ def nearest_function(word: str, known: Iterable[str]) -> str | None:
     return called_so[0] if len(called_so) == 1 else None
 
 
+def as_sentence(text: str) -> str:
+    """With a full stop, unless it ends in the question what was meant."""
+    return text if text.endswith("?") else f"{text}."
+
+
 def did_you_mean(name: str | None) -> str:
     """A sentence to go behind the one that refuses: ` Did you mean calls.echo?`; nothing for None."""
     return f" Did you mean {name}?" if name else ""

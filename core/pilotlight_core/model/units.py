@@ -81,6 +81,11 @@ def split_evenly(total: int, parts: int) -> list[int]:
     return [share + 1] * rest + [share] * (parts - rest)
 
 
+def rate(per_second: float) -> str:
+    """`1.656`, `396.2`, `1,047,000`: four digits, and never a power of ten."""
+    return f"{float(f'{per_second:.4g}'):,.0f}" if per_second >= 1000 else f"{per_second:.4g}"
+
+
 def lasting(seconds: float) -> str:
     """A time in a sentence: `12 s`, `3 min`, `2 h`, `5 days`."""
     for unit, length in (("days", 2 * 86_400), ("h", 2 * 3_600), ("min", 2 * 60)):

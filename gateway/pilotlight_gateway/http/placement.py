@@ -20,7 +20,7 @@ from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.explaining import ExplainPlacement
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name, parse_ref
 from pilotlight_core.model.spec import FunctionSpec, check_spec
-from pilotlight_gateway.hints import check_explainable, no_container
+from pilotlight_gateway.hints import check_explainable, check_no_app, no_container
 from pilotlight_gateway.http.bodies import BodyLimits
 from pilotlight_gateway.http.operations import BODY, Operation, Parameter, json_answer, principal_of, read_struct
 from pilotlight_gateway.http.services import Services
@@ -94,6 +94,7 @@ async def plan(request: Request, services: Services) -> Response:
 async def explain(request: Request, services: Services) -> Response:
     """`GET /v1/placement/explain`."""
     tenant = principal_of(request).tenant
+    await check_no_app(services.registry, request.query_params.get("function", ""))
     asked = question(dict(request.query_params), tenant)
     whose: tuple[str, ...] = ()
     if asked.function:

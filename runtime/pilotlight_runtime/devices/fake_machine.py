@@ -173,7 +173,7 @@ def main() -> int:
     try:
         parse_fake_gpus(sys.argv[1])
     except BadInput as error:
-        print(error, file=sys.stderr)  # noqa: T201 - it is what the command is for
+        print(error.detail, file=sys.stderr)  # noqa: T201 - it is what the command is for
         return 2
     return 0
 

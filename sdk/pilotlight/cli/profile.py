@@ -19,6 +19,7 @@ from pilotlight.client.profiling import LEAST_BATCHES, Bench, batch_sizes, point
 from pilotlight.client.wire import Outgoing
 from pilotlight.errors import Misuse
 from pilotlight_core.model.curves import Curve, CurveGiven, CurvePoint, FunctionCurves, MethodLoad, SliceKindTold
+from pilotlight_core.model.units import rate
 
 app = command_app()
 WAIT_S = 60.0
@@ -130,11 +131,6 @@ class Run:
     def _count(self, calls: int, cost: Decimal) -> None:
         self.calls += calls
         self.cost += cost
-
-
-def rate(per_second: float) -> str:
-    """`1.656`, `396.2`, `1,047,000`: four digits, and never a power of ten."""
-    return f"{float(f'{per_second:.4g}'):,.0f}" if per_second >= 1000 else f"{per_second:.4g}"
 
 
 def said(point: CurvePoint) -> str:

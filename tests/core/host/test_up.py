@@ -157,4 +157,5 @@ def test_gpus_in_software_that_are_not_understood_are_refused(tmp_path: Path, sp
     assert done.returncode == 1
     assert why in done.stderr
     assert "Traceback" not in done.stderr
+    assert "request" not in done.stderr  # nobody sent one
     assert not (tmp_path / "state" / "logs").exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.suggestions import NAMES_AT_MOST, did_you_mean, nearest, nearest_function
+from pilotlight_core.model.suggestions import NAMES_AT_MOST, as_sentence, did_you_mean, nearest, nearest_function
 
 FUNCTIONS = ("calls.echo", "calls.naps", "Shop.Charge", "zoo:llm.chat")
 
@@ -60,3 +60,8 @@ def test_the_sentence_is_ready_to_be_added() -> None:
     """Nothing is said where nothing was found."""
     assert did_you_mean("calls.echo") == " Did you mean calls.echo?"
     assert did_you_mean(None) == ""
+
+
+def test_a_question_ends_a_sentence() -> None:
+    """No full stop behind it."""
+    assert (as_sentence("there is none"), as_sentence("did you mean H100?")) == ("there is none.", "did you mean H100?")

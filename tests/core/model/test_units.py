@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.units import GpuAsk, cost_of, lasting, money, parse_gpu, parse_memory, split_evenly
+from pilotlight_core.model.units import GpuAsk, cost_of, lasting, money, parse_gpu, parse_memory, rate, split_evenly
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,13 @@ def test_an_even_split_sums_exactly_and_differs_by_one(total: int, parts: int) -
 def test_times_are_told_in_the_unit_that_fits(seconds: float, said: str) -> None:
     """From two of a unit on, so that no figure is rounded by more than a quarter."""
     assert lasting(seconds) == said
+
+
+def test_rates_are_told_without_powers_of_ten() -> None:
+    """Four digits, whatever their size."""
+    assert [rate(value) for value in (1.6564, 396.24, 100_312.0, 1_047_499.0)] == [
+        "1.656",
+        "396.2",
+        "100,300",
+        "1,047,000",
+    ]

@@ -101,6 +101,8 @@ async def test_what_nobody_remembers_is_not_found_and_without_a_leader_it_is_ask
         ("function=lab.ecko", "There is no function lab.ecko. Did you mean lab.echo?", "lab.echo"),
         ("function=acme:shop.x", "There is no function acme:shop.x: acme:shop has acme:shop.hello.", None),
         ("function=nobody:shop.x", "There is no function nobody:shop.x.", None),
+        ("function=acme:shop", "acme:shop is an app, not a function: acme:shop has acme:shop.hello.", None),
+        ("function=acme:sho", "There is no app acme:sho.", None),
         ("container=lab", "lab is an app, not a container: lab has lab.echo and lab.slow.", None),
         ("container=slow", "There is no container slow. Did you mean lab.slow?", "lab.slow"),
         ("container=ctr_ecko_1_2", "There is no container ctr_ecko_1_2. Did you mean ctr_echo_1_2?", "ctr_echo_1_2"),

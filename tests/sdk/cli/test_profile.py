@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pilotlight.cli.main import app
-from pilotlight.cli.profile import Run, rate
+from pilotlight.cli.profile import Run
 from pilotlight_core.model.curves import Curve, FunctionCurves
 from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, event, problem, result, stream
 
@@ -137,16 +137,6 @@ def test_it_waits_only_so_long_for_a_slice(measured: ScriptedPlatform) -> None:
     assert "No slice of this kind was free within 0.2 s: all 1 devices are in use." in done.stderr
     assert "wait longer with --wait, or name another kind with --slice" in done.stderr
     assert "0 calls, 0 USD in all; nothing was measured that could be kept" in done.stderr
-
-
-def test_rates_are_told_without_powers_of_ten() -> None:
-    """Four digits, whatever their size."""
-    assert [rate(value) for value in (1.6564, 396.24, 100_312.0, 1_047_499.0)] == [
-        "1.656",
-        "396.2",
-        "100,300",
-        "1,047,000",
-    ]
 
 
 def test_a_run_that_kept_nothing_says_so_and_tells_its_cost_in_full() -> None:
