@@ -25,12 +25,14 @@ from pilotlight_core.host.bus.jetstream import Record
 from pilotlight_core.host.bus.reader import Position
 from pilotlight_core.host.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model import subjects
+from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.jobs import BlobRef, JobNote, JobsStored, JobState
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.subjects import JOB_BUCKET, JOB_STREAM
+from pilotlight_gateway.batches.bus_store import BusBatches
 from pilotlight_gateway.jobs.announcer import NOTES_AT_ONCE
-from pilotlight_gateway.jobs.orphans import delete_orphans
+from pilotlight_gateway.jobs.orphans import Orphans
 
 SWEEP_EVERY_S = 2.0
 SWEEP_SHARE = 0.1
@@ -40,6 +42,8 @@ TOLD_WITHIN_S = 3.0
 FORGET_AFTER_S = 60.0
 """How long after a record is gone its blobs go."""
 ORPHANS_EVERY_S = 86_400.0
+SEARCH_AGAIN_S = 60.0
+"""Where the store could not be reached."""
 PAUSE = 1.0
 DEAD_AT_MOST = 100_000
 """That are counted."""
@@ -172,7 +176,9 @@ class Watchlist:
 class JobDuty:
     """Sweeps for as long as it runs."""
 
-    def __init__(self, bus: Bus, blobs: BlobStore, *, region: str, holder: str) -> None:
+    def __init__(
+        self, bus: Bus, blobs: BlobStore, *, region: str, holder: str, search_again_s: float = SEARCH_AGAIN_S
+    ) -> None:
         self._bus = bus
         self._blobs = blobs
         self._region = region
@@ -180,8 +186,8 @@ class JobDuty:
         self._kv = bus.kv(JOB_BUCKET)
         self._watchlist: Watchlist | None = None
         self._told_again = 0
-        self._orphans_at = 0.0
-        """Monotonic seconds."""
+        self._search_again_s = search_again_s
+        self._orphans = Orphans(blobs, self._record, BusBatches(bus).read)
 
     def statistics(self) -> SweepStatistics | None:
         """How the jobs of all tenants are; None: this process has not the duty."""
@@ -190,11 +196,13 @@ class JobDuty:
     async def run(self) -> None:
         """Wait for the lease, sweep while it lasts, and so on. Ends only by cancellation."""
         while True:
-            async with self._bus.lease("duty.jobs", self._holder) as lease:
+            async with self._bus.lease("duty.jobs", self._holder) as lease, asyncio.TaskGroup() as group:
+                searching = group.create_task(self._search_orphans())
                 try:
                     await self._sweep_while(lease)
                 finally:
                     self._watchlist = None
+                    searching.cancel()
 
     async def _sweep_while(self, lease: Lease) -> None:
         watchlist = self._watchlist = Watchlist(self._region)
@@ -206,18 +214,25 @@ class JobDuty:
                 if watchlist.old(time.time()):
                     await self.mend(watchlist)
                 await self.forget(watchlist, time.time())
-                await self._delete_orphans()
             except (BusError, BlobsDown) as error:
                 log.warning("sweeping jobs failed; it is tried again", error=str(error))
                 await asyncio.sleep(PAUSE)
             took = time.monotonic() - began
             await asyncio.sleep(max(SWEEP_EVERY_S, took / SWEEP_SHARE))
 
-    async def _delete_orphans(self) -> None:
-        """At the beginning, and once a day."""
-        if time.monotonic() >= self._orphans_at:
-            self._orphans_at = time.monotonic() + ORPHANS_EVERY_S
-            await delete_orphans(self._blobs, self._record, time.time())
+    async def _search_orphans(self) -> None:
+        """At the beginning, and once a day. Beside the sweeps: every blob that is kept is looked at."""
+        while True:
+            try:
+                await self._orphans.delete(time.time())
+                pause = ORPHANS_EVERY_S
+            except PilotlightError as error:
+                log.warning("blobs of forgotten jobs are looked for later", error=str(error))
+                pause = self._search_again_s
+            except Exception:
+                log.exception("blobs of forgotten jobs are looked for later")
+                pause = self._search_again_s
+            await asyncio.sleep(pause)
 
     async def _record(self, key: str) -> bytes | None:
         record = await self._kv.read(key)

@@ -9,11 +9,13 @@ import msgspec
 import pytest
 
 from pilotlight_core.host.blobs import BlobsDown, MemoryBlobs
+from pilotlight_core.host.blobs.port import Listed
 from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.model import jobs, subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.jobs import BlobRef, JobNote, JobRecord, JobsStored, JobState, Runner
 from pilotlight_gateway.jobs.bus_store import BusJobs
+from pilotlight_gateway.jobs.payloads import keep
 from pilotlight_gateway.jobs.sweeper import FORGET_AFTER_S, TOLD_WITHIN_S, JobDuty, Seen, Watchlist
 from tests.gateway.jobs.records import job
 
@@ -22,6 +24,19 @@ from tests.gateway.jobs.records import job
 async def bus(server_url: str) -> AsyncIterator[Bus]:
     async with connect(server_url, name="sweeper") as bus:
         yield bus
+
+
+class Fickle(MemoryBlobs):
+    """Cannot be listed `failures` times."""
+
+    failures = 0
+
+    async def listed(self) -> AsyncIterator[Listed]:
+        if self.failures:
+            self.failures -= 1
+            raise BlobsDown("gone")
+        async for one in super().listed():
+            yield one
 
 
 def seen(record: JobRecord) -> Seen:
@@ -148,3 +163,20 @@ async def test_blobs_go_once_their_store_can_be_reached(bus: Bus) -> None:
     blobs.down = False
     await duty.forget(watchlist, 100.0 + FORGET_AFTER_S)
     assert not blobs.kept
+
+
+async def test_what_nobody_needs_is_searched_for_beside_the_sweeps(bus: Bus) -> None:
+    """Once the duty begins, and again a little later where the store could not be reached."""
+    blobs, tenant = Fickle(), token()
+    for owner in (f"call_{token()}", f"batch_{token()}"):
+        await keep(blobs, tenant, owner, "input", b"small")
+    blobs.failures = 1
+    duty = asyncio.ensure_future(JobDuty(bus, blobs, region="local", holder=token(), search_again_s=0.01).run())
+    try:
+        async with asyncio.timeout(30):
+            while blobs.kept:  # noqa: ASYNC110 - nothing rings for a test
+                await asyncio.sleep(0.01)
+    finally:
+        duty.cancel()
+        await asyncio.wait([duty])
+    assert blobs.failures == 0

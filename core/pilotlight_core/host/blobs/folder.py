@@ -84,6 +84,13 @@ class FolderBlobs:
         except FileNotFoundError:
             raise BlobMissing(f"There is no blob {sha256}.") from None
 
+    async def head(self, tenant: str, sha256: str, size: int) -> bytes:
+        path = self.path(tenant, sha256)
+        try:
+            return await _disk(_head, path, size)
+        except FileNotFoundError:
+            raise BlobMissing(f"There is no blob {sha256}.") from None
+
     async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
         return await asyncio.to_thread(_sizes, {digest: self.path(tenant, digest) for digest in digests})
 
@@ -125,6 +132,11 @@ async def _disk(work: Callable[..., T], *args: Any) -> T:
         raise
     except OSError as error:
         raise BlobsDown(f"The blob store's disk does not do it: {error.strerror or error}.") from error
+
+
+def _head(path: Path, size: int) -> bytes:
+    with path.open("rb", buffering=0) as file:
+        return file.read(size)
 
 
 def _sizes(paths: dict[str, Path]) -> dict[str, int]:

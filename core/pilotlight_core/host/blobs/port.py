@@ -72,6 +72,14 @@ class BlobStore(Protocol):
         """
         ...
 
+    async def head(self, tenant: str, sha256: str, size: int) -> bytes:
+        """The first `size` bytes at most, for what they cost.
+
+        Raises:
+            BlobMissing, BlobsDown.
+        """
+        ...
+
     async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
         """The sizes in bytes of those of `digests` that are kept."""
         ...

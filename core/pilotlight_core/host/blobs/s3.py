@@ -94,6 +94,14 @@ class S3Blobs:
     async def read(self, tenant: str, sha256: str) -> bytes:
         return b"".join([piece async for piece in self.get(tenant, sha256)])
 
+    async def head(self, tenant: str, sha256: str, size: int) -> bytes:
+        body = await self._open(tenant, sha256)
+        try:
+            found: bytes = await self._do(lambda: body.read(size), sha256)
+            return found
+        finally:
+            await asyncio.to_thread(body.close)
+
     async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
         asked = list(digests)
         found = await asyncio.gather(*(self._size(tenant, digest) for digest in asked))

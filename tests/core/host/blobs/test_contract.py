@@ -16,6 +16,7 @@ from pilotlight_core.model.errors import BadInput
 CONTENT = bytes(range(256)) * 5000  # more than one piece
 SHA = hashlib.sha256(CONTENT).hexdigest()
 OTHER = hashlib.sha256(b"other").hexdigest()
+EMPTY = hashlib.sha256(b"").hexdigest()
 
 
 @pytest.fixture(scope="session")
@@ -66,6 +67,19 @@ async def test_what_was_put_is_read(store: BlobStore) -> None:
     assert max(map(len, pieces)) <= CHUNK
 
 
+async def test_its_beginning_is_read_alone(store: BlobStore) -> None:
+    """As much as was asked for, or all of what is shorter."""
+    await store.put("default", SHA, CONTENT)
+    await store.put("default", OTHER, b"other")
+    await store.put("default", EMPTY, b"")
+
+    assert await store.head("default", SHA, 300) == CONTENT[:300]
+    assert await store.head("default", OTHER, 300) == b"other"
+    assert await store.head("default", EMPTY, 300) == b""
+    with pytest.raises(BlobMissing):
+        await store.head("other", SHA, 300)
+
+
 async def test_putting_again_is_fine(store: BlobStore) -> None:
     """A repetition answers the same size."""
     await store.put("default", SHA, CONTENT)
@@ -75,11 +89,9 @@ async def test_putting_again_is_fine(store: BlobStore) -> None:
 
 async def test_an_empty_blob_is_a_blob(store: BlobStore) -> None:
     """A file may be empty."""
-    sha = hashlib.sha256(b"").hexdigest()
-
-    assert await store.put("default", sha, b"") == 0
-    assert await store.read("default", sha) == b""
-    assert await store.sizes("default", [sha]) == {sha: 0}
+    assert await store.put("default", EMPTY, b"") == 0
+    assert await store.read("default", EMPTY) == b""
+    assert await store.sizes("default", [EMPTY]) == {EMPTY: 0}
 
 
 async def test_content_that_is_not_what_it_says_is_refused(store: BlobStore) -> None:
