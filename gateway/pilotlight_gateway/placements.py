@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.api_placement import FleetTold, FloorTold, FunctionPlacement
+from pilotlight_core.model.api_placement import ROOM_COUNTED, FleetTold, FloorTold, FunctionPlacement
 from pilotlight_core.model.curves import SliceKindTold
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages import ContainerState
@@ -79,7 +79,7 @@ class Placements:
         self, spec: FunctionSpec, ask: Ask, version: str, rps: float | None = None, there: int = 0
     ) -> FunctionPlacement:
         wanted = spec.min_containers
-        free = await self._room(ask, max(0, wanted - there)) if wanted else 0
+        free = await self._room(ask, min(ROOM_COUNTED, max(0, wanted - there))) if wanted else 0
 
         def told(fleet: Fleet) -> FunctionPlacement:
             floor = FloorTold(wanted=wanted, there=there, room=free, most=most(fleet, ask)) if wanted else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pilotlight_core.model.api_placement import (
+    ROOM_COUNTED,
     DecisionTold,
     FleetRow,
     FleetSegment,
@@ -124,7 +125,8 @@ def placement_told(
 
 def _floor_said(floor: FloorTold) -> str:
     now = f"{floor.there} {'is' if floor.there == 1 else 'are'} there now"
-    now += f", and {floor.room} more would find a place." if floor.there < floor.wanted else "."
+    room = f"{floor.room} or more" if floor.room >= ROOM_COUNTED else f"{floor.room} more"
+    now += f", and {room} would find a place." if floor.there < floor.wanted else "."
     if floor.most < floor.wanted:
         return (
             f"Of its floor of {floor.wanted} containers {floor.most} fit at most, if all of the fleet were free; {now}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from pilotlight_core.model.api_placement import FloorTold
+from pilotlight_core.model.api_placement import ROOM_COUNTED, FloorTold
 from pilotlight_core.model.placing import Model, Placing
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
 from pilotlight_core.model.units import GpuAsk
@@ -123,6 +123,13 @@ def test_what_fits_and_what_says_nothing_of_memory() -> None:
             (
                 "Its floor of 2 containers fits, if all of the fleet is free; "
                 "1 is there now, and 0 more would find a place."
+            ),
+        ),
+        (
+            FloorTold(wanted=400, there=0, room=ROOM_COUNTED, most=500),
+            (
+                "Its floor of 400 containers fits, if all of the fleet is free; "
+                "0 are there now, and 100 or more would find a place."
             ),
         ),
         (

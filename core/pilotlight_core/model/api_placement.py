@@ -98,6 +98,10 @@ class PlacementQuestion(Request, frozen=True, kw_only=True):
     """Of a class: it is the class's container that is told of."""
 
 
+ROOM_COUNTED = 100
+"""Places that are looked for one after the other to say how much of a floor fits now: at most 0.2 s on 10,000 GPUs."""
+
+
 class FloorTold(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a floor (`min_containers`) fits."""
 
@@ -105,7 +109,7 @@ class FloorTold(msgspec.Struct, frozen=True, kw_only=True):
     there: int
     """Containers of the version that there are."""
     room: int
-    """Of those that are missing: how many would find a place now."""
+    """Of those that are missing: how many would find a place now; `ROOM_COUNTED` is that or more."""
     most: int
     """As many as the fleet could hold at most, if all of it were free."""
 

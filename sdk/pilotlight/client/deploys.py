@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from pilotlight.client.platform import Platform
-from pilotlight.errors import Conflict
+from pilotlight.errors import Conflict, Misuse
 from pilotlight.packing.bundle import Bundle
 from pilotlight_core.model.api import DeployFunction, DeployRequest, DeployResponse
 from pilotlight_core.model.spec import FunctionSpec
@@ -61,7 +61,7 @@ async def _upload(platform: Platform, bundle: Bundle, digests: tuple[str, ...], 
     async def work() -> None:
         for digest in todo:  # shared: each worker takes the next one
             path = bundle.paths[digest]
-            await platform.put_blob(digest, sizes[digest], partial(_content, path, sent))
+            await platform.put_blob(digest, sizes[digest], partial(_content, path, sizes[digest], sent))
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -71,8 +71,19 @@ async def _upload(platform: Platform, bundle: Bundle, digests: tuple[str, ...], 
         raise failed.exceptions[0] from None
 
 
-async def _content(path: Path, sent: Callable[[int], None]) -> AsyncIterator[bytes]:
+async def _content(path: Path, size: int, sent: Callable[[int], None]) -> AsyncIterator[bytes]:
+    """A file's bytes.
+
+    Raises:
+        Misuse: if it has not the size any more that it had when it was packed.
+    """
+    left = size
     with path.open("rb") as file:
         while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
+            if (left := left - len(chunk)) < 0:
+                break
             yield chunk
             sent(len(chunk))
+    if left:
+        changed = f"{path} has changed while it was uploaded: leave it out with .pilotlightignore, or deploy again."
+        raise Misuse(changed, field="target")

@@ -10,7 +10,7 @@ import pytest
 
 from pilotlight.client import default_client, face
 from pilotlight.client.deploys import deploy
-from pilotlight.errors import BadInput, Conflict
+from pilotlight.errors import BadInput, Conflict, Misuse
 from pilotlight.packing import find_target, load_apps, make_bundle
 from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, problem
 
@@ -91,4 +91,20 @@ def test_files_that_stay_missing_end_it(platform: ScriptedPlatform, folder: Path
     platform.will("POST", DEPLOYS, answer({"app": "hello", "revision": 0, "missing": [digest]}))
     platform.will("PUT", f"/v1/blobs/{digest}", answer({}))
     with pytest.raises(Conflict, match="again and again"):
+        deployed(folder)
+
+
+@pytest.mark.parametrize("after", [APP + "# more", APP[:-1], ""])
+def test_a_file_that_changes_meanwhile_is_named(platform: ScriptedPlatform, folder: Path, after: str) -> None:
+    """It grew or shrank between packing and uploading: a log that the folder holds, say."""
+    digest = hashlib.sha256(APP.encode()).hexdigest()
+
+    def take(_: Request) -> Answer:
+        (folder / "app.py").write_text(after)
+        return answer({"app": "hello", "revision": 0, "missing": [digest]})
+
+    platform.does("POST", DEPLOYS, take)
+    platform.does("PUT", "/v1/blobs/", lambda _: answer({}, 201))
+
+    with pytest.raises(Misuse, match=r"app\.py has changed while it was uploaded"):
         deployed(folder)
