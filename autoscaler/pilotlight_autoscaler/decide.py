@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pilotlight_autoscaler.keeping import Keeping, Waiting, next_keeping
 from pilotlight_autoscaler.policy import Speed, VersionView, to_drain, wanted, wanted_by_demand, wanted_by_level
 from pilotlight_autoscaler.steps import Names, Steps
 from pilotlight_autoscaler.ways import Idle, Trials, gives_way, in_turn
@@ -28,6 +29,7 @@ from pilotlight_placement.curves import Curves
 from pilotlight_placement.draft import Limits, Want
 from pilotlight_placement.fleet import Fleet
 from pilotlight_placement.histogram import Shape
+from pilotlight_placement.keeping import Kept, keep
 from pilotlight_placement.node import Held
 from pilotlight_placement.place import place
 from pilotlight_placement.plan import Desired, Plan, Short, living, plan
@@ -159,8 +161,18 @@ class Pass:
         self._fleet: Fleet = world.fleet(at)
         self._fleet.follow(world.asked)
         self._views = views(world, versions, deployed, at, self._speed)
+        self._kept = self._still_kept()
         self._idle = Idle(views=self._views, tenants={name: record.tenant for name, record in versions.items()})
         self.decision = Decision()
+
+    def _still_kept(self) -> Kept | None:
+        """What is kept, as long as somebody waits for it."""
+        keeping = self._world.keeping
+        if keeping is None or keeping.version not in self._views:
+            return None
+        demand = self._views[keeping.version].demand
+        waited_for = demand is not None and demand.queued
+        return replace(keeping.kept, ask=self._ask(keeping.version)) if waited_for else None
 
     def run(self, only: str | None = None) -> Decision:
         """Decide for all versions, or for the one that just came to need something."""
@@ -173,12 +185,16 @@ class Pass:
             for version in self._views:
                 self._shrink(version)
         asks, missing = self._missing(only)
-        made = plan(self._fleet, Desired(wants=(), starts=tuple(missing)), self._at, self._bounds.plain)
-        blocked = self._make_ways(made, asks)
+        desired = Desired(wants=(), starts=tuple(missing), kept=self._kept)
+        made = plan(self._fleet, desired, self._at, self._bounds.plain)
+        shorts, blocked = made.short, self._make_ways(made, asks)
+        helped = [short for short in shorts if not any(short is other for other in blocked)]
         if only is None and ((blocked and self._bounds.force) or self._bounds.repack):
             made = self._rearranged(missing, made, blocked)
             blocked = list(made.short)
         self._take(made, asks)
+        if only is None:
+            self._world.keeping = self._next_keeping([*helped, *blocked], asks)
         for short in blocked:
             self._say_short(short, asks)
         return self.decision
@@ -267,6 +283,7 @@ class Pass:
             starts=tuple(counts.items()),
             fixed=frozenset(fixed),
             waiting=frozenset(tenant for tenant in tenants if not moves.may(self._at, tenant)),
+            kept=self._kept,
         )
         return plan(self._fleet, desired, self._at, limits)
 
@@ -320,6 +337,13 @@ class Pass:
             for container in self._world.going(self._at, ROOM_S):
                 if container in self._fleet.held:
                     self._fleet.release(container)
+            if self._kept is not None:
+                mine = [short for short in shorts if short.refusal.record.ask == self._kept.ask]
+                shorts = [short for short in shorts if short.refusal.record.ask != self._kept.ask]
+                helped += [short for short in mine if self._make_way(short, rest, trials)]
+                if len(helped) < len(mine):
+                    self._clear(self._kept)
+                keep(self._fleet, self._kept)
             for number, short in enumerate(shorts):
                 if self._make_way(short, rest, trials):
                     helped.append(short)
@@ -350,6 +374,26 @@ class Pass:
         self._idle.held[ask.tenant] += 1  # whoever is blocked next is judged by what this one will have
         self._say_short(short, asks)
         return True
+
+    def _clear(self, kept: Kept) -> None:
+        """Let idle containers go from devices that are kept, even if that is not enough yet."""
+        for container, version in self._idle.beyond_floors(waited_for=True):
+            held = self._fleet.held.get(container.id)
+            on = {(held.slice.node, name) for name in held.slice.ids} if held is not None else set()
+            if on & kept.devices and container.id not in self._leaving:
+                self._drain(container.id, self._versions[version], f"its GPU is kept for {kept.ask.function}")
+
+    def _next_keeping(self, shorts: list[Short], asks: dict[Ask, list[str]]) -> Keeping | None:
+        """For whom devices are kept from now on: of no tenant that has more than an even share."""
+        even = self._fleet.size / max(1, len(self._idle.held))
+        greedy = {tenant for tenant, count in self._idle.held.items() if count > even}
+        waiting = []
+        for short in shorts:
+            ask = short.refusal.record.ask
+            demand = self._views[asks[ask][0]].demand
+            if not short.refusal.never and demand is not None and demand.queued and ask.tenant not in greedy:
+                waiting.append(Waiting(version=asks[ask][0], ask=ask, waited_s=demand.oldest_ms / 1000.0))
+        return next_keeping(self._world.keeping, waiting, self._fleet, self._at)
 
     def _is_placed(self, ask: Ask) -> bool:
         """Whether an ask has a place now, which is then taken."""

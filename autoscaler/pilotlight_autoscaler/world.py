@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from pilotlight_autoscaler.keeping import Keeping
 from pilotlight_autoscaler.learning import Learner
 from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_autoscaler.rates import Rate
@@ -79,6 +80,8 @@ class World:
     """Running containers that may still be moved."""
     learner: Learner = field(default_factory=Learner)
     """How fast versions are in use."""
+    keeping: Keeping | None = None
+    """Devices that are kept for whoever has waited longest."""
     turn: int = 0
     """With whom of those who are blocked the next pass begins, when it looks for idle containers that give way."""
     agreeing: frozenset[str] = frozenset()

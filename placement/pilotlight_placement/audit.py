@@ -63,9 +63,10 @@ def _cells(fleet: Fleet) -> None:
     for unit in fleet.units.values():
         if unit.serves:
             units[unit.cell].append(unit)
-    for cell, inside in units.items():
-        _require(cell.total == len(inside), f"{cell.kind}: counts {cell.total}, has {len(inside)}")
-        _require(cell.nodes == {unit.node.rank for unit in inside}, f"{cell.kind}: its nodes")
+    for cell, serving in units.items():
+        _require(cell.total == len(serving), f"{cell.kind}: counts {cell.total}, has {len(serving)}")
+        _require(cell.nodes == {unit.node.rank for unit in serving}, f"{cell.kind}: its nodes")
+        inside = [unit for unit in serving if unit.is_offered]
         _require(contents(cell, inside) == indexed(cell), f"{cell.kind}: the index is not as its devices are")
         idle = {cut: {unit.rank for unit in inside if cut in unit.idle} for unit in inside for cut in unit.idle}
         _require(cell.idle == idle, f"{cell.kind}: idle instances")
@@ -76,7 +77,8 @@ def _cells(fleet: Fleet) -> None:
             bits = [family.fits[u.mask] & ~(family.media if u.media else 0) for u in inside]
             fits = [sum(bit >> index & 1 for bit in bits) for index in range(len(cell.open))]
             _require(cell.open == fits, f"{cell.kind}: open for {cell.open}, should be {fits}")
-    running = Counter(cell.kind for cell, inside in units.items() for unit in inside for _ in unit.held)
+    offered = ((cell, unit) for cell, serving in units.items() for unit in serving if unit.is_offered)
+    running = Counter(cell.kind for cell, unit in offered for _ in unit.held)
     for alike in fleet.sorts.values():
         tally = alike[0].tally
         _require(tally.open == [sum(column) for column in zip(*(cell.open for cell in alike), strict=True)], "tallies")
@@ -90,7 +92,7 @@ def _cells(fleet: Fleet) -> None:
             _require(tally.running == running.get(alike[0].kind, 0), "tallies of instances")
     for place in fleet.places.values():
         for cell, ranks in place.vacant.items():
-            empty = sorted(unit.rank for unit in place.by_cell[cell] if unit.is_empty and unit.serves)
+            empty = sorted(unit.rank for unit in place.by_cell[cell] if unit.is_empty and unit.is_offered)
             _require(ranks == empty, f"{place.name}: its empty devices are not as listed")
 
 

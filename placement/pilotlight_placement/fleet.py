@@ -376,7 +376,7 @@ class Fleet:
             if unit.serves:
                 cell.total += 1
                 cell.nodes.add(rank)
-                cell.add(unit)
+                self._offer(unit)
             else:
                 self._count_out(node, 1)
         for weights in node.weights:
@@ -395,7 +395,7 @@ class Fleet:
             if unit.serves:
                 unit.cell.total -= 1
                 unit.cell.nodes.discard(place.rank)
-                unit.cell.remove(unit)
+                self._withdraw(unit)
             else:
                 self._count_out(place.node, -1)
             del self.units[unit.rank]
@@ -428,10 +428,10 @@ class Fleet:
 
 
 def is_same_hardware(one: Node, other: Node) -> bool:
-    """Whether two descriptions of a node differ only in its MIG instances and the weights that it has."""
+    """Whether two descriptions of a node differ only in its MIG instances, its weights, and what of it is kept."""
 
     def hardware(node: Node) -> Node:
-        return replace(node, weights=frozenset(), gpus=tuple(replace(gpu, instances=()) for gpu in node.gpus))
+        return replace(node, weights=frozenset(), gpus=tuple(replace(gpu, instances=(), kept="") for gpu in node.gpus))
 
     return hardware(one) == hardware(other)
 

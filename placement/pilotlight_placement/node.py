@@ -41,6 +41,8 @@ class Gpu:
     """GPUs of one node with the same link reach each other fastest."""
     withdrawn: str = ""
     """Why it takes nothing new; "" if it does. What runs on it is left alone."""
+    kept: str = ""
+    """Why it is given to nobody for a while, though nothing is the matter with it; "" if it is."""
     software: bool = False
     """It exists in software only."""
 

@@ -57,7 +57,7 @@ class Unit:
         """Whether all who share it agree to other tenants."""
         self.idle: frozenset[Cut] = NO_CUTS
         """MIG instances that exist and nobody uses: profile's index and start."""
-        self.shut = False
+        self.shut = bool(self.gpu and self.gpu.kept)
         self.media = False
         """Whether an instance has its video engines."""
         self._count()
@@ -124,6 +124,7 @@ class Unit:
     def describe(self, gpu: Gpu) -> None:
         """Take a new description of the same device: other instances may exist on it."""
         self.gpu = gpu
+        self.shut = bool(gpu.kept)
         self._count()
 
     def _count(self) -> None:

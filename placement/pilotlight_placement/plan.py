@@ -19,6 +19,7 @@ from pilotlight_placement.ask import Ask
 from pilotlight_placement.commands import AnyCommand
 from pilotlight_placement.draft import Draft, Limits, Outcome, Want
 from pilotlight_placement.fleet import Fleet
+from pilotlight_placement.keeping import Kept, keep
 from pilotlight_placement.moves import empty_devices, make_room
 from pilotlight_placement.node import Held
 from pilotlight_placement.place import place
@@ -31,7 +32,8 @@ class Desired:
     """What there should be. Functions that are not named are left as they are; `revision` makes container ids.
 
     `starts` are containers to start in any case, in this order and before all wants: whose turn it is was decided
-    elsewhere. `fixed` containers are not moved, and nothing is moved for `waiting` tenants.
+    elsewhere. `fixed` containers are not moved, and nothing is moved for `waiting` tenants. `kept` devices are for one
+    ask, whose turn it is first; as long as that is not placed nobody else gets them.
     """
 
     wants: tuple[Want, ...]
@@ -39,6 +41,7 @@ class Desired:
     revision: int = 0
     fixed: frozenset[str] = frozenset()
     waiting: frozenset[str] = frozenset()
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,15 +76,28 @@ def plan(fleet: Fleet, desired: Desired, at: float, limits: Limits | None = None
         fixed=desired.fixed, waiting=desired.waiting,
     )  # fmt: skip
     with fleet.trial():
+        first, starts = _first(draft, desired)
         wanted = [(want.ask, _missing(fleet, want)) for want in by_size(wants.values())]
-        missing = start_missing(draft, [*desired.starts, *wanted])
+        missing = start_missing(draft, [*starts, *wanted])
         stop_surplus(draft)
         if missing and draft.stopped:
             missing = start_missing(draft, [(short.refusal.record.ask, short.missing) for short in missing])
-        missing = [after for short in missing if (after := _force(draft, short)).missing]
+        missing = [*first, *(after for short in missing if (after := _force(draft, short)).missing)]
         empty_devices(draft)
     outcomes = (*draft.outcomes, *(("", short.refusal) for short in missing))
     return Plan(commands=tuple(draft.commands), outcomes=outcomes, short=tuple(missing))
+
+
+def _first(draft: Draft, desired: Desired) -> tuple[list[Short], list[tuple[Ask, int]]]:
+    """Start whom devices are kept for; what of it finds no place, and the starts of the others."""
+    kept = desired.kept
+    if kept is None:
+        return [], list(desired.starts)
+    mine = [(ask, count) for ask, count in desired.starts if ask == kept.ask]
+    short = [after for each in start_missing(draft, mine) if (after := _force(draft, each)).missing]
+    if short or not mine:
+        keep(draft.fleet, kept)
+    return short, [(ask, count) for ask, count in desired.starts if ask != kept.ask]
 
 
 def by_size(wants: Iterable[Want]) -> list[Want]:

@@ -209,6 +209,8 @@ def state_of(unit: Unit) -> str:
     """What of a unit is taken, in words."""
     if unit.slot is not None:
         return "it is taken" if unit.held else "it is free"
+    if unit.gpu is not None and unit.gpu.kept:
+        return unit.gpu.kept
     if unit.gpu is not None and unit.gpu.mig:
         used = ", ".join(str(instance) for instance in unit.instances())
         return f"{used} are taken" if used else "all of it is free"

@@ -249,7 +249,7 @@ def _beside(node: Node, beside: Beside) -> Node:
     """The node with what only the controller knows of it."""
     gpus = node.gpus
     if any((node.name, gpu.id) in beside.closed for gpu in gpus):
-        closed = [replace(gpu, withdrawn=gpu.withdrawn or CHANGING) for gpu in gpus]
+        closed = [replace(gpu, kept=CHANGING) for gpu in gpus]
         gpus = tuple(
             other if (node.name, gpu.id) in beside.closed else gpu for gpu, other in zip(gpus, closed, strict=True)
         )

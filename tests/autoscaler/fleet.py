@@ -208,6 +208,8 @@ class FakeFleet:
     short: dict[str, str] = field(default_factory=dict)
     """version -> why it waits, as of the last step."""
     silent: set[str] = field(default_factory=set)
+    _since: dict[str, float] = field(default_factory=dict)
+    """version -> when its calls began to wait."""
     _ids: count[int] = field(default_factory=lambda: count(1))
 
     def step(self, queued: Mapping[str, int] | None = None) -> Decision:
@@ -217,6 +219,7 @@ class FakeFleet:
             node.step()
             if node.name not in self.silent:
                 self.world.on_report(node.report(self.at), self.at)
+        self._since = {version: self._since.get(version, self.at) for version in queued or {}}
         for version, waiting in (queued or {}).items():
             self.world.on_demand(self._demand(version, waiting), self.at)
         self.world.forget(self.at)
@@ -273,7 +276,7 @@ class FakeFleet:
     def _demand(self, version: str, waiting: int) -> Demand:
         return Demand(
             version=version, tenant=self.versions[version].tenant, gateway="g", epoch=1, queued=waiting,
-            oldest_ms=10.0, running=0, arrivals=waiting, service_ms=1e6,
+            oldest_ms=10.0 + 1000.0 * (self.at - self._since[version]), running=0, arrivals=waiting, service_ms=1e6,
         )  # fmt: skip
 
 

@@ -363,6 +363,19 @@ def test_a_gpu_that_cannot_be_cut_is_left_for_another() -> None:
     assert [fleet.place_of(name) for name in fleet.running("ver_small")] == ["n1/GPU-2:1g@3"]
 
 
+def test_a_gpu_that_is_left_alone_for_a_while_is_none_that_is_missing() -> None:
+    """Calls that wait for it are not told that nothing could ever hold them, which would refuse them soon."""
+    gpu = h100("GPU-1", mig=True)
+    gpu.broken = True
+    fleet = fleet_of(FakeNode(name="n1", gpus=[gpu]), versions=(small(max_containers=1),))
+
+    shortages = [shortage for _ in range(14) for shortage in fleet.step({"ver_small": 1}).shortages]
+
+    assert any("the driver failed" in note for note in fleet.notes)
+    assert shortages
+    assert not any(shortage.never for shortage in shortages)
+
+
 def test_a_node_that_falls_silent_takes_its_plan_with_it() -> None:
     """What waits for it is dropped, and decided anew elsewhere."""
     nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}", mig=True)]) for n in (1, 2)]
