@@ -107,15 +107,17 @@ def without_key(bench: Bench) -> httpx.Response:
 
 
 @contextmanager
-def busy(bench: Bench, seconds: float = 1.5) -> Iterator[str]:
+def busy(bench: Bench) -> Iterator[str]:
     """`bad.naps`, which has one container of one slot, is known to take a while and has just begun."""
     bench.platform.output("bad.naps", seconds=0.3)
     name = pilotlight.call_id()
     with ThreadPoolExecutor(1) as others:
-        nap = others.submit(bench.post, {"input": {"seconds": seconds}, "id": name}, path=NAPS)
+        nap = others.submit(bench.post, {"input": {"seconds": 60.0}, "id": name}, path=NAPS)
         wait_until(lambda: state(bench, name) == "running", "the nap begins")
-        yield name
-        bench.platform.http.delete(f"/v1/calls/{name}")
+        try:
+            yield name
+        finally:
+            bench.platform.http.delete(f"/v1/calls/{name}")
         assert nap.result().status_code in (200, 499)
 
 
@@ -138,7 +140,7 @@ def too_late_sdk(bench: Bench) -> object:
 def cancelled_http(bench: Bench) -> httpx.Response:
     name = pilotlight.call_id()
     with ThreadPoolExecutor(1) as others:
-        nap = others.submit(bench.post, {"input": {"seconds": 1.0}, "id": name}, path=NAPS)
+        nap = others.submit(bench.post, {"input": {"seconds": 60.0}, "id": name}, path=NAPS)
         wait_until(lambda: state(bench, name), "the call is known")
         assert bench.platform.http.delete(f"/v1/calls/{name}").status_code == 202
         return nap.result()
@@ -147,7 +149,7 @@ def cancelled_http(bench: Bench) -> httpx.Response:
 def cancelled_sdk(bench: Bench) -> object:
     name = pilotlight.call_id()
     with ThreadPoolExecutor(1) as others:
-        nap = others.submit(bench.function("bad.naps", id=name).remote, seconds=1.0)
+        nap = others.submit(bench.function("bad.naps", id=name).remote, seconds=60.0)
         wait_until(lambda: state(bench, name), "the call is known")
         face().run(bench.client.platform.cancel(name))
         return nap.result()

@@ -93,7 +93,7 @@ def gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 
 
 def rows(platform: Platform) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(platform.cli("fleet", "--json").stdout)["devices"]
+    found: list[dict[str, Any]] = platform.http.get("/v1/fleet").json()["devices"]
     return [row for row in found if row["type"] != "CPU"]
 
 
@@ -197,10 +197,11 @@ def test_whatever_is_told_of_gpus_in_software_says_so(gpus: Platform) -> None:
     assert gpus.container_of("sliced", "whole")["slice"].startswith("FAKE-GPU-")
 
     def billed() -> set[str]:
-        lines = json.loads(gpus.cli("usage", "--json").stdout)["lines"]
+        lines = gpus.http.get("/v1/usage").json()["lines"]
         return {line["price"] for line in lines if line["function"] == "whole"}
 
     assert wait_until(billed, "the call is in the ledger") == {"fake-t4"}
+    assert "fake-t4" in gpus.cli("usage", "--json").stdout
 
 
 def test_one_container_has_two_gpus_and_pays_for_both(gpus: Platform) -> None:

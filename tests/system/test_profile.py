@@ -59,13 +59,11 @@ def test_what_a_function_does_in_use_is_learnt(platform: Platform, tmp_path: Pat
     for _ in range(35):
         assert platform.output("learnt.slow", x=3) == 0
 
-    def learnt() -> list[dict[str, object]]:
-        curves: list[dict[str, object]] = json.loads(platform.cli("profile", "learnt.slow", "--show", "--json").stdout)[
-            "curves"
-        ]
-        return curves
-
-    (curve,) = wait_until(learnt, "the controller keeps what it has learnt")
+    wait_until(
+        lambda: platform.http.get("/v1/functions/learnt.slow/curves").json()["curves"],
+        "the controller keeps what it has learnt",
+    )
+    (curve,) = json.loads(platform.cli("profile", "learnt.slow", "--show", "--json").stdout)["curves"]
     assert (curve["gpu"], curve["slice"], curve["source"]) == ("CPU", "slot", "learnt")
     platform.cli("app", "stop", "learnt")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import time
@@ -21,9 +22,9 @@ def typed(count: int, label: str = "none", anything: Any = None) -> str:
 
 
 @app.gpu_function(scaledown_window=SHORT, max_containers=1)
-def naps(seconds: float) -> float:
-    """Sleep, and say for how long."""
-    time.sleep(seconds)
+async def naps(seconds: float) -> float:
+    """Sleep, and say for how long; whoever is cancelled wakes up."""
+    await asyncio.sleep(seconds)
     return seconds
 
 
