@@ -286,9 +286,10 @@ import os, stat, time
 from pilotlight_runtime.guest import frames
 def send(*all):
     data = b"".join(map(frames.encode, all))
-    fd = next(n for n in range(3, 64) if is_socket(n))
     while data:
-        data = data[os.write(fd, data):]
+        data = data[os.write(fd(), data):]
+def fd():
+    return next(n for n in map(int, os.listdir("/proc/self/fd")) if is_socket(n))
 def is_socket(fd):
     try:
         return stat.S_ISSOCK(os.fstat(fd).st_mode)
@@ -327,8 +328,7 @@ async def test_a_guest_that_writes_its_own_frames_while_it_loads_harms_only_itse
 )
 async def test_a_guest_that_breaks_the_rules_is_killed_with_the_reason(world: Harness, sent: str, reason: str) -> None:
     """Its caller reads why, and not only that it was killed."""
-    source = f"{FRAMES}def fd(): return next(n for n in range(3, 64) if is_socket(n))\n"
-    bad = await world.deploy(f"{source}def f():\n    {sent}\n    time.sleep(30)\n")
+    bad = await world.deploy(f"{FRAMES}def f():\n    {sent}\n    time.sleep(30)\n")
 
     ended = await world.run(await world.bind(bad)).ended()
 
