@@ -28,6 +28,8 @@ MOST_KINDS = 512
 """Slices and batch sizes of one version."""
 MOST_PER_S = 4_000
 """Durations that are looked at in a second, of all nodes: a large fleet is sampled."""
+MOST_AT_ONCE = 400
+"""Of these, such as come together."""
 TOLD_EVERY_S = 30.0
 """A version's learnt curve is written at most so often."""
 WORTH_TELLING = 0.05
@@ -93,12 +95,15 @@ class Learner:
 
     def __init__(self) -> None:
         self._versions: dict[str, Known] = {}
-        self._second = 0
-        self._looked_at = 0
+        self._tokens = float(MOST_AT_ONCE)
+        self._refilled_at = -math.inf
 
     def observe(self, ran: BatchesRan, where: Where, at: float) -> None:
         """Batches of one size that ran somewhere."""
-        if not ran.ms or not 1 <= ran.batch <= MAX_BATCH or ran.count < len(ran.ms) or not self._may_look(ran, at):
+        if not ran.ms or not 1 <= ran.batch <= MAX_BATCH or ran.count < len(ran.ms):
+            return
+        durations = ran.ms[: self._may_look(len(ran.ms), at)]
+        if not durations:
             return
         known = self._versions.pop(ran.version, None) or Known()
         self._versions[ran.version] = known  # the latest last
@@ -108,8 +113,8 @@ class Learner:
         if kind not in known.kinds and len(known.kinds) >= MOST_KINDS:
             return
         fading = known.kinds.setdefault(kind, Fading())
-        for ms in ran.ms:
-            fading.add(ms, ran.count / len(ran.ms))
+        for ms in durations:
+            fading.add(ms, ran.count / len(durations))
         fading.count += ran.count
         known.is_new = True
 
@@ -125,11 +130,14 @@ class Learner:
                     found[version], known.told_at = curves, at
         return found
 
-    def _may_look(self, ran: BatchesRan, at: float) -> bool:
-        if int(at) != self._second:
-            self._second, self._looked_at = int(at), 0
-        self._looked_at += len(ran.ms)
-        return self._looked_at <= MOST_PER_S
+    def _may_look(self, wanted: int, at: float) -> int:
+        """How many of so many durations may be looked at: all through a second alike, since nodes report in turn."""
+        passed = min(1.0, max(0.0, at - self._refilled_at))
+        self._tokens = min(MOST_AT_ONCE, self._tokens + passed * MOST_PER_S)
+        self._refilled_at = max(at, self._refilled_at)
+        granted = min(wanted, int(self._tokens))
+        self._tokens -= granted
+        return granted
 
 
 def _news(known: Known, now: float) -> Iterator[Curve]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from pilotlight_core.model.ran import BatchesRan
 
 MOST_KINDS = 512
 """Containers and batch sizes of one report; a further one waits for the next."""
+MOST_OF_ONE = 32
+"""Batch sizes of one container: nobody keeps others out of the report."""
 MOST_MS = 8
 """Durations of one batch size of one container."""
 
@@ -41,19 +44,22 @@ class WorkLog:
 
     def __init__(self) -> None:
         self._times: dict[tuple[Worker, int], Times] = {}
+        self._of: Counter[Worker] = Counter()
 
     def add(self, worker: Worker, batch: int, ms: float) -> None:
         """A batch ended well after so many ms."""
         times = self._times.get((worker, batch))
         if times is None:
-            if len(self._times) >= MOST_KINDS:
+            if len(self._times) >= MOST_KINDS or self._of[worker] >= MOST_OF_ONE:
                 return
+            self._of[worker] += 1
             times = self._times[worker, batch] = Times()
         times.add(ms)
 
     def take(self) -> tuple[BatchesRan, ...]:
         """All of it, and begin anew."""
         taken, self._times = self._times, {}
+        self._of.clear()
         return tuple(
             BatchesRan(
                 container=worker.container,

@@ -129,6 +129,24 @@ async def test_idle_containers_are_drained_after_the_window(node: ScriptedNode, 
     assert "idle" in drain.reason
 
 
+async def test_a_drain_that_is_lost_is_decided_again(node: ScriptedNode, version: VersionRecord) -> None:
+    """As soon as nobody has answered: the container is idle still, by its agent's word."""
+    node.answers = False
+
+    async def reports() -> None:
+        while True:
+            node.report(report(container("c1", version.id, idle_s=9.0)))
+            await asyncio.sleep(0.2)
+
+    async with asyncio.TaskGroup() as group:
+        telling = group.create_task(reports())
+        first, second = await node.told(1), await node.told(2)
+        telling.cancel()
+
+    assert (type(first), type(second)) == (Drain, Drain)
+    assert about(first) == about(second) == "c1"
+
+
 async def test_a_shortage_is_said_in_words(bus: Bus, node: ScriptedNode, region: str, version: VersionRecord) -> None:
     """Without a free slice, the calls' home hears why."""
     heard: asyncio.Queue[Shortage] = asyncio.Queue()

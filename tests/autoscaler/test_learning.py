@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_autoscaler.learning import FLOOR, MEMORY, MOST_PER_S, TOLD_EVERY_S, Fading, Learner
+from pilotlight_autoscaler.learning import FLOOR, MEMORY, MOST_AT_ONCE, MOST_PER_S, TOLD_EVERY_S, Fading, Learner
 from pilotlight_core.model.curves import Curve, Source
 from pilotlight_core.model.ran import BatchesRan
 
@@ -81,10 +81,23 @@ def test_a_sample_stands_for_as_many_as_it_was_taken_of() -> None:
 def test_a_large_fleet_is_sampled() -> None:
     """No more than so many durations are looked at in a second, whoever reports."""
     learner = Learner()
-    for number in range(2 * MOST_PER_S):
-        learner.observe(ran(1, 10.0), T4, 1.0 + number / 1e6)
+    for number in range(3 * MOST_PER_S):
+        learner.observe(ran(1, 10.0), T4, 1.0 + number / (3 * MOST_PER_S))
 
-    assert only(learner.due(1.0, 0.0)).points[0].samples == MOST_PER_S
+    looked_at = only(learner.due(2.0, 0.0)).points[0].samples
+    assert MOST_PER_S <= looked_at <= MOST_PER_S + MOST_AT_ONCE
+
+
+def test_whoever_reports_late_in_each_second_is_heard_too() -> None:
+    """A hundred nodes report in turn, always in the same, and three times as much as is looked at."""
+    learner = Learner()
+    for second in range(40):
+        for node in range(100):
+            for number in range(15):
+                learner.observe(ran(number + 1, *[10.0] * 8, version=f"ver_{node}"), T4, second + node / 100)
+
+    told = learner.due(99.0, 0.0, most=1_000)
+    assert set(told) == {f"ver_{node}" for node in range(100)}
 
 
 def test_nonsense_of_a_node_is_not_learnt() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pilotlight_core.model.messages import Outcome, RemoteError
 from pilotlight_core.model.spec import Batching
 from pilotlight_runtime.guest.frames import BatchResult, InvokeBatch, ItemResult, Result
-from pilotlight_runtime.work_log import MOST_KINDS, MOST_MS, Worker, WorkLog
+from pilotlight_runtime.work_log import MOST_KINDS, MOST_MS, MOST_OF_ONE, Worker, WorkLog
 from tests.runtime.fake_rim import FakeRim, run_of, runner_of
 
 ONE = Worker(container="c1", version="v", slice="cpu-0")
@@ -30,9 +30,21 @@ def test_it_is_bounded() -> None:
     """What is too much of a second is left out."""
     log = WorkLog()
     for number in range(MOST_KINDS + 10):
-        log.add(ONE, number + 1, 1.0)
+        log.add(Worker(container=f"c{number}", version="v", slice="cpu-0"), 1, 1.0)
 
     assert len(log.take()) == MOST_KINDS
+
+
+def test_one_container_leaves_room_for_the_others() -> None:
+    """However many batch sizes it has; with the next report it begins anew."""
+    log = WorkLog()
+    for number in range(MOST_KINDS):
+        log.add(ONE, number + 1, 1.0)
+    log.add(Worker(container="c2", version="w", slice="cpu-1"), 1, 1.0)
+
+    assert [told.container for told in log.take()] == ["c1"] * MOST_OF_ONE + ["c2"]
+    log.add(ONE, 999, 1.0)
+    assert len(log.take()) == 1
 
 
 def test_what_went_well_is_told_with_how_many_were_worked_on_at_once() -> None:
