@@ -18,7 +18,6 @@ from tests.system.platform import platform as run_platform
 from tests.system.test_webhooks import answer, receiver
 
 OPTIONS = ("--cpu-slots", "4", "--blanks", "1")
-METRICS_PORT = free_port()
 ENV = {"PILOTLIGHT_PREIMPORT": "numpy", "PILOTLIGHT_WEBHOOK_ALLOW": "127.0.0.1"}
 
 
@@ -28,9 +27,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def batching(folder: Path) -> Iterator[Platform]:
+def metrics_port() -> int:
+    """Where the duties show their metrics."""
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def batching(folder: Path, metrics_port: int) -> Iterator[Platform]:
     """A platform whose parts are killed here, with the functions of `apps/batches`."""
-    with run_platform(folder, *OPTIONS, env=ENV | {"PILOTLIGHT_METRICS_PORT": str(METRICS_PORT)}) as running:
+    with run_platform(folder, *OPTIONS, env=ENV | {"PILOTLIGHT_METRICS_PORT": str(metrics_port)}) as running:
         running.deploy(APPS / "batches" / "app.py")
         yield running
 
@@ -84,11 +89,11 @@ def test_a_file_runs_whole_and_webhooks_hear_of_each_item(batching: Platform, tm
     assert told == {one["id"] for one in found}
 
 
-def test_the_duties_tell_how_jobs_webhooks_and_batches_are(batching: Platform) -> None:
+def test_the_duties_tell_how_jobs_webhooks_and_batches_are(batching: Platform, metrics_port: int) -> None:
     """A process that has the duties says so, and what there is to do."""
     later = {"input": {"value": 1}, "run_at": time.time() + 3_600}
     job = batching.http.post("/v1/functions/bulk.echo/calls", json=later, headers={"Prefer": "respond-async"}).json()
-    url = f"http://127.0.0.1:{METRICS_PORT}/metrics"
+    url = f"http://127.0.0.1:{metrics_port}/metrics"
     wait_until(lambda: 'pilotlight_job_records{state="queued"} 1.0' in httpx.get(url).text, "the job is counted", 30.0)
     assert 'pilotlight_duty_holds{duty="batches"} 1.0' in httpx.get(url).text
     assert batching.http.delete(f"/v1/calls/{job['id']}").json()["cancelled"]

@@ -13,7 +13,7 @@ from tests.system.events import events_of
 from tests.system.platform import Platform, wait_until
 from tests.system.processes import Sandboxes, descendants, is_alive, sandboxes_of
 
-LOAD_MS = 3000.0
+LOAD_MS = 2000.0
 """What `Heavy` sleeps while it loads."""
 
 
@@ -118,7 +118,7 @@ def test_zero_is_reached_after_a_crash(platform: Platform) -> None:
 
 def test_a_caller_who_leaves_takes_one_item_out_of_the_batch_that_forms(platform: Platform) -> None:
     """The others are answered, and the function never sees the item."""
-    platform.output("zero.Together", "work", item="ready")
+    ready(platform)
     with ThreadPoolExecutor(2) as callers:
         others = [callers.submit(platform.answer, "zero.Together", "work", item=name) for name in ("a", "b")]
         hang_up(platform, "gone", when="queued")
@@ -131,7 +131,7 @@ def test_a_caller_who_leaves_takes_one_item_out_of_the_batch_that_forms(platform
 
 def test_a_caller_who_leaves_a_batch_that_runs_harms_nobody(platform: Platform) -> None:
     """Its answer is dropped; the others get theirs."""
-    platform.output("zero.Together", "work", item="ready")
+    ready(platform)
     with ThreadPoolExecutor(3) as callers:
         others = [callers.submit(platform.answer, "zero.Together", "work", item=f"slow {n}") for n in range(3)]
         hang_up(platform, "slow gone", when="running")
@@ -139,6 +139,12 @@ def test_a_caller_who_leaves_a_batch_that_runs_harms_nobody(platform: Platform) 
 
     assert [answer["output"] for answer in answers] == ["SLOW 0", "SLOW 1", "SLOW 2"]
     assert {answer["usage"]["batch_size"] for answer in answers} == {4}
+
+
+def ready(platform: Platform) -> None:
+    """`Together` has a container: a full batch waits for nobody."""
+    with ThreadPoolExecutor(4) as callers:
+        list(callers.map(lambda n: platform.output("zero.Together", "work", item=f"ready {n}"), range(4)))
 
 
 def hang_up(platform: Platform, item: str, *, when: str) -> None:

@@ -12,6 +12,10 @@ from pilotlight import App, batched, concurrent, enter, method
 
 app = App("calls")
 SHORT = 2.0
+FULL = 4
+"""Items of a batch that waits for no more."""
+LONG_MS = 20_000
+"""As long as any machine takes to send so many."""
 LONGER_THAN_PAUSES = 30.0  # what counts in its memory must outlive the pauses between a job's tries
 tries: dict[str, int] = {}
 
@@ -68,12 +72,12 @@ def hopeless(name: str) -> None:
 class Batches:
     """Takes several at a time."""
 
-    @batched(max_batch_size=8, wait_ms=300)
+    @batched(max_batch_size=FULL, wait_ms=LONG_MS)
     def halve(self, number: list[int]) -> list[Any]:
         """One that is odd fails alone."""
         return [ValueError(f"{one} is odd") if one % 2 else one // 2 for one in number]
 
-    @batched(max_batch_size=8, wait_ms=300)
+    @batched(max_batch_size=FULL, wait_ms=LONG_MS)
     def all_or_none(self, number: list[int]) -> list[int]:
         """One that is odd spoils all."""
         if odd := [one for one in number if one % 2]:
@@ -85,7 +89,7 @@ class Batches:
 class Careful:
     """As `Batches.all_or_none`, and may be run again."""
 
-    @batched(max_batch_size=8, wait_ms=300)
+    @batched(max_batch_size=FULL, wait_ms=LONG_MS)
     def halve(self, number: list[int]) -> list[int]:
         if odd := [one for one in number if one % 2]:
             raise ValueError(f"{odd} are odd")

@@ -10,7 +10,7 @@ from pilotlight import App, batched, enter, exit, method  # noqa: A004 - the hoo
 
 app = App("zero")
 SHORT = 1.0
-LOAD_S = 3.0
+LOAD_S = 2.0
 """Longer than the window after which an idle container goes."""
 
 
@@ -67,7 +67,7 @@ class Heavy:
 class Together:
     """Works on four items at once."""
 
-    @batched(max_batch_size=4, wait_ms=1000)
+    @batched(max_batch_size=4, wait_ms=3000)
     def work(self, item: list[str]) -> list[str]:
         print("batch", *sorted(item))
         if any(text.startswith("slow") for text in item):
