@@ -95,3 +95,24 @@ def check_books(platform: Platform, container: str) -> None:
     wait_until(billed, "its container is in the ledger")
     check_no_instant_is_sold_twice(platform)
     check_devices_are_accounted_whole(platform, "fake-h100")
+
+
+def test_a_controller_killed_in_the_middle_of_a_plan_leaves_nothing_to_its_successor(platform: Platform) -> None:
+    """Killed while the GPU is cut for a container that waits for that: the next one begins anew from what there is.
+
+    The call is answered, there is one container, and no instance that nobody uses is in anybody's way.
+    """
+    before = platform.pids["controller"]
+    wait_until(lambda: not platform.containers("cut"), "nothing runs", 30.0)
+    was = places(platform)
+    function = "small" if "7g@0" in was else "large"
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(platform.call, f"cut.{function}", text="Ab")
+        wait_until(lambda: half(platform) or places(platform) != was, "the GPU is being cut", 30.0)
+        platform.kill("controller")
+        assert answer.result(60).json()["output"] == ("AB" if function == "small" else "ab")
+    assert platform.pids["controller"] != before
+
+    (container,) = platform.containers("cut")
+    assert container["slice"].rpartition(":")[2] in places(platform)
+    check_books(platform, container["id"])
