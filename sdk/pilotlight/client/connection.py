@@ -1,15 +1,18 @@
-"""One pool of HTTP connections to one platform. The only module that touches httpx."""
+"""HTTP connections to one platform. The only module that touches httpx."""
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import Any
 
 import httpx
 
 from pilotlight import __version__
 from pilotlight.client.config import ClientConfig
+from pilotlight.client.pools import SIZE, Pools
 from pilotlight.client.problems import error_of
 from pilotlight.errors import PilotlightError, Unreachable
 from pilotlight_core.model.errors import error_from_code
@@ -19,8 +22,6 @@ SILENCE_S = 35.0
 """A stream is never silent for longer than its heartbeat of 10 s: three missed ones are a dead connection."""
 KEEPALIVE_S = 3.0
 """Shorter than servers' 5 s, so that no request is sent into a connection that is just being closed."""
-MAX_CONNECTIONS = 600
-
 Content = bytes | AsyncIterator[bytes]
 
 
@@ -29,14 +30,23 @@ class Connection:
 
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
-        self._client = httpx.AsyncClient(
+        self._pools = Pools(self._client, idle_s=KEEPALIVE_S)
+
+    def _client(self) -> httpx.AsyncClient:
+        config = self.config
+        return httpx.AsyncClient(
             base_url=config.url,
             headers={"Authorization": f"Bearer {config.api_key}", "User-Agent": f"pilotlight-python/{__version__}"},
             timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S, write=60.0, pool=None),
-            limits=httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE_S),
-            verify=config.url.startswith("https:"),
+            limits=httpx.Limits(max_connections=SIZE, keepalive_expiry=KEEPALIVE_S),
+            verify=self._verify,
             trust_env=not config.is_loopback,
         )
+
+    @cached_property
+    def _verify(self) -> ssl.SSLContext | bool:
+        """What certificates are checked by: making it takes long, so all pools share it."""
+        return httpx.create_ssl_context() if self.config.url.startswith("https:") else False
 
     @asynccontextmanager
     async def open(
@@ -59,11 +69,12 @@ class Connection:
             UnknownCall: (`call_lost`) if the connection broke after it was sent.
             PilotlightError: as the problem document says.
         """
-        request = self._client.build_request(method, path, content=content, headers=headers, params=params)
-        if timeout is not None:
-            request.extensions["timeout"]["read"] = timeout
-        with self._transport_errors():
-            response = await self._client.send(request, stream=True)
+        await self._pools.tidy()
+        with self._transport_errors(), self._pools.one() as client:
+            request = client.build_request(method, path, content=content, headers=headers, params=params)
+            if timeout is not None:
+                request.extensions["timeout"]["read"] = timeout
+            response = await client.send(request, stream=True)
             try:
                 if response.status_code >= 400:
                     raise _refusal(response.status_code, response.headers, await response.aread())
@@ -78,7 +89,7 @@ class Connection:
 
     async def aclose(self) -> None:
         """Close all connections; what runs on them is cancelled by the platform."""
-        await self._client.aclose()
+        await self._pools.aclose()
 
     def _transport_errors(self) -> _Translated:
         return _Translated(self.config.url)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 IN_FLIGHT = 64
-"""Each holds a connection, and more of them than this take the client longer than they gain."""
+"""Each holds a connection, and more of them gain nothing where calls are short."""
 MAX_IN_FLIGHT = 512
 _END: Any = object()
 
