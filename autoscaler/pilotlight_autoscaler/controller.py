@@ -295,7 +295,7 @@ class Controller:
             log.warning("command refused", node=sent.node, about=about(sent.command), reason=answer.reason)
             self.world.works.refused(sent.command, answer.reason)
             if isinstance(sent.command, Bind):
-                self.world.pending.pop(sent.command.container, None)
+                self.world.on_refused(sent.command, answer.reason, time.monotonic())
 
 
 def about(command: AnyCommand) -> str:

@@ -127,6 +127,12 @@ def level_said(record: VersionRecord, view: VersionView) -> str:
     )
 
 
+def without(shorts: Sequence[Short], others: Sequence[Short]) -> list[Short]:
+    """Those that are none of the others, by identity: comparing what they ask for takes longer."""
+    known = {id(short) for short in others}
+    return [short for short in shorts if id(short) not in known]
+
+
 def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
     """What a container of a version asks for, by what is known of its speed."""
     return Ask.of(record.spec, function=function_of(record), tenant=record.tenant, curves=curves)
@@ -188,7 +194,7 @@ class Pass:
         desired = Desired(wants=(), starts=tuple(missing), kept=self._kept)
         made = plan(self._fleet, desired, self._at, self._bounds.plain)
         shorts, blocked = made.short, self._make_ways(made, asks)
-        helped = [short for short in shorts if not any(short is other for other in blocked)]
+        helped = without(shorts, blocked)
         if only is None and ((blocked and self._bounds.force) or self._bounds.repack):
             made = self._rearranged(missing, made, blocked)
             blocked = list(made.short)
@@ -264,9 +270,8 @@ class Pass:
         counts: dict[Ask, int] = {}
         for ask, count in missing:
             counts[ask] = counts.get(ask, 0) + count
-        for short in plain.short:
-            if not any(short is other for other in blocked):
-                counts[short.refusal.record.ask] -= short.missing  # somebody gives way to it
+        for short in without(plain.short, blocked):
+            counts[short.refusal.record.ask] -= short.missing  # somebody gives way to it
         limits = self._bounds.forceful
         moves = self._world.moves
         limits = replace(
@@ -350,7 +355,7 @@ class Pass:
                 if trials.left <= 0:
                     self._world.turn = first + number  # the next pass begins with whom this one had no time for
                     break
-        return [short for short in made.short if not any(short is other for other in helped)]
+        return without(made.short, helped)
 
     def _make_way(self, short: Short, asks: dict[Ask, list[str]], trials: Trials) -> bool:
         """Whether a version has a place when those are gone who go; if need be and they are idle, more of them go."""

@@ -33,6 +33,10 @@ DEMAND_STALE_S = 2.0
 BIND_LOST_S = 2.0
 """A bind that no report shows after so long is sent again: agents know container ids, so that is harmless."""
 BIND_TRIES = 3
+PASSING = frozenset({"slice_taken", "no_such_slice", "slice_withdrawn", "draining", "gone", "stale_epoch"})
+"""Refusals of which the next report, or the next leader, knows more."""
+MOST_FAILURES = 16
+"""More of them in a row delay the next start by no more."""
 MAX_WEIGHTS = 256
 """Weights that are remembered of a node; the rest has left its memory long since."""
 LIVE = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING, ContainerState.READY})
@@ -137,10 +141,19 @@ class World:
         elif credit.state is ContainerState.GONE:
             # Whether the tenant's code or the platform failed: either way the next start would fail alike.
             if name not in self._settled and name not in self.draining:
-                count = self.failures.get(credit.version, Failures()).count + 1
-                self.failures[credit.version] = Failures(count=count, until=at + min(30.0, 0.25 * 2**count))
+                self._failed(credit.version, at)
             self._settled[name] = at
             self.pending.pop(name, None)
+
+    def on_refused(self, bind: Bind, reason: str, at: float) -> None:
+        """A node takes no such container. Unless that passes by itself, the next try waits, as after a failed start."""
+        self.pending.pop(bind.container, None)
+        if reason not in PASSING:
+            self._failed(bind.version, at)
+
+    def _failed(self, version: str, at: float) -> None:
+        count = min(MOST_FAILURES, self.failures.get(version, Failures()).count + 1)
+        self.failures[version] = Failures(count=count, until=at + min(30.0, 0.25 * 2**count))
 
     def forget(self, at: float) -> None:
         """Drop what has not been repeated for too long."""

@@ -132,6 +132,21 @@ def test_a_start_that_failed_is_not_repeated_at_once() -> None:
     assert len(decide(world, record(), at=2.0).commands) == 1
 
 
+def test_a_version_that_fails_for_days_is_tried_each_half_minute() -> None:
+    """Thousands of failures in a row are a number still."""
+    world, at = World(), 1.0
+    for number in range(3_000):
+        failed = Credit(
+            container=f"c{number}", version="ver_1", tenant="acme", node="n1", instance="i1", epoch=1, seq=1,
+            state=ContainerState.GONE, slots=1,
+        )  # fmt: skip
+        world.on_credit(failed, at)
+        world.forget(at)
+        at += 31.0
+
+    assert world.failures["ver_1"].until == at - 31.0 + 30.0
+
+
 def test_stale_demand_starts_nothing() -> None:
     """A home that is gone does not keep a fleet busy."""
     world = World()
@@ -200,6 +215,21 @@ def test_a_floor_is_filled_from_what_has_long_been_idle() -> None:
         decision = decide(world, record(min_containers=1), record("ver_2"))
 
         assert [about(sent.command) for sent in decision.commands] == leaves
+
+
+def test_a_node_that_takes_no_such_container_is_not_asked_again_and_again() -> None:
+    """Its sandbox holds one tenant, say. What the next report knows better is decided anew at once."""
+    for reason, soon in (("other_tenant", []), ("slice_taken", ["new1"])):
+        world = World()
+        world.on_report(report(), 1.0)
+        world.on_demand(demand(queued=1), 1.0)
+        (sent,) = decide(world, record()).commands
+        assert isinstance(sent.command, Bind)
+
+        world.on_refused(sent.command, reason, 1.0)
+
+        assert [about(again.command) for again in decide(world, record(), at=1.1).commands] == soon
+        assert [about(again.command) for again in decide(world, record(), at=1.6).commands] == ["new1"]
 
 
 def test_a_service_level_gets_containers_by_the_curve_of_their_slices() -> None:
