@@ -54,7 +54,7 @@ class Fading:
     def add(self, ms: float, times: float = 1.0) -> None:
         """One duration that stands for so many."""
         ms = max(ms, 1e-3)
-        self.scale *= math.exp(times / MEMORY)
+        self.scale *= math.exp(min(times / MEMORY, 20.0))
         weight = self.scale * times
         self.weight += weight
         self.mean += (ms - self.mean) * weight / self.weight

@@ -23,6 +23,8 @@ RESEND_S = 5.0
 TRIES = 6
 END_S = 60.0
 """A container that drains is gone so long after its last call had to end, or something is wrong with it."""
+LONGEST_S = 900.0
+"""Nobody waits for longer than this for another's container to become ready, or to end."""
 REPORT_S = 1.5
 """What a node reported sooner than this after a command may have been said before it."""
 BIND_S = 7.0
@@ -178,10 +180,12 @@ def failure(each: Progress, seen: Seen, at: float) -> str:
         state = seen.state(command.container)
         if each.seen and state in (None, ContainerState.DRAINING, ContainerState.GONE):
             return f"{command.container} did not become ready"
+        if each.seen and at - each.begun_at > LONGEST_S:
+            return f"{command.container} is not ready after {LONGEST_S:.0f} s"
         return "no report shows it" if not each.seen and waited > BIND_S else ""
     if isinstance(command, Drain) and each.seen:
         # Its calls may take as long as they may take: what has been moved for that is not moved for nothing.
-        longest = command.within_ms / 1000.0 + END_S
+        longest = min(LONGEST_S, command.within_ms / 1000.0 + END_S)
         return f"it has not come to an end within {longest:.0f} s" if at - each.begun_at > longest else ""
     if isinstance(command, Cut | SwitchMig):
         device = seen.device(each.step.node, command.device)

@@ -5,9 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 
-from pilotlight_autoscaler.works import END_S, MAX_STEPS, RESEND_S, SHUN_S, TRIES, Step, Works, describe, together
+from pilotlight_autoscaler.works import (
+    END_S,
+    LONGEST_S,
+    MAX_STEPS,
+    RESEND_S,
+    SHUN_S,
+    TRIES,
+    Step,
+    Works,
+    describe,
+    together,
+)
 from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, Place
 from pilotlight_core.model.messages import Bind, ContainerState, Drain
@@ -189,6 +201,23 @@ def test_an_original_that_ends_its_last_calls_is_waited_for() -> None:
     assert len(works) == 1
     del seen.states["old"]
     assert sent(works, seen, 600.0) == [1]
+
+
+def test_nobody_waits_for_ever_for_what_another_tenant_does() -> None:
+    """A copy that loads for a day, and an original with a call of a day: whoever room is made for is decided anew."""
+    for first, state in ((bind("copy"), ContainerState.LOADING), (drain("old"), ContainerState.DRAINING)):
+        works, seen = Works(), Scripted(states={first.container: state})
+        slow = msgspec.structs.replace(first, within_ms=86_400_000.0) if isinstance(first, Drain) else first
+        works.add([step(0, slow), step(1, bind("large"), 0)])
+        for at in (0.0, 1.0, LONGEST_S):
+            seen.nodes["n"] = at
+            assert works.advance(seen, at)[1] == []
+        seen.nodes["n"] = LONGEST_S + 1.0
+
+        _, (note,) = works.advance(seen, LONGEST_S + 1.0)
+
+        assert "900 s" in note
+        assert len(works) == 0
 
 
 def test_an_original_that_never_ends_is_given_up() -> None:
