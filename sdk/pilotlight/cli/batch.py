@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,8 +17,9 @@ from pilotlight.cli.arguments import read_span
 from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import ago, bar, note, print_json, print_table, span
 from pilotlight.cli.session import ask, client, each
-from pilotlight.errors import BadInput
+from pilotlight.errors import BadInput, Misuse
 from pilotlight_core.model.ids import token
+from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
@@ -125,9 +128,12 @@ def results(
             sys.stdout.buffer.write(piece)
         sys.stdout.flush()
         return
-    with output.open("wb") as file:
-        for piece in lines:
-            file.write(piece)
+    try:
+        with output.open("wb") as file:
+            for piece in lines:
+                file.write(piece)
+    except OSError as error:
+        raise Misuse(f"{output} cannot be written: {error.strerror}. Name another with -o.", field="output") from None
     note(f"Written to {output}.")
 
 
@@ -164,12 +170,7 @@ def _list_wrong_lines(errors: Any) -> None:
 def _upload(file: Path) -> Iterator[Callable[[], Any]]:
     """What reads the file anew for each attempt, with a bar for whoever looks on."""
     data = sys.stdin.buffer.read() if str(file) == "-" else None
-    try:
-        size = len(data) if data is not None else file.stat().st_size
-        if data is None:
-            file.open("rb").close()
-    except OSError as error:
-        raise typer.BadParameter(f"{error.strerror}: {file}") from None
+    size = _size(file) if data is None else len(data)
 
     def pieces() -> Iterator[bytes]:
         if data is not None:
@@ -189,6 +190,26 @@ def _upload(file: Path) -> Iterator[Callable[[], Any]]:
                 advance(done, "")
 
         yield read
+
+
+def _size(file: Path) -> int:
+    """Of a file that can be read.
+
+    Raises:
+        Misuse: saying what is there instead.
+    """
+    try:
+        with file.open("rb") as lines:
+            return lines.seek(0, os.SEEK_END)
+    except FileNotFoundError:
+        wrong = f"There is no file {file}."
+        with contextlib.suppress(OSError):
+            wrong += did_you_mean(nearest(file.name, (one.name for one in file.parent.iterdir())))
+    except IsADirectoryError:
+        wrong = f"{file} is a folder."
+    except OSError as error:
+        wrong = f"{file} cannot be read: {error.strerror}."
+    raise Misuse(f"{wrong} Name a file with an input on each line, or - for stdin.", field="file")
 
 
 def _watch(batch: dict[str, Any]) -> dict[str, Any]:

@@ -69,13 +69,35 @@ def test_wrong_lines_are_listed(platform: ScriptedPlatform, file: str) -> None:
     assert "line 1: name: no 1" in told[10]
 
 
-def test_a_file_that_there_is_not_is_told(platform: ScriptedPlatform) -> None:
-    """Before anything is sent."""
-    done = CliRunner().invoke(app, ["batch", "submit", "hello.greet", "nothing.jsonl"])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("42", "There is no file {}."),
+        ("input.jsonl", "There is no file {}. Did you mean inputs.jsonl?"),
+        ("nowhere/at/all.jsonl", "There is no file {}."),
+        ("folder", "{} is a folder."),
+        ("inputs.jsonl/more", "{} cannot be read: Not a directory."),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told(platform: ScriptedPlatform, file: str, name: str, told: str) -> None:
+    """What and where, and what to do: before anything is sent, and without the usage."""
+    path = Path(file).parent / name
+    Path(file).with_name("folder").mkdir()
+    done = CliRunner().invoke(app, ["batch", "submit", "hello.greet", str(path)])
 
-    assert done.exit_code == 2
-    assert "No such file" in done.stderr
+    assert done.exit_code == 1
+    hint = "Name a file with an input on each line, or - for stdin."
+    assert done.stderr == f"error: {told.format(path)} {hint}\n"
     assert not platform.requests
+
+
+def test_results_that_cannot_be_written_are_told(platform: ScriptedPlatform, file: str) -> None:
+    """Where, and what to do."""
+    platform.will("GET", "/v1/batches/batch_1/results", answer({}))
+    done = CliRunner().invoke(app, ["batch", "results", "batch_1", "-o", f"{file}/results.jsonl"])
+
+    assert done.exit_code == 1
+    assert done.stderr == f"error: {file}/results.jsonl cannot be written: Not a directory. Name another with -o.\n"
 
 
 def test_a_wrong_line_is_told(platform: ScriptedPlatform, file: str) -> None:
