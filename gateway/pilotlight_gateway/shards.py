@@ -104,6 +104,8 @@ class Shards:
         """The highest epoch that any gateway has had, as far as was seen."""
         self._complained: dict[tuple[str, str], float] = {}
         """(what, lodger) -> when it was told with its traceback."""
+        self.move_after_s = MOVE_AFTER_S
+        """As `MOVE_AFTER_S`, for where less happens."""
         self._leaving = False
         self._bell = asyncio.Event()
         self.settled = asyncio.Event()
@@ -262,7 +264,7 @@ class Shards:
         self._look(time.monotonic())
 
     def _calm(self, shard: int, at: float) -> bool:
-        return self._leaving or at - max(self._members_since, self._since[shard]) >= MOVE_AFTER_S
+        return self._leaving or at - max(self._members_since, self._since[shard]) >= self.move_after_s
 
     async def _perform(self, me: Member, todo: list[Step]) -> None:
         room = asyncio.Semaphore(WRITES_AT_ONCE)

@@ -28,6 +28,8 @@ from tests.gateway.scripted_agent import ScriptedAgent
 from tests.gateway.test_calls import prepared
 
 FUNCTION = "acme:a.f"
+CALM_S = 0.75
+"""After which shards move here; nobody comes and goes for longer."""
 
 
 class Fleet:
@@ -49,6 +51,7 @@ class Fleet:
                 bus, region="local", gateway=f"{name}-{token(8)}", name=f"{name}{self._suffix}", bodies=bodies,
                 budget=bodies.budget, limits=limits or QueueLimits(),
             )  # fmt: skip
+            calls.shards.move_after_s = CALM_S
             await stack.enter_async_context(calls.running())
             self.calls[name], self._buses[name], self._stacks[name] = calls, bus, stack.pop_all()
         return calls
