@@ -77,7 +77,7 @@ class ScriptedAgent:
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait for something received."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not condition():
                 self.changed.clear()
                 await self.changed.wait()

@@ -78,7 +78,7 @@ async def calls(bus: Bus, bodies: Bodies) -> AsyncIterator[Calls]:
         limits=QueueLimits(),
     )  # fmt: skip
     async with calls.running():
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await calls.shards.settled.wait()
         yield calls
 
@@ -125,7 +125,7 @@ async def test_a_first_call_waits_for_its_container(calls: Calls, agent: Scripte
     await node.flush()
     call = asyncio.ensure_future(calls.run(prepared(calls, agent)))
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         first = await edges.get()
     assert first.edge
     assert first.queued == 1

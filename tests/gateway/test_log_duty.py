@@ -45,7 +45,7 @@ async def test_the_oldest_lines_of_a_chatty_function_go(bus: Bus) -> None:
     subject = subjects.logs("local", f"t{token(6)}", "app", "chatty")
     duty = asyncio.ensure_future(LogDuty(bus, holder=token(8), kept=2_000).run())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             number, first = 0, "line 0"
             while first == "line 0":  # the duty starts to count at some line, and trims a few after it
                 line = LogLine(at=0.0, stream="stdout", text=f"line {number}" + " " * 100, container="c")

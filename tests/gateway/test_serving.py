@@ -38,7 +38,7 @@ async def gateway(server_url: str, folder: Path, *flags: str) -> AsyncIterator[h
     written = changed(client_file)
     process = await asyncio.create_subprocess_exec(*command, env=environment)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             await until(lambda: process.returncode is not None or changed(client_file) != written, 20)
             found = read_client_file(client_file)
             assert found is not None

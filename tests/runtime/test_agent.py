@@ -130,7 +130,7 @@ async def test_a_module_that_does_not_import_is_told_with_its_traceback(world: H
     gone = world.credits[container][-1]
     assert gone.error is not None
     assert gone.error.type == "ModuleNotFoundError"
-    async with asyncio.timeout(10):  # it is said again each second, also when the process has ended since
+    async with asyncio.timeout(30):  # it is said again each second, also when the process has ended since
         while sum(credit.state is ContainerState.GONE for credit in world.credits[container]) < 3:
             await world.news()
     reasons = {credit.reason for credit in world.credits[container] if credit.state is ContainerState.GONE}

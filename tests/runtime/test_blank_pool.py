@@ -47,7 +47,7 @@ class World:
         return 0
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not condition():  # noqa: ASYNC110 - it rings no bell
                 await asyncio.sleep(0.005)
 

@@ -22,7 +22,7 @@ class Done:
         self.came.set_result(value)
 
     async def value(self) -> Any:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             return await self.came
 
 

@@ -42,7 +42,7 @@ async def node(
 
 async def kept(bus: Bus, name: str, device: str, places: Collection[Place]) -> None:
     """Until the record says so."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             entry = await bus.kv(LAYOUT_BUCKET).get(name)
             record = LayoutRecord(devices={}, at=0.0)

@@ -55,7 +55,7 @@ def descendants(pid: int) -> set[int]:
 
 
 async def until_gone(pids: set[int]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while any(Path(f"/proc/{pid}").exists() for pid in pids):  # noqa: ASYNC110, ASYNC240 - it rings no bell
             await asyncio.sleep(0.01)
 

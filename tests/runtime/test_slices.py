@@ -76,7 +76,7 @@ class World:
         self.at_ns += 10
         answer = self.slices.command(command)
         done = asyncio.Event()
-        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
             watching = group.create_task(self.gpus.watch(done.set))
             while any(report.changing for report in self.slices.devices()):
                 done.clear()

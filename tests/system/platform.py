@@ -24,7 +24,7 @@ START_S = 60.0
 STOP_S = 60.0
 
 
-def wait_until(condition: Callable[[], T | Literal[False] | None], what: str, within_s: float = 20.0) -> T:
+def wait_until(condition: Callable[[], T | Literal[False] | None], what: str, within_s: float = 60.0) -> T:
     """Ask until the answer is true; AssertionError says what never came."""
     end = time.monotonic() + within_s
     while time.monotonic() < end:

@@ -73,7 +73,7 @@ def test_what_is_wrong_is_told(bench: Bench, row: Row) -> None:
 def test_the_platform_is_none_the_worse(bench: Bench) -> None:
     """After all that, a good call is answered, and nothing of the others is left."""
     assert bench.platform.output("bad.typed", count=3) == "3 x none"
-    wait_until(lambda: not bench.platform.containers(), "all containers go", 20.0)
+    wait_until(lambda: not bench.platform.containers(), "all containers go")
 
 
 def check_document(answer: httpx.Response, code: str, case: Case) -> None:

@@ -25,7 +25,7 @@ def _zero(platform: Platform) -> Iterator[None]:
 
 def to_zero(platform: Platform, app: str = "zero") -> None:
     """Wait until no container of the app is left."""
-    wait_until(lambda: not platform.containers(app), f"the containers of {app} go", 20.0)
+    wait_until(lambda: not platform.containers(app), f"the containers of {app} go")
 
 
 def zero_is_reached(platform: Platform) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 
-async def until(condition: Callable[[], object], within: float = 10.0) -> None:
+async def until(condition: Callable[[], object], within: float = 30.0) -> None:
     """Ask until the answer is true; TimeoutError if it never is."""
     async with asyncio.timeout(within):
         while not condition():  # noqa: ASYNC110

@@ -23,7 +23,7 @@ async def bus(server_url: str) -> AsyncIterator[Bus]:
 
 async def told(bus: Bus, flow: str, jobs: int) -> list[list[str]]:
     """The jobs that each of the flow's messages names, once they name `jobs` of them."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             page = await bus.jetstream.page(JOB_STREAM, flow, 1)
             messages = [decode(record.data) for record in page.records]

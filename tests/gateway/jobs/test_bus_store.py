@@ -102,7 +102,7 @@ async def test_what_has_ended_is_forgotten_after_its_time(bus: Bus) -> None:
     created = await store.create(made(tenant, keep_s=0.1))
     dead = dead_job(id=created.job.id, tenant=tenant, keep_s=0.1, created_at=created.job.created_at)
     await store.update(dead, created.revision)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(30):
         while await store.read(tenant, created.job.id) is not None:  # noqa: ASYNC110 - expiry rings no bell
             await asyncio.sleep(0.02)
     assert await store.read(tenant, lives.job.id) is not None

@@ -107,7 +107,7 @@ def site(bus: Bus, world: World) -> Site:
 
 
 async def until_states(site: Site, names: list[str], wanted: set[JobState]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while await site.states(names) != wanted:  # noqa: ASYNC110 - another process's writes
             await asyncio.sleep(0.01)
 

@@ -135,7 +135,7 @@ async def test_a_start_that_is_written_when_its_runner_has_gone_is_taken_back(be
     run.cancel()
     await asyncio.wait([run])  # it has waited for as long as its last word may take
     slow.go_on.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while len(slow.writes) < 3:  # noqa: ASYNC110 - a task of nobody's
             await asyncio.sleep(0.01)
     after = await bench.now()

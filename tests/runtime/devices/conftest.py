@@ -39,7 +39,7 @@ def devices_of(host: HostFolders) -> OpenDevices:
 
     @asynccontextmanager
     async def open_devices(
-        nvml: FakeNvml, *, start_s: float = 5.0, look_s: float = 5.0, every_s: float = 0.01
+        nvml: FakeNvml, *, start_s: float = 60.0, look_s: float = 60.0, every_s: float = 0.01
     ) -> AsyncIterator[NvmlDevices]:
         made = NvmlDevices(
             nvml, host=host, libraries=lambda: LIBRARIES, start_s=start_s, look_s=look_s, every_s=every_s

@@ -139,7 +139,7 @@ def limits(**changes: int) -> Limits:
     return dataclasses.replace(LIMITS, **changes)
 
 
-def all_end(pids: Iterable[int], seconds: float = 2.0) -> Callable[[], bool]:
+def all_end(pids: Iterable[int], seconds: float = 20.0) -> Callable[[], bool]:
     """Watch `pids`, which live; what is returned waits until they have ended, and tells whether they did in time."""
     fds = [os.pidfd_open(pid) for pid in pids]
 

@@ -33,7 +33,7 @@ def _agent(kind: str, code_dir: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def _killed(kind: str, code_dir: Path, promised: slice) -> tuple[int, list[int], bool]:
-    """An agent's pid, those of its sandbox, and whether the `promised` ones ended within two seconds of its death."""
+    """An agent's pid, those of its sandbox, and whether the `promised` ones ended with it."""
     with _agent(kind, code_dir) as agent:
         assert agent.stdout
         pids = [int(pid) for pid in agent.stdout.readline().split()]

@@ -171,7 +171,7 @@ def test_a_living_agent_is_left_alone_and_a_dead_one_swept_away(private: dict[Co
 
         assert mine.sweep() == 1
 
-        assert process.wait(2) == -9
+        assert process.wait(20) == -9
     assert not any(folder.exists() for folder in left.folders)
     assert all(folder.is_dir() for folder in group.folders)
     assert mine.sweep() == 0

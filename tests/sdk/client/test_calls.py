@@ -237,7 +237,7 @@ async def test_the_async_face_does_the_same(platform: ScriptedPlatform) -> None:
     assert [value async for value in count.remote_gen.aio(2)] == [1, 2]
     assert [value async for value in greet.map.aio(["a", "b"], durable=False)] == ["A", "B"]
     assert [value async for value in greet.starmap.aio([("c", 1)], durable=False)] == ["C"]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         left: AsyncIterator[Any] = count.remote_gen.aio(2)
         assert await anext(left) == 1
         await left.aclose()  # type: ignore[attr-defined]

@@ -27,7 +27,7 @@ class Heard:
             self._enough.set()
 
     async def wait(self) -> list[Any]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await self._enough.wait()
         return [message for _, message, _ in self.all]
 
@@ -87,8 +87,8 @@ async def test_a_request_is_answered(bus: Bus, other: Bus) -> None:
 async def test_a_request_to_nobody_fails_at_once(bus: Bus) -> None:
     """Nobody listens: NoResponders, long before the timeout."""
     with pytest.raises(NoResponders):
-        async with asyncio.timeout(2):
-            await bus.request(f"t.{token()}", Cancel(call="x"), 30.0)
+        async with asyncio.timeout(30):
+            await bus.request(f"t.{token()}", Cancel(call="x"), 90.0)
 
 
 async def test_a_request_without_an_answer_times_out(bus: Bus, other: Bus) -> None:
@@ -206,7 +206,7 @@ async def test_a_standing_job_that_crashes_closes_the_bus(bus: Bus) -> None:
 
     bus.spawn(crash())
 
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(30):
         await bus.closed.wait()
 
 

@@ -69,7 +69,7 @@ async def test_an_expired_key_reads_as_none_and_can_be_created(bus: Bus) -> None
     kv, key = bus.kv(LEASE_BUCKET), f"x.{token()}"
     await kv.create(key, b"1", ttl=1.0)
 
-    async with asyncio.timeout(10), bus.mirror(LEASE_BUCKET, "x.") as mirror:
+    async with asyncio.timeout(30), bus.mirror(LEASE_BUCKET, "x.") as mirror:
         gone = asyncio.Event()
         mirror.on_change.append(lambda changed, entry: gone.set() if changed == key and entry is None else None)
         if mirror.get(key) is not None:

@@ -20,7 +20,7 @@ async def wait_for(mirror: Mirror, key: str, value: bytes | None) -> None:
         changed.set()
 
     mirror.on_change.append(ring)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while getattr(mirror.get(key), "value", None) != value:
             await changed.wait()
             changed.clear()

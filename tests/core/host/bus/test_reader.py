@@ -64,7 +64,7 @@ async def test_following_goes_on_with_what_is_stored_later(bus: Bus, other: Bus)
     await bus.store(subject, batch("old"), id="old")
 
     reader = other.read_stream(LOGS_STREAM, subject, follow=True)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert text(await anext(reader)) == "old"
         waiting = asyncio.ensure_future(anext(reader))
         await asyncio.sleep(0)
