@@ -51,9 +51,10 @@ bench: setup ## Run every benchmark (NAME=overhead for one); needs wrk for some
 
 # -- test --------------------------------------------------------------------------------------------------------------
 
+# Tests wait for other processes half of the time: two cores have room for three workers.
 .PHONY: test
 test: setup ## Run every test that takes no minutes of its own (ARGS="tests/sdk -x" passes options on)
-	@$(PYTEST) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: test-seeds
 test-seeds: setup ## Run the property tests on examples of their own (SEED=123 repeats a run)
