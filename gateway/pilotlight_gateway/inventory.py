@@ -56,5 +56,6 @@ def standing(reports: Iterable[NodeReport]) -> Fleet:
     """What there is, whoever uses it now: nodes that drain and GPUs that are being changed will be back."""
     nodes = [node_of(report) for report in reports]
     return Fleet(
-        replace(node, draining=False, gpus=tuple(replace(gpu, withdrawn="") for gpu in node.gpus)) for node in nodes
+        replace(node, draining=False, gpus=tuple(replace(gpu, withdrawn="", kept="") for gpu in node.gpus))
+        for node in nodes
     )

@@ -37,7 +37,7 @@ def slot_of(part: SliceReport) -> Slot:
 def gpu_of(report: DeviceReport) -> Gpu:
     """A reported device. One whose driver contradicts the catalogue is given whole, or, if it is cut, not at all."""
     mig = report.mig is MigMode.ON
-    withdrawn = report.withdrawn or (CHANGING if report.changing else "")
+    withdrawn = report.withdrawn
     device = standard().device(report.type.upper(), report.memory // MIB)
     try:
         device = _as_read(report.type, report.memory, report.profiles)
@@ -59,6 +59,7 @@ def gpu_of(report: DeviceReport) -> Gpu:
         shareable=report.shareable,
         instances=instances,
         withdrawn=withdrawn,
+        kept=CHANGING if report.changing else "",
         software=report.fake,
     )
 

@@ -96,7 +96,7 @@ def _row(unit: Unit) -> FleetRow:
         draining=drawn.draining,
         width=drawn.width,
         segments=segments,
-        withdrawn=unit.gpu.withdrawn if unit.gpu else "",
+        withdrawn=unit.gpu.withdrawn or unit.gpu.kept if unit.gpu else "",
         software=unit.gpu is not None and unit.gpu.software,
     )
 

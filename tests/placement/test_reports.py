@@ -201,10 +201,13 @@ def test_what_is_ill_or_changing_takes_nothing_new_and_keeps_what_it_has() -> No
     fleet = mirror.sync([report("a", devices=(ill, device("GPU-2", changing=True)))])
 
     assert set(fleet.held) == {"c1"}
-    assert fleet.size == 0
+    assert fleet.size == 1
+    refused = place(fleet, ask("H100"))
+    assert isinstance(refused, NoFit)
+    assert not refused.never, "what is being changed will be back"
     refusals = {unit.id: refusal_at(fleet, unit, ask("H100")) for unit in fleet.units.values()}
     assert {name: why[1] for name, why in refusals.items() if why} == {
-        "GPU-1": "GPU-1 takes nothing new: Xid 79", "GPU-2": "GPU-2 takes nothing new: it is being changed",
+        "GPU-1": "GPU-1 takes nothing new: Xid 79", "GPU-2": "nothing that would do is free: it is being changed",
     }  # fmt: skip
 
 
