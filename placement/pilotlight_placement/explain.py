@@ -73,7 +73,7 @@ def why_not(fleet: Fleet, outcome: Placement | NoFit, node: str) -> list[str]:
         there = [*islice(sorted(then.places), NODES_NAMED), *["…"][: len(then.places) > NODES_NAMED]]
         return [f"There was no node {node} at revision {record.revision}; there were: {', '.join(there) or 'none'}."]
     if winner is not None and winner.node == node:
-        return [f"{node} was chosen: {winner.what}."]
+        return [f"It is on {node}, which was chosen: {winner.what}."]
     place = then.places[node]
     refusals = [refusal_at(then, unit, record.ask) for unit in place.units]
     if all(refusals):
@@ -99,7 +99,12 @@ def _lost(outcome: Placement, rival: Rival) -> str:
 def _compared(ask: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
     """Why one place went before another, in the words of the step that decided."""
     step = next((name for name, a, b in zip(STEP_NAMES, mine, theirs, strict=True) if a != b), STEP_NAMES[-1])
-    return f"Not {loser}: {REASONS[step](ask, winner, mine, loser, theirs)} (rule: {step})."
+    return f"Not {_told_apart(loser, winner)}: {REASONS[step](ask, winner, mine, loser, theirs)} (rule: {step})."
+
+
+def _told_apart(loser: Slice, winner: Slice) -> str:
+    """A slice in words; with its device's name where the words are the winner's too."""
+    return f"{loser} ({'+'.join(loser.ids)})" if str(loser) == str(winner) else str(loser)
 
 
 def rules() -> list[str]:
@@ -132,9 +137,10 @@ def _cost(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:
     return f"it costs about {100 * (COST_STEP ** (theirs.cost - mine.cost) - 1):.0f} % more for what it does"
 
 
-def _fragmentation(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:
+def _fragmentation(_: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
     more = theirs.fragmentation - mine.fragmentation
-    return f"it would take more than {winner.what} from what is typically asked for (by {more:.2g})"
+    chosen = winner.what if winner.what != loser.what else "the one that was chosen"
+    return f"it would take more than {chosen} from what is typically asked for (by {more:.2g})"
 
 
 def _fit(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:

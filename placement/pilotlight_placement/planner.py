@@ -229,7 +229,7 @@ def _choices(need: Need, measured: Curves, terms: Terms, devices: Sequence[Devic
 def _why_not(need: Need, measured: Curves | None, terms: Terms, devices: Sequence[Device]) -> str:
     known = [(d, key) for d in devices for key in slices_of(d) if measured is not None and measured.knows(d.name, key)]
     if not known:
-        return f"{need.function}: it was measured on no known GPU"
+        return f"{need.function}: nothing says how fast it is on any GPU"
     where = ", ".join(sorted({device.name for device, _ in known}))
     return (
         f"{need.function}: measured on {where}, but no batch takes at most {terms.slo_part:.0%} of its "

@@ -194,9 +194,12 @@ def _options(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _part(text: str) -> float:
-    part = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    try:
+        part = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        part = math.nan
     if not (math.isfinite(part) and 0 < part <= 1):
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part of a whole: expected such as 70% or 0.7")
     return part
 
 

@@ -170,7 +170,7 @@ RULED_OUT = {
     "zone": "in other zones",
     "purchase": "bought the other way (spot or on demand)",
     "type": "of other types",
-    "count": "given one at a time",
+    "count": "that are given one at a time",
     "vram": "with too little device memory",
     "isolation": "excluded by the isolation class",
     "slice": "that cannot be had as the slice that is being measured",

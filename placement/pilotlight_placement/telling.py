@@ -35,6 +35,10 @@ from pilotlight_placement.reports import name_of
 from pilotlight_placement.speeds import lines as speed_lines
 from pilotlight_placement.vram import shortfall
 
+UNMEASURED = (
+    "Nothing is known of its speed, so nobody can say how many containers that takes: 'pilotlight profile' finds out."
+)
+
 
 def decision_told(outcome: Placement | NoFit, container: str = "") -> DecisionTold:
     """A decision with the winner's value and the best loser of each step."""
@@ -114,7 +118,8 @@ def placement_told(
     lines = [line for plan in plans for line in _lines(plan, spec)]
     if not plans:
         lines = [f"{spec.name} asks for a CPU slot and {spec.memory / 2**30:.1f} GiB of host memory."]
-    lines += speed_lines(ask.curves, ask.slo_ms, rps)
+    speeds = tuple(speed_lines(ask.curves, ask.slo_ms, rps))
+    lines += speeds or (() if rps is None else (UNMEASURED,))
     reason = never_reason(fleet, ask, found.record) if never else ""
     verdict = as_sentence(f"It can never run here: {reason}") if never else "The fleet can hold it."
     lines = [*lines, verdict, *([_floor_said(floor)] if floor is not None and not never else [])]

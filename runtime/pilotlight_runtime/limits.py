@@ -43,7 +43,7 @@ def describe(end: Exit, spec: FunctionSpec | None) -> str:
     """A container's end, for people."""
     memory = spec.memory if spec is not None else BASE.memory_bytes
     if end.reason == "memory":
-        return f"memory limit of {memory_text(memory)} reached"
+        return f"memory limit of {memory_text(memory)} reached (memory= raises it)"
     if end.reason == "pids":
         return f"limit of {BASE.pids} processes and threads reached, then {_code(end)}"
     if end.reason == "setup":

@@ -15,6 +15,7 @@ from collections import deque
 from typing import Protocol
 
 from pilotlight_core.model.messages import (
+    BodyRef,
     Chunk,
     Ended,
     Frame,
@@ -188,7 +189,7 @@ class Runner:
         if taken:
             self._end(held, Verdict(outcome=Outcome.OK), held.spent, at, answer_size=size)
         else:
-            error = RemoteError("AnswerNotTaken", f"the gateway did not take an answer of {size} bytes")
+            error = RemoteError("AnswerNotTaken", _not_taken(size, held.run.answer))
             self._end(held, Verdict(outcome=Outcome.BAD_OUTPUT, error=error), held.spent, at)
 
     def drain(self, at: float) -> None:
@@ -297,7 +298,7 @@ class Runner:
         if oldest is not None and at - oldest.started > timeout:
             for held in self._running.values():
                 if at - held.started > timeout:
-                    held.verdict = held.verdict or Verdict(outcome=Outcome.TIMEOUT, reason=f"timeout of {timeout:g} s")
+                    held.verdict = held.verdict or Verdict(outcome=Outcome.TIMEOUT, reason=_late(timeout))
             self._rim.kill(f"call {oldest.run.call} ran past its timeout of {timeout:g} s")
 
     def review(self, at: float) -> None:
@@ -440,3 +441,14 @@ def said(answer: guest.Result | guest.ItemResult) -> Verdict:
 def bounded(error: RemoteError) -> RemoteError:
     """`error` with texts that fit a frame: the head of the type and the message, the end of the traceback."""
     return RemoteError(error.type[:TYPE_CHARS], error.message[:MESSAGE_CHARS], error.traceback[-TRACEBACK_CHARS:])
+
+
+def _late(timeout: float) -> str:
+    return f"the function ran past its timeout of {timeout:g} s"
+
+
+def _not_taken(size: int, answer: BodyRef | None) -> str:
+    most = answer.size if answer is not None else 0
+    if size > most > 0:
+        return f"an answer of {size} bytes is too large, {most} are the most: answer in parts, as a generator"
+    return f"the gateway did not take an answer of {size} bytes"

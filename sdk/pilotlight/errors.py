@@ -39,6 +39,7 @@ __all__ = [
     "LoadFailed",
     "Misuse",
     "NotConfigured",
+    "NotEnded",
     "NotFound",
     "OptionError",
     "PilotlightError",
@@ -74,6 +75,14 @@ class Unreachable(Unavailable):
     def meaning(self) -> Code:
         advice = "Start a platform with 'pilotlight up', or say where it is with PILOTLIGHT_URL."
         return Code(CODES[self.wire_code].status, "The platform cannot be reached", advice, retry=True)
+
+
+class NotEnded(DeadlineExceeded):
+    """Whoever waited for a job had no more time; the job has."""
+
+    @property
+    def meaning(self) -> Code:
+        return Code(CODES[self.wire_code].status, "The job has not ended", "Wait for it again.", retry=True)
 
 
 class NotConfigured(Unauthenticated):

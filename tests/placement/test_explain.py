@@ -47,6 +47,14 @@ def test_the_winner_and_the_best_loser_of_each_step_are_told() -> None:
     assert any("d has them" in line and "(rule: resident)" in line for line in told)
 
 
+def test_places_that_are_called_alike_are_told_apart() -> None:
+    """Two GPUs of a kind on one node: the other one by its name."""
+    found = placed(Fleet([node("a", gpu("g1", mig=True), gpu("g2", mig=True))]), ask("H100", gib=5))
+    (other,) = {"g1", "g2"} - set(found.slice.ids)
+
+    assert any(line.startswith(f"Not {found.slice} ({other}): ") for line in explain(found))
+
+
 def test_each_step_has_its_own_sentence() -> None:
     """Preference, spread, cost and order."""
     curves = Curves({("T4", whole()): (Point(batch=1, throughput=10, p95_ms=9),)})
@@ -116,7 +124,7 @@ def test_why_not_looks_at_the_fleet_as_it_was() -> None:
 
     assert why_not(fleet, found, "c") == ["c: it is a GPU (L4), the ask is for T4."]
     assert "stands first in the fixed order (rule: order)" in why_not(fleet, found, other)[0]
-    assert why_not(fleet, found, found.slice.node) == [f"{found.slice.node} was chosen: a whole T4."]
+    assert why_not(fleet, found, found.slice.node) == [f"It is on {found.slice.node}, which was chosen: a whole T4."]
     assert why_not(fleet, found, "z") == ["There was no node z at revision 3; there were: a, b, c."]
 
 

@@ -74,11 +74,12 @@ def test_what_cannot_be_planned_is_one_sentence_and_exit_code_1(
     assert "no batch takes at most 50% of its 100 ms service level" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("part", ["0", "1.5", "nan", "-10%"])
-def test_a_part_is_a_part(demand: Path, part: str) -> None:
+@pytest.mark.parametrize("part", ["0", "1.5", "nan", "-10%", "much"])
+def test_a_part_is_a_part(demand: Path, capsys: pytest.CaptureFixture[str], part: str) -> None:
     """Refused by the option's name."""
     with pytest.raises(SystemExit):
         main(["--demand", str(demand), f"--utilisation={part}"])
+    assert f"--utilisation: {part!r} is not a part of a whole: expected such as 70% or 0.7" in capsys.readouterr().err
 
 
 def test_auto_takes_the_cheaper_of_both_and_the_better_bound() -> None:

@@ -74,8 +74,8 @@ def test_a_type_a_region_or_a_purchase_that_there_is_not_is_named_with_what_ther
     def reason(*types: str, **more: Any) -> str:
         return refused(fleet, ask(*types, **more)).reason
 
-    assert reason("H1000").endswith("there is no GPU type H1000 in the catalogue: did you mean H100?")
-    assert "did you mean H100? (vram= gets a part of one)" in reason("H100-MIG-1G")
+    assert reason("H1000").endswith("there is no GPU type H1000 in the catalogue (did you mean H100?)")
+    assert "(did you mean H100? vram= gets a part of one)" in reason("H100-MIG-1G")
     assert reason("ANY", regions=("mars",)).endswith("there is no region mars; there is east, west")
     assert reason("H100", regions=("west",)).endswith(": 1 in other regions")
     assert reason("H100", purchase=Purchase.SPOT).endswith(": 1 not on spot nodes")

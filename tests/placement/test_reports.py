@@ -59,7 +59,7 @@ def test_the_preferred_gpu_wins_and_several_of_a_reported_kind_never_fit() -> No
 
     assert found(mirror, ask("H100", "T4")) in ("b/h", "b/i")
     assert found(mirror, ask("H100:2")) == (
-        "it asks for H100:2, and the fleet has 2 H100-80GBs, 1 T4: 2 given one at a time"
+        "it asks for H100:2, and the fleet has 2 H100-80GBs, 1 T4: 2 that are given one at a time"
     )
 
 

@@ -15,7 +15,7 @@ from pilotlight_placement.node import Held, Node
 from pilotlight_placement.place import place
 from pilotlight_placement.policy import STEP_NAMES
 from pilotlight_placement.record import Placement
-from pilotlight_placement.telling import decision_told, fleet_told, placement_told
+from pilotlight_placement.telling import UNMEASURED, decision_told, fleet_told, placement_told
 from tests.placement.makers import ask, gpu, node, some_nodes
 from tests.placement.test_place import STEPS, fill
 
@@ -106,6 +106,8 @@ def test_what_fits_and_what_says_nothing_of_memory() -> None:
     assert placement_told(fleet, small, Ask.of(small), "x.f@v1").fits
     assert "nothing says how much" in placement_told(fleet, silent, Ask.of(silent), "x.f@v1").lines[1]
     assert "CPU slot" in placement_told(fleet, spec(), Ask.of(spec()), "x.f@v1").lines[0]
+    assert UNMEASURED not in placement_told(fleet, small, Ask.of(small), "x.f@v1").lines
+    assert UNMEASURED in placement_told(fleet, small, Ask.of(small), "x.f@v1", 20.0).lines
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,7 @@ async def test_memory_has_a_limit(server_url: str, tmp_path: Path) -> None:
         ended = await world.run(container).ended()
 
         assert ended.outcome is Outcome.DIED
-        assert ended.reason == "memory limit of 256 MiB reached"
+        assert ended.reason == "memory limit of 256 MiB reached (memory= raises it)"
 
 
 async def test_processes_have_a_limit(server_url: str, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_frames_are_as_large_as_the_methods_need() -> None:
         (3, None, "exited", "exit code 3"),
         (None, 11, "signal", "exit code 139 (SIGSEGV)"),
         (None, 40, "signal", "exit code 168 (unknown signal)"),
-        (None, 9, "memory", "memory limit of 3.0 GiB reached"),
+        (None, 9, "memory", "memory limit of 3.0 GiB reached (memory= raises it)"),
         (1, None, "pids", "limit of 512 processes and threads reached, then exit code 1"),
         (None, 9, "killed", "killed by the platform"),
         (1, None, "setup", "the sandbox could not be set up (exit code 1)"),
@@ -59,5 +59,8 @@ def test_an_end_is_told_in_words(code: int | None, signal: int | None, reason: R
 
 def test_a_blank_has_a_memory_limit_too() -> None:
     """Before it is anybody's."""
-    assert describe(Exit(code=None, signal=9, reason="memory"), None) == "memory limit of 2.0 GiB reached"
+    assert (
+        describe(Exit(code=None, signal=9, reason="memory"), None)
+        == "memory limit of 2.0 GiB reached (memory= raises it)"
+    )
     assert memory_text(512 * 2**20) == "512 MiB"

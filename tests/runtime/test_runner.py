@@ -189,16 +189,18 @@ def test_a_large_answer_is_left_with_the_origin(rim: FakeRim) -> None:
     assert (ended.outcome, ended.answer_size, ended.output) == (Outcome.OK, INLINE_BYTES + 1, b"")
 
 
-def test_an_answer_that_nobody_takes_is_an_error(rim: FakeRim) -> None:
-    """The origin would not have it."""
+@pytest.mark.parametrize(("most", "why"), [(INLINE_BYTES, f"{INLINE_BYTES} are the most"), (10**9, "did not take")])
+def test_an_answer_that_nobody_takes_is_an_error(rim: FakeRim, most: int, why: str) -> None:
+    """The origin would not have it; one that is too large is told how large it may be."""
     runner = runner_of(rim)
-    runner.take(run_of("a"), 1.0, 1.0)
+    runner.take(run_of("a", answer=BodyRef(url="http://origin/answers/x", token="x", size=most)), 1.0, 1.0)
     runner.answered(Result(call="a", output=b"x" * (INLINE_BYTES + 1)), 1.1)
     runner.left(rim.leaves[0], 1.3, taken=False)
 
     ended = rim.last("a")
     assert isinstance(ended, Ended)
     assert ended.outcome is Outcome.BAD_OUTPUT
+    assert why in str(ended.error)
 
 
 def test_a_cancelled_call_that_runs_ends_when_the_guest_does(rim: FakeRim) -> None:
@@ -236,6 +238,7 @@ def test_a_timeout_kills_the_container_and_names_the_late(rim: FakeRim) -> None:
         "young": (Outcome.DIED, True),
         "waits": (Outcome.DIED, False),
     }
+    assert rim.of(Ended)[0].reason == "the function ran past its timeout of 1 s"
     assert runner.idle
 
 

@@ -25,6 +25,7 @@ import msgspec
 
 from pilotlight_core.host import config, telemetry, users
 from pilotlight_core.host.access import WALK_ONLY, own_folder
+from pilotlight_core.host.blobs.opening import open_blobs
 from pilotlight_core.host.embedded import EmbeddedError, can_listen, choose_ports, free_port, user_url
 from pilotlight_core.host.plan import UpSettings, client_file, plan
 from pilotlight_core.host.readiness import Ready, UpError, wait_ready, write_ready
@@ -36,10 +37,14 @@ def locked(state: Path) -> Iterator[None]:
     """The state folder for ourselves.
 
     Raises:
-        UpError: if another `up` has it.
+        UpError: if another `up` has it, or there can be none.
     """
-    own_folder(state, WALK_ONLY)
-    with (state / "up.lock").open("a+") as file:
+    try:
+        own_folder(state, WALK_ONLY)
+        lock = (state / "up.lock").open("a+")
+    except OSError as error:
+        raise UpError(f"{state} cannot hold the state ({error.strerror}): choose another --state-dir.") from None
+    with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -67,6 +72,19 @@ def choose_http_port(settings: UpSettings) -> int:
     return settings.port
 
 
+def check_blob_url(url: str) -> None:
+    """Read the blob store's address as the parts will; "" is a folder of the state's.
+
+    Raises:
+        UpError: if it is none.
+    """
+    try:
+        if url:
+            open_blobs(url)
+    except ValueError as error:
+        raise UpError(f"--blob-url: {error}.") from None
+
+
 async def check_fake_gpus(spec: str) -> None:
     """Ask the runtime, which reads such specs, whether it understands this one; "" is none.
 
@@ -79,7 +97,7 @@ async def check_fake_gpus(spec: str) -> None:
     child = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     _, told = await child.communicate()
     if child.returncode:
-        raise UpError(told.decode(errors="replace").strip())
+        raise UpError(f"{told.decode(errors='replace').strip()} Correct --fake-gpus.")
 
 
 async def run(settings: UpSettings) -> None:
@@ -88,6 +106,7 @@ async def run(settings: UpSettings) -> None:
     Raises:
         UpError, EmbeddedError: if it cannot be started; nothing is left running then.
     """
+    check_blob_url(settings.blob_url)
     await check_fake_gpus(settings.fake_gpus)
     port = choose_http_port(settings)
     if settings.nats_port and not can_listen("127.0.0.1", settings.nats_port):

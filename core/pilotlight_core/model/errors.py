@@ -75,11 +75,15 @@ CODES: dict[str, Code] = {
     "cancelled": Code(499, "The call was cancelled", "Nothing: it was cancelled on request."),
     "function_raised": Code(500, "The function raised an exception", "Read the remote traceback; mend the function."),
     "load_failed": Code(500, "The function could not be loaded", "Read the traceback; mend and deploy again."),
-    "bad_output": Code(500, "The function's answer is not valid", "Return what the function's type hints promise."),
+    "bad_output": Code(
+        500, "The function's answer is not valid", "Return what its type hints promise, and what can travel."
+    ),
     "internal": Code(
         500, "The platform made a mistake", "Send it again; report the request id if it repeats.", retry=True
     ),
-    "container_died": Code(502, "The container died during the call", "If it is safe to run twice: idempotent=True."),
+    "container_died": Code(
+        502, "The container died during the call", "Read its logs; if it is safe to run twice: idempotent=True."
+    ),
     "no_capacity": Code(
         503, "No capacity fits the function now", "Wait for Retry-After, then send it again.", retry=True
     ),

@@ -96,5 +96,6 @@ def _wants_csv(request: Request) -> bool:
 def _call_id(request: Request) -> str:
     call: str = request.path_params["id"]
     if not CALL_ID.fullmatch(call) and not CLIENT_CALL_ID.fullmatch(call):
-        raise UnknownCall(f"{call[:100]!r} is not a call's id: expected call_… or cid_….")
+        expected = "call_… as the platform gave it, or cid_… with 8 to 60 characters"
+        raise UnknownCall(f"{call[:100]!r} is not a call's id: expected {expected}.")
     return call

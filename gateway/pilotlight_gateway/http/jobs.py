@@ -168,7 +168,8 @@ async def redrive_job(request: Request, services: Services) -> Response:
 async def status_of(services: Services, job: JobRecord) -> JobStatus:
     """A job as the API shows it, with its place while it is queued; without its output."""
     place = await services.jobs.place(job)
-    return msgspec.structs.replace(_status(services, job), position=place.position, starts_in_s=place.seconds)
+    seconds = None if place.seconds is None else max(place.seconds, job.run_at - services.jobs.wall())
+    return msgspec.structs.replace(_status(services, job), position=place.position, starts_in_s=seconds)
 
 
 def error_of(job: JobRecord) -> Exception:

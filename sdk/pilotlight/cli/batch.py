@@ -74,7 +74,8 @@ def submit(
         print_json(batch)
     elif not wait:
         print(batch["id"])
-        note(f"{batch['total']} inputs for {batch['function']}; follow them with 'pilotlight batch status --wait'.")
+        follow = f"pilotlight batch status {batch['id']} --wait"
+        note(f"{batch['total']} inputs for {batch['function']}; follow them with '{follow}'.")
     _exit(batch, wait=wait)
 
 

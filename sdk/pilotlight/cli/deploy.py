@@ -59,7 +59,8 @@ def deploy_target(target: Target, *, message: str = "") -> Deployed:
         deployed.append((response, functions))
         for warning in response.warnings:
             note(f"warning: {warning}")
-    note(f"{target.folder.name}: {len(bundle.files)} files, {size(bundle.size)}")
+    files = f"{len(bundle.files)} files" if len(bundle.files) != 1 else "1 file"
+    note(f"packed {target.folder.name}: {files}, {size(bundle.size)}")
     return deployed
 
 

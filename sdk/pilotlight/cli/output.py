@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pilotlight.cli.advice import advice
-from pilotlight.errors import FunctionRaised, Misuse, PilotlightError
+from pilotlight.errors import CallFailed, Misuse, PilotlightError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,16 +92,22 @@ def bar(title: str, total: int) -> Iterator[Callable[[int, str], None]]:
 
 def show_error(error: PilotlightError) -> None:
     """What happened, and what to do about it."""
-    if isinstance(error, FunctionRaised) and error.remote_traceback:
-        note(error.remote_traceback.rstrip())
+    if isinstance(error, CallFailed) and error.more.get("traceback"):
+        note(str(error.more["traceback"]).rstrip())
     mark = "\x1b[31merror:\x1b[0m" if on_terminal(stderr=True) else "error:"
-    note(f"{mark} {error.detail}")
+    note(f"{mark} {_said(error)}")
     for reached in error.more.get("limits", ()):
         note(f"  {_limit(reached)}")
     if not isinstance(error, Misuse):
         note(advice(error))
     if error.meaning.status >= 500 and "request_id" in error.more:
         note(f"request {error.more['request_id']}")
+
+
+def _said(error: PilotlightError) -> str:
+    """Its words; of what a function raised with the type, which is not always among them: `KeyError: 'a'`."""
+    kind = str(error.more.get("exception", ""))
+    return error.detail if error.detail.startswith(kind) else f"{kind}: {error.detail}"
 
 
 def _limit(reached: dict[str, Any]) -> str:

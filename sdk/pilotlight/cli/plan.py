@@ -31,6 +31,9 @@ def plan(
     utilisation: Annotated[str | None, typer.Option(help="planned part of throughput; default 70%")] = None,
     slo_part: Annotated[str | None, typer.Option(help="part of slo_ms that one batch may take; default 50%")] = None,
     solver: Annotated[str | None, typer.Option(help="auto, greedy or ilp")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="time for the integer program; default 10", min=0.1, max=86_400.0)
+    ] = None,
     known: Annotated[
         bool, typer.Option("--known", help="functions without points in these files: what the platform knows of them")
     ] = False,
@@ -50,6 +53,7 @@ def plan(
         "--utilisation": utilisation,
         "--slo-part": slo_part,
         "--solver": solver,
+        "--seconds": seconds,
     }
     # A process of its own: what tenants import knows nothing of placement.
     flags = [f"{flag}={value}" for flag, value in named.items() if value is not None] + ["--json"] * as_json
@@ -88,11 +92,16 @@ def write_known(path: Path, functions: Sequence[str]) -> None:
                 continue
             points = best_points(told.curves)
             if not points:
-                note(
-                    f"{function}: the platform knows of no GPU that it was measured on (pilotlight profile {function})"
-                )
+                note(f"{function}: {_unknown(told.curves)} (pilotlight profile {function})")
             for (gpu, cut, batch), point in points.items():
                 table.writerow((function, gpu, cut, batch, point.p95_ms, point.throughput))
+
+
+def _unknown(curves: Sequence[Curve]) -> str:
+    """Why curves of which none counts are none to buy by."""
+    if any(curve.software for curve in curves):
+        return "it was measured on GPUs in software only, which say nothing of real ones: profile it on a real one"
+    return "the platform knows of no GPU that it was measured on"
 
 
 def best_points(curves: Sequence[Curve]) -> dict[tuple[str, str, int], CurvePoint]:

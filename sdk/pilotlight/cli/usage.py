@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
@@ -42,7 +43,7 @@ def usage(
 ) -> None:
     """Show what was used and what it costs.
 
-    By day, function, version and state.
+    By day, function, version and state; --json and --csv also tell parts of a device apart.
 
     Seconds are those of a whole device: half a device for 2 s is 1 s.
 
@@ -59,10 +60,24 @@ def usage(
         writer.writeheader()
         writer.writerows(lines)
     else:
-        rows = [_row(line) for line in lines]
+        rows = [_row(line) for line in merged(lines)]
         if rows:
             rows.append(_row({"day": "total", **(report.get("total") or {})}))
         print_table(SHOWN, rows, empty="Nothing was used.", right=NUMBERS)
+
+
+def merged(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines that a person could not tell apart as one: those of a version that ran on parts of several sizes."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for line in lines:
+        key = tuple(line.get(name) for name in ("day", "app", "function", "version", "state", "price", "currency"))
+        if (one := found.get(key)) is None:
+            found[key] = dict(line)
+            continue
+        one["calls"] = one.get("calls", 0) + line.get("calls", 0)
+        one["gpu_seconds"] = float(one.get("gpu_seconds", 0.0)) + float(line.get("gpu_seconds", 0.0))
+        one["cost"] = f"{Decimal(str(one.get('cost', 0))) + Decimal(str(line.get('cost', 0))):f}"
+    return list(found.values())
 
 
 def _row(line: dict[str, Any]) -> list[str]:

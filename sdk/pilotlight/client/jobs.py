@@ -16,7 +16,7 @@ from pilotlight.client.platform import Json, Platform
 from pilotlight.client.problems import error_from
 from pilotlight.client.retry import Patience
 from pilotlight.client.wire import MSGPACK, Outgoing
-from pilotlight.errors import BadInput, BadOutput, Cancelled, DeadlineExceeded
+from pilotlight.errors import BadInput, BadOutput, Cancelled, NotEnded
 from pilotlight_core.model import values
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Jobs:
             if found["state"] in ENDED:
                 return outcome(found)
             if end is not None and time.monotonic() >= end:
-                raise DeadlineExceeded(f"{job} has not ended within {timeout:g} s; it goes on.")
+                raise NotEnded(f"{job} has not ended within {timeout:g} s; it goes on.")
 
     async def status(self, job: str, wait: float = 0.0) -> Json:
         """How a job is, after at most `wait` seconds; its `output` as what it was."""

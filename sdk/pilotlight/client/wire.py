@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.errors import BadInput, BadOutput, Misuse
+from pilotlight.errors import BadInput, BadOutput, DeadlineExceeded, Misuse
 from pilotlight_core.model import values
 
 MSGPACK = "application/msgpack"
@@ -37,7 +37,10 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises:
             Misuse: if an argument cannot travel.
+            DeadlineExceeded: if no time is left.
         """
+        if left is not None and left <= 0:
+            raise DeadlineExceeded("The deadline passed before the call was sent.")
         request: dict[str, Any] = {"input": self.input}
         named = {"method": self.method, "id": self.id, "deadline_ms": None if left is None else left * 1000, **more}
         request |= {key: value for key, value in named.items() if value is not None}

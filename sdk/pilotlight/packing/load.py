@@ -66,9 +66,11 @@ def _apps_of(registered: Registered, root: Path) -> Apps:
             raise Misuse(f"{spec.qualname} is defined inside a function, where no container finds it: move it out.")
         functions = apps.setdefault(app.name, {})
         known = functions.get(spec.name)
-        if known is not None and (known.module, known.qualname) != (spec.module, spec.qualname):
+        if known is not None:
+            where = f"in {known.module} and {spec.module}" if known.module != spec.module else f"both in {spec.module}"
             raise Misuse(
-                f"the app {app.name!r} has two functions called {spec.name!r}, in {known.module} and {spec.module}."
+                f"the app {app.name!r} has two functions called {spec.name!r}, {where}: give one of them name=.",
+                field="name",
             )
         functions[spec.name] = spec
     return apps

@@ -120,6 +120,21 @@ def test_a_second_one_on_the_same_folder_is_refused(tmp_path: Path) -> None:
         assert f"in use by another 'pilotlight up' (pid {first.pid})" in second.stderr
 
 
+def test_a_folder_or_a_blob_store_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    """By its option, before anything is started."""
+    (tmp_path / "file").write_text("")
+
+    for flags in (("--state-dir", str(tmp_path / "file")), ("--state-dir", str(tmp_path / "file" / "below"))):
+        done = up("--port", "0", *flags)
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"error: {flags[1]} cannot hold the state (")
+        assert done.stderr.endswith("choose another --state-dir.\n")
+    done = up("--state-dir", str(tmp_path / "state"), "--port", "0", "--blob-url", "http://x")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: --blob-url: 'http://x' is not a blob store: expected file:///folder or s3://")
+    assert not (tmp_path / "state" / "logs").exists()
+
+
 def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     """Before anything is started."""
     with socket.socket() as taken:
@@ -156,6 +171,7 @@ def test_gpus_in_software_that_are_not_understood_are_refused(tmp_path: Path, sp
 
     assert done.returncode == 1
     assert why in done.stderr
+    assert done.stderr.endswith(" Correct --fake-gpus.\n")
     assert "Traceback" not in done.stderr
     assert "request" not in done.stderr  # nobody sent one
     assert not (tmp_path / "state" / "logs").exists()

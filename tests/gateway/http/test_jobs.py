@@ -11,7 +11,7 @@ import pytest
 from pilotlight_core.host.bus import BusTimeout
 from pilotlight_core.model import jobs
 from pilotlight_core.model.errors import NotFound
-from pilotlight_core.model.jobs import JobRecord, Runner
+from pilotlight_core.model.jobs import JobPlace, JobRecord, Runner
 from pilotlight_gateway.http.jobs import wants_async
 from pilotlight_gateway.jobs.cursors import PATTERN
 from pilotlight_gateway.jobs.desk import Jobs
@@ -47,6 +47,21 @@ async def finish(world: World, name: str, output: Any = "Hi") -> JobRecord:
 def test_who_wants_it(prefer: bytes, wanted: bool) -> None:
     """As RFC 7240 writes preferences."""
     assert wants_async(prefer) is wanted
+
+
+async def test_a_job_for_later_does_not_start_before(world: World) -> None:
+    """Though it is the next of its queue."""
+
+    async def place(_: JobRecord, __: str) -> JobPlace:
+        return JobPlace(position=0, seconds=20.0)
+
+    world.deploy(function("hello"))
+    world.services.jobs = Jobs(world.jobs, wall=world.wall, place=place)
+    async with world.client() as client:
+        now, later = await submit(client), await submit(client, run_at=WALL + 3600)
+        told = [(await client.get(f"/v1/calls/{one.json()['id']}")).json() for one in (now, later)]
+
+    assert [(one["position"], one["starts_in_s"]) for one in told] == [(0, 20.0), (0, 3600.0)]
 
 
 async def test_it_is_stored_before_it_is_accepted(world: World) -> None:

@@ -54,6 +54,8 @@ def test_a_file_is_submitted(platform: ScriptedPlatform, file: str) -> None:
     assert msgspec.json.decode(run("submit", "hello.greet", file, "--json")) == BATCH
     assert run("submit", "hello.greet", "-", stdin=LINES) == "batch_1\n"
     assert platform.requests[-1].body == LINES
+    told = CliRunner().invoke(app, ["batch", "submit", "hello.greet", file]).stderr
+    assert told == "2 inputs for hello.greet@v1; follow them with 'pilotlight batch status batch_1 --wait'.\n"
 
 
 def test_wrong_lines_are_listed(platform: ScriptedPlatform, file: str) -> None:

@@ -112,4 +112,13 @@ def test_a_function_that_raised_shows_its_traceback(platform: ScriptedPlatform) 
     platform.will("POST", GREET, stream(event("error", document)))
     done = call("hello.greet")
     assert done.exit_code == 1
-    assert done.stderr.splitlines()[:4] == ["Traceback", "  app.py", "ValueError: no", "error: no"]
+    assert done.stderr.splitlines()[:4] == ["Traceback", "  app.py", "ValueError: no", "error: ValueError: no"]
+
+
+def test_a_function_that_did_not_load_shows_its_traceback(platform: ScriptedPlatform) -> None:
+    """Which the advice says to read."""
+    document = problem_document("load_failed", "RuntimeError: no", traceback="Traceback\n  app.py\nRuntimeError: no\n")
+    platform.will("POST", GREET, stream(event("error", document)))
+    assert call("hello.greet").stderr.splitlines()[:4] == [
+        "Traceback", "  app.py", "RuntimeError: no", "error: RuntimeError: no",
+    ]  # fmt: skip

@@ -54,7 +54,7 @@ def test_a_deploy_prints_lines_that_work(platform: ScriptedPlatform, folder: Pat
     assert "second.two@v3  (unchanged)" in done.stdout
     assert "  pilotlight call hello.greet name=world\n" in done.stdout
     assert "  pilotlight call second.two number=1\n" in done.stdout
-    assert done.stderr == f"{folder.name}: 1 files, {(folder / 'app.py').stat().st_size} B\n"
+    assert done.stderr == f"packed {folder.name}: 1 file, {(folder / 'app.py').stat().st_size} B\n"
     assert platform.asked("/v1/apps/hello/deploys")[0].json["message"] == "why"
 
     platform.will("POST", "/v1/functions/hello.greet/calls", answer({"output": "hi"}))

@@ -152,6 +152,19 @@ def test_usage_as_csv_and_of_a_period(scripted: ScriptedPlatform) -> None:
     assert scripted.requests[0].query == "from=2026-11-01&to=2026-12-01"
 
 
+def test_usage_of_parts_of_several_sizes_is_one_line(platform: ScriptedPlatform) -> None:
+    """What a person could not tell apart is added up, exactly; as JSON each part stands for itself."""
+    line = SCRIPT["/v1/usage"]["lines"][0]
+    lines = [line, line | {"ppm": 250_000, "calls": 3, "cost": "0.000000000001"}, line | {"state": "idle", "calls": 0}]
+    platform.will("GET", "/v1/usage", answer({"lines": lines, "total": SCRIPT["/v1/usage"]["total"]}))
+    rows = [row.split() for row in run("usage").splitlines()[1:3]]
+    assert rows == [
+        ["2026-11-20", "search.embed@v7", "busy", "cpu", "5", "2.469", "0.010000000001", "USD"],
+        ["2026-11-20", "search.embed@v7", "idle", "cpu", "0", "1.235", "0.01", "USD"],
+    ]
+    assert msgspec.json.decode(run("usage", "--json"))["lines"] == lines
+
+
 def test_an_app_is_stopped(platform: ScriptedPlatform) -> None:
     """By its name."""
     platform.will("POST", "/v1/apps/search/stop", answer({"app": "search", "stopped": True}))

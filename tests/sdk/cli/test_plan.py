@@ -21,7 +21,7 @@ def test_the_worked_example(tmp_path: Path) -> None:
     demand = tmp_path / "demand.csv"
     demand.write_text("function,rps,slo_ms,gpu,batch,latency_ms\nclassify,1000,,A100-80GB,32,75\n")
 
-    done = plan("--demand", str(demand), "--solver", "greedy")
+    done = plan("--demand", str(demand), "--solver", "greedy", "--seconds", "5")
 
     assert done.returncode == 0
     assert "4 x A100-80GB\n" in done.stdout
@@ -62,6 +62,21 @@ def test_what_the_platform_knows_serves_functions_without_points(platform: Scrip
     assert "shop.g: There is no function shop.g." in partly.stderr
     assert done.returncode == 0, done.stderr
     assert "4 x A100-80GB\n" in done.stdout
+
+
+def test_what_only_gpus_in_software_did_is_said_to_be_no_measure(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """Rather than that nothing was measured."""
+    demand = tmp_path / "demand.csv"
+    demand.write_text("function,rps\nshop.f,1000\n")
+    point = {"batch": 1, "throughput": 9.0, "p50_ms": 1.0, "p95_ms": 1.0, "samples": 9}
+    known = {"gpu": "T4", "slice": "whole", "source": "measured", "software": True, "points": [point]}
+    told = {"version": "shop.f@v1", "version_id": "ver_1", "curves": [known], "slices": [], "methods": []}
+    platform.will("GET", "/v1/functions/shop.f/curves", answer(told))
+
+    done = plan("--demand", str(demand), "--known", PILOTLIGHT_URL=platform.url, PILOTLIGHT_API_KEY=KEY)
+
+    assert done.returncode == 1
+    assert "shop.f: it was measured on GPUs in software only" in done.stderr
 
 
 def test_functions_with_points_are_not_asked_for(tmp_path: Path) -> None:

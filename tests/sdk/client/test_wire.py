@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pilotlight.client.wire import Outgoing, read_json, value_in
-from pilotlight.errors import BadInput, BadOutput
+from pilotlight.errors import BadInput, BadOutput, DeadlineExceeded
 from pilotlight_core.model import values
 from tests.sdk.scripted import typed
 
@@ -53,3 +53,11 @@ def test_a_body_says_only_what_is_said() -> None:
     assert values.decode(Outgoing(path="/", input={"a": 1}).body(None)) == {"input": {"a": 1}}
     body = values.decode(Outgoing(path="/", input={}, method="m", id="cid_1").body(1.5))
     assert body == {"input": {}, "method": "m", "id": "cid_1", "deadline_ms": 1500.0}
+
+
+def test_a_call_without_time_is_not_sent() -> None:
+    """Its deadline has passed; a platform would say that the deadline is wrong."""
+    outgoing = Outgoing(path="/", input={}, method=None, id=None, typed=False)
+    assert b"deadline_ms" in outgoing.body(0.001)
+    with pytest.raises(DeadlineExceeded, match="before the call was sent"):
+        outgoing.body(0.0)

@@ -81,6 +81,8 @@ def test_what_cannot_be_deployed_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "c", app=f"{APP}def f():\n  @app.gpu_function\n  def g(): ...\nf()")
     with pytest.raises(BadInput, match="two functions called 'greet'"):
         load(tmp_path / "d", app=f"import helper\n{APP}{GREET}", helper=f"{APP}{GREET}")
+    with pytest.raises(BadInput, match="two functions called 'greet', both in app: give one of them name="):
+        load(tmp_path / "e", app=f"{APP}{GREET}{GREET}")
 
 
 def test_functions_of_installed_libraries_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
