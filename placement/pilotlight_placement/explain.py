@@ -73,7 +73,7 @@ def why_not(fleet: Fleet, outcome: Placement | NoFit, node: str) -> list[str]:
         there = [*islice(sorted(then.places), NODES_NAMED), *["…"][: len(then.places) > NODES_NAMED]]
         return [f"There was no node {node} at revision {record.revision}; there were: {', '.join(there) or 'none'}."]
     if winner is not None and winner.node == node:
-        return [f"It is on {node}, which was chosen: {winner.what}."]
+        return [f"{node} was chosen: {winner.what}."]
     place = then.places[node]
     refusals = [refusal_at(then, unit, record.ask) for unit in place.units]
     if all(refusals):

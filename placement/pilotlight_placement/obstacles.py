@@ -25,9 +25,9 @@ def unknown_types(fleet: Fleet, ask: Ask) -> Iterator[str]:
         if choice.type == CPU or any(is_kind(choice.type, name) for name in names):
             continue
         meant = _meant(choice.type, names)
-        hints = [f"did you mean {meant}?"] if meant else []
-        hints += ["vram= gets a part of one"] if "MIG" in choice.type.split("-") else []
-        yield f"there is no GPU type {choice.type} in the catalogue" + (f" ({' '.join(hints)})" if hints else "")
+        hint = f": did you mean {meant}?" if meant else ""
+        part = " (vram= gets a part of one)" if "MIG" in choice.type.split("-") else ""
+        yield f"there is no GPU type {choice.type} in the catalogue{hint}{part}"
 
 
 def _meant(word: str, names: Iterable[str]) -> str | None:

@@ -131,10 +131,11 @@ def never_reason(fleet: Fleet, ask: Ask, record: Record) -> str:
     silent = ("draining", "type", "room", "vram", "host_memory", "region", "zone", "purchase")
     parts = [*unknown, *elsewhere(fleet, ask)]
     parts += [f"{count} {RULED_OUT[name]}" for name, count in record.refused if name not in silent]
-    if dict(record.refused).get("host_memory") and (short := host_memory(fleet, ask)):
+    refused = dict(record.refused)
+    if refused.get("host_memory") and (short := host_memory(fleet, ask)):
         parts.append(short)
-    if not parts and dict(record.refused).get("room"):
-        return f"{reason}: no node has so many of them"
+    if refused.get("room") and refused.keys() <= {"room", "count", "type", "draining"}:
+        parts.insert(0, "no node has so many of them")
     return f"{reason}: {', '.join(parts)}" if parts else reason
 
 

@@ -124,7 +124,7 @@ def test_why_not_looks_at_the_fleet_as_it_was() -> None:
 
     assert why_not(fleet, found, "c") == ["c: it is a GPU (L4), the ask is for T4."]
     assert "stands first in the fixed order (rule: order)" in why_not(fleet, found, other)[0]
-    assert why_not(fleet, found, found.slice.node) == [f"It is on {found.slice.node}, which was chosen: a whole T4."]
+    assert why_not(fleet, found, found.slice.node) == [f"{found.slice.node} was chosen: a whole T4."]
     assert why_not(fleet, found, "z") == ["There was no node z at revision 3; there were: a, b, c."]
 
 

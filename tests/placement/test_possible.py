@@ -33,6 +33,8 @@ def test_more_gpus_than_any_node_has_never_fit() -> None:
     assert refused(fleet, ask("T4:2")).reason == (
         "it asks for T4:2, and the fleet has 4 T4s: no node has so many of them"
     )
+    cut = Fleet([node("n", gpu("a", mig=True), gpu("b", mig=True), gpu("c"))])
+    assert refused(cut, ask("H100:4")).reason.endswith(": no node has so many of them, 2 that are given one at a time")
 
 
 def test_a_mode_that_can_be_switched_is_no_obstacle_and_one_that_needs_a_reset_is() -> None:
@@ -74,8 +76,8 @@ def test_a_type_a_region_or_a_purchase_that_there_is_not_is_named_with_what_ther
     def reason(*types: str, **more: Any) -> str:
         return refused(fleet, ask(*types, **more)).reason
 
-    assert reason("H1000").endswith("there is no GPU type H1000 in the catalogue (did you mean H100?)")
-    assert "(did you mean H100? vram= gets a part of one)" in reason("H100-MIG-1G")
+    assert reason("H1000").endswith("there is no GPU type H1000 in the catalogue: did you mean H100?")
+    assert "did you mean H100? (vram= gets a part of one)" in reason("H100-MIG-1G")
     assert reason("ANY", regions=("mars",)).endswith("there is no region mars; there is east, west")
     assert reason("H100", regions=("west",)).endswith(": 1 in other regions")
     assert reason("H100", purchase=Purchase.SPOT).endswith(": 1 not on spot nodes")
