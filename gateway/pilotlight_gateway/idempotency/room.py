@@ -64,10 +64,10 @@ class Room:
                 await self._take_block(tenant, size, self._slot_until(until), int(self._limit * part))
         raise BusError(f"Other gateways were first {COLLISIONS} times to write what a tenant's keys take.")
 
-    async def count(self, tenant: str, size: int, until: float | None = None) -> tuple[int, bool]:
-        """Spend `size` bytes that are stored whatever this says; their slot, and whether there is room for them."""
+    async def count(self, tenant: str, size: int, until: float | None = None, *, part: float = 1.0) -> tuple[int, bool]:
+        """Spend `size` bytes that are stored anyway; their slot, and whether no more than `part` is taken then."""
         try:
-            return await self.take(tenant, size, until), True
+            return await self.take(tenant, size, until, part=part), True
         except (TooMuch, BusError):
             slot = self.owe(tenant, size, until)
         with contextlib.suppress(BusError):
@@ -78,10 +78,10 @@ class Room:
                     await self._write(tenant, *await self._read(tenant), {})
         return slot, False
 
-    async def is_full(self, tenant: str) -> bool:
-        """Whether nothing is left of a tenant's share; raises as the records do."""
+    async def is_full(self, tenant: str, *, part: float = 1.0) -> bool:
+        """Whether `part` of a tenant's share is taken; raises as the records do."""
         taken, _ = await self._read(tenant)
-        return used(taken, self._now()) >= self._limit
+        return used(taken, self._now()) >= int(self._limit * part)
 
     def owe(self, tenant: str, size: int, until: float | None = None) -> int:
         """Spend `size` bytes that nobody can be asked for now: they are taken with the next ones. Their slot."""

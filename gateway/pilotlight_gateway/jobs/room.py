@@ -4,9 +4,10 @@ It is counted as the room for keys is (`idempotency.shares`): by when it will be
 off then, and nobody can do it twice. Who dies between counting and storing has counted for nothing until that time;
 what is stored and not counted does not exist, but for results that came while the bus was away.
 
-New jobs leave a part of it to the results of those that are there. A result whose code has run is never refused: it
-may be more than there is room for, and then the tenant's jobs are not started until there is room again. So a tenant
-is over its share by no more than what ran at that moment.
+New jobs leave a part of it to the ends of those that are there. What does not fit in any more stands in no record:
+results go to the blob store then. A result whose code has run is never refused, and what was accepted shall run: so
+results may take several times the room, and keep new jobs out for it. Beyond that nothing of the tenant is started
+until something is forgotten: so it has never more than that, and what ran at that moment.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from pilotlight_gateway.idempotency.room import Room
 
 NEW_AT_MOST = 0.9
 """Of it may be taken when a job is submitted."""
+RESULTS_AT_MOST = 8.0
+"""Times the room that results may take it to: many have small inputs and large results."""
 ASKING_S = 1.0
 ASK_AGAIN_S = 30.0
-"""How long nothing is started of a tenant that has no room, before it is asked again whether it has."""
+"""How long nothing is started of a tenant that has far too much, before it is asked again whether it has."""
 
 log = structlog.get_logger(__name__)
 
@@ -64,20 +67,19 @@ class JobRoom:
         except TooMuch as error:
             raise TooMuch("The tenant's room for jobs is used up for now.", retry_after=error.retry_after) from None
 
-    async def fits(self, tenant: str, size: int, until: float) -> bool:
-        """Whether so much may be written with a job that is there; it is counted then."""
+    async def fit(self, tenant: str, size: int, until: float) -> Counted | None:
+        """Count what is to be written into the record of a job that is there; None: there is no room for it."""
         try:
-            await self._room.take(tenant, size, until)
+            return Counted(tenant, size, await self._room.take(tenant, size, until))
         except (TooMuch, BusError):
-            return False
-        return True
+            return None
 
-    async def count(self, tenant: str, size: int, until: float) -> tuple[Counted, bool]:
-        """Count a result, which is kept whatever this says; whether there was room for it."""
-        slot, fits = await self._room.count(tenant, size, until)
+    async def count(self, tenant: str, size: int, until: float) -> Counted:
+        """Count a result that is kept as a blob, whether or not there is room."""
+        slot, fits = await self._room.count(tenant, size, until, part=RESULTS_AT_MOST)
         if not fits:
             self._full.setdefault(tenant, self._wall())
-        return Counted(tenant, size, slot), fits
+        return Counted(tenant, size, slot)
 
     def give_back(self, counted: Counted) -> None:
         """It was not stored after all."""
@@ -93,9 +95,11 @@ class JobRoom:
             return asked_at - at
         self._full[tenant] = at + ASKING_S  # for those who come while it is asked
         with contextlib.suppress(BusError):
-            if not await self._room.is_full(tenant):
+            if not await self._room.is_full(tenant, part=RESULTS_AT_MOST):
                 self._full.pop(tenant, None)
                 return 0.0
-            log.warning("nothing is started of a tenant whose room for jobs is used up", tenant=tenant)
+            log.warning(
+                "nothing is started of a tenant whose results take far more than its room for jobs", tenant=tenant
+            )
             self._full[tenant] = at + ASK_AGAIN_S
         return self._full[tenant] - at

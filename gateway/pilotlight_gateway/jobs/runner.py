@@ -283,9 +283,10 @@ class JobRunner:
 
     async def _succeeded(self, result: CallResult) -> float | None:
         ground, run = self._ground, self._now.run
-        counted, fits = await self._counted(len(result.output))
+        counted, fits = await self._fit(len(result.output), payloads.OUTPUT_INLINE)
         output, blob = result.output, None
-        if len(output) > payloads.OUTPUT_INLINE or not fits:
+        if not fits:
+            counted = await ground.room.count(self._tenant, len(output), self._kept_until)
             blob = await self._kept(output)
             output = b""
         stages, spent, cold = result.stages, result.spent, result.cold_start
@@ -303,14 +304,15 @@ class JobRunner:
                 await self._dropped(counted, blob)
             raise
 
-    async def _counted(self, size: int) -> tuple[Counted | None, bool]:
-        """What of a result was counted as stored, and whether it may stand in the record.
+    async def _fit(self, size: int, most: int) -> tuple[Counted | None, bool]:
+        """What was counted of `size` bytes for the record, if anything, and whether they may stand in it.
 
-        Others' ends have to be written into the same bucket: what is more than there is room for is a blob.
+        Others' ends have to be written into the same bucket.
         """
-        if size <= payloads.COUNTED:
-            return None, True
-        return await self._ground.room.count(self._tenant, size, self._kept_until)
+        if size <= payloads.COUNTED or size > most:
+            return None, size <= payloads.COUNTED
+        counted = await self._ground.room.fit(self._tenant, size, self._kept_until)
+        return counted, counted is not None
 
     async def _dropped(self, counted: Counted | None, blob: jobs.BlobRef | None) -> None:
         """The result is nobody's: the job was taken from us."""
@@ -319,10 +321,6 @@ class JobRunner:
         if blob is not None:
             with contextlib.suppress(BlobsDown):
                 await self._ground.blobs.delete(self._tenant, blob.sha256)
-
-    async def _fits(self, size: int) -> bool:
-        """Whether the record may be so much larger."""
-        return size <= payloads.COUNTED or await self._ground.room.fits(self._tenant, size, self._kept_until)
 
     @property
     def _kept_until(self) -> float:
@@ -345,7 +343,8 @@ class JobRunner:
         point = jobs.point_of(told.code, began=began)
         if point is Point.NOT_STARTED:
             return await self._not_started(told)
-        if not await self._fits(len(told.detail) + len(told.traceback)):
+        size = len(told.detail) + len(told.traceback)
+        if not (await self._fit(size, size))[1]:
             told = msgspec.structs.replace(told, detail=told.detail[: payloads.COUNTED], traceback="")
         return await self._insist(lambda record: jobs.failed(record, point, told, self._ground.wall()))
 

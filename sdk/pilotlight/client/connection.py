@@ -46,7 +46,8 @@ class Connection:
     @cached_property
     def _verify(self) -> ssl.SSLContext | bool:
         """What certificates are checked by: making it takes long, so all pools share it."""
-        return httpx.create_ssl_context() if self.config.url.startswith("https:") else False
+        https = self.config.url.startswith("https:")
+        return httpx.create_ssl_context(trust_env=not self.config.is_loopback) if https else False
 
     @asynccontextmanager
     async def open(

@@ -12,7 +12,14 @@ import pytest
 from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.host.bus import BusTimeout
 from pilotlight_core.model import jobs
-from pilotlight_core.model.errors import Cancelled, ContainerDied, FunctionRaised, PilotlightError, Unavailable
+from pilotlight_core.model.errors import (
+    Cancelled,
+    ContainerDied,
+    FunctionRaised,
+    PilotlightError,
+    TooMuch,
+    Unavailable,
+)
 from pilotlight_core.model.jobs import JobRecord, JobState, Reason, Runner
 from pilotlight_core.model.limiting import Part
 from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
@@ -406,12 +413,14 @@ async def test_where_there_is_no_room_in_the_bucket_a_result_is_a_blob(world: Wo
 
 
 async def test_a_result_in_a_blob_counts_as_stored_until_it_is_forgotten(world: World) -> None:
-    """Once: where the next one does not fit, it is kept all the same, and then nothing more is started."""
-    bench = Bench(world=world, share=150_000)
+    """It keeps new jobs out at once, and nothing is started once there is far too much."""
+    bench = Bench(world=world, share=20_000)
     bench.calls.output = msgspec.msgpack.encode("x" * 100_000)
     for number in (5, 6):
         await bench.put(id=f"{JOB[:-1]}{number}")
         assert await bench.run(job=f"{JOB[:-1]}{number}") is None
+        with pytest.raises(TooMuch):
+            await bench.room.take("acme", 1, bench.wall + 60.0)
     assert [one.state for one in bench.store.writes].count(JobState.SUCCEEDED) == 2
     assert len(bench.blobs.kept) == 2
 
@@ -438,4 +447,4 @@ async def test_a_result_that_lost_its_job_takes_no_room(world: World) -> None:
     await bench.run()
     assert (await bench.now()).reason is Reason.INTERRUPTED
     assert not bench.blobs.kept
-    assert (await bench.room.count("acme", 140_000, bench.wall + 60.0))[1]
+    assert await bench.room.fit("acme", 140_000, bench.wall + 60.0)
