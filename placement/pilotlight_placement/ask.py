@@ -85,7 +85,7 @@ class Ask:
 
     def mib(self, count: int = 1) -> int:
         """MiB that each of `count` devices must have."""
-        return -(-self.vram // (count * MIB))
+        return -(-self.vram // (max(1, count) * MIB))
 
     def __str__(self) -> str:
         wanted = " or ".join(in_words(choice) for choice in self.choices)

@@ -14,13 +14,15 @@ import msgspec
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.placing import Placing, check_placing
-from pilotlight_core.model.units import GpuAsk
+from pilotlight_core.model.units import GpuAsk, is_gpu
 
 MAX_SCHEMA_BYTES = 64 * 1024
 """A function's schemas together; they are compiled in every gateway, so they are kept small."""
 MAX_BUNDLE_BYTES = 200 * 10**6
 MAX_BUNDLE_FILES = 10_000
 MAX_FUNCTIONS = 200
+MAX_LEVEL_MS = 1e9
+"""Of a service level."""
 MAX_METHODS = 50
 MAX_ENV_BYTES = 32 * 1024
 LEAST_MEMORY = 64 * 2**20
@@ -263,6 +265,8 @@ def check_spec(spec: FunctionSpec) -> None:
         (sum(len(k) + len(v) for k, v in spec.env.items()) <= MAX_ENV_BYTES, "env", "at most 32 KiB in all"),
         (spec.vram is None or 0 < spec.vram <= 2**42, "vram", "more than 0 and at most 4 TiB"),
         (len(spec.gpu) <= 16, "gpu", "at most 16 choices"),
+        (all(map(is_gpu, spec.gpu)), "gpu", 'GPUs such as "H100" or "H100:2", up to 99'),
+        (all(map(_is_level, msgspec.structs.astuple(spec.slo))), "slo", "milliseconds, more than 0"),
     )
     for ok, field, expected in rules:
         if not ok:
@@ -272,6 +276,10 @@ def check_spec(spec: FunctionSpec) -> None:
     check_placing(spec)
     for method in spec.methods:
         _check_method(spec, method)
+
+
+def _is_level(level: float | None) -> bool:
+    return level is None or 0 < level <= MAX_LEVEL_MS
 
 
 def _check_method(spec: FunctionSpec, method: MethodSpec) -> None:

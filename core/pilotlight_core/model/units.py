@@ -24,6 +24,9 @@ SCALES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 SCALES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 GPU = re.compile(r"([A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)(?::([1-9]\d?))?")
 
+MAX_GPU = 64
+"""Characters of a type's name."""
+
 
 def parse_memory(text: str | int, field: str) -> int:
     """Bytes of `"10GiB"`, `"512MiB"`, `"1.5GB"`; an int is MiB, as Modal's users write it.
@@ -59,6 +62,12 @@ def parse_gpu(text: str) -> GpuAsk:
     if found is None:
         raise BadInput(f'gpu={text!r} is not a GPU: expected "H100", "H100:2", or a list of these.', field="gpu")
     return GpuAsk(type=found[1].upper(), count=int(found[2] or 1))
+
+
+def is_gpu(ask: GpuAsk) -> bool:
+    """Whether it could have been read from what somebody wrote: 1 to 99 GPUs of a type whose name is one."""
+    found = GPU.fullmatch(str(ask))
+    return found is not None and (found[1], int(found[2] or 1)) == (ask.type, ask.count) and len(ask.type) < MAX_GPU
 
 
 def cost_of(ns: int, ppm: int, nano_usd_per_hour: int) -> Fraction:

@@ -9,6 +9,7 @@ import pytest
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import (
+    SLO,
     Batching,
     FileEntry,
     FunctionSpec,
@@ -17,6 +18,7 @@ from pilotlight_core.model.spec import (
     Mode,
     check_spec,
 )
+from pilotlight_core.model.units import GpuAsk
 
 
 def spec(**options: Any) -> FunctionSpec:
@@ -29,7 +31,10 @@ def spec(**options: Any) -> FunctionSpec:
     [
         ("cpu", 0.0), ("memory", 1), ("timeout", 0.0), ("timeout", 90_000.0), ("retries", 11), ("max_containers", 0),
         ("min_containers", -1), ("min_containers", 11), ("scaledown_window", -1.0), ("max_inputs", 0), ("methods", ()),
-        ("env", {"X": "y" * 40_000}), ("vram", 0),
+        ("env", {"X": "y" * 40_000}), ("vram", 0), ("gpu", (GpuAsk("H100", 0),)), ("gpu", (GpuAsk("H100", -2),)),
+        ("gpu", (GpuAsk("H100", 100),)), ("gpu", (GpuAsk("T4"), GpuAsk("X\x1b[2J"))), ("gpu", (GpuAsk("H100:2"),)),
+        ("gpu", (GpuAsk("X" * 64),)), ("gpu", (GpuAsk(""),)), ("slo", SLO(p95_ms=0.0)), ("slo", SLO(itl_ms=-1.0)),
+        ("slo", SLO(ttft_ms=float("nan"))), ("slo", SLO(p95_ms=float("inf"))),
     ],
 )  # fmt: skip
 def test_out_of_range_options_are_refused_by_name(field: str, value: Any) -> None:
@@ -38,6 +43,11 @@ def test_out_of_range_options_are_refused_by_name(field: str, value: Any) -> Non
         check_spec(spec(**{field: value}))
 
     assert refused.value.more["field"] == field
+
+
+def test_gpus_as_they_are_written_are_let_in() -> None:
+    """And levels, where there are any."""
+    check_spec(spec(gpu=(GpuAsk("A100-80GB", 8), GpuAsk("ANY"), GpuAsk("H100", 99)), slo=SLO(p95_ms=0.5)))
 
 
 @pytest.mark.parametrize(
