@@ -14,7 +14,7 @@ def test_every_device_is_there_and_sound() -> None:
     """Larger cuts never have less memory, and none has more than its device."""
     catalogue = standard()
 
-    assert set(catalogue.devices) == set(KNOWN)
+    assert set(catalogue.devices) >= set(KNOWN)
     for device in catalogue.devices.values():
         sizes = [(cut.profile.size, cut.memory) for cut in device.cuts]
         assert sorted(sizes, key=lambda pair: pair[0]) == sorted(sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -61,7 +62,7 @@ async def _upload(platform: Platform, bundle: Bundle, digests: tuple[str, ...], 
     async def work() -> None:
         for digest in todo:  # shared: each worker takes the next one
             path = bundle.paths[digest]
-            await platform.put_blob(digest, sizes[digest], partial(_content, path, sizes[digest], sent))
+            await platform.put_blob(digest, sizes[digest], partial(_content, path, sizes[digest], digest, sent))
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -71,19 +72,20 @@ async def _upload(platform: Platform, bundle: Bundle, digests: tuple[str, ...], 
         raise failed.exceptions[0] from None
 
 
-async def _content(path: Path, size: int, sent: Callable[[int], None]) -> AsyncIterator[bytes]:
+async def _content(path: Path, size: int, digest: str, sent: Callable[[int], None]) -> AsyncIterator[bytes]:
     """A file's bytes.
 
     Raises:
-        Misuse: if it has not the size any more that it had when it was packed.
+        Misuse: if it is not any more what it was when it was packed.
     """
-    left = size
+    left, seen = size, hashlib.sha256()
     with path.open("rb") as file:
         while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
             if (left := left - len(chunk)) < 0:
                 break
+            seen.update(chunk)
             yield chunk
             sent(len(chunk))
-    if left:
+    if left or seen.hexdigest() != digest:
         changed = f"{path} has changed while it was uploaded: leave it out with .pilotlightignore, or deploy again."
         raise Misuse(changed, field="target")

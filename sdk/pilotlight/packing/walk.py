@@ -18,6 +18,8 @@ IGNORED = (
 """Never packed, unless .pilotlightignore says so (`!.env.example`): it is read after these, and the last word wins."""
 PICKLES = (".pkl", ".pickle", ".joblib")
 """By their names alone: what is in other files is not looked at."""
+STATE_MARK = "up.lock"
+"""A folder that holds it is the state of a `pilotlight up`, whatever it is called: its keys are nobody's code."""
 MAX_PATH = 512
 
 
@@ -43,12 +45,12 @@ def files_below(folder: Path) -> Iterator[Path]:
     """The files to pack, in a fixed order.
 
     Raises:
-        PackError: naming a symlink, a pickle, or something that is no file.
+        PackError: naming a symlink, a pickle, something that is no file, or a folder that cannot be read.
     """
     rules = ignore_rules(folder)
     open_folders = [folder]
     while open_folders:
-        for path in sorted(open_folders.pop().iterdir(), reverse=True):
+        for path in _in_order(open_folders.pop()):
             inside = path.relative_to(folder).as_posix()
             is_folder = path.is_dir() and not path.is_symlink()
             if rules.match_file(f"{inside}/" if is_folder else inside):
@@ -57,6 +59,15 @@ def files_below(folder: Path) -> Iterator[Path]:
                 open_folders.append(path)
             else:
                 yield _checked(path, inside)
+
+
+def _in_order(folder: Path) -> list[Path]:
+    try:
+        inside = sorted(folder.iterdir(), reverse=True)
+        return inside if folder / STATE_MARK not in inside else []
+    except OSError as error:
+        told = f"{folder} cannot be read ({error.strerror}): name it in .pilotlightignore if it is not needed."
+        raise PackError(told, field="files") from error
 
 
 def _checked(path: Path, inside: str) -> Path:

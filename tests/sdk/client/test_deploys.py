@@ -94,9 +94,9 @@ def test_files_that_stay_missing_end_it(platform: ScriptedPlatform, folder: Path
         deployed(folder)
 
 
-@pytest.mark.parametrize("after", [APP + "# more", APP[:-1], ""])
+@pytest.mark.parametrize("after", [APP + "# more", APP[:-1], "", APP.upper()])
 def test_a_file_that_changes_meanwhile_is_named(platform: ScriptedPlatform, folder: Path, after: str) -> None:
-    """It grew or shrank between packing and uploading: a log that the folder holds, say."""
+    """It grew, shrank or was rewritten between packing and uploading: a log that the folder holds, say."""
     digest = hashlib.sha256(APP.encode()).hexdigest()
 
     def take(_: Request) -> Answer:

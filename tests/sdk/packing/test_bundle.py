@@ -50,6 +50,12 @@ def test_what_nobody_wants_stays(tmp_path: Path) -> None:
     assert paths(bundle(tmp_path)) == [".gitignore", "app.py"]
 
 
+def test_the_state_of_a_platform_is_nobodys_code(tmp_path: Path) -> None:
+    """Whatever its folder is called: it has the keys that deploys are signed with."""
+    write(tmp_path, "app.py", "state/up.lock", "state/keys/manifest_ed25519", "state/nats/x", "stately/up.py")
+    assert paths(bundle(tmp_path)) == ["app.py", "stately/up.py"]
+
+
 def test_the_ignore_file_speaks_gitignore(tmp_path: Path) -> None:
     """With anchors, folders, wildcards and exceptions; it has the last word, and is not packed itself."""
     write(tmp_path, "app.py", "data/a.bin", "data/keep.bin", "notes.md", "deep/notes.md", "build/x", ".env.example")
