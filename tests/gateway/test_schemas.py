@@ -124,10 +124,10 @@ def test_a_schema_and_an_input_that_together_take_too_long_are_refused_at_once(i
     """Each of these stopped the gateway for all tenants for many seconds, or took gigabytes."""
     method = MethodSpec(name="", attribute="f", input_schema={"properties": {"x": {"type": "array", "items": items}}})
     check_schemas(function("f", method))
-    began = time.monotonic()
+    began = time.process_time()  # others' work on this machine does not count
 
     with pytest.raises(BadInput) as caught:
         Validators().check_input("ver_1", method, {"x": value}, {})
 
     assert caught.value.more["field"] == "input"
-    assert time.monotonic() - began < 5.0
+    assert time.process_time() - began < 5.0
