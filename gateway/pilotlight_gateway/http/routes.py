@@ -103,7 +103,7 @@ OPERATIONS = (
     Operation(
         method="POST", path="/v1/jobs/{id}/redrive", name="redriveJob", status=202, endpoint=jobs.redrive_job,
         about="Queue a job anew that failed, expired or was cancelled.", scopes=("invoke",), answer=JobStatus,
-        errors=("unknown_call", "conflict"),
+        errors=("unknown_call", "conflict", "rate_limited"),
     ),
     Operation(
         method="POST", path="/v1/apps/{app}/deploys", name="deployApp", endpoint=apps.deploy_app, scopes=("deploy",),

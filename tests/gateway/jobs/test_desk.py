@@ -7,13 +7,13 @@ import asyncio
 import pytest
 
 from pilotlight_core.model import jobs
-from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.errors import Conflict, TooMuch, Unavailable
 from pilotlight_core.model.jobs import JobRecord, JobState
 from pilotlight_gateway.jobs.desk import WAITERS_PER_TENANT, Jobs
 from pilotlight_gateway.jobs.memory import MemoryJobs
 from pilotlight_gateway.jobs.port import Found
 from tests.gateway.http.test_jobs import submit
-from tests.gateway.jobs.records import job
+from tests.gateway.jobs.records import JOB, dead_job, job
 from tests.gateway.world import World, function
 
 BIG = "x" * 100_000
@@ -69,3 +69,24 @@ async def test_only_so_many_requests_of_a_tenant_listen_for_jobs() -> None:
     left.cancel()
     await asyncio.wait([left])
     assert not store.bells
+
+
+async def test_driving_a_job_again_takes_room_again() -> None:
+    """It is kept for longer; where there is none, or it is not dead, nothing is taken and it stays as it is."""
+    store = MemoryJobs()
+    desk = Jobs(store, share_bytes=100_000, keep_s=60.0, wall=lambda: 200.0)
+    dead = dead_job(input=b"x" * 40_000)
+    await store.create(dead)
+    again = await desk.redrive("acme", dead.id)
+    assert again.state is JobState.QUEUED
+    with pytest.raises(Conflict):
+        await desk.redrive("acme", dead.id)
+
+    for number in (3, 4):
+        await store.create(dead_job(id=f"{JOB[:-1]}{number}", input=b"x" * 40_000))
+    await desk.redrive("acme", f"{JOB[:-1]}3")
+    with pytest.raises(TooMuch, match="room for jobs is used up"):
+        await desk.redrive("acme", f"{JOB[:-1]}4")
+    left = await desk.find("acme", f"{JOB[:-1]}4")
+    assert left is not None
+    assert left.state is JobState.FAILED

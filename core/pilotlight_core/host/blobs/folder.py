@@ -49,8 +49,8 @@ class FolderBlobs:
 
     async def put(self, tenant: str, sha256: str, content: Content) -> int:
         path = self.path(tenant, sha256)
-        if await _disk(path.is_file):
-            return (await _disk(path.stat)).st_size
+        with contextlib.suppress(FileNotFoundError):
+            return await _disk(_touch, path)
         checker = Checker(sha256)
         file, name = await _disk(_open_temporary, self.root, path)
         try:
@@ -132,6 +132,13 @@ async def _disk(work: Callable[..., T], *args: Any) -> T:
         raise
     except OSError as error:
         raise BlobsDown(f"The blob store's disk does not do it: {error.strerror or error}.") from error
+
+
+def _touch(path: Path) -> int:
+    """The size of a blob that is there; who puts it again needs it anew, however old it is."""
+    with contextlib.suppress(PermissionError):
+        os.utime(path)
+    return path.stat().st_size
 
 
 def _head(path: Path, size: int) -> bytes:

@@ -48,7 +48,7 @@ class BlobStore(Protocol):
     """Where blobs are kept."""
 
     async def put(self, tenant: str, sha256: str, content: Content) -> int:
-        """Keep `content` and return its size in bytes; once it is kept, a repetition costs nothing.
+        """Keep `content` and return its size in bytes; once it is kept, a repetition makes it young again (`at`).
 
         Raises:
             BadBlob: if its sha256 is another. Nothing is kept then.

@@ -85,6 +85,7 @@ async def test_putting_again_is_fine(store: BlobStore) -> None:
     await store.put("default", SHA, CONTENT)
 
     assert await store.put("default", SHA, CONTENT) == len(CONTENT)
+    assert await store.read("default", SHA) == CONTENT
 
 
 async def test_an_empty_blob_is_a_blob(store: BlobStore) -> None:

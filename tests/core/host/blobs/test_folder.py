@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,6 +28,18 @@ async def test_a_blob_is_a_read_only_file_to_link(tmp_path: Path) -> None:
 
     assert path.read_bytes() == b"content"
     assert stat.S_IMODE(path.stat().st_mode) == 0o444
+
+
+async def test_what_is_put_again_is_young_again(tmp_path: Path) -> None:
+    """So that nobody takes it for left over who is about to name it."""
+    store = FolderBlobs(tmp_path)
+    await store.put("default", SHA, b"content")
+    os.utime(store.path("default", SHA), (1.0, 1.0))
+    assert [one.at async for one in store.listed()] == [1.0]
+
+    assert await store.put("default", SHA, b"content") == 7
+    (again,) = [one.at async for one in store.listed()]
+    assert again > 1.0
 
 
 async def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
