@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import structlog
 
 from pilotlight_autoscaler.answers import answer
+from pilotlight_autoscaler.aside import Aside
 from pilotlight_autoscaler.decide import Bounds, Decision, Pass, Sent
 from pilotlight_autoscaler.move_budget import PER_HOUR, MoveBudget
 from pilotlight_autoscaler.works import AnyCommand
@@ -45,6 +46,8 @@ SETTLE_S = 1.5
 MAX_COMMANDS = 256
 """On their way at a time; the rest is decided again at the next pass."""
 
+MOST_WRONG = 8
+"""After so many passes that went wrong, and no version is at fault, a new process may do better."""
 LEARN_EVERY_S = 0.25
 """How often a few of the curves that were learnt are written."""
 ROOM_EVERY_S = 2.0
@@ -89,6 +92,11 @@ class Controller:
         self._edges: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
         self._on_settled: Callable[[], None] | None = on_settled
         """Called once, when the fleet is known for the first time."""
+        self._aside = Aside()
+        self._seen: tuple[VersionRecord, ...] = ()
+        """The versions of the last pass."""
+        self._went_wrong = 0
+        """Passes, one after the other."""
         self._started = 0
         self._leader_since = 0.0
         self._tasks: asyncio.TaskGroup
@@ -199,12 +207,30 @@ class Controller:
                 await asyncio.sleep(time.monotonic() - began)
 
     async def _pass(self, only: str | None) -> None:
+        """One pass; if a version is at fault that it goes wrong, the next one does without that version."""
+        try:
+            await self._decide(only)
+        except Exception as error:
+            self._went_wrong += 1
+            at = time.monotonic()
+            faults = self._aside.look(self.world, self._seen, self._book.of, at)
+            for version, fault in faults.items():
+                log.exception("a version is set aside: nothing can be decided on it", version=version, exc_info=fault)
+            if not faults and self._went_wrong >= MOST_WRONG:
+                raise
+            log.warning("a pass went wrong", error=repr(error))
+        else:
+            self._went_wrong = 0
+
+    async def _decide(self, only: str | None) -> None:
         at = time.monotonic()
         self.world.forget(at)
         deployed = self._deployed()
         versions = await self._versions(deployed if only is None else set(), only)
         if not self.leads:
             return  # somebody else may, by now
+        versions = self._aside.without(versions, at)
+        self._seen = tuple(versions.values())
         settled = at - self._leader_since >= SETTLE_S
         work = Pass(
             self.world, versions, deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at,

@@ -16,7 +16,7 @@ from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api_placement import DecisionTold
-from pilotlight_core.model.curves import Source
+from pilotlight_core.model.curves import Curve, CurvePoint, CurvesRecord, Source
 from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
@@ -174,6 +174,37 @@ async def test_a_refused_bind_is_decided_again(
     first, second = await node.told(1), await node.told(2)
     assert isinstance(second, Bind)
     assert about(first) != about(second)
+
+
+async def test_a_version_that_cannot_be_decided_on_stops_nobody_else(
+    bus: Bus, node: ScriptedNode, region: str, version: VersionRecord
+) -> None:
+    """A curve was kept that no check would let in today: its version is set aside, the others are placed."""
+    bad = msgspec.structs.replace(version, id=f"ver_{token()}", app=f"app{token(6)}")
+    nonsense = CurvePoint(batch=1, throughput=1.0, p50_ms=0.0, p95_ms=0.0, samples=1)
+    curve = Curve(gpu="CPU", slice="slot", source=Source.MEASURED, points=(nonsense,))
+    async with Registry(bus) as registry:
+        await registry.put_version(bad)
+        await registry.change_curves(bad.id, lambda _: CurvesRecord(version=bad.id, curves=(curve,)))
+        await registry.deploy(AppRecord(tenant="acme", app=bad.app, revision=1, functions={"greet": bad.id}), 0)
+    node.report(report())
+
+    async with asyncio.TaskGroup() as group:
+        asking = group.create_task(ask_again_and_again(bus, region, bad.id, version.id))
+        bind = await node.told(1)
+        asking.cancel()
+
+    assert isinstance(bind, Bind)
+    assert bind.version == version.id
+
+
+async def ask_again_and_again(bus: Bus, region: str, *versions: str) -> None:
+    """As homes do, while calls wait."""
+    while True:
+        for each in versions:
+            asked = msgspec.structs.replace(demand(each, queued=1), edge=True)
+            bus.publish_nowait(subjects.demand(region, each), asked)
+        await asyncio.sleep(0.25)
 
 
 async def test_a_new_leader_says_nothing_of_a_fleet_it_has_not_heard(
