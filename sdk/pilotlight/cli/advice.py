@@ -38,6 +38,7 @@ HERE = {
     "overloaded": AGAIN,
 }
 """code -> what to do at a command line, where that is something else than for a program."""
+DEPLOYED = "'pilotlight app list' shows what is deployed."
 SOON_S = 0.05
 """Shorter waits are not told: typing takes longer."""
 

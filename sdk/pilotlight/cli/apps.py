@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotlight.cli.advice import DEPLOYED, advising
 from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import ago, print_json, print_table
 from pilotlight.cli.session import ask, client
@@ -44,6 +45,7 @@ def list_apps(as_json: Json = False) -> None:
 
 
 @app.command()
+@advising(not_found=DEPLOYED)
 def history(name: Name, as_json: Json = False) -> None:
     """List an app's deploys, the newest first.
 
@@ -59,6 +61,7 @@ def history(name: Name, as_json: Json = False) -> None:
 
 
 @app.command()
+@advising(not_found=DEPLOYED)
 def stop(name: Name, as_json: Json = False) -> None:
     """Take an app out of service. Its containers end; a deploy brings it back.
 
@@ -73,6 +76,7 @@ def stop(name: Name, as_json: Json = False) -> None:
 
 
 @app.command()
+@advising(not_found=DEPLOYED)
 def share(
     name: Name,
     tenant: Annotated[str, typer.Argument(help="who may call it; '*' is everybody")],
@@ -93,6 +97,7 @@ def share(
 
 
 @app.command()
+@advising(not_found=DEPLOYED)
 def unshare(name: Name, tenant: Annotated[str, typer.Argument(help="as it was shared with")]) -> None:
     """End that.
 
@@ -104,6 +109,7 @@ def unshare(name: Name, tenant: Annotated[str, typer.Argument(help="as it was sh
 
 
 @app.command()
+@advising(not_found=DEPLOYED)
 def shares(name: Name, as_json: Json = False) -> None:
     """List the tenants that may call an app's functions.
 

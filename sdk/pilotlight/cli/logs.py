@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotlight.cli.advice import DEPLOYED, advising
 from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import note, on_terminal, print_json
 from pilotlight.cli.session import client, each
@@ -18,6 +19,7 @@ PLAIN = "\x1b[0m"
 
 
 @app.command()
+@advising(not_found=DEPLOYED)
 def logs(
     name: Annotated[str, typer.Argument(help="APP or APP.FUNCTION")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as lines are printed")] = False,

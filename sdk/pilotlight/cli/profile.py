@@ -68,8 +68,9 @@ def profile(
             seconds=seconds,
             wait_s=wait,
         )
+        kinds = kinds_of(told, slices or [])
         try:
-            for kind in kinds_of(told, slices or []):
+            for kind in kinds:
                 run.measure(kind)
         finally:
             note(run.summary())
@@ -77,7 +78,13 @@ def profile(
     if as_json:
         print_json({"version": told.version, "version_id": told.version_id, "curves": told.curves})
     else:
-        print_table(COLUMNS, rows_of(told.curves), empty=f"Nothing is known of {told.version}.", right=NUMBERS)
+        print_table(COLUMNS, rows_of(told.curves), empty=unknown(told.version), right=NUMBERS)
+
+
+def unknown(version: str) -> str:
+    """What is said of a version that has no curves; placement goes by those of the version before it then."""
+    shown = f"'pilotlight placement plan {version}' tells what placement goes by"
+    return f"Nothing was measured of {version} itself; {shown}."
 
 
 @dataclass(kw_only=True)

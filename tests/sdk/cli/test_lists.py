@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from pilotlight import App
 from pilotlight.cli.main import app
 from pilotlight.cli.output import milliseconds, size, span
-from tests.sdk.scripted import Answer, ScriptedPlatform, answer
+from tests.sdk.scripted import Answer, ScriptedPlatform, answer, problem
 
 
 def run(*words: str) -> str:
@@ -205,3 +205,14 @@ def test_version() -> None:
     """Of the SDK and of Python."""
     assert run("version").startswith("pilotlight 0.")
     assert msgspec.json.decode(run("version", "--json")).keys() == {"pilotlight", "python"}
+
+
+@pytest.mark.parametrize("words", [("app", "stop", "x"), ("app", "history", "x"), ("logs", "x")], ids=" ".join)
+def test_an_app_that_there_is_not_is_answered_with_where_the_names_are(
+    platform: ScriptedPlatform, words: tuple[str, ...]
+) -> None:
+    """Rather than with the word that a name is wrong."""
+    refused = problem("not_found", "There is no app x.")
+    for method, path in (("POST", "stop"), ("GET", "history"), ("GET", "logs")):
+        platform.will(method, f"/v1/apps/x/{path}", refused)
+    assert "'pilotlight app list' shows what is deployed." in CliRunner().invoke(app, words).stderr

@@ -111,6 +111,7 @@ def test_slips_are_told_before_anything_is_called(measured: ScriptedPlatform, wo
 
     assert done.exit_code == 1
     assert said in done.stderr
+    assert "0 calls" not in done.stderr
     assert {request.method for request in measured.requests} == {"GET"}
 
 
@@ -147,3 +148,12 @@ def test_a_run_that_kept_nothing_says_so_and_tells_its_cost_in_full() -> None:
 
     run.kept = 1
     assert run.summary().endswith("in all; kept with shop.f@v3")
+
+
+def test_a_version_without_curves_says_where_those_of_the_one_before_are(platform: ScriptedPlatform) -> None:
+    """On stderr; placement goes by them."""
+    platform.will("GET", "/v1/functions/shop.f/curves", answer(KNOWN | {"curves": []}))
+
+    assert (
+        "Nothing was measured of shop.f@v3 itself; 'pilotlight placement plan shop.f@v3' tells" in run("--show").stderr
+    )
