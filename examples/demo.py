@@ -122,7 +122,7 @@ def cold(http: httpx.Client) -> None:
     cold_start = answer["cold_start"] or {}
     steps = ", ".join(f"{name} {ms:.0f}" for name, ms in cold_start.items())
     rest = answer["latency"]["stages"]["start"] - sum(cold_start.values())
-    console.print(f"  start, in ms: {steps}; placing and messages {max(0.0, rest):.0f}")
+    console.print(f"  start, in ms: {steps}; placing {max(0.0, rest):.0f}")
     console.print(bar(answer["latency"]))
 
 
@@ -225,7 +225,7 @@ def bill(http: httpx.Client) -> None:
         shown.add_row(name, line["state"], calls, f"{line['gpu_seconds']:.3f}", line["cost"])
     console.print(shown)
     console.print(f"  total: [bold]${report['total']['cost']}[/bold]")
-    console.print("  what callers got as receipts, in ns on a slot (a quarter of the device, see above):")
+    console.print("  receipts against the bill, in ns on one of the four slots of the device:")
     for name, receipts in RECEIPTS.items():
         billed = sum(n["ns"] for n in report["lines"] if n["state"] == "busy" and name == f"{n['app']}.{n['function']}")
         agree = "[green]=[/green]" if billed == receipts else "[red]≠[/red]"
@@ -263,7 +263,7 @@ def bar(latency: dict[str, Any]) -> Text:
     for name, ms in latency["stages"].items():
         line.append("█" * round(14 * ms / latency["total_ms"]), style=colours.get(name, "white"))
     line.append(f"  {latency['total_ms']:.1f} ms: ")
-    parts = [f"{name} {ms:.1f}" for name, ms in latency["stages"].items() if ms >= latency["total_ms"] / 50]
+    parts = [f"{name} {ms:.1f}" for name, ms in latency["stages"].items() if ms >= latency["total_ms"] / 20]
     line.append(", ".join(parts), style="dim")
     return line
 
