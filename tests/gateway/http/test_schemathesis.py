@@ -103,7 +103,7 @@ EACH_AND_OPERATOR = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @EACH_AND_OPERATOR
 async def test_the_edges_of_every_schema_are_as_the_document_says(
     world: World, tmp_path: Path, caller: tuple[str, ...]
