@@ -26,23 +26,25 @@ class ClientFile(msgspec.Struct, frozen=True, kw_only=True):
     api_key: str
 
 
-async def bootstrap(registry: RegistryPort, path: Path, url: str) -> bool:
+async def bootstrap(registry: RegistryPort, path: Path, url: str, copy: Path) -> bool:
     """See to it that the client file at `path` holds a valid key of the tenant `default`, its admin's and
     the operator's.
 
-    A file whose key is still good is kept (with the present `url`). Returns whether a new key was made.
+    A file whose key is still good is kept (with the present `url`). Another platform may have put its own there: `copy`
+    is this platform's alone. Returns whether a new key was made.
     """
     first = TenantRecord(name=TENANT, created_at=time.time(), tier=TIER)
     await registry.change_tenant(TENANT, lambda present: present or first)
-    present = read_client_file(path)
-    if present is not None and await _is_good(registry, present.api_key):
-        if present.url != url:
-            write_client_file(path, ClientFile(url=url, api_key=present.api_key))
-        return False
-    asked = KeyRequest(scopes=SCOPES, label="bootstrap")
-    made = await create_key(registry, TENANT, asked, time.time(), by_operator=True)
-    write_client_file(path, ClientFile(url=url, api_key=made.key))
-    return True
+    found = [present for file in (path, copy) if (present := read_client_file(file)) is not None]
+    good = [present.api_key for present in found if await _is_good(registry, present.api_key)]
+    if not good:
+        asked = KeyRequest(scopes=SCOPES, label="bootstrap")
+        made = await create_key(registry, TENANT, asked, time.time(), by_operator=True)
+    content = ClientFile(url=url, api_key=good[0] if good else made.key)
+    for file in (copy, path):
+        if read_client_file(file) != content:
+            write_client_file(file, content)
+    return not good
 
 
 async def _is_good(registry: RegistryPort, text: str) -> bool:

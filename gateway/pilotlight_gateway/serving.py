@@ -110,7 +110,8 @@ async def serve(settings: ServeSettings) -> None:
             _gateway(settings, book, name, bus, registry, url_of(internal)) as gateway,
         ):
             if settings.client_file is not None:
-                await bootstrap(registry, settings.client_file, url_of(public))
+                copy = settings.state_dir / "client.json"
+                await bootstrap(registry, settings.client_file, url_of(public), copy)
             await _run(gateway, bus, (public, internal), stop, settings.drain_seconds)
             lost, superseded = bus.closed.is_set(), gateway.superseded
     if superseded.done():

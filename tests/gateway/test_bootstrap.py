@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from pilotlight_gateway.bootstrap import ClientFile, bootstrap, read_client_file, write_client_file
+from pilotlight_gateway.bootstrap import ClientFile, bootstrap, read_client_file
 from pilotlight_gateway.keys import new_key, parse_key
 from pilotlight_gateway.registry_port import MemoryRegistry
 
@@ -18,7 +18,7 @@ async def test_the_first_start_writes_an_admin_key_that_only_its_owner_reads(tmp
     """The file has mode 0600 and a key that opens the operator's record in the tenant `default`."""
     registry, path = MemoryRegistry(), tmp_path / "home" / "client.json"
 
-    assert await bootstrap(registry, path, URL)
+    assert await bootstrap(registry, path, URL, tmp_path / "state" / "client.json")
 
     content = read_client_file(path)
     assert content is not None
@@ -34,10 +34,10 @@ async def test_the_first_start_writes_an_admin_key_that_only_its_owner_reads(tmp
 async def test_a_good_file_is_kept_and_follows_the_address(tmp_path: Path) -> None:
     """A second start makes no second key, but tells the present address."""
     registry, path = MemoryRegistry(), tmp_path / "client.json"
-    await bootstrap(registry, path, URL)
+    await bootstrap(registry, path, URL, tmp_path / "state" / "client.json")
     before = read_client_file(path)
 
-    assert not await bootstrap(registry, path, "http://127.0.0.1:9000")
+    assert not await bootstrap(registry, path, "http://127.0.0.1:9000", tmp_path / "state" / "client.json")
 
     after = read_client_file(path)
     assert before is not None
@@ -46,15 +46,35 @@ async def test_a_good_file_is_kept_and_follows_the_address(tmp_path: Path) -> No
 
 
 async def test_a_file_whose_key_is_no_longer_good_is_replaced(tmp_path: Path) -> None:
-    """Revoked, foreign, garbled and unreadable files get a new key."""
+    """Foreign and garbled ones by the copy, which holds for nothing else either: what is revoked gets a new key."""
     registry, path = MemoryRegistry(), tmp_path / "client.json"
-    await bootstrap(registry, path, URL)
+    await bootstrap(registry, path, URL, tmp_path / "state" / "client.json")
     (record,) = registry.key_records.values()
     registry.key_records[record.id] = msgspec.structs.replace(record, revoked=True)
-    assert await bootstrap(registry, path, URL)
+    assert await bootstrap(registry, path, URL, tmp_path / "state" / "client.json")
 
-    write_client_file(path, ClientFile(url=URL, api_key=str(new_key())))
-    assert await bootstrap(registry, path, URL)
+    good = read_client_file(path)
+    for broken in (msgspec.json.encode(ClientFile(url=URL, api_key=str(new_key()))), b"{"):
+        path.write_bytes(broken)
+        assert not await bootstrap(registry, path, URL, tmp_path / "state" / "client.json")
+        assert read_client_file(path) == good
 
     path.write_text("{")
-    assert await bootstrap(registry, path, URL)
+    (tmp_path / "state" / "client.json").unlink()
+    assert await bootstrap(registry, path, URL, tmp_path / "state" / "client.json")
+    assert len(registry.key_records) == 3
+
+
+async def test_two_platforms_that_share_a_client_file_keep_their_keys(tmp_path: Path) -> None:
+    """Whoever starts last is named there; each has its own copy, and makes no other key when it starts again."""
+    path, url = tmp_path / "home" / "client.json", "http://127.0.0.1:9000"
+    one, other = MemoryRegistry(), MemoryRegistry()
+    await bootstrap(one, path, URL, tmp_path / "one" / "client.json")
+    before = read_client_file(path)
+
+    await bootstrap(other, path, url, tmp_path / "other" / "client.json")
+    assert read_client_file(path) == read_client_file(tmp_path / "other" / "client.json") != before
+    assert read_client_file(tmp_path / "one" / "client.json") == before
+
+    assert not await bootstrap(one, path, URL, tmp_path / "one" / "client.json")
+    assert read_client_file(path) == before

@@ -54,7 +54,7 @@ def gateway(folder: Path, registry: Registry) -> Gateway:
 
 async def first_key(gateway: Gateway, folder: Path) -> str:
     path = folder / "client.json"
-    await bootstrap(gateway.registry, path, "http://gateway")
+    await bootstrap(gateway.registry, path, "http://gateway", path)
     content = read_client_file(path)
     assert content is not None
     return content.api_key

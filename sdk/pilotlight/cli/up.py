@@ -39,7 +39,12 @@ Ctrl-C stops it; what is deployed stays."""
 def up(
     context: typer.Context,
     port: Annotated[int | None, typer.Option(help="port of the HTTP API; 0: any free one")] = None,
-    state_dir: Annotated[Path | None, typer.Option(help="where this machine keeps everything")] = None,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="where this machine keeps everything; PILOTLIGHT_HOME=DIR speaks to this one of several platforms"
+        ),
+    ] = None,
     cpu_slots: Annotated[int | None, typer.Option(help="CPU slots to offer; default: one a core")] = None,
     blanks: Annotated[int | None, typer.Option(help="started sandboxes to keep ready")] = None,
     sandbox: Annotated[str | None, typer.Option(help="bubblewrap, or process: no isolation, one tenant only")] = None,
