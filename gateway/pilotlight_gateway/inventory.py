@@ -7,6 +7,7 @@ asks often waits for his turn, and leaves the rest of the process to everybody e
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -23,6 +24,8 @@ class Inventory:
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
+        self._using = threading.Lock()
+        """Besides: a thread goes on when whoever waited for it is cancelled, and questions try things on the fleet."""
         self._seen: Hashable = None
         self._fleet = Fleet()
 
@@ -33,9 +36,10 @@ class Inventory:
 
     def _answer(self, reports: Sequence[NodeReport], question: Callable[[Fleet], T]) -> T:
         seen = tuple(sorted(map(what_there_is, reports), key=lambda told: told[0]))
-        if seen != self._seen:
-            self._seen, self._fleet = seen, standing(reports)
-        return question(self._fleet)
+        with self._using:
+            if seen != self._seen:
+                self._seen, self._fleet = seen, standing(reports)
+            return question(self._fleet)
 
 
 def what_there_is(report: NodeReport) -> tuple[str, tuple[Hashable, ...]]:

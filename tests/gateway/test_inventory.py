@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import msgspec
 import pytest
@@ -81,3 +82,27 @@ async def test_one_question_at_a_time() -> None:
     await asyncio.gather(*(inventory.ask([report()], question) for _ in range(20)))
 
     assert most == 1
+
+
+async def test_who_gives_up_leaves_no_question_beside_the_next() -> None:
+    """Its thread goes on: whoever comes after it waits until it is off the fleet."""
+    inventory, asked, go_on = Inventory(), threading.Event(), threading.Event()
+    there: list[str] = []
+
+    def slow(_: Fleet) -> None:
+        there.append("in")
+        asked.set()
+        go_on.wait(30)
+        there.append("out")
+
+    given_up = asyncio.create_task(inventory.ask([report()], slow))
+    await asyncio.to_thread(asked.wait, 30)
+    given_up.cancel()
+    following = asyncio.create_task(inventory.ask([report()], lambda _: there.append("next")))
+    await asyncio.wait([given_up])
+    done, _ = await asyncio.wait([following], timeout=0.2)
+    assert not done
+    go_on.set()
+    await following
+
+    assert there == ["in", "out", "next"]
