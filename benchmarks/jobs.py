@@ -4,7 +4,8 @@ Three nats-server processes on this machine keep three copies of everything, eac
 gateway takes the submissions of 64 connections over HTTP, by wrk, which takes little of the machine for itself; what it
 was told is counted again in what is stored. It is held against what the same servers do with as many publishers that do
 nothing else: each waits for the confirmation of one message of a record's size before the next, in the same run, in
-turns with the submissions. The same is then reported for one server (R1). End to end, a platform on the three servers
+turns with the submissions. A publisher is faster at the server that leads its stream: each turn is at another server,
+and the middle one counts. The same is then reported for one server (R1). End to end, a platform on the three servers
 runs jobs of a function that does nothing, from the first submission to the last result.
 """
 
@@ -21,6 +22,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 
 import httpx
@@ -69,6 +72,11 @@ class Speed:
     def per_s(self) -> float:
         """Of the middle turn."""
         return report.median(self.turns)
+
+    @property
+    def best(self) -> float:
+        """Of the fastest turn."""
+        return max(self.turns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,14 +249,16 @@ async def _measure(nats: str, copies: int, url: str, key: str, seconds: float) -
     raw, record, submit = Speed(), Speed(), Speed()
     body = LATER % (time.time() + 86_400)
     lines = Submitters(url, key, body)
-    async with raw_publisher(nats, copies) as bus:
-        store = BusJobs(bus)
-        for _ in range(TURNS):
-            raw.turns.append(await _at_full_speed(lambda: _store(bus), seconds))
-            record.turns.append(await _at_full_speed(lambda: _create(store), seconds))
+    turns = list(islice(cycle(nats.split(",")), TURNS))
+    for server in turns:
+        async with raw_publisher(server, copies) as bus:
+            raw.turns.append(await _at_full_speed(partial(_store, bus), seconds))
             submit.turns.append(await _submitted(bus, url, key, body, seconds))
-        took = await lines.paced(submit.per_s / 2, seconds)
+    took = await lines.paced(submit.per_s / 2, seconds)
     lines.close()
+    for server in turns:  # behind the others: a hundred thousand records more make the bucket slower
+        async with raw_publisher(server, copies) as bus:
+            record.turns.append(await _at_full_speed(partial(_create, BusJobs(bus)), seconds))
     p50, p99 = report.percentile(took, 50), report.percentile(took, 99)
     return Found(raw=raw, record=record, submit=submit, p50_half=p50, p99_half=p99)
 
@@ -305,7 +315,7 @@ async def _run(url: str, key: str, jobs: int) -> float:
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60.0) as client:
         warm = await client.post(PATH, content=BODY, headers={"Content-Type": "application/json"}, timeout=120.0)
         warm.raise_for_status()
-        began, left = time.monotonic(), jobs
+        began, left = time.time(), jobs
 
         async def submitter() -> None:
             nonlocal left
@@ -316,10 +326,10 @@ async def _run(url: str, key: str, jobs: int) -> float:
         async with asyncio.TaskGroup() as group:
             for _ in range(SUBMITTERS):
                 group.create_task(submitter())
-        # Looking costs as much as some jobs do: twice a second is exact enough for a run of many.
+        # Looking costs as much as some jobs do: the jobs say themselves when they ended.
         while not await _all_ended(client):  # noqa: ASYNC110
             await asyncio.sleep(0.5)
-        took = time.monotonic() - began
+        took = await _last_end(client) - began
     lines.close()
     return jobs / took
 
@@ -330,6 +340,17 @@ async def _all_ended(client: httpx.AsyncClient) -> bool:
         found = (await client.get("/v1/jobs", params=asked)).json()
         if found["jobs"] or found["next"] is None:
             return not found["jobs"]
+        asked["cursor"] = found["next"]
+
+
+async def _last_end(client: httpx.AsyncClient) -> float:
+    """When the last of all jobs ended, in unix seconds."""
+    asked, last = {"limit": "500"}, 0.0
+    while True:
+        found = (await client.get("/v1/jobs", params=asked)).json()
+        last = max([last, *(float(job["ended_at"]) for job in found["jobs"])])
+        if found["next"] is None:
+            return last
         asked["cursor"] = found["next"]
 
 
@@ -367,6 +388,7 @@ def main() -> None:
         "jobs",
         {
             "submit_ratio": three.submit.per_s / three.raw.per_s,
+            "submit_ratio_of_best": three.submit.per_s / three.raw.best,
             "submit_per_s": three.submit.per_s,
             "submit_p99_ms_half": three.p99_half,
             "jobs_per_s": done,

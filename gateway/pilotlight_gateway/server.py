@@ -3,8 +3,9 @@
 uvicorn's httptools protocol has none for request heads: a client could send headers for ever, or hold a connection
 open with a byte a minute. Bodies are bounded where they are read (`http.bodies`).
 
-It also saves what a short call can do without: a request whose body came with its head says so (no timer is needed for
-what is there), and an answer that is known as a whole leaves in one write instead of two.
+It also saves what a short call can do without: a body that came with its head is there at once (no timer is needed for
+it), an answer that is known as a whole leaves in one write instead of two, and a connection that rests has one timer
+for all its rests.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import structlog
@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from pilotlight_gateway.http.exchange import BODY_IS_HERE, SEND_WHOLE
+from pilotlight_gateway.http.exchange import SERVED
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +37,8 @@ LINGER_SECONDS = 2.0
 """How long a body is still read (and thrown away) after its request was answered: a client that sends all before it
 reads would otherwise see a broken connection instead of the answer."""
 KEEP_ALIVE_SECONDS = 75
+SHORTEST_LOOK_S = 0.01
+"""Before which a rest counts as over: the loop's clock has whole milliseconds."""
 TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
@@ -55,6 +57,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._expecting = False
         self._head_size = self._trailing = self._bodiless = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._resting_since = 0.0
+        """In the loop's time; 0.0 while there is something to do."""
         if len(self.connections) > self.connections_at_most:
             transport.write(TOO_MANY)
             transport.close()
@@ -63,6 +67,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -108,23 +114,52 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.pipeline) > PIPELINED:
             raise ValueError("too many pipelined requests")
         if isinstance(self.cycle, RequestResponseCycle):
-            self.scope[SEND_WHOLE] = partial(send_whole, self.cycle)  # type: ignore[literal-required]
+            self.scope[SERVED] = Served(self.cycle, self.loop)  # type: ignore[literal-required]
 
     def on_message_complete(self) -> None:
         self._receiving = False
         self._disarm()
         super().on_message_complete()
-        self.scope[BODY_IS_HERE] = True  # type: ignore[literal-required]
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()
+        # As uvicorn does, but that reading goes on only once nothing waits, and the timer.
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
         if self.pipeline:
-            self.flow.pause_reading()  # which uvicorn has just resumed
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+        else:
+            self._rest()
+        if not self.pipeline:
+            self.flow.resume_reading()
         if self._receiving and self._expecting:
             # The client may send the body that it was not asked for, or not: what comes next cannot be told apart.
             self.transport.close()
         elif self._receiving and not self._heading and self._timer is None:
             self._arm(self.linger_seconds)
+
+    def _rest(self) -> None:
+        self._resting_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._look_in(self.timeout_keep_alive)
+
+    def _unset_keepalive_if_required(self) -> None:
+        # Its timer runs on: setting one for each request takes longer than looking once in a while.
+        self._resting_since = 0.0
+
+    def _look_in(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.timeout_keep_alive_task = None
+        if not self._resting_since:
+            return  # it is set again when there is nothing to do
+        rested = self.loop.time() - self._resting_since
+        if rested < self.timeout_keep_alive - SHORTEST_LOOK_S:
+            self._look_in(self.timeout_keep_alive - rested)
+        else:
+            super().timeout_keep_alive_handler()
 
     def _arm(self, seconds: float) -> None:
         self._timer = self.loop.call_later(seconds, self.transport.close)
@@ -135,32 +170,53 @@ class BoundedProtocol(HttpToolsProtocol):
             self._timer = None
 
 
-def send_whole(cycle: RequestResponseCycle, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bool:
-    """Send an answer in one write; False: nothing was sent, since that needs the long way (see `Exchange.answer`).
+class Served:
+    """A request that came this way; see `http.exchange.Served`."""
 
-    Raises:
-        ValueError: if a header would break out of its line.
-    """
-    if cycle.flow.write_paused or cycle.response_started or cycle.scope["method"] == "HEAD":
-        return False
-    if cycle.disconnected:
+    __slots__ = ("_cycle", "loop")
+
+    def __init__(self, cycle: RequestResponseCycle, loop: asyncio.AbstractEventLoop) -> None:
+        self._cycle = cycle
+        self.loop = loop
+
+    def take_body(self) -> bytes | None:
+        """All of the body, once; None: it is not all here, or the client is not any more."""
+        cycle = self._cycle
+        if cycle.more_body or cycle.disconnected or cycle.response_complete:
+            return None
+        body, cycle.body = bytes(cycle.body), bytearray()
+        cycle.waiting_for_100_continue = False
+        cycle.message_event.clear()  # who waits for more waits for the client to go
+        cycle.flow.resume_reading()
+        return body
+
+    def send_whole(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bool:
+        """Send an answer in one write; False: nothing was sent, since that needs the long way (see `Exchange.answer`).
+
+        Raises:
+            ValueError: if a header would break out of its line.
+        """
+        cycle = self._cycle
+        if cycle.flow.write_paused or cycle.response_started or cycle.scope["method"] == "HEAD":
+            return False
+        if cycle.disconnected:
+            return True
+        if cycle.waiting_for_100_continue and cycle.more_body:
+            cycle.keep_alive = False
+        lines = [name + b": " + value for name, value in (*cycle.default_headers, *headers)]
+        if not cycle.keep_alive:
+            lines.append(b"connection: close")
+        head = b"\r\n".join(lines)
+        if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1:
+            raise ValueError("a header has a line break")
+        cycle.transport.write(b"".join((STATUS_LINE[status], head, b"\r\n\r\n", body)))
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
         return True
-    if cycle.waiting_for_100_continue and cycle.more_body:
-        cycle.keep_alive = False
-    lines = [name + b": " + value for name, value in (*cycle.default_headers, *headers)]
-    if not cycle.keep_alive:
-        lines.append(b"connection: close")
-    head = b"\r\n".join(lines)
-    if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1:
-        raise ValueError("a header has a line break")
-    cycle.transport.write(b"".join((STATUS_LINE[status], head, b"\r\n\r\n", body)))
-    cycle.response_started = cycle.response_complete = True
-    cycle.waiting_for_100_continue = False
-    cycle.message_event.set()
-    if not cycle.keep_alive:
-        cycle.transport.close()
-    cycle.on_response()
-    return True
 
 
 class QuietServer(Server):

@@ -27,6 +27,14 @@ class Hurried(BoundedProtocol):
     connections_at_most = 3
 
 
+class Restless(BoundedProtocol):
+    """Does not rest for long."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.timeout_keep_alive = 0.3  # type: ignore[assignment] # uvicorn says whole seconds
+
+
 @asynccontextmanager
 async def serving(world: World, protocol: type[BoundedProtocol] = BoundedProtocol) -> AsyncIterator[tuple[str, int]]:
     listening = listen("127.0.0.1", 0)
@@ -48,6 +56,26 @@ async def test_calls_are_answered_over_real_connections(world: World) -> None:
                 answer = await client.post("/v1/functions/shop.hello/calls", json={"input": {"name": name}})
                 assert answer.json()["output"] == {"name": name}
             assert "server" not in answer.headers
+
+
+async def test_a_connection_is_closed_when_it_has_rested_and_not_while_it_works(world: World) -> None:
+    """Its timer is not set anew for each request: one that finds work under way leaves it alone."""
+    world.deploy(function())
+    whole = b'%sauthorization: Bearer %s\r\ncontent-length: 24\r\n\r\n{"input": {"name": "x"}}' % (
+        CALL,
+        str(world.key).encode(),
+    )
+    async with asyncio.timeout(30), serving(world, Restless) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        for seconds in (0.0, 0.7):
+            world.calls.hold = asyncio.Event()
+            asyncio.get_running_loop().call_later(seconds, world.calls.hold.set)
+            writer.write(whole)
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
+            assert head.startswith(b"HTTP/1.1 200")
+        assert await reader.read() == b""
+        writer.close()
 
 
 @pytest.mark.parametrize("watched", [False, True])

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded
 from pilotlight_gateway.budget import Budget
-from pilotlight_gateway.http.exchange import BODY_IS_HERE, header
+from pilotlight_gateway.http.exchange import SERVED, Served, header
 
 LATE = "The request's body did not arrive in time."
 SLOW = "The request's body came too slowly: of one like this at least {least} bytes have to come in {window:g} s."
@@ -139,9 +139,13 @@ async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: 
     Raises:
         As `pieces`, and Unavailable when the budget is used up: then nothing stays counted.
     """
+    served: Served | None = scope.get(SERVED)
+    if served is not None and (body := served.take_body()) is not None:
+        if len(body) > limits.size:
+            raise too_large(limits)
+        budget.take(len(body), tenant)
+        return body
     check_announced(scope, limits)
-    if BODY_IS_HERE in scope:
-        return await _take(receive, limits, budget, tenant)
     parts: list[bytes] = []
     held, more = 0, True
 
@@ -172,15 +176,3 @@ async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: 
             raise DeadlineExceeded(LATE, code="slow_body") from None
         raise
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-async def _take(receive: Receive, limits: BodyLimits, budget: Budget, tenant: str) -> bytes:
-    """A body that is here: nothing has to be waited for."""
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise ClientGone
-    body: bytes = message["body"]
-    if len(body) > limits.size:
-        raise too_large(limits)
-    budget.take(len(body), tenant)
-    return body

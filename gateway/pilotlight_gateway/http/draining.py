@@ -84,9 +84,9 @@ class _Passage:
             raise closing() from None
 
 
-def current_task() -> asyncio.Task[Any]:
-    """The task that we are in: a server runs every request in one."""
-    task = asyncio.current_task()
+def current_task(loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Task[Any]:
+    """The task that we are in: a server runs every request in one. `loop`: the running one, if that is at hand."""
+    task = asyncio.current_task(loop)
     assert task is not None  # noqa: S101
     return task
 

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
 from pilotlight_gateway.http.bodies import ClientGone
 from pilotlight_gateway.http.calls import CallEndpoint
-from pilotlight_gateway.http.exchange import KEY, SEND_WHOLE, Exchange
+from pilotlight_gateway.http.exchange import KEY, SERVED, Exchange
 from pilotlight_gateway.http.limiting import settle
 from pilotlight_gateway.http.problems import problem_of
 from pilotlight_gateway.http.services import Services
@@ -52,7 +52,7 @@ class Edge:
             self._services.metrics.requests[exchange.route, exchange.status] += 1
             # Both know the server's request, which knows the scope: cycles, which would wait for the garbage collector.
             del scope[KEY]
-            scope.pop(SEND_WHOLE, None)
+            scope.pop(SERVED, None)
 
     async def _answer_error(self, exchange: Exchange, error: PilotlightError, cause: Exception | None = None) -> None:
         if error.meaning.status >= 500 and cause is None:

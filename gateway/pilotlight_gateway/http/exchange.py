@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.types import Message, Scope, Send
 
@@ -16,12 +17,23 @@ from pilotlight_gateway.tabs import Tab
 
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
-BODY_IS_HERE = "pilotlight.body_is_here"
-"""True in the scope of a request of which all has arrived. Our server says so; another one may not."""
-SEND_WHOLE = "pilotlight.send_whole"
-"""In the scope: sends an answer at once (`server.send_whole`), if our server serves."""
+SERVED = "pilotlight.served"
+"""In the scope: what our server knows of the request beyond ASGI (`Served`); another one may not."""
 _prefix = f"req_{secrets.token_hex(6)}"
 _numbers = count(1)
+
+
+class Served(Protocol):
+    """A request as our server has it."""
+
+    loop: asyncio.AbstractEventLoop
+    """That serves it: looking it up takes a system call in Python 3.11."""
+
+    def take_body(self) -> bytes | None:
+        """All of the body, once; None: it is not all here, or the client is not any more."""
+
+    def send_whole(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bool:
+        """Send an answer at once; False: nothing was sent."""
 
 
 class Exchange:
@@ -29,7 +41,7 @@ class Exchange:
 
     __slots__ = (
         "_send",
-        "_send_whole",
+        "_served",
         "admission",
         "arrived",
         "call_id",
@@ -44,10 +56,10 @@ class Exchange:
 
     def __init__(self, scope: Scope, send: Send, arrived: float) -> None:
         self._send = send
-        self._send_whole: Callable[..., bool] | None = scope.get(SEND_WHOLE)
+        self._served: Served | None = scope.get(SERVED)
         self.arrived = arrived
         """Monotonic seconds."""
-        self.task = current_task()
+        self.task = current_task(self._served.loop if self._served is not None else None)
         """In which the request is served."""
         self.request_id = f"{_prefix}{next(_numbers):07x}"
         self.principal: Principal = NOBODY
@@ -73,7 +85,7 @@ class Exchange:
         """Send a whole answer."""
         headers += ((b"content-length", b"%d" % len(body)), *self._names())
         self.status = status
-        if self._send_whole is None or not self._send_whole(status, headers, body):
+        if self._served is None or not self._served.send_whole(status, headers, body):
             await self._send({"type": "http.response.start", "status": status, "headers": headers})
             await self._send({"type": "http.response.body", "body": body})
 

@@ -69,6 +69,8 @@ class Work:
     tries: dict[str, int] = field(default_factory=dict)
     fresh: bool = True
     """Whether there may be messages that were not read."""
+    look_at: float = 0.0
+    """Monotonic seconds at which it is read though nothing more rang."""
     strays_at: float = 0.0
 
 
@@ -241,13 +243,13 @@ class Feeder:
         due = work.flow.due_at() if work.waiting < work.width else None
         if work.held_until > self._ground.wall():
             due = work.held_until
-        left = POLL_S if due is None else min(POLL_S, max(0.0, due - self._ground.wall()))
-        look = min(POLL_S, work.rings.pause() or POLL_S)
+        left = POLL_S if due is None else max(0.0, due - self._ground.wall())
+        look = POLL_S if work.fresh else max(0.0, work.look_at - time.monotonic())  # fresh: it knows of enough jobs
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(left, look)):
                 await work.bell.wait()
-                return
-        work.fresh = work.fresh or look <= left
+        # Jobs that start and end ring too: what was heard of and not found is looked for by the clock alone.
+        work.fresh = work.fresh or time.monotonic() >= work.look_at
 
     async def _read(self, work: Work) -> None:
         flow, jetstream = work.flow, self._bus.jetstream
@@ -258,6 +260,7 @@ class Feeder:
                 flow.heard(record.seq, _notes(record))
             if not page.records:
                 work.fresh = False
+                work.look_at = time.monotonic() + (work.rings.pause() or POLL_S)
 
     async def _page(self, flow: Flow, patience: float) -> Page:
         return await self._bus.jetstream.page(JOB_STREAM, flow.subject, flow.next, timeout=patience)

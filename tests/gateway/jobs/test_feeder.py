@@ -12,12 +12,15 @@ import pytest
 
 from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.host.bus.jetstream import Page
+from pilotlight_core.host.bus.rings import PAUSES_S
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.jobs import JobNote, JobRecord, JobState, Runner
 from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.budget import Budget
+from pilotlight_gateway.jobs import feeder as feeder_module
 from pilotlight_gateway.jobs.announcer import Announcer
 from pilotlight_gateway.jobs.bus_store import BusJobs
 from pilotlight_gateway.jobs.feeder import DRAIN_S, Feeder
@@ -132,6 +135,28 @@ async def test_a_job_alone_does_not_wait_for_a_look(site: Site) -> None:
         feeder.begin(site.shard, 1, b"")
         for _ in range(25):
             await until_states(site, await site.submit(1), {JobState.SUCCEEDED})
+
+
+async def test_what_was_heard_of_is_looked_for_however_often_the_bell_rings(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs that start ring it too, before a server that is behind has what was stored."""
+    monkeypatch.setattr(feeder_module, "POLL_S", 3_600.0)
+    page, behind = site.bus.jetstream.page, True
+
+    async def lagging(stream: str, subject: str, seq: int, *, timeout: float) -> Page:
+        return Page(records=(), pending=0) if behind else await page(stream, subject, seq, timeout=timeout)
+
+    monkeypatch.setattr(site.bus.jetstream, "page", lagging)
+    async with asyncio.timeout(30), site.gateway("one", Calls(output=OUTPUT)) as feeder:
+        feeder.begin(site.shard, 1, b"")
+        names = await site.submit(1)
+        await until(lambda: bool(feeder._work))
+        for _ in range(5 * len(PAUSES_S)):
+            feeder._work[site.flow].bell.set()
+            await asyncio.sleep(0.001)
+        behind = False
+        await until_states(site, names, {JobState.SUCCEEDED})
 
 
 async def test_a_message_that_cannot_be_read_holds_nothing_up(site: Site) -> None:

@@ -231,7 +231,7 @@ class Bus:
 
     def convoy(self, bucket: str) -> Convoy:
         """Writes to a bucket that many write at once: those wanted at the same time go together."""
-        return Convoy(self.jetstream, bucket)
+        return Convoy(self.jetstream, bucket, self.loop)
 
     def mirror(self, bucket: str, prefix: str = "") -> Mirror:
         """A live copy of the keys that start with `prefix` ("" or whole tokens, such as "app.default.")."""

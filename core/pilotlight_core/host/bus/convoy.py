@@ -1,8 +1,9 @@
 """Compare-and-sets that travel together: a group commit for a bucket that is written by many at once.
 
-Each write stays one compare-and-set on its own key, synced before it is confirmed. But those that are wanted in the
-same turn of the loop, or while `LANES` groups are on their way, go as one batch, which the server takes whole or not at
-all (JetStream's atomic batches, ADR-50): one proposal to the cluster, one sync and one confirmation for all of them.
+Each write stays one compare-and-set on its own key, synced before it is confirmed. But those that are wanted in
+consecutive turns of the loop, or while `LANES` groups are on their way, go as one batch, which the server takes whole
+or not at all (JetStream's atomic batches, ADR-50): one proposal to the cluster, one sync and one confirmation for all
+of them.
 
 A group that is not taken, whatever the reason, says nothing of its members: then each goes alone, and hears what
 becomes of it. So keys that several are likely to write at the same time do not belong here.
@@ -29,7 +30,12 @@ from pilotlight_core.host.bus.kv import EXPECTED, TIMEOUT, TTL, Kv, milliseconds
 from pilotlight_core.host.bus.streams import key_subject
 
 LANES = 2
-"""Groups on their way at a time: one is sent while the other is stored. More would make them smaller, not faster."""
+"""Groups on their way at a time: one boards while the other is stored. More would make them smaller, not faster."""
+QUIET_TURNS = 2
+"""Turns of the loop that bring no other write before a group leaves. An idle loop turns in microseconds; a busy one
+brings those whom the last group has just confirmed, and who would go alone behind this one."""
+TURNS_AT_MOST = 16
+"""Then a group leaves, whoever comes."""
 TOGETHER = 128
 """Writes in one group; a server takes 1,000."""
 TOGETHER_BYTES = 2**20
@@ -51,12 +57,13 @@ class _Write(NamedTuple):
 class Convoy:
     """The writes of this process to one bucket whose stream has `allow_atomic`."""
 
-    def __init__(self, jetstream: JetStream, bucket: str) -> None:
+    def __init__(self, jetstream: JetStream, bucket: str, loop: asyncio.AbstractEventLoop) -> None:
         self._jetstream = jetstream
         self._bucket = bucket
+        self._loop = loop
         self._kv = Kv(jetstream, bucket)
         self._waiting: deque[_Write] = deque()
-        self._departing = False
+        self._boarding = False
         self._away: set[asyncio.Task[None]] = set()
 
     async def update(self, key: str, value: bytes, revision: int, *, ttl: float | None = None) -> int:
@@ -66,23 +73,35 @@ class Convoy:
             WrongRevision: if the key has another one; also if the confirmation of this very write was lost.
             BusDown, BusTimeout, NoResponders: after 5 s. StoreRefused, MessageTooLarge.
         """
-        loop = asyncio.get_running_loop()
-        write = _Write(key, value, revision, ttl, loop.create_future())
+        write = _Write(key, value, revision, ttl, self._loop.create_future())
         self._waiting.append(write)
-        if not self._departing and len(self._away) < LANES:
-            self._departing = True
-            loop.call_soon(self._depart)
+        self._call()
         stored = await write.done
         return stored or await self._kv.update(key, value, revision, ttl=ttl, timeout=TIMEOUT - PATIENCE_S)
 
-    def _depart(self) -> None:
-        """Send what waits, as far as there are lanes."""
-        self._departing = False
-        while self._waiting and len(self._away) < LANES:
-            if group := self._next_group():
-                task = asyncio.get_running_loop().create_task(self._travel(group))
-                self._away.add(task)
-                task.add_done_callback(self._arrived)
+    def _call(self) -> None:
+        """Have a group board, if somebody waits and there is a lane for it."""
+        if self._waiting and not self._boarding and len(self._away) < LANES:
+            self._boarding = True
+            task = self._loop.create_task(self._travel())
+            self._away.add(task)
+            task.add_done_callback(self._arrived)
+
+    async def _board(self) -> list[_Write]:
+        """Those who go together."""
+        try:
+            quiet = 0
+            for _ in range(TURNS_AT_MOST):
+                before = len(self._waiting)
+                if before >= TOGETHER or quiet == QUIET_TURNS:
+                    break
+                await asyncio.sleep(0)
+                quiet = quiet + 1 if len(self._waiting) == before else 0
+        finally:
+            self._boarding = False
+        group = self._next_group()
+        self._call()  # for those who did not fit
+        return group
 
     def _next_group(self) -> list[_Write]:
         group: list[_Write] = []
@@ -96,9 +115,11 @@ class Convoy:
 
     def _arrived(self, task: asyncio.Task[None]) -> None:
         self._away.discard(task)
-        self._depart()
+        self._call()
 
-    async def _travel(self, group: list[_Write]) -> None:
+    async def _travel(self) -> None:
+        if not (group := await self._board()):
+            return
         revision = 0
         try:
             revision = await self._store(group)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable
 
 import pytest
 
 from pilotlight_core.host.bus import Bus, Entry, WrongRevision
-from pilotlight_core.host.bus.convoy import TOGETHER
+from pilotlight_core.host.bus.convoy import TOGETHER, TURNS_AT_MOST
 from pilotlight_core.host.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import JOB_BUCKET, REGISTRY_BUCKET
@@ -31,8 +32,43 @@ async def test_what_is_wanted_at_once_is_stored_together(bus: Bus, other: Bus) -
 
     kv = other.kv(JOB_BUCKET)
     assert [await kv.get(f"{base}.{n}") for n in range(20)] == [Entry(b"%d" % n, revisions[n]) for n in range(20)]
-    page = await other.jetstream.page(bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, f"{base}.>"), 1)
-    assert len({record.headers["Nats-Batch-Id"] for record in page.records}) == 1
+    batches = await batches_of(other, base)
+    assert len(batches) == 20
+    assert len(set(batches)) == 1
+
+
+async def batches_of(bus: Bus, base: str) -> list[str]:
+    """The batch of each record, "" for one that went alone."""
+    page = await bus.jetstream.page(bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, f"{base}.>"), 1)
+    return [record.headers.get("Nats-Batch-Id", "") for record in page.records]
+
+
+async def test_who_comes_in_the_next_turns_goes_along(bus: Bus, other: Bus) -> None:
+    """A group waits for as long as turns of the loop bring more: five turns of two are one batch."""
+    convoy, base = bus.convoy(JOB_BUCKET), token()
+    writes = []
+    for turn in range(5):
+        writes += [asyncio.ensure_future(convoy.update(f"{base}.{turn}{one}", b"x", 0)) for one in "ab"]
+        await asyncio.sleep(0)
+
+    await asyncio.gather(*writes)
+
+    assert len(set(await batches_of(other, base))) == 1
+
+
+async def test_a_group_leaves_though_somebody_comes_in_every_turn(bus: Bus, other: Bus) -> None:
+    """It waits for a bounded number of turns."""
+    convoy, base, count = bus.convoy(JOB_BUCKET), token(), 3 * TURNS_AT_MOST
+    writes = []
+    for number in range(count):
+        writes.append(asyncio.ensure_future(convoy.update(f"{base}.{number}", b"x", 0)))
+        await asyncio.sleep(0)
+
+    await asyncio.gather(*writes)
+
+    batches = await batches_of(other, base)
+    assert len(batches) == count
+    assert max(Counter(batches).values()) <= TURNS_AT_MOST + 1
 
 
 async def test_one_that_lost_does_not_cost_the_others(bus: Bus) -> None:
