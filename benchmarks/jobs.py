@@ -329,7 +329,7 @@ async def _run(url: str, key: str, jobs: int) -> float:
         # Looking costs as much as some jobs do: the jobs say themselves when they ended.
         while not await _all_ended(client):  # noqa: ASYNC110
             await asyncio.sleep(0.5)
-        took = await _last_end(client) - began
+        took = await _last_end(client, jobs) - began
     lines.close()
     return jobs / took
 
@@ -343,14 +343,24 @@ async def _all_ended(client: httpx.AsyncClient) -> bool:
         asked["cursor"] = found["next"]
 
 
-async def _last_end(client: httpx.AsyncClient) -> float:
-    """When the last of all jobs ended, in unix seconds."""
-    asked, last = {"limit": "500"}, 0.0
+async def _last_end(client: httpx.AsyncClient, jobs: int) -> float:
+    """When the last of all jobs ended, in unix seconds. The list may be behind for a moment."""
+    for _ in range(50):
+        ends = await _ends(client)
+        if len(ends) == jobs:
+            return max(ends)
+        await asyncio.sleep(0.1)
+    raise RuntimeError(f"{len(ends)} of {jobs} jobs have succeeded")
+
+
+async def _ends(client: httpx.AsyncClient) -> list[float]:
+    asked: dict[str, str] = {"limit": "500", "state": "succeeded"}
+    ends: list[float] = []
     while True:
         found = (await client.get("/v1/jobs", params=asked)).json()
-        last = max([last, *(float(job["ended_at"]) for job in found["jobs"])])
+        ends += [job["ended_at"] for job in found["jobs"]]
         if found["next"] is None:
-            return last
+            return ends
         asked["cursor"] = found["next"]
 
 

@@ -84,6 +84,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._bodiless += len(data)
             if self._bodiless > HEAD_BYTES + READ_BYTES:  # a trailer or a chunk's head without an end
                 self.transport.close()
+        elif self.cycle is not None and self.cycle.response_complete:  # an empty line, or the end of a late body
+            self._rest()
 
     def on_message_begin(self) -> None:
         self._heading = self._receiving = True
@@ -129,10 +131,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
-        else:
-            self._rest()
-        if not self.pipeline:
-            self.flow.resume_reading()
+            if not self.pipeline:
+                self.flow.resume_reading()
+            return
+        self._rest()
+        self.flow.resume_reading()
         if self._receiving and self._expecting:
             # The client may send the body that it was not asked for, or not: what comes next cannot be told apart.
             self.transport.close()

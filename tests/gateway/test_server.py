@@ -74,7 +74,27 @@ async def test_a_connection_is_closed_when_it_has_rested_and_not_while_it_works(
             head = await reader.readuntil(b"\r\n\r\n")
             await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
             assert head.startswith(b"HTTP/1.1 200")
+        writer.write(b"\r\n")  # allowed between requests, and no reason to stay
         assert await reader.read() == b""
+        writer.close()
+
+
+async def test_the_body_of_the_next_request_is_waited_for(world: World) -> None:
+    """It is not what is left of the one that has just been answered."""
+    world.deploy(function())
+    whole = b'%sauthorization: Bearer %s\r\ncontent-length: 24\r\n\r\n{"input": {"name": "x"}}' % (
+        CALL,
+        str(world.key).encode(),
+    )
+    async with asyncio.timeout(30), serving(world, Hurried) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(whole + whole[:-10])
+        for rest in (whole[-10:], b""):
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
+            assert head.startswith(b"HTTP/1.1 200")
+            await asyncio.sleep(3 * Hurried.linger_seconds)
+            writer.write(rest)
         writer.close()
 
 

@@ -35,7 +35,8 @@ QUIET_TURNS = 2
 """Turns of the loop that bring no other write before a group leaves. An idle loop turns in microseconds; a busy one
 brings those whom the last group has just confirmed, and who would go alone behind this one."""
 TURNS_AT_MOST = 16
-"""Then a group leaves, whoever comes."""
+BOARDING_S = 0.01
+"""Then, or after that many turns, a group leaves, whoever comes."""
 TOGETHER = 128
 """Writes in one group; a server takes 1,000."""
 TOGETHER_BYTES = 2**20
@@ -63,7 +64,7 @@ class Convoy:
         self._loop = loop
         self._kv = Kv(jetstream, bucket)
         self._waiting: deque[_Write] = deque()
-        self._boarding = False
+        self._boarding: asyncio.Task[None] | None = None
         self._away: set[asyncio.Task[None]] = set()
 
     async def update(self, key: str, value: bytes, revision: int, *, ttl: float | None = None) -> int:
@@ -81,24 +82,21 @@ class Convoy:
 
     def _call(self) -> None:
         """Have a group board, if somebody waits and there is a lane for it."""
-        if self._waiting and not self._boarding and len(self._away) < LANES:
-            self._boarding = True
-            task = self._loop.create_task(self._travel())
+        if self._waiting and self._boarding is None and len(self._away) < LANES:
+            task = self._boarding = self._loop.create_task(self._travel())
             self._away.add(task)
             task.add_done_callback(self._arrived)
 
     async def _board(self) -> list[_Write]:
         """Those who go together."""
-        try:
-            quiet = 0
-            for _ in range(TURNS_AT_MOST):
-                before = len(self._waiting)
-                if before >= TOGETHER or quiet == QUIET_TURNS:
-                    break
-                await asyncio.sleep(0)
-                quiet = quiet + 1 if len(self._waiting) == before else 0
-        finally:
-            self._boarding = False
+        quiet, end = 0, self._loop.time() + BOARDING_S
+        for _ in range(TURNS_AT_MOST):
+            before = len(self._waiting)
+            if before >= TOGETHER or quiet == QUIET_TURNS or self._loop.time() > end:
+                break
+            await asyncio.sleep(0)
+            quiet = quiet + 1 if len(self._waiting) == before else 0
+        self._boarding = None
         group = self._next_group()
         self._call()  # for those who did not fit
         return group
@@ -115,6 +113,8 @@ class Convoy:
 
     def _arrived(self, task: asyncio.Task[None]) -> None:
         self._away.discard(task)
+        if self._boarding is task:  # cancelled before it left
+            self._boarding = None
         self._call()
 
     async def _travel(self) -> None:

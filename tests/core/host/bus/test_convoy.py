@@ -71,6 +71,21 @@ async def test_a_group_leaves_though_somebody_comes_in_every_turn(bus: Bus, othe
     assert max(Counter(batches).values()) <= TURNS_AT_MOST + 1
 
 
+@pytest.mark.parametrize("turns", [0, 1])
+async def test_a_group_that_is_cancelled_before_it_leaves_holds_nobody_up(bus: Bus, turns: int) -> None:
+    """As everything is when the process ends, where some still write their last words."""
+    convoy, base = bus.convoy(JOB_BUCKET), token()
+    write = asyncio.ensure_future(convoy.update(f"{base}.k", b"x", 0))
+    await asyncio.sleep(0)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    for task in convoy._away:
+        task.cancel()
+
+    async with asyncio.timeout(10):
+        assert await write > 0
+
+
 async def test_one_that_lost_does_not_cost_the_others(bus: Bus) -> None:
     """It hears that somebody was first; those that it went with are stored, and so is what changes a key."""
     convoy, kv, base = bus.convoy(JOB_BUCKET), bus.kv(JOB_BUCKET), token()
