@@ -58,22 +58,31 @@ async def test_calls_are_answered_over_real_connections(world: World) -> None:
             assert "server" not in answer.headers
 
 
+def whole_call(world: World) -> bytes:
+    """A call as one piece."""
+    body = b'{"input": {"name": "x"}}'
+    request = b"%sauthorization: Bearer %s\r\ncontent-length: %d\r\n\r\n%s"
+    return request % (CALL, str(world.key).encode(), len(body), body)
+
+
+async def read_answer(reader: asyncio.StreamReader) -> None:
+    """The whole answer of a call that succeeded."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
+    assert head.startswith(b"HTTP/1.1 200")
+
+
 async def test_a_connection_is_closed_when_it_has_rested_and_not_while_it_works(world: World) -> None:
     """Its timer is not set anew for each request: one that finds work under way leaves it alone."""
     world.deploy(function())
-    whole = b'%sauthorization: Bearer %s\r\ncontent-length: 24\r\n\r\n{"input": {"name": "x"}}' % (
-        CALL,
-        str(world.key).encode(),
-    )
+    whole = whole_call(world)
     async with asyncio.timeout(30), serving(world, Restless) as address:
         reader, writer = await asyncio.open_connection(*address)
         for seconds in (0.0, 0.7):
             world.calls.hold = asyncio.Event()
             asyncio.get_running_loop().call_later(seconds, world.calls.hold.set)
             writer.write(whole)
-            head = await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
-            assert head.startswith(b"HTTP/1.1 200")
+            await read_answer(reader)
         writer.write(b"\r\n")  # allowed between requests, and no reason to stay
         assert await reader.read() == b""
         writer.close()
@@ -82,17 +91,12 @@ async def test_a_connection_is_closed_when_it_has_rested_and_not_while_it_works(
 async def test_the_body_of_the_next_request_is_waited_for(world: World) -> None:
     """It is not what is left of the one that has just been answered."""
     world.deploy(function())
-    whole = b'%sauthorization: Bearer %s\r\ncontent-length: 24\r\n\r\n{"input": {"name": "x"}}' % (
-        CALL,
-        str(world.key).encode(),
-    )
+    whole = whole_call(world)
     async with asyncio.timeout(30), serving(world, Hurried) as address:
         reader, writer = await asyncio.open_connection(*address)
         writer.write(whole + whole[:-10])
         for rest in (whole[-10:], b""):
-            head = await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
-            assert head.startswith(b"HTTP/1.1 200")
+            await read_answer(reader)
             await asyncio.sleep(3 * Hurried.linger_seconds)
             writer.write(rest)
         writer.close()
@@ -102,9 +106,7 @@ async def test_the_body_of_the_next_request_is_waited_for(world: World) -> None:
 async def test_a_call_is_no_work_for_the_garbage_collector(world: World, watched: bool) -> None:
     """Short or so long that its caller is watched: nothing of it is a cycle, which would stop all others later."""
     world.deploy(function())
-    body = b'{"input": {"name": "x"}}'
-    request = b"%sauthorization: Bearer %s\r\ncontent-length: %d\r\n\r\n%s"
-    whole = request % (CALL, str(world.key).encode(), len(body), body)
+    whole = whole_call(world)
     async with serving(world) as address:
         reader, writer = await asyncio.open_connection(*address)
 
@@ -115,9 +117,7 @@ async def test_a_call_is_no_work_for_the_garbage_collector(world: World, watched
             if world.calls.hold is not None:
                 await until(lambda: len(asyncio.all_tasks()) == tasks + 2)  # the request's, and the watch
                 world.calls.hold.set()
-            head = await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
-            assert head.startswith(b"HTTP/1.1 200")
+            await read_answer(reader)
             await until(lambda: len(asyncio.all_tasks()) == tasks)
 
         await call()
