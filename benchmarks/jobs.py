@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -335,33 +336,31 @@ async def _run(url: str, key: str, jobs: int) -> float:
 
 
 async def _all_ended(client: httpx.AsyncClient) -> bool:
-    asked = {"state": "queued,running", "limit": "1"}
-    while True:
-        found = (await client.get("/v1/jobs", params=asked)).json()
-        if found["jobs"] or found["next"] is None:
-            return not found["jobs"]
-        asked["cursor"] = found["next"]
+    async for _ in _listed(client, "queued,running", limit=1):
+        return False
+    return True
 
 
 async def _last_end(client: httpx.AsyncClient, jobs: int) -> float:
     """When the last of all jobs ended, in unix seconds. The list may be behind for a moment."""
     for _ in range(50):
-        ends = await _ends(client)
+        ends = [float(job["ended_at"]) async for job in _listed(client, "succeeded", limit=500)]
         if len(ends) == jobs:
             return max(ends)
         await asyncio.sleep(0.1)
     raise RuntimeError(f"{len(ends)} of {jobs} jobs have succeeded")
 
 
-async def _ends(client: httpx.AsyncClient) -> list[float]:
-    asked: dict[str, str] = {"limit": "500", "state": "succeeded"}
-    ends: list[float] = []
+async def _listed(client: httpx.AsyncClient, states: str, *, limit: int) -> AsyncIterator[dict[str, Any]]:
+    """The jobs in these states, `limit` to a page."""
+    asked = {"state": states, "limit": str(limit)}
     while True:
-        found = (await client.get("/v1/jobs", params=asked)).json()
-        ends += [job["ended_at"] for job in found["jobs"]]
-        if found["next"] is None:
-            return ends
-        asked["cursor"] = found["next"]
+        page = (await client.get("/v1/jobs", params=asked)).json()
+        for job in page["jobs"]:
+            yield job
+        if page["next"] is None:
+            return
+        asked["cursor"] = page["next"]
 
 
 async def _is_up(nats: str, copies: int) -> bool:
