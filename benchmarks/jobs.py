@@ -31,13 +31,13 @@ import httpx
 
 from benchmarks import report, wrk
 from benchmarks.keep_alive import Line
-from pilotlight_core.host.bus import Bus, BusError, StreamLimits, connect
-from pilotlight_core.host.bus.streams import bucket_stream
-from pilotlight_core.host.embedded import find_nats_server, free_port
+from pilotlight_core.bus import Bus, BusError, StreamLimits, connect
+from pilotlight_core.bus.streams import bucket_stream
 from pilotlight_core.model.ids import new_call_id, token
-from pilotlight_core.model.jobs import JobRecord
+from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_core.model.subjects import JOB_BUCKET
-from pilotlight_gateway.jobs.bus_store import BusJobs
+from pilotlight_gateway.jobs.bus_jobs import BusJobs
+from pilotlight_supervisor.embedded_bus import find_nats_server, free_port
 from tests.system.platform import wait_until
 
 SUBMITTERS = 64

@@ -22,9 +22,9 @@ import msgspec
 
 from benchmarks import report
 from benchmarks.keep_alive import Answer, Line
-from pilotlight_core.host.bus import connect
+from pilotlight_core.bus import connect
 from pilotlight_core.model.subjects import SHARD_BUCKET, shard_of
-from pilotlight_gateway.shard_plan import ShardRecord
+from pilotlight_gateway.cluster.shard_plan import ShardRecord
 from tests.system.platform import Platform, platform, wait_until
 
 GATEWAYS = 4

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from pilotlight_placement.geometry import Family
-from pilotlight_placement.mask_fragmentation import MaskFragmentation
+from pilotlight_placement.fragmentation.mask_fragmentation import MaskFragmentation
+from pilotlight_placement.hardware.geometry import Family
 
 LEARN_AT = 64
 """After so many arrivals the mix is looked at, and again whenever they have doubled."""

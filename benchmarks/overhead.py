@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks import report, wrk
-from pilotlight_core.host.embedded import free_port
+from pilotlight_supervisor.embedded_bus import free_port
 from tests.system.platform import Platform, platform, wait_until
 from tests.system.processes import descendants
 

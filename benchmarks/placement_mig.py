@@ -22,7 +22,7 @@ from itertools import product
 
 from benchmarks.mig_churn import POLICIES, Cell, run
 from benchmarks.report import arguments, finish, table
-from pilotlight_placement.catalogue import family
+from pilotlight_placement.hardware.catalogue import family
 
 DEVICES = 100
 PROFILES = ("1g", "1g.2x", "2g", "3g", "4g", "7g")

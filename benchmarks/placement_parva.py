@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.report import arguments, finish, table
-from pilotlight_placement.curves import Curves, Point
-from pilotlight_placement.planner import CannotPlan, Demand, Need, Plan, Terms, demands_of
-from pilotlight_placement.planner_greedy import plan_greedily
-from pilotlight_placement.planner_ilp import is_installed, plan_exactly
+from pilotlight_placement.asks.curves import Curves, Point
+from pilotlight_placement.capacity_planner.capacity_plan import CannotPlan, Demand, Need, Plan, Terms, demands_of
+from pilotlight_placement.capacity_planner.greedy_planner import plan_greedily
+from pilotlight_placement.capacity_planner.ilp_planner import is_installed, plan_exactly
 
 DEVICE = "A100-80GB"
 SLICES = {"1": "1g", "2": "2g", "3": "3g", "4": "4g", "7": "7g"}

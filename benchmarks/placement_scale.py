@@ -16,21 +16,21 @@ import time
 from itertools import count
 
 from benchmarks.report import arguments, finish, median, percentile, table
-from pilotlight_core.host.collector import settle
+from pilotlight_core.host.gc_tuning import settle
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.ask import GIB, Ask
-from pilotlight_placement.catalogue import standard
-from pilotlight_placement.curves import Curves, Point, whole
-from pilotlight_placement.draft import Want
-from pilotlight_placement.explain import explain
-from pilotlight_placement.fleet import Fleet
-from pilotlight_placement.histogram import Histogram, Shape
-from pilotlight_placement.node import Domain, Gpu, Held, Node
-from pilotlight_placement.place import place
-from pilotlight_placement.plan import Desired, Plan, plan
-from pilotlight_placement.record import NoFit, Placement
+from pilotlight_placement.asks.ask import GIB, Ask
+from pilotlight_placement.asks.curves import Curves, Point, whole
+from pilotlight_placement.explain.explanation import explain
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fragmentation.histogram import Histogram, Shape
+from pilotlight_placement.hardware.catalogue import standard
+from pilotlight_placement.hardware.node import Domain, Gpu, Held, Node
+from pilotlight_placement.plan.draft import Want
+from pilotlight_placement.plan.plan import Desired, Plan, plan
+from pilotlight_placement.search.decision_record import NoFit, Placement
+from pilotlight_placement.search.place import place
 
 MIXTURE = {
     "T4": 12, "A10": 8, "L4": 12, "L40S": 8, "A30": 6, "A100-40GB": 8, "A100-80GB": 14, "H100-80GB": 18, "H200": 9,

@@ -11,15 +11,23 @@ from collections.abc import Callable
 from functools import partial
 
 from benchmarks import report
-from pilotlight_core.model.messages import CallDescriptor, ContainerState, Credit, Ended, Outcome, Spent, Stages
-from pilotlight_core.model.scheduling import Enqueue, Settle
+from pilotlight_core.model.messages.agent_messages import (
+    CallDescriptor,
+    ContainerState,
+    Credit,
+    Ended,
+    Outcome,
+    Spent,
+    Stages,
+)
+from pilotlight_core.model.messages.scheduling import Enqueue, Settle
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.actions import Action, Finish
-from pilotlight_gateway.call_plan import CallPlan
-from pilotlight_gateway.home import Home
-from pilotlight_gateway.origin import Origin
-from pilotlight_gateway.scheduler.counters import FunctionCounters
-from pilotlight_gateway.scheduler.queue import FairQueue
+from pilotlight_gateway.calls.call_plan import CallPlan
+from pilotlight_gateway.calls.effects import Action, Finish
+from pilotlight_gateway.calls.origin import Origin
+from pilotlight_gateway.home.counters import FunctionCounters
+from pilotlight_gateway.home.home import Home
+from pilotlight_gateway.home.queue import FairQueue
 
 RUNS = 5
 SPENT = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")

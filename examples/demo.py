@@ -73,7 +73,7 @@ def started(folder: Path) -> Iterator[httpx.Client]:
     """The platform, from `pilotlight up` to Ctrl-C."""
     title("Start: nats-server, gateway, controller and a node agent, on this machine")
     ready, client, log = folder / "ready.json", folder / "client.json", folder / "up.log"
-    command = [sys.executable, "-m", "pilotlight_core.host.up", "--state-dir", str(folder / "state"), "--port", "0"]
+    command = [sys.executable, "-m", "pilotlight_supervisor.up", "--state-dir", str(folder / "state"), "--port", "0"]
     command += ["--json-ready", str(ready), "--client-file", str(client), "--cpu-slots", "4"]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT)

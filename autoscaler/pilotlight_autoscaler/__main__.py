@@ -9,9 +9,9 @@ import sys
 import structlog
 
 from pilotlight_autoscaler.controller import Controller, Repacking
-from pilotlight_core.host import config, telemetry, users
-from pilotlight_core.host.bus import connect
-from pilotlight_core.host.collector import keep, settle
+from pilotlight_core.bus import bus_users, connect
+from pilotlight_core.host import config, telemetry
+from pilotlight_core.host.gc_tuning import keep, settle
 from pilotlight_core.host.registry import Registry
 
 log = structlog.get_logger()
@@ -24,7 +24,7 @@ async def serve(settings: config.ControllerSettings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with (
-        connect(settings.nats_url, name="controller", inbox=users.controller().inbox, makes_streams=False) as bus,
+        connect(settings.nats_url, name="controller", inbox=bus_users.controller().inbox, makes_streams=False) as bus,
         Registry(bus) as registry,
         Controller(
             bus,

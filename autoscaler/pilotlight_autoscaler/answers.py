@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 import msgspec
 
 from pilotlight_autoscaler.world import World
-from pilotlight_core.model.api_placement import DecisionTold, Standing
-from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
-from pilotlight_core.model.messages import ContainerReport, ContainerState
+from pilotlight_core.model.api.placement_api import DecisionTold, Standing
+from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_core.model.units import lasting
-from pilotlight_placement.decisions import Decided
-from pilotlight_placement.explain import reasons, why_not
-from pilotlight_placement.record import Placement
-from pilotlight_placement.telling import decision_told
+from pilotlight_placement.explain.api_views import decision_told
+from pilotlight_placement.explain.decision_journal import Decided
+from pilotlight_placement.explain.explanation import reasons, why_not
+from pilotlight_placement.search.decision_record import Placement
 
 WAITS_S = 2.0
 """A refusal is repeated at each pass, four a second: what was not for so long does not wait any more."""

@@ -13,8 +13,8 @@ from pilotlight_autoscaler.decide import ask_of, views
 from pilotlight_autoscaler.policy import wanted
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_placement.curves import Curves
-from pilotlight_placement.place import place
+from pilotlight_placement.asks.curves import Curves
+from pilotlight_placement.search.place import place
 
 FOR_S = 60.0
 

@@ -25,18 +25,18 @@ from pilotlight_autoscaler.decide import Bounds, Decision, Pass, Sent
 from pilotlight_autoscaler.move_budget import PER_HOUR, MoveBudget
 from pilotlight_autoscaler.works import AnyCommand
 from pilotlight_autoscaler.world import Pending, World
-from pilotlight_core.host.bus import Bus, BusDown, BusError, BusTimeout, Lease, NoResponders
+from pilotlight_core.bus import Bus, BusDown, BusError, BusTimeout, Lease, NoResponders
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
-from pilotlight_core.model.curves import Curve, CurvesRecord
+from pilotlight_core.model.api.curve_api import Curve, CurvesRecord
 from pilotlight_core.model.errors import Conflict
-from pilotlight_core.model.explaining import ExplainPlacement
 from pilotlight_core.model.ids import base36
-from pilotlight_core.model.messages import Bind, CommandReply, Credit, Demand, Drain, NodeReport, Stop
-from pilotlight_core.model.ran import Ran
+from pilotlight_core.model.messages.agent_messages import Bind, CommandReply, Credit, Demand, Drain, NodeReport, Stop
+from pilotlight_core.model.messages.explaining import ExplainPlacement
+from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_placement.curve_book import CurveBook
-from pilotlight_placement.draft import Limits
+from pilotlight_placement.asks.curve_book import CurveBook
+from pilotlight_placement.plan.draft import Limits
 
 TICK_S = 0.25
 COMMAND_TIMEOUT_S = 2.0

@@ -1,7 +1,7 @@
 """From what was observed to what to do: one pass over all versions. Pure and level-triggered.
 
     policy     how many containers each version should have, and which idle ones may go
-    plan       where the missing ones start, what is cut for them, what moves (`pilotlight_placement.plan`)
+    plan       where the missing ones start, what is cut for them, what moves (`pilotlight_placement.plan.plan`)
     ways       what gives way to a version that finds no place
 
 Acting on the result twice does no harm: agents know container ids and epochs, and what a lost command would have
@@ -20,21 +20,21 @@ from pilotlight_autoscaler.steps import Names, Steps
 from pilotlight_autoscaler.ways import Idle, Trials, gives_way, in_turn
 from pilotlight_autoscaler.works import AnyCommand, Step, together
 from pilotlight_autoscaler.world import LIVE, Failures, World
-from pilotlight_core.model.curves import TARGET_UTILISATION
-from pilotlight_core.model.messages import ContainerReport, Drain, Shortage
+from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
+from pilotlight_core.model.messages.agent_messages import ContainerReport, Drain, Shortage
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_placement.ask import Ask
-from pilotlight_placement.commands import Start, Stop
-from pilotlight_placement.curves import Curves
-from pilotlight_placement.draft import Limits, Want
-from pilotlight_placement.fleet import Fleet
-from pilotlight_placement.histogram import Shape
-from pilotlight_placement.keeping import Kept, keep
-from pilotlight_placement.node import Held
-from pilotlight_placement.place import place
-from pilotlight_placement.plan import Desired, Plan, Short, living, plan
-from pilotlight_placement.record import NoFit, Placement
-from pilotlight_placement.speeds import key_of_slice, on_slice
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.asks.curves import Curves
+from pilotlight_placement.explain.speeds import key_of_slice, on_slice
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fragmentation.histogram import Shape
+from pilotlight_placement.hardware.node import Held
+from pilotlight_placement.plan.commands import Start, Stop
+from pilotlight_placement.plan.draft import Limits, Want
+from pilotlight_placement.plan.plan import Desired, Plan, Short, living, plan
+from pilotlight_placement.plan.reservation import Kept, keep
+from pilotlight_placement.search.decision_record import NoFit, Placement
+from pilotlight_placement.search.place import place
 
 DRAIN_MARGIN_S = 5.0
 """Beyond the function's timeout: no call may still run then."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pilotlight_placement.ask import Ask
-from pilotlight_placement.fleet import Fleet
-from pilotlight_placement.keeping import Kept, to_keep
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.plan.reservation import Kept, to_keep
 
 AFTER_S = 15.0
 """Whoever has waited for so long has devices kept."""

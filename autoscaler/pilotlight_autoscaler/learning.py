@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pilotlight_core.model.curves import MAX_BATCH, MAX_POINTS, Curve, CurvePoint, Source
-from pilotlight_core.model.ran import BatchesRan
+from pilotlight_core.model.api.curve_api import MAX_BATCH, MAX_POINTS, Curve, CurvePoint, Source
+from pilotlight_core.model.messages.ran import BatchesRan
 
 MEMORY = 500
 """Batches after which an observation counts 1/e of what it did."""

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pilotlight_core.model.curves import TARGET_UTILISATION
-from pilotlight_core.model.messages import ContainerReport, ContainerState, Demand
+from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
+from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState, Demand
 from pilotlight_core.model.spec import FunctionSpec
 
 WAIT_TARGET_S = 0.25

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.works import AnyCommand, Step
-from pilotlight_core.model import device_commands
 from pilotlight_core.model.devices import Place
-from pilotlight_core.model.messages import Bind, Drain
+from pilotlight_core.model.messages import device_commands
+from pilotlight_core.model.messages.agent_messages import Bind, Drain
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_placement import commands as planned
-from pilotlight_placement.geometry import Layout
-from pilotlight_placement.reports import name_of
+from pilotlight_placement.fleet.reports import name_of
+from pilotlight_placement.hardware.geometry import Layout
+from pilotlight_placement.plan import commands as planned
 
 
 @dataclass(frozen=True, kw_only=True)

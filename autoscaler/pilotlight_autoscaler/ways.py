@@ -9,14 +9,14 @@ from functools import cached_property
 from itertools import zip_longest
 
 from pilotlight_autoscaler.policy import FLOOR_PATIENCE_S, MIN_RESIDENCY_S, VersionView, idle_ones, may_give_way
-from pilotlight_core.model.messages import ContainerReport
-from pilotlight_placement.ask import Ask
-from pilotlight_placement.cells import Cell
-from pilotlight_placement.fleet import Fleet
-from pilotlight_placement.place import place
-from pilotlight_placement.plan import Short
-from pilotlight_placement.record import Placement
-from pilotlight_placement.switches import would_do
+from pilotlight_core.model.messages.agent_messages import ContainerReport
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.plan.mig_switches import would_do
+from pilotlight_placement.plan.plan import Short
+from pilotlight_placement.search.decision_record import Placement
+from pilotlight_placement.search.place import place
 
 ALONE = 48
 """Containers of which it is tried whether one is enough."""

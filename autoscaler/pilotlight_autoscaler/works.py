@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import DeviceReport, MigMode
-from pilotlight_core.model.messages import Bind, ContainerState, Drain, Stop
+from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain, Stop
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 
 AnyCommand = Bind | Drain | Stop | Cut | SwitchMig
 RESEND_S = 5.0

@@ -15,14 +15,21 @@ from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_autoscaler.rates import Rate
 from pilotlight_autoscaler.works import Works
 from pilotlight_core.model.devices import DeviceReport
-from pilotlight_core.model.messages import Bind, ContainerReport, ContainerState, Credit, Demand, NodeReport
-from pilotlight_core.model.ran import Ran
+from pilotlight_core.model.messages.agent_messages import (
+    Bind,
+    ContainerReport,
+    ContainerState,
+    Credit,
+    Demand,
+    NodeReport,
+)
+from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_placement.decisions import Decisions
-from pilotlight_placement.fleet import Fleet
-from pilotlight_placement.histogram import Histogram
-from pilotlight_placement.reports import Beside, Coming, Mirror, slice_named
-from pilotlight_placement.speeds import key_of_slice
+from pilotlight_placement.explain.decision_journal import Decisions
+from pilotlight_placement.explain.speeds import key_of_slice
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.reports import Beside, Coming, Mirror, slice_named
+from pilotlight_placement.fragmentation.histogram import Histogram
 
 NODE_SILENT_S = 3.0
 """A node that has not reported for so long (three reports) gets nothing new."""

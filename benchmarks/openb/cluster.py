@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.openb.trace import MOST_GPUS, Kind, Trace
-from pilotlight_placement.share_fragmentation import WHOLE
+from pilotlight_placement.fragmentation.share_fragmentation import WHOLE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

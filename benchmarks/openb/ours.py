@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.openb.baselines import REFUSED, Choice
 from benchmarks.openb.cluster import Cluster, Floats, Ints, Memo, after_whole
 from benchmarks.openb.trace import MOST_GPUS, Kind, Trace
-from pilotlight_placement.scarcity import claims, prices
-from pilotlight_placement.share_fragmentation import (
+from pilotlight_placement.fragmentation.scarcity import claims, prices
+from pilotlight_placement.fragmentation.share_fragmentation import (
     ALIKE,
     CORE,
     GRAIN,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from pilotlight_placement.share_fragmentation import WHOLE, Task
+from pilotlight_placement.fragmentation.share_fragmentation import WHOLE, Task
 
 NODES = "openb_node_list_gpu_node"
 PODS = "openb_pod_list_"

@@ -8,11 +8,11 @@ from typing import NoReturn
 import structlog
 import uvloop
 
+from pilotlight_core.bus import BusDown
 from pilotlight_core.host import telemetry
-from pilotlight_core.host.bus import BusDown
 from pilotlight_core.host.config import load
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.namesakes import NameTaken
+from pilotlight_gateway.cluster.identity_guard import NameTaken
 from pilotlight_gateway.serving import BusLost, serve
 from pilotlight_gateway.settings import ServeSettings
 

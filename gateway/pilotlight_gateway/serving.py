@@ -11,45 +11,44 @@ from socket import socket
 
 import structlog
 
-from pilotlight_core.host import users
+from pilotlight_core.bus import Bus, StreamLimits, bus_users, connect
+from pilotlight_core.bus.lease_cleanup import instance_of
 from pilotlight_core.host.blobs import open_blobs
-from pilotlight_core.host.burial import instance_of
-from pilotlight_core.host.bus import Bus, StreamLimits, connect
-from pilotlight_core.host.collector import settle
+from pilotlight_core.host.gc_tuning import settle
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.jobs import Runner
 from pilotlight_core.model.limits import load_tiers
-from pilotlight_gateway.batches.bus_store import BusBatches
-from pilotlight_gateway.batches.desk import Batches
-from pilotlight_gateway.bootstrap import bootstrap
-from pilotlight_gateway.budget import Budget
-from pilotlight_gateway.calls import Calls
-from pilotlight_gateway.explainer import BusExplainer
-from pilotlight_gateway.function_logs import BusLogs
-from pilotlight_gateway.home import QueueLimits
+from pilotlight_core.model.records.jobs import Runner
+from pilotlight_gateway.batches.batch_service import Batches
+from pilotlight_gateway.batches.bus_batches import BusBatches
+from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.call_service import Calls
+from pilotlight_gateway.calls.large_bodies import Bodies
+from pilotlight_gateway.cluster.identity_guard import NameTaken
+from pilotlight_gateway.deploys.function_logs import BusLogs
+from pilotlight_gateway.fleet.fleet_inventory import Placements
+from pilotlight_gateway.fleet.placement_explainer import BusExplainer
+from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.http.app import create_app
-from pilotlight_gateway.http.health import bus_gauges
-from pilotlight_gateway.http.services import BODY_BYTES_HELD, Services
+from pilotlight_gateway.http.endpoints.health import bus_gauges
+from pilotlight_gateway.http.protocol.http_services import BODY_BYTES_HELD, Services
+from pilotlight_gateway.http.server import QuietServer, listen, make_server, url_of
 from pilotlight_gateway.idempotency.bus_records import BusRecords
-from pilotlight_gateway.idempotency.counts import key_counts
-from pilotlight_gateway.idempotency.keyed import Idempotency
-from pilotlight_gateway.idempotency.record import Owner
-from pilotlight_gateway.internal import Bodies
-from pilotlight_gateway.jobs.gateway import GatewayJobs
-from pilotlight_gateway.jobs.gauges import job_gauges
-from pilotlight_gateway.key_authenticator import KeyAuthenticator
+from pilotlight_gateway.idempotency.key_record import Owner
+from pilotlight_gateway.idempotency.keyed_calls import Idempotency
+from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs
+from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.prices import PriceBook, load_prices
-from pilotlight_gateway.ledger.store import Ledger
-from pilotlight_gateway.limits.gauges import limit_gauges
+from pilotlight_gateway.limits.limit_policy import Policies
 from pilotlight_gateway.limits.limiter import HomeLimiter
-from pilotlight_gateway.limits.policy import Policies
-from pilotlight_gateway.namesakes import NameTaken
-from pilotlight_gateway.placements import Placements
-from pilotlight_gateway.server import QuietServer, listen, make_server, url_of
+from pilotlight_gateway.metrics.job_metrics import job_gauges
+from pilotlight_gateway.metrics.key_metrics import key_counts
+from pilotlight_gateway.metrics.limit_metrics import limit_gauges
 from pilotlight_gateway.settings import ServeSettings
-from pilotlight_gateway.webhooks.bus_store import BusWebhooks
+from pilotlight_gateway.tenancy.bootstrap import bootstrap
+from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
+from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 
 ABORT_SECONDS = 2.0
 """How long aborted calls have to tell their callers."""
@@ -103,7 +102,7 @@ async def serve(settings: ServeSettings) -> None:
             connect(
                 settings.nats_url,
                 name=name,
-                inbox=users.gateway().inbox,
+                inbox=bus_users.gateway().inbox,
                 limits=StreamLimits(replicas=settings.replicas),
             ) as bus,
             Registry(bus, tiers) as registry,

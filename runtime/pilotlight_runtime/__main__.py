@@ -9,26 +9,26 @@ import sys
 import structlog
 import uvloop
 
-from pilotlight_core.host import config, telemetry, users
+from pilotlight_core.bus import BusError, bus_users, connect
+from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs import open_blobs
-from pilotlight_core.host.bus import BusError, connect
-from pilotlight_core.host.collector import settle
+from pilotlight_core.host.gc_tuning import settle
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import token
-from pilotlight_runtime.agent import Agent, Parts
-from pilotlight_runtime.base import own_environment
-from pilotlight_runtime.devices.cpu import CpuDevices, usable_cores
-from pilotlight_runtime.devices.fake_machine import build
-from pilotlight_runtime.devices.fitness import fitness
-from pilotlight_runtime.devices.mps import open_mps
-from pilotlight_runtime.devices.nvml import NvmlDevices
-from pilotlight_runtime.devices.several import SeveralDevices
-from pilotlight_runtime.folders import NodeFolders, NodeTaken, own_folders
-from pilotlight_runtime.metering import boot_id
-from pilotlight_runtime.node import Identity
+from pilotlight_runtime.containers.base_environment import own_environment
+from pilotlight_runtime.containers.staging import TrustedKey
+from pilotlight_runtime.devices.cpu_slots import CpuDevices, usable_cores
+from pilotlight_runtime.devices.fake.fake_machine import build
+from pilotlight_runtime.devices.nvidia.fitness import fitness
+from pilotlight_runtime.devices.nvidia.mps import open_mps
+from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
+from pilotlight_runtime.devices.several_devices import SeveralDevices
+from pilotlight_runtime.metering.usage_metering import boot_id
+from pilotlight_runtime.node.agent import Agent, Parts
+from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
+from pilotlight_runtime.node.node_reports import Identity
 from pilotlight_runtime.sandbox.errors import SandboxError
 from pilotlight_runtime.sandbox.launcher import launcher
-from pilotlight_runtime.stage import TrustedKey
 
 log = structlog.get_logger(__name__)
 
@@ -76,7 +76,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
             connect(
                 settings.nats_url,
                 name=f"agent {settings.node}",
-                inbox=users.agent(settings.node).inbox,
+                inbox=bus_users.agent(settings.node).inbox,
                 makes_streams=False,
                 timeout=CONNECT_S,
             ) as bus,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_core.model.messages import (
+from pilotlight_core.model.messages.agent_messages import (
     ContainerReport,
     ContainerState,
     Demand,

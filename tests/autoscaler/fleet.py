@@ -16,9 +16,8 @@ import msgspec
 from pilotlight_autoscaler.decide import Bounds, Decision, Pass
 from pilotlight_autoscaler.works import AnyCommand
 from pilotlight_autoscaler.world import Pending, World
-from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, Place, SliceName
-from pilotlight_core.model.messages import (
+from pilotlight_core.model.messages.agent_messages import (
     Bind,
     ContainerReport,
     ContainerState,
@@ -29,9 +28,10 @@ from pilotlight_core.model.messages import (
     SliceReport,
     Stop,
 )
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_placement.catalogue import standard
-from pilotlight_placement.geometry import Instance
+from pilotlight_placement.hardware.catalogue import standard
+from pilotlight_placement.hardware.geometry import Instance
 from tests.autoscaler.builders import record
 
 MIB = 2**20

@@ -8,9 +8,9 @@ import pytest
 from pilotlight_autoscaler.answers import MOST_TOLD, WAITS_S, answer
 from pilotlight_autoscaler.decide import Pass
 from pilotlight_autoscaler.world import Pending, World
-from pilotlight_core.model.api_placement import DecisionTold, Standing
-from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
-from pilotlight_core.model.messages import Bind, ContainerState, NodeReport
+from pilotlight_core.model.api.placement_api import DecisionTold, Standing
+from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, NodeReport
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.spec import VersionRecord
 from tests.autoscaler.builders import container, demand, record, report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pilotlight_autoscaler.aside import FOR_S, Aside
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_placement.curves import Curves, Point
+from pilotlight_placement.asks.curves import Curves, Point
 from tests.autoscaler.builders import record, report
 
 

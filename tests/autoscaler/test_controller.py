@@ -14,23 +14,23 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.controller import SETTLE_S, Controller, about
-from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
-from pilotlight_core.model.api_placement import DecisionTold
-from pilotlight_core.model.curves import Curve, CurvePoint, CurvesRecord, Source
-from pilotlight_core.model.device_commands import Cut, SwitchMig
+from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurvesRecord, Source
+from pilotlight_core.model.api.placement_api import DecisionTold
 from pilotlight_core.model.devices import MigMode
-from pilotlight_core.model.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
-from pilotlight_core.model.ran import BatchesRan, Ran
+from pilotlight_core.model.messages.agent_messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.geometry import Instance
+from pilotlight_placement.hardware.geometry import Instance
 from tests.autoscaler.builders import container, demand, record, report, spec
 from tests.autoscaler.fleet import FakeGpu
-from tests.core.host.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
+from tests.core.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
 
 
 class ScriptedNode:

@@ -10,12 +10,12 @@ from pilotlight_autoscaler.answers import answer
 from pilotlight_autoscaler.controller import about
 from pilotlight_autoscaler.decide import Decision, Pass
 from pilotlight_autoscaler.world import World
-from pilotlight_core.model.curves import Source
-from pilotlight_core.model.explaining import ExplainPlacement
-from pilotlight_core.model.messages import Bind, ContainerState, Credit, Drain, RemoteError
-from pilotlight_core.model.ran import BatchesRan, Ran
+from pilotlight_core.model.api.curve_api import Source
+from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Credit, Drain, RemoteError
+from pilotlight_core.model.messages.explaining import ExplainPlacement
+from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import SLO, VersionRecord
-from pilotlight_placement.curves import Curves, Point
+from pilotlight_placement.asks.curves import Curves, Point
 from tests.autoscaler.builders import container, demand, record, report
 
 

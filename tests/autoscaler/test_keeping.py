@@ -8,9 +8,9 @@ from pilotlight_autoscaler.keeping import AFTER_S, FOR_S, Keeping, Waiting, next
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.ask import GIB
-from pilotlight_placement.explain import why_not
-from pilotlight_placement.fleet import Fleet
+from pilotlight_placement.asks.ask import GIB
+from pilotlight_placement.explain.explanation import why_not
+from pilotlight_placement.fleet.fleet import Fleet
 from tests.autoscaler.fleet import FakeFleet, FakeGpu, FakeNode, version
 from tests.placement.makers import ask, gpu, node
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_autoscaler.learning import FLOOR, MEMORY, MOST_AT_ONCE, MOST_PER_S, TOLD_EVERY_S, Fading, Learner
-from pilotlight_core.model.curves import Curve, Source
-from pilotlight_core.model.ran import BatchesRan
+from pilotlight_core.model.api.curve_api import Curve, Source
+from pilotlight_core.model.messages.ran import BatchesRan
 
 T4 = ("T4", "whole", False)
 

@@ -18,8 +18,8 @@ from pilotlight_autoscaler.policy import (
     wanted,
     wanted_by_level,
 )
-from pilotlight_core.model.curves import TARGET_UTILISATION
-from pilotlight_core.model.messages import ContainerState
+from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
+from pilotlight_core.model.messages.agent_messages import ContainerState
 from tests.autoscaler.builders import container, demand, spec
 
 

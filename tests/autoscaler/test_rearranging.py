@@ -10,15 +10,15 @@ import pytest
 from pilotlight_autoscaler.decide import Bounds
 from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_autoscaler.world import Pending
-from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import MigMode
-from pilotlight_core.model.messages import Bind, Drain
+from pilotlight_core.model.messages.agent_messages import Bind, Drain
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.placing import Placing
 from pilotlight_core.model.spec import Isolation, VersionRecord
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.draft import Limits
-from pilotlight_placement.geometry import Instance
-from pilotlight_placement.record import NoFit
+from pilotlight_placement.hardware.geometry import Instance
+from pilotlight_placement.plan.draft import Limits
+from pilotlight_placement.search.decision_record import NoFit
 from tests.autoscaler.fleet import FakeFleet, FakeGpu, FakeNode, version
 
 GIB = 2**30

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_autoscaler.world import World
-from pilotlight_core.model.messages import Bind
+from pilotlight_core.model.messages.agent_messages import Bind
 from pilotlight_core.model.placing import Placing
 from tests.autoscaler.builders import demand, record, report
 from tests.autoscaler.test_decide import decide

@@ -6,12 +6,12 @@ from typing import Any
 
 from pilotlight_autoscaler.policy import VersionView
 from pilotlight_autoscaler.ways import Idle, Trials, gives_way, in_turn
-from pilotlight_core.model.messages import ContainerReport, SliceKind
-from pilotlight_placement.fleet import Fleet
-from pilotlight_placement.node import Held, Slice
-from pilotlight_placement.place import place
-from pilotlight_placement.plan import Short
-from pilotlight_placement.record import NoFit
+from pilotlight_core.model.messages.agent_messages import ContainerReport, SliceKind
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.hardware.node import Held, Slice
+from pilotlight_placement.plan.plan import Short
+from pilotlight_placement.search.decision_record import NoFit
+from pilotlight_placement.search.place import place
 from tests.autoscaler.builders import container, spec
 from tests.placement.makers import ask, gpu, node
 

@@ -20,9 +20,9 @@ from pilotlight_autoscaler.works import (
     describe,
     together,
 )
-from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, Place
-from pilotlight_core.model.messages import Bind, ContainerState, Drain
+from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 
 PLACE = Place(start=4, profile="3g")
 

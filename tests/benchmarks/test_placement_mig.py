@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.mig_churn import POLICIES, Fleet, run
 from benchmarks.placement_mig import MIXES, Job, cell_of, figures_of, play
-from pilotlight_placement.catalogue import family
+from pilotlight_placement.hardware.catalogue import family
 
 SEVEN = family("seven")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_core.model.messages import CallDescriptor, ContainerState, Credit, Grant
+from pilotlight_core.model.messages.agent_messages import CallDescriptor, ContainerState, Credit, Grant
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.call_plan import CallPlan
+from pilotlight_gateway.calls.call_plan import CallPlan
 
 
 def call(name: str, tenant: str = "acme", **more: Any) -> CallDescriptor:

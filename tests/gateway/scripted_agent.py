@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from pilotlight_core.host.bus import Bus
+from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects, values
-from pilotlight_core.model.messages import (
+from pilotlight_core.model.messages.agent_messages import (
     Cancel,
     ContainerState,
     Credit,

@@ -14,10 +14,10 @@ import httpx
 import msgspec
 
 from pilotlight_core.host.signing import Verifier
-from pilotlight_core.model.api import DeployFunction, DeployRequest, DeployResponse
-from pilotlight_gateway.bootstrap import read_client_file
-from tests.core.host.waiting import until
+from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse
+from pilotlight_gateway.tenancy.bootstrap import read_client_file
 from tests.gateway.world import entry, function
+from tests.waiting import until
 
 CONTENT = b"def hello(name): ..."
 

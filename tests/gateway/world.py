@@ -18,20 +18,20 @@ from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.host.registry import KeyRecord, TenantRecord
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.spec import AppRecord, FileEntry, FunctionSpec, Manifest, MethodSpec, Mode, VersionRecord
-from pilotlight_gateway.batches.desk import Batches
-from pilotlight_gateway.batches.port import MemoryBatches
-from pilotlight_gateway.call_fake import FakeCalls
-from pilotlight_gateway.function_logs import MemoryLogs
+from pilotlight_gateway.batches.batch_port import MemoryBatches
+from pilotlight_gateway.batches.batch_service import Batches
+from pilotlight_gateway.calls.call_fake import FakeCalls
+from pilotlight_gateway.deploys.function_logs import MemoryLogs
 from pilotlight_gateway.http.app import create_app
-from pilotlight_gateway.http.services import Services
-from pilotlight_gateway.jobs.desk import Jobs
-from pilotlight_gateway.jobs.memory import MemoryJobs
-from pilotlight_gateway.key_authenticator import KeyAuthenticator
-from pilotlight_gateway.keys import ApiKey, new_key
+from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.jobs.job_service import Jobs
+from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
+from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.prices import load_prices
-from pilotlight_gateway.ledger.store import Ledger
-from pilotlight_gateway.registry_port import MemoryRegistry, RegistryPort
-from pilotlight_gateway.webhooks.port import MemoryWebhooks
+from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
+from pilotlight_gateway.tenancy.keys import ApiKey, new_key
+from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
+from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks
 
 WALL = 1_790_000_000.0
 HELLO = MethodSpec(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pilotlight_placement.commands import AnyCommand, Cut, Start, Stop, SwitchMig
-from pilotlight_placement.fleet import Fleet
-from pilotlight_placement.plan import Plan
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.plan.commands import AnyCommand, Cut, Start, Stop, SwitchMig
+from pilotlight_placement.plan.plan import Plan
 
 
 def carry_out(fleet: Fleet, made: Plan, check: Callable[[AnyCommand], None] = lambda _: None) -> None:

@@ -8,15 +8,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages import SliceKind
+from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.ask import GIB, Ask
-from pilotlight_placement.catalogue import standard
-from pilotlight_placement.curves import Curves, Point
-from pilotlight_placement.geometry import layouts
-from pilotlight_placement.node import Domain, Gpu, Node, Slot
+from pilotlight_placement.asks.ask import GIB, Ask
+from pilotlight_placement.asks.curves import Curves, Point
+from pilotlight_placement.hardware.catalogue import standard
+from pilotlight_placement.hardware.geometry import layouts
+from pilotlight_placement.hardware.node import Domain, Gpu, Node, Slot
 
 KINDS = ("H100-80GB", "H100-80GB", "H100-80GB", "A30", "T4")
 LAYOUTS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.host.conftest import anyio_backend, server_url  # noqa: F401 - one nats-server for all of them
+from tests.core.conftest import anyio_backend, server_url  # noqa: F401 - one nats-server for all of them
 from tests.runtime.harness import Harness, harness
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pilotlight_core.model.messages import Ended, Frame, Outcome, Refusal, Refused, Run, Spent
+from pilotlight_core.model.messages.agent_messages import Ended, Frame, Outcome, Refusal, Refused, Run, Spent
 from pilotlight_core.model.spec import Batching, FunctionSpec, MethodSpec, Mode
+from pilotlight_runtime.calls.accepted_call import HeldCall
+from pilotlight_runtime.calls.call_runner import Runner
 from pilotlight_runtime.guest import frames as guest
-from pilotlight_runtime.held import HeldCall
-from pilotlight_runtime.runner import Runner
 
 T = TypeVar("T")
 

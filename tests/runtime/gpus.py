@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from pilotlight_runtime.devices.fake_machine import FakeMachine, build
-from pilotlight_runtime.devices.fake_nvml import FakeNvml
-from pilotlight_runtime.devices.nvml import NvmlDevices
+from pilotlight_runtime.devices.fake.fake_machine import FakeMachine, build
+from pilotlight_runtime.devices.fake.fake_nvml import FakeNvml
+from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
 
 
 def machine(spec: str, folder: Path, *, boot: str = "b1") -> FakeMachine:

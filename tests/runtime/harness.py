@@ -18,13 +18,12 @@ from typing import Any
 import msgspec
 import uvicorn
 
+from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.blobs import FolderBlobs
-from pilotlight_core.host.bus import Bus, connect
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import subjects, values
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.logs import LogBatch, LogLine
-from pilotlight_core.model.messages import (
+from pilotlight_core.model.messages.agent_messages import (
     Bind,
     Cancel,
     Chunk,
@@ -41,19 +40,20 @@ from pilotlight_core.model.messages import (
     Started,
     Window,
 )
+from pilotlight_core.model.messages.logs import LogBatch, LogLine
+from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
 from pilotlight_core.model.spec import Batching, FileEntry, FunctionSpec, Manifest, MethodSpec, Mode
-from pilotlight_core.model.usage import UsageBatch, UsageEvent
-from pilotlight_gateway.budget import Budget
-from pilotlight_gateway.internal import Bodies
-from pilotlight_runtime.agent import Agent, Parts
-from pilotlight_runtime.base import own_environment
-from pilotlight_runtime.devices.cpu import CpuDevices
-from pilotlight_runtime.devices.port import Devices
-from pilotlight_runtime.devices.several import SeveralDevices
-from pilotlight_runtime.folders import own_folders
-from pilotlight_runtime.node import Identity
+from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.large_bodies import Bodies
+from pilotlight_runtime.containers.base_environment import own_environment
+from pilotlight_runtime.containers.staging import TrustedKey
+from pilotlight_runtime.devices.cpu_slots import CpuDevices
+from pilotlight_runtime.devices.device_port import Devices
+from pilotlight_runtime.devices.several_devices import SeveralDevices
+from pilotlight_runtime.node.agent import Agent, Parts
+from pilotlight_runtime.node.agent_folders import own_folders
+from pilotlight_runtime.node.node_reports import Identity
 from pilotlight_runtime.sandbox.launcher import launcher
-from pilotlight_runtime.stage import TrustedKey
 
 REGION = "local"
 TENANT = "acme"

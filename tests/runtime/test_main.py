@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from pilotlight_core.model.messages import NodeReport, Refusal
+from pilotlight_core.model.messages.agent_messages import NodeReport, Refusal
 from tests.runtime.harness import Harness, everybody
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pilotlight_core.model.messages import (
+from pilotlight_core.model.messages.agent_messages import (
     Cancel,
     Chunk,
     ContainerState,
@@ -25,8 +25,8 @@ from pilotlight_core.model.messages import (
     Stages,
     Started,
 )
-from pilotlight_gateway.nodes import LOST_AFTER
-from pilotlight_runtime.slots import Held, SlotTable
+from pilotlight_gateway.home.node_incarnations import LOST_AFTER
+from pilotlight_runtime.calls.slot_table import Held, SlotTable
 from tests.simulation.promises import Broken
 from tests.simulation.world import Process, World
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages import (
+from pilotlight_core.model.messages.agent_messages import (
     Chunk,
     ContainerState,
     Credit,
@@ -19,13 +19,13 @@ from pilotlight_core.model.messages import (
     Refused,
     Started,
 )
-from pilotlight_core.model.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
+from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.actions import Action, Fail, Finish, Relay, Send, Tell, settle
-from pilotlight_gateway.call_plan import CallPlan
-from pilotlight_gateway.home import Home
-from pilotlight_gateway.nodes import GoneNode, Nodes
-from pilotlight_gateway.origin import Origin
+from pilotlight_gateway.calls.call_plan import CallPlan
+from pilotlight_gateway.calls.effects import Action, Fail, Finish, Relay, Send, Tell, settle
+from pilotlight_gateway.calls.origin import Origin
+from pilotlight_gateway.home.home import Home
+from pilotlight_gateway.home.node_incarnations import GoneNode, Nodes
 from tests.simulation.promises import Fate
 from tests.simulation.world import NoResponders, Process, World
 

@@ -19,8 +19,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from pilotlight_core.model.messages import Chunk, Ended, Refused, Run, Started
-from pilotlight_gateway.actions import Fail, Finish
+from pilotlight_core.model.messages.agent_messages import Chunk, Ended, Refused, Run, Started
+from pilotlight_gateway.calls.effects import Fail, Finish
 
 MARGIN = 1.0
 """Seconds beyond its deadline, or beyond its gateway's awakening, by which a call must have ended."""

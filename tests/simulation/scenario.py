@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pilotlight_core.model.messages import ContainerState, Demand
-from pilotlight_gateway.home import Home
-from pilotlight_gateway.origin import Origin
-from pilotlight_runtime.slots import SlotTable
+from pilotlight_core.model.messages.agent_messages import ContainerState, Demand
+from pilotlight_gateway.calls.origin import Origin
+from pilotlight_gateway.home.home import Home
+from pilotlight_runtime.calls.slot_table import SlotTable
 from tests.simulation.agent import SimAgent
 from tests.simulation.gateway import Lease, SimGateway
 from tests.simulation.promises import Broken, Fate, Promises

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_core.model.messages import Credit, Ended, Grant, Reconcile, Refusal, Run
-from pilotlight_gateway.actions import Action, Send
-from pilotlight_gateway.home import Home
-from pilotlight_gateway.origin import Origin, State
-from pilotlight_runtime.slots import Held, Reconciled, SlotTable
+from pilotlight_core.model.messages.agent_messages import Credit, Ended, Grant, Reconcile, Refusal, Run
+from pilotlight_gateway.calls.effects import Action, Send
+from pilotlight_gateway.calls.origin import Origin, State
+from pilotlight_gateway.home.home import Home
+from pilotlight_runtime.calls.slot_table import Held, Reconciled, SlotTable
 from tests.simulation.agent import SimAgent
 from tests.simulation.promises import Broken
 from tests.simulation.scenario import Parts, simulate

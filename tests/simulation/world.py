@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pilotlight_core.model.messages import Run
+from pilotlight_core.model.messages.agent_messages import Run
 from tests.simulation.promises import Promises
 
 LAST_BREATH = 0.05

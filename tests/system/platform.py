@@ -167,7 +167,7 @@ def platform(folder: Path, *options: str, env: Mapping[str, str] | None = None) 
     ready, client, output = folder / "ready.json", folder / "client.json", folder / "up.log"
     ready.unlink(missing_ok=True)  # of a former run in the same folder
     command = [
-        sys.executable, "-m", "pilotlight_core.host.up", "--state-dir", str(folder / "state"), "--port", "0",
+        sys.executable, "-m", "pilotlight_supervisor.up", "--state-dir", str(folder / "state"), "--port", "0",
         "--json-ready", str(ready), "--client-file", str(client), *options,
     ]  # fmt: skip
     with output.open("wb") as log:

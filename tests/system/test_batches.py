@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pilotlight_core.host.embedded import free_port
+from pilotlight_supervisor.embedded_bus import free_port
 from tests.system.conftest import APPS
 from tests.system.platform import Platform, wait_until
 from tests.system.platform import platform as run_platform

@@ -8,10 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pilotlight_core.host import users
-from pilotlight_core.host.bus import BusError, connect
+from pilotlight_core.bus import BusError, bus_users, connect
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages import Cancel
+from pilotlight_core.model.messages.agent_messages import Cancel
 from tests.system.conftest import APPS, deployed
 from tests.system.platform import Platform
 from tests.system.processes import descendants, is_alive
@@ -56,7 +55,7 @@ def test_an_agent_that_is_taken_over_reaches_its_node_and_no_further(platform: P
 
 
 async def as_the_agent(url: str) -> None:
-    async with connect(url, name="evil", inbox=users.agent("local").inbox, makes_streams=False) as bus:
+    async with connect(url, name="evil", inbox=bus_users.agent("local").inbox, makes_streams=False) as bus:
         with pytest.raises(BusError):
             await bus.store("$KV.REGISTRY.tenant.default", Cancel(call="x"), id="1", timeout=0.3)
         with pytest.raises(BusError):

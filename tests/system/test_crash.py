@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_gateway.nodes import LOST_AFTER
-from pilotlight_runtime.metering import boot_id
-from pilotlight_runtime.waiting_calls import notes_in
+from pilotlight_gateway.home.node_incarnations import LOST_AFTER
+from pilotlight_runtime.calls.waiting_calls import notes_in
+from pilotlight_runtime.metering.usage_metering import boot_id
 from tests.system.apps.crash.app import MARK
 from tests.system.conftest import APPS, EXAMPLES
 from tests.system.ledger import check_no_instant_is_sold_twice, receipts

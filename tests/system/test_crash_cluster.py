@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pilotlight_core.host.bus import connect
-from pilotlight_core.host.bus.streams import bucket_stream
-from pilotlight_core.host.embedded import folder_of, server_name
+from pilotlight_core.bus import connect
+from pilotlight_core.bus.streams import bucket_stream
 from pilotlight_core.model.subjects import LEASE_BUCKET
+from pilotlight_supervisor.embedded_bus import folder_of, server_name
 from tests.system.conftest import APPS
 from tests.system.jobload import survive
 from tests.system.load import TARGETS, Load

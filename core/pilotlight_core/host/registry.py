@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from pilotlight_core.host.allowances import Allowances
-from pilotlight_core.host.bus import Bus, Entry, KeyConflict, KeyExists, Mirror
-from pilotlight_core.model.curves import CurvesRecord
+from pilotlight_core.bus import Bus, Entry, KeyConflict, KeyExists, Mirror
+from pilotlight_core.host.effective_limits import Allowances
+from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.limits import Effective, Tier, load_tiers

@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from pilotlight_core.host.access import OWNER_ONLY, own_folder
+from pilotlight_core.host.file_permissions import OWNER_ONLY, own_folder
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Manifest, SignedManifest
 

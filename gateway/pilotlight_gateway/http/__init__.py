@@ -1,1 +1,7 @@
-"""The native HTTP API: one ASGI application over the ports of the gateway."""
+"""The native HTTP API: one ASGI application over the ports of the gateway.
+
+`server` is uvicorn with our protocol, `app` the application, `edge` names, counts and answers every request, `routes`
+lists every operation. `endpoints/` has one module per resource, `protocol/` what all of them use.
+
+Entered by the composition root; `duties` uses `server` to serve metrics.
+"""

@@ -10,13 +10,13 @@ import msgspec
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pilotlight_gateway.http.calls import CallEndpoint
 from pilotlight_gateway.http.edge import Edge
-from pilotlight_gateway.http.health import gauges_of
-from pilotlight_gateway.http.operations import Operation
+from pilotlight_gateway.http.endpoints.calls import CallEndpoint
+from pilotlight_gateway.http.endpoints.health import gauges_of
+from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.openapi import document
+from pilotlight_gateway.http.protocol.operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
-from pilotlight_gateway.http.services import Services
-from pilotlight_gateway.openapi import document
 
 
 @dataclass(frozen=True, kw_only=True)

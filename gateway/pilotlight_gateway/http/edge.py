@@ -7,12 +7,12 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
-from pilotlight_gateway.http.bodies import ClientGone
-from pilotlight_gateway.http.calls import CallEndpoint
-from pilotlight_gateway.http.exchange import KEY, SERVED, Exchange
-from pilotlight_gateway.http.limiting import settle
-from pilotlight_gateway.http.problems import problem_of
-from pilotlight_gateway.http.services import Services
+from pilotlight_gateway.http.endpoints.call_limits import settle
+from pilotlight_gateway.http.endpoints.calls import CallEndpoint
+from pilotlight_gateway.http.protocol.exchange import KEY, SERVED, Exchange
+from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.problems import problem_of
+from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 
 log = structlog.get_logger(__name__)
 CLIENT_CLOSED = 499

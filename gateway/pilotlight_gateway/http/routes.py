@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_core.model.api import (
+from pilotlight_core.model.api.call_api import (
     AppInfo,
     CallRequest,
     CallResponse,
@@ -14,18 +14,18 @@ from pilotlight_core.model.api import (
     JobStatus,
 )
 from pilotlight_core.model.ids import NAME_PATTERN
-from pilotlight_core.model.jobs import JobState
+from pilotlight_core.model.records.jobs import JobState
 from pilotlight_core.model.spec import DeployRecord, Priority
-from pilotlight_gateway.function_logs import MOST_LINES, FunctionLine
-from pilotlight_gateway.http import account, apps, documents, health, jobs
-from pilotlight_gateway.http.batches import BATCHES
-from pilotlight_gateway.http.curves import CURVES
-from pilotlight_gateway.http.operations import BODY, Operation, Parameter, list_of
-from pilotlight_gateway.http.placement import PLACEMENT
-from pilotlight_gateway.http.tenancy import TENANCY
-from pilotlight_gateway.http.webhooks import WEBHOOKS
-from pilotlight_gateway.jobs.cursors import PATTERN as CURSOR
-from pilotlight_gateway.ledger.report import UsageReport
+from pilotlight_gateway.deploys.function_logs import MOST_LINES, FunctionLine
+from pilotlight_gateway.http.endpoints import account, apps, documents, health, jobs
+from pilotlight_gateway.http.endpoints.batches import BATCHES
+from pilotlight_gateway.http.endpoints.curves import CURVES
+from pilotlight_gateway.http.endpoints.placement import PLACEMENT
+from pilotlight_gateway.http.endpoints.tenancy import TENANCY
+from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
+from pilotlight_gateway.http.protocol.operations import BODY, Operation, Parameter, list_of
+from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
+from pilotlight_gateway.ledger.usage_report import UsageReport
 
 CALL_ERRORS = (
     *BODY, "unknown_function", "unknown_version", "not_acceptable", "queue_full", "rate_limited", "cancelled",

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import structlog
 
-from pilotlight_core.host.bus import Bus, BusError, KeyConflict, StoreRefused, read_holder
-from pilotlight_core.host.bus.streams import key_subject
+from pilotlight_core.bus import Bus, BusError, KeyConflict, StoreRefused, read_holder
+from pilotlight_core.bus.streams import key_subject
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET, LEASE_BUCKET
-from pilotlight_gateway.idempotency.record import FirstCall, Found, Owner, Stage, voided
-from pilotlight_gateway.idempotency.shares import NOTHING, Taken
+from pilotlight_gateway.idempotency.key_record import FirstCall, Found, Owner, Stage, voided
+from pilotlight_gateway.storage_quota.quota_shares import NOTHING, Taken
 
 SETTLE_S = 2.0
 """A caller waits so long for its answer to be remembered; then it is answered, and the record is written later."""

@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from pilotlight_core.model.units import WHOLE_DEVICE
-from pilotlight_gateway.ledger.store import Ledger
+from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.tables import lease_line
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import structs
 
+from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_core.model.usage import LeaseState, UsageEvent
 from pilotlight_gateway.ledger.prices import PriceBook
 
 NS_PER_DAY = 86_400 * NS_PER_S

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pilotlight_core.model.limiting import Part
+from pilotlight_core.model.messages.limiting import Part
 from pilotlight_gateway.limits.gcra import PS, Bucket, Rate
+from pilotlight_gateway.limits.limit_policy import Scope
 from pilotlight_gateway.limits.permits import Key, Permits
-from pilotlight_gateway.limits.policy import Scope
 
 
 class Epochs(NamedTuple):

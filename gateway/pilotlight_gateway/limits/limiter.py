@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 import msgspec
 import structlog
 
-from pilotlight_core.host.bus import NO_RESPONDERS, Bus
+from pilotlight_core.bus import NO_RESPONDERS, Bus
 from pilotlight_core.model import subjects
-from pilotlight_core.model.limiting import (
+from pilotlight_core.model.messages.limiting import (
     Held,
     Holdings,
     HoldingsWanted,
@@ -28,14 +28,14 @@ from pilotlight_core.model.limiting import (
     ToLimitHome,
     Verdict,
 )
-from pilotlight_gateway.limits.admission import Admission, admission_of, unreachable
-from pilotlight_gateway.limits.handover import NOTHING, LimitState
-from pilotlight_gateway.limits.home import LimitHome, LimitHomeStatistics
-from pilotlight_gateway.limits.mail import LimitMail
-from pilotlight_gateway.limits.ownership import Ownership
-from pilotlight_gateway.limits.policy import Policy, PolicyOf
-from pilotlight_gateway.limits.renewals import Renewals
-from pilotlight_gateway.limits.silence import PATIENCE_S, Silence
+from pilotlight_gateway.limits.lease_renewals import Renewals
+from pilotlight_gateway.limits.limit_admission import Admission, admission_of, unreachable
+from pilotlight_gateway.limits.limit_policy import Policy, PolicyOf
+from pilotlight_gateway.limits.limits_home import LimitHome, LimitHomeStatistics
+from pilotlight_gateway.limits.limits_outbox import LimitMail
+from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
+from pilotlight_gateway.limits.shard_ownership import Ownership
+from pilotlight_gateway.limits.silent_homes import PATIENCE_S, Silence
 
 AGAIN_S = 0.05
 """Between two asks of one call."""

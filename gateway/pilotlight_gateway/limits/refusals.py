@@ -12,9 +12,9 @@ from functools import lru_cache, partial
 import msgspec
 
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_core.model.limiting import LimitAnswer
 from pilotlight_core.model.limits import Reached
-from pilotlight_gateway.limits.policy import Policy, Scope
+from pilotlight_core.model.messages.limiting import LimitAnswer
+from pilotlight_gateway.limits.limit_policy import Policy, Scope
 
 REQUESTS, COST = "requests_per_s", "cost_per_s"
 LEFT = re.compile(r'"([a-z-]+)";r=(\d+)')

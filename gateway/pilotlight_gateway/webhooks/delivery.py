@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from pilotlight_core.model.webhooks import Attempt, DeliveryRecord, State, WebhookRecord
+from pilotlight_core.model.api.webhook_api import Attempt, DeliveryRecord, State, WebhookRecord
 
 SCHEDULE: Final = (0.0, 5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
 """Seconds from one attempt to the next: ten attempts in a little more than three days."""

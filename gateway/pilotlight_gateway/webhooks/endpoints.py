@@ -9,9 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from pilotlight_core.model.errors import Conflict, NotFound
-from pilotlight_core.model.ids import token
-from pilotlight_core.model.webhooks import (
+from pilotlight_core.model.api.webhook_api import (
     DELIVERY_PATTERN,
     ID_PATTERN,
     WEBHOOKS_PER_TENANT,
@@ -26,12 +24,14 @@ from pilotlight_core.model.webhooks import (
     WebhookRequest,
     WebhookRotation,
 )
+from pilotlight_core.model.errors import Conflict, NotFound
+from pilotlight_core.model.ids import token
 from pilotlight_gateway.webhooks.addresses import Network
 from pilotlight_gateway.webhooks.delivery import resent
 from pilotlight_gateway.webhooks.events import ping_event
-from pilotlight_gateway.webhooks.port import WebhookStore
-from pilotlight_gateway.webhooks.poster import check_url
+from pilotlight_gateway.webhooks.http_sender import check_url
 from pilotlight_gateway.webhooks.signing import new_secret, rotated
+from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 BY_OWNER = "its owner disabled it"
 PINGS_PENDING = 8

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from pilotlight_core.model.api.webhook_api import DeliveryRecord, Event
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.webhooks import DeliveryRecord, Event
 
 ID_BYTES = 32
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.webhooks import JOB_EVENTS, DeliveryRecord, Event, WebhookRecord
+from pilotlight_core.model.api.webhook_api import JOB_EVENTS, DeliveryRecord, Event, WebhookRecord
 from pilotlight_gateway.webhooks.events import job_event
 
 LONGEST_DETAIL = 1_000

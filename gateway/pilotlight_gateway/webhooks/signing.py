@@ -16,7 +16,7 @@ import hmac
 import secrets
 from collections.abc import Iterable
 
-from pilotlight_core.model.webhooks import Secret
+from pilotlight_core.model.api.webhook_api import Secret
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32

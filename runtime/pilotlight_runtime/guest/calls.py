@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from pilotlight_core.model.messages import Outcome
+from pilotlight_core.model.messages.agent_messages import Outcome
 from pilotlight_runtime.guest.frames import (
     BatchResult,
     CancelCall,

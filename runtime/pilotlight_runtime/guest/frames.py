@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.messages import Outcome, RemoteError
+from pilotlight_core.model.messages.agent_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import FunctionSpec
 
 MAX_FRAME = 64 * 2**20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pilotlight_core.model.messages import RemoteError
+from pilotlight_core.model.messages.agent_messages import RemoteError
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.frames import BatchResult, Result
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.messages import Outcome
+from pilotlight_core.model.messages.agent_messages import Outcome
 from pilotlight_runtime.guest.calls import Batch, Call
 from pilotlight_runtime.guest.failures import MAX_TRACEBACK, BadInput, BadOutput, remote_error
 from pilotlight_runtime.guest.frames import MAX_VALUE, BatchResult, ItemResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages import Outcome
+from pilotlight_core.model.messages.agent_messages import Outcome
 from pilotlight_runtime.guest.calls import Call
 from pilotlight_runtime.guest.failures import BadInput, BadOutput, remote_error, type_name
 from pilotlight_runtime.guest.frames import MAX_VALUE, Result

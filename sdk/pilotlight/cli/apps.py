@@ -10,7 +10,7 @@ from pilotlight.cli.advice import DEPLOYED, advising
 from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import ago, print_json, print_table
 from pilotlight.cli.session import ask, client
-from pilotlight_core.model.api import AppInfo
+from pilotlight_core.model.api.call_api import AppInfo
 from pilotlight_core.model.tenancy import EVERYBODY
 
 app = command_app(no_args_is_help=True)

@@ -16,7 +16,7 @@ from pilotlight.cli.output import console, note, on_terminal, print_json, size
 from pilotlight.cli.session import ask, client
 from pilotlight.client.deploys import Progress, deploy
 from pilotlight.packing import Target, find_target, load_apps, make_bundle
-from pilotlight_core.model.api import DeployResponse
+from pilotlight_core.model.api.call_api import DeployResponse
 from pilotlight_core.model.spec import FunctionSpec
 
 app = command_app()

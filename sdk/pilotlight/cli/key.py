@@ -12,8 +12,8 @@ from pilotlight.cli.arguments import read_span
 from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import ago, note, print_json, print_table, span
 from pilotlight.cli.session import ask, client
-from pilotlight_core.model.api import KeyRequest
-from pilotlight_core.model.api_tenancy import RotateRequest
+from pilotlight_core.model.api.call_api import KeyRequest
+from pilotlight_core.model.api.tenancy_api import RotateRequest
 
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]

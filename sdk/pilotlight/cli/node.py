@@ -25,6 +25,6 @@ def check(context: typer.Context) -> None:
     \b
     sudo pilotlight node check
     """
-    need_server("pilotlight_runtime.node_check")
-    done = subprocess.run([sys.executable, "-m", "pilotlight_runtime.node_check", *context.args], check=False)
+    need_server("pilotlight_runtime.node.node_check")
+    done = subprocess.run([sys.executable, "-m", "pilotlight_runtime.node.node_check", *context.args], check=False)
     raise typer.Exit(done.returncode)

@@ -16,11 +16,11 @@ from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import note
 from pilotlight.cli.session import ask, client
 from pilotlight.errors import BadInput, NotFound
-from pilotlight_core.model.curves import CPU_TYPE, Curve, CurvePoint, Source
+from pilotlight_core.model.api.curve_api import CPU_TYPE, Curve, CurvePoint, Source
 
 app = command_app()
 TRUST = (Source.MEASURED, Source.LEARNT, Source.DECLARED)
-MODULE = "pilotlight_placement.planner_command"
+MODULE = "pilotlight_placement.capacity_planner.planner_command"
 
 
 @app.command()

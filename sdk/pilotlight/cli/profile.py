@@ -18,7 +18,14 @@ from pilotlight.cli.timeline import Timeline
 from pilotlight.client.profiling import LEAST_BATCHES, Bench, batch_sizes, point_of
 from pilotlight.client.wire import Outgoing
 from pilotlight.errors import Misuse
-from pilotlight_core.model.curves import Curve, CurveGiven, CurvePoint, FunctionCurves, MethodLoad, SliceKindTold
+from pilotlight_core.model.api.curve_api import (
+    Curve,
+    CurveGiven,
+    CurvePoint,
+    FunctionCurves,
+    MethodLoad,
+    SliceKindTold,
+)
 from pilotlight_core.model.units import rate
 
 app = command_app()

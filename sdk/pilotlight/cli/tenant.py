@@ -9,7 +9,7 @@ import typer
 from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import ago, print_json, print_table
 from pilotlight.cli.session import ask, client
-from pilotlight_core.model.api_tenancy import STRANGERS_TIER, TenantChange, TenantRequest
+from pilotlight_core.model.api.tenancy_api import STRANGERS_TIER, TenantChange, TenantRequest
 
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]

@@ -23,7 +23,7 @@ from pilotlight.cli.output import console, note, on_terminal
 from pilotlight.cli.server import need_server
 
 app = command_app()
-MODULE = "pilotlight_core.host.up"
+MODULE = "pilotlight_supervisor.up"
 ANNOUNCEMENT = "Pilotlight is up"
 """How its line begins when it is ready; said in our own words instead."""
 PR_SET_PDEATHSIG = 1
@@ -51,7 +51,7 @@ def up(
 ) -> None:
     """Run the platform on this machine until Ctrl-C.
 
-    Other options go to `python -m pilotlight_core.host.up`, whose --help lists them.
+    Other options go to `python -m pilotlight_supervisor.up`, whose --help lists them.
 
     \b
     pilotlight up

@@ -12,8 +12,8 @@ from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import ago, milliseconds, note, print_json, print_table, span
 from pilotlight.cli.session import ask, client
 from pilotlight.errors import Misuse
+from pilotlight_core.model.api.webhook_api import JOB_EVENTS, WebhookChange, WebhookRequest, WebhookRotation
 from pilotlight_core.model.suggestions import did_you_mean, nearest
-from pilotlight_core.model.webhooks import JOB_EVENTS, WebhookChange, WebhookRequest, WebhookRotation
 
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]

@@ -11,7 +11,7 @@ from pathlib import Path
 from pilotlight.client.platform import Platform
 from pilotlight.errors import Conflict, Misuse
 from pilotlight.packing.bundle import Bundle
-from pilotlight_core.model.api import DeployFunction, DeployRequest, DeployResponse
+from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse
 from pilotlight_core.model.spec import FunctionSpec
 
 UPLOADS = 4

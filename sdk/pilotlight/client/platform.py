@@ -11,9 +11,9 @@ import msgspec
 from pilotlight.client.connection import Connection, Content
 from pilotlight.client.retry import QUICK_CONNECT_S, Patience
 from pilotlight.errors import BadOutput
-from pilotlight_core.model.api import AppInfo, DeployRequest, DeployResponse
-from pilotlight_core.model.api_placement import PlacementQuestion
-from pilotlight_core.model.curves import CurveGiven, FunctionCurves, Trial, TrialAsked
+from pilotlight_core.model.api.call_api import AppInfo, DeployRequest, DeployResponse
+from pilotlight_core.model.api.curve_api import CurveGiven, FunctionCurves, Trial, TrialAsked
+from pilotlight_core.model.api.placement_api import PlacementQuestion
 from pilotlight_core.model.spec import FunctionSpec
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from pilotlight.client.calls import Calls
 from pilotlight.client.retry import QUICK_CONNECT_S, Patience
 from pilotlight.client.wire import Outgoing
 from pilotlight.errors import BadOutput, Unavailable
-from pilotlight_core.model.curves import CurvePoint
+from pilotlight_core.model.api.curve_api import CurvePoint
 from pilotlight_core.model.errors import CODES, Code
 
 LEAST_BATCHES = 3

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.client.platform import Json, Platform
-from pilotlight_core.model.api import KeyRequest
-from pilotlight_core.model.api_tenancy import RotateRequest, ShareRequest, TenantChange, TenantRequest
+from pilotlight_core.model.api.call_api import KeyRequest
+from pilotlight_core.model.api.tenancy_api import RotateRequest, ShareRequest, TenantChange, TenantRequest
 
 
 class Tenancy:

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pilotlight.client.platform import Json, Platform
-from pilotlight_core.model.webhooks import WebhookChange, WebhookRequest, WebhookRotation
+from pilotlight_core.model.api.webhook_api import WebhookChange, WebhookRequest, WebhookRotation
 
 
 class Webhooks:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.openb.cluster import Cluster
 from benchmarks.openb.ours import Ours, demand
 from benchmarks.openb.trace import Kind, Trace
-from pilotlight_placement.share_fragmentation import Room, Task, outlook
+from pilotlight_placement.fragmentation.share_fragmentation import Room, Task, outlook
 from tests.benchmarks.openb.makers import kind, scattered, tiny
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pilotlight_core.host import config
 from pilotlight_core.host.config import AgentSettings, BadSetting, parse
-from pilotlight_core.host.plan import UpSettings
+from pilotlight_supervisor.platform_plan import UpSettings
 
 
 def test_flags_win_over_variables_and_variables_over_defaults() -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_core.host.bus import Bus, connect
-from pilotlight_core.host.embedded import embedded_nats
+from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.registry import KeyRecord, LimitsRecord, Registry, ShareRecord, TenantRecord
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import Limits, Tier
 from pilotlight_core.model.spec import AppRecord, FunctionSpec, MethodSpec, VersionRecord
-from tests.core.host.waiting import until
+from pilotlight_supervisor.embedded_bus import embedded_nats
+from tests.waiting import until
 
 
 @pytest.fixture

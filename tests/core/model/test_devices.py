@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model import wire
-from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import (
     DeviceReport,
     InstanceReport,
@@ -15,7 +13,9 @@ from pilotlight_core.model.devices import (
     SliceName,
 )
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages import NodeReport
+from pilotlight_core.model.messages import wire
+from pilotlight_core.model.messages.agent_messages import NodeReport
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 
 NAMES = {
     "cpu-0": SliceName(devices=("cpu-0",)),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from pilotlight_core.host import config
-from pilotlight_core.model import api, api_tenancy
+from pilotlight_core.model.api import call_api, tenancy_api
 from pilotlight_core.model.errors import BadInput, UnknownCall
 from pilotlight_core.model.ids import CallId, Ref, base36, check_name, new_call_id, parse_call_id, parse_ref, token
 
@@ -85,7 +85,7 @@ def test_base36_is_pythons(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [api_tenancy.Name, api.Scope, config.Name, Annotated[str, Meta(pattern=api.LINE_PATTERN)]]
+    "kind", [tenancy_api.Name, call_api.Scope, config.Name, Annotated[str, Meta(pattern=call_api.LINE_PATTERN)]]
 )
 def test_no_pattern_lets_a_line_break_follow(kind: Any) -> None:
     """Which `$` alone does in Python; schemas are read by others too, so the patterns say it in a way that all know."""

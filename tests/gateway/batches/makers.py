@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_core.model.batches import BatchRecord
-from pilotlight_core.model.jobs import BlobRef
+from pilotlight_core.model.records.batches import BatchRecord
+from pilotlight_core.model.records.jobs import BlobRef
 from pilotlight_core.model.spec import VersionRecord
 from tests.gateway.world import HELLO, WALL, function
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_gateway.auth import Authenticator, Principal
 from pilotlight_gateway.http.app import create_app
-from pilotlight_gateway.key_authenticator import KeyAuthenticator
-from pilotlight_gateway.keys import new_key
-from pilotlight_gateway.server import listen, make_server, url_of
+from pilotlight_gateway.http.server import listen, make_server, url_of
+from pilotlight_gateway.tenancy.auth import Authenticator, Principal
+from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
+from pilotlight_gateway.tenancy.keys import new_key
 from tests.gateway.world import World, function, generator
 
 CALLERS = {

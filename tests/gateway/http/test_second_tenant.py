@@ -14,12 +14,12 @@ import httpx
 import msgspec
 import pytest
 
-from pilotlight_core.host.bus import Stored
-from pilotlight_core.model.api import CallStatus
+from pilotlight_core.bus import Stored
+from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.limits import Limits
-from pilotlight_core.model.logs import LogBatch, LogLine
+from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.tenancy import LimitsRecord, ShareRecord, TenantRecord
-from pilotlight_gateway.http.operations import Operation
+from pilotlight_gateway.http.protocol.operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
 from pilotlight_gateway.webhooks.events import ping_event
 from tests.gateway.batches.makers import batch

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.idempotency.keyed import Ask, Given, Idempotency
-from pilotlight_gateway.idempotency.record import Answer, fingerprint_of
+from pilotlight_gateway.idempotency.key_record import Answer, fingerprint_of
+from pilotlight_gateway.idempotency.keyed_calls import Ask, Given, Idempotency
 
 
 def ask(key: str = "k", body: bytes = b"body", call: str = "call_1", **more: Any) -> Ask:

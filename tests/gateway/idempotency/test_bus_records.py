@@ -11,19 +11,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_core.host.bus import Bus, BusError, KeyConflict, connect
-from pilotlight_core.host.bus.streams import StreamLimits, stream_configs
-from pilotlight_core.host.embedded import embedded_nats
+from pilotlight_core.bus import Bus, BusError, KeyConflict, connect
+from pilotlight_core.bus.streams import StreamLimits, stream_configs
 from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
 from pilotlight_gateway.idempotency.bus_records import ECHOES_S, BusRecords
-from pilotlight_gateway.idempotency.keyed import Idempotency
-from pilotlight_gateway.idempotency.record import Answer, FirstCall, Owner, Stage, begun, ended, place_of, voided
-from pilotlight_gateway.idempotency.shares import Taken, place_of_share
-from tests.core.host.bus.test_restart import crash, restart
-from tests.core.host.waiting import until
+from pilotlight_gateway.idempotency.key_record import Answer, FirstCall, Owner, Stage, begun, ended, place_of, voided
+from pilotlight_gateway.idempotency.keyed_calls import Idempotency
+from pilotlight_gateway.storage_quota.quota_shares import Taken, place_of_share
+from pilotlight_supervisor.embedded_bus import embedded_nats
+from tests.core.bus.test_bus_restarts import crash, restart
 from tests.gateway.idempotency.asking import Work, ask, give
+from tests.waiting import until
 
 TTL = 3600.0
 

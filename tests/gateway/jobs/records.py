@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_core.model.jobs import JobError, JobRecord, JobState, Reason
+from pilotlight_core.model.records.jobs import JobError, JobRecord, JobState, Reason
 
 JOB = "call_local_1_00000000000000000001"
 

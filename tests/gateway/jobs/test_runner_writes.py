@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pilotlight_core.host.bus import BusTimeout, WrongRevision
-from pilotlight_core.model import jobs
-from pilotlight_core.model.jobs import JobRecord, JobState
-from pilotlight_gateway.jobs.memory import MemoryJobs
-from pilotlight_gateway.jobs.port import Found
-from tests.gateway.jobs.test_runner import ME, OTHER, Bench
+from pilotlight_core.bus import BusTimeout, WrongRevision
+from pilotlight_core.model.records import jobs
+from pilotlight_core.model.records.jobs import JobRecord, JobState
+from pilotlight_gateway.jobs.job_port import Found
+from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
+from tests.gateway.jobs.test_job_runner import ME, OTHER, Bench
 from tests.gateway.world import World
 
 

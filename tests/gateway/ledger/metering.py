@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pilotlight_core.model.usage import CallShare, LeaseState, UsageEvent
+from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 
 MIDNIGHT = 1_790_035_200.0
 """2026-09-22T00:00:00Z"""

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.limiting import LimitAsk, Verdict
 from pilotlight_core.model.limits import NO_LIMITS, Limits
+from pilotlight_core.model.messages.limiting import LimitAsk, Verdict
 from pilotlight_core.model.tenancy import TenantRecord
-from pilotlight_gateway.limits.handover import NOTHING, LimitState
-from pilotlight_gateway.limits.home import LimitHome
-from pilotlight_gateway.limits.policy import Policies
-from pilotlight_gateway.quotas import set_limits
-from pilotlight_gateway.registry_port import MemoryRegistry
+from pilotlight_gateway.limits.limit_policy import Policies
+from pilotlight_gateway.limits.limits_home import LimitHome
+from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
+from pilotlight_gateway.tenancy.quotas import set_limits
+from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 
 FUNCTION = "acme:shop.hello"
 SHARD = 7

@@ -8,11 +8,11 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.limiting import Held, Holdings, LimitAsk, LimitEnd, Verdict
 from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
-from pilotlight_gateway.limits.handover import NOTHING, LimitState
-from pilotlight_gateway.limits.home import LimitHome
-from pilotlight_gateway.limits.policy import policy_of
+from pilotlight_core.model.messages.limiting import Held, Holdings, LimitAsk, LimitEnd, Verdict
+from pilotlight_gateway.limits.limit_policy import policy_of
+from pilotlight_gateway.limits.limits_home import LimitHome
+from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
 
 FUNCTION = "acme:shop.hello"
 SHARD = 7

@@ -8,18 +8,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from pilotlight_core.host.bus import Bus, connect
+from pilotlight_core.bus import Bus, connect
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import TooMuch, Unavailable
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.limiting import Verdict
 from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
-from pilotlight_gateway.limits.admission import Admission
+from pilotlight_core.model.messages.limiting import Verdict
+from pilotlight_gateway.cluster.shards import Owner
+from pilotlight_gateway.limits.limit_admission import Admission
+from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limiter import HomeLimiter
-from pilotlight_gateway.limits.ownership import MemoryOwnership
-from pilotlight_gateway.limits.policy import policy_of
-from pilotlight_gateway.limits.silence import LEASE_S, PATIENCE_S, TAKEOVER_S
-from pilotlight_gateway.shards import Owner
+from pilotlight_gateway.limits.shard_ownership import MemoryOwnership
+from pilotlight_gateway.limits.silent_homes import LEASE_S, PATIENCE_S, TAKEOVER_S
 
 FUNCTION = "acme:shop.hello"
 

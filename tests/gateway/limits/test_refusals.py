@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.model.limiting import LimitAnswer, Verdict
 from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
-from pilotlight_gateway.limits.policy import policy_of
+from pilotlight_core.model.messages.limiting import LimitAnswer, Verdict
+from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.refusals import refused
 
 FUNCTION = "zoo:llm.chat"

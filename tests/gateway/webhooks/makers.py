@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pilotlight_core.model.api.webhook_api import JOB_EVENTS, Secret, WebhookRecord
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.webhooks import JOB_EVENTS, Secret, WebhookRecord
 from pilotlight_gateway.webhooks.signing import new_secret
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from pilotlight_core.model.webhooks import Attempt, DeliveryRecord, Secret, State, WebhookRecord
+from pilotlight_core.model.api.webhook_api import Attempt, DeliveryRecord, Secret, State, WebhookRecord
 from pilotlight_gateway.webhooks.delivery import (
     ATTEMPTS_KEPT,
     LONGEST_DELAY_S,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from pilotlight_core.model.webhooks import Secret
+from pilotlight_core.model.api.webhook_api import Secret
 from pilotlight_gateway.webhooks.events import event_body
 from pilotlight_gateway.webhooks.signing import key_of, new_secret, rotated, signed_headers, signing
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from pilotlight_core.host.bus import Bus
+from pilotlight_core.bus import Bus
+from pilotlight_core.model.api.webhook_api import DeliveryRecord, State, WebhookRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.webhooks import DeliveryRecord, State, WebhookRecord
-from pilotlight_gateway.webhooks.bus_store import BusWebhooks, life_of
+from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks, life_of
 from pilotlight_gateway.webhooks.events import ping_event
-from pilotlight_gateway.webhooks.port import MemoryWebhooks, WebhookStore
-from tests.core.host.conftest import anyio_backend, bus  # noqa: F401 - fixtures
+from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
+from tests.core.conftest import anyio_backend, bus  # noqa: F401 - fixtures
 from tests.gateway.webhooks.makers import webhook_of
 
 

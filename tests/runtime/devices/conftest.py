@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_runtime.devices.driver import HostFolders
-from pilotlight_runtime.devices.fake_nvml import FakeNvml
-from pilotlight_runtime.devices.libraries import Libraries
-from pilotlight_runtime.devices.nvml import NvmlDevices
+from pilotlight_runtime.devices.fake.fake_nvml import FakeNvml
+from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries
+from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders
+from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
 
 LIBRARIES = Libraries(libcuda=Path("/usr/lib/libcuda.so.1"), env={}, read_only=())
 OpenDevices = Callable[..., AbstractAsyncContextManager[NvmlDevices]]

@@ -6,10 +6,10 @@ import asyncio
 
 import pynvml
 
-from pilotlight_core.model.device_commands import Cut, SwitchMig
 from pilotlight_core.model.devices import DeviceReport, Place
-from pilotlight_runtime.devices.fake_nvml import FakeGpu, FakeNvml
-from pilotlight_runtime.devices.nvml import NvmlDevices
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
+from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
 
 HALVES = (Place(start=0, profile="3g"), Place(start=4, profile="3g"))
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.messages import ContainerState, Stop
+from pilotlight_core.model.messages.agent_messages import ContainerState, Stop
+from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
-from pilotlight_core.model.usage import LeaseState
-from pilotlight_runtime.devices.driver import HostFolders
-from pilotlight_runtime.devices.fake_nvml import FakeGpu, FakeNvml
-from pilotlight_runtime.devices.libraries import LIBCUDA, choose
-from pilotlight_runtime.devices.nvml import NvmlDevices
+from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
+from pilotlight_runtime.devices.nvidia.driver_libraries import LIBCUDA, choose
+from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders
+from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
 from tests.runtime.harness import agent, everybody
 
 UUID = "GPU-11111111-2222-4333-8444-555555555555"

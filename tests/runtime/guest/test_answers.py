@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages import Outcome
+from pilotlight_core.model.messages.agent_messages import Outcome
 from pilotlight_runtime.guest.frames import BatchResult, CancelCall, InvokeBatch
 from tests.runtime.guest.apps import shop
 from tests.runtime.guest.harness import Guest, spec_of

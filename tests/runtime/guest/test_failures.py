@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages import RemoteError
+from pilotlight_core.model.messages.agent_messages import RemoteError
 from pilotlight_runtime.guest.failures import (
     MAX_MESSAGE,
     MAX_TRACEBACK,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages import Outcome, RemoteError
+from pilotlight_core.model.messages.agent_messages import Outcome, RemoteError
 from pilotlight_runtime.guest.frames import BatchResult, ItemResult, Result
 from pilotlight_runtime.guest.health import after, is_fatal
 from tests.runtime.guest.apps import plain

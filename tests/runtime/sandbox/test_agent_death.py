@@ -14,8 +14,7 @@ import pytest
 
 from pilotlight_runtime.sandbox.cgroups import Cgroups
 from pilotlight_runtime.sandbox.mounts import MOUNT_ROOT
-
-from .conftest import all_end
+from tests.runtime.sandbox.conftest import all_end
 
 AGENT = Path(__file__).with_name("agent_to_kill.py")
 

@@ -22,8 +22,7 @@ from pilotlight_runtime.sandbox.port import Exit, Sandbox
 from pilotlight_runtime.sandbox.profile import BASE_ENV, Mount
 from pilotlight_runtime.sandbox.stage import ENV, find_program
 from pilotlight_runtime.sandbox.uids import UidPool
-
-from .conftest import MIB, all_end, limits, read_output, read_value, sleeper
+from tests.runtime.sandbox.conftest import MIB, all_end, limits, read_output, read_value, sleeper
 
 Ask = Callable[..., Awaitable[Any]]
 Start = Callable[..., Awaitable[Sandbox]]

@@ -12,8 +12,7 @@ import pytest
 from pilotlight_runtime.sandbox.cgroup import Cgroup, Controller, Events, Place, remove_folder, settings
 from pilotlight_runtime.sandbox.cgroups import LEAF, Cgroups, Own, _delegated, own_folders
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
-
-from .conftest import LIMITS, MIB, limits, sleeper
+from tests.runtime.sandbox.conftest import LIMITS, MIB, limits, sleeper
 
 V1 = """\
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard

@@ -15,8 +15,7 @@ from pilotlight_runtime.sandbox.fake import FakeLauncher
 from pilotlight_runtime.sandbox.launcher import Launcher, launcher
 from pilotlight_runtime.sandbox.port import Exit
 from pilotlight_runtime.sandbox.profile import SandboxSpec
-
-from .conftest import Starter, read_output, read_value
+from tests.runtime.sandbox.conftest import Starter, read_output, read_value
 
 #: Echoes until it is told to end: "e" for code 7.
 ECHO = """

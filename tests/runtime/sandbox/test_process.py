@@ -10,8 +10,7 @@ from pilotlight_runtime.sandbox.errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.port import Exit
 from pilotlight_runtime.sandbox.process import ProcessLauncher
 from pilotlight_runtime.sandbox.profile import Mount, SandboxSpec
-
-from .conftest import MIB, Starter, all_end, read_output, read_value
+from tests.runtime.sandbox.conftest import MIB, Starter, all_end, read_output, read_value
 
 
 @pytest.fixture

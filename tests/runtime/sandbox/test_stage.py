@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pilotlight_runtime.sandbox.stage import Descent, staged
-
-from .conftest import limits
+from tests.runtime.sandbox.conftest import limits
 
 LIMITS = limits(memory_bytes=1000, pids=8, open_files=64, file_bytes=4096)
 

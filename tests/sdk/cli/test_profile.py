@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.cli.main import app
 from pilotlight.cli.profile import Run
-from pilotlight_core.model.curves import Curve, FunctionCurves
+from pilotlight_core.model.api.curve_api import Curve, FunctionCurves
 from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, event, problem, result, stream
 
 POINT = {"batch": 2, "throughput": 250.0, "p50_ms": 8.0, "p95_ms": 8.0, "samples": 3, "at": 1.0}

@@ -15,7 +15,7 @@ from pilotlight.cli.main import app
 from pilotlight.cli.server import need_server
 from pilotlight.errors import OptionError
 
-# A stand-in for `python -m pilotlight_core.host.up`: it comes up, says so, and on its signal ends in order.
+# A stand-in for `python -m pilotlight_supervisor.up`: it comes up, says so, and on its signal ends in order.
 CHILD = """
 import json, signal, sys, pathlib
 told = []

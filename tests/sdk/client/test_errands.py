@@ -14,8 +14,8 @@ from pilotlight import FunctionRaised, Misuse, OptionError, gpu_function
 from pilotlight.client.mapping import IN_FLIGHT
 from pilotlight.errors import Cancelled, PilotlightError, TooMuch
 from pilotlight_core.model import values
-from tests.core.host.waiting import until
 from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, problem
+from tests.waiting import until
 
 DOUBLE = "/v1/functions/maps.double/calls"
 MSGPACK = {"content-type": "application/msgpack"}

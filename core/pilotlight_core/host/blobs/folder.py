@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pilotlight_core.host.access import WALK_ONLY, own_folder
 from pilotlight_core.host.blobs.port import (
     CHUNK,
     SHA256,
@@ -27,6 +26,7 @@ from pilotlight_core.host.blobs.port import (
     check_blob,
     pieces,
 )
+from pilotlight_core.host.file_permissions import WALK_ONLY, own_folder
 
 READ_ONLY = 0o444
 T = TypeVar("T")

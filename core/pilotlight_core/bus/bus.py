@@ -1,0 +1,375 @@
+"""The bus: the one module through which processes talk, and the one that knows nats-py.
+
+A connection survives the server: it reconnects for ever and restores its subscriptions. While it is down nothing is
+buffered: a publish fails at once, because whoever would get it later has given up by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from pilotlight_core.bus.background_tasks import Jobs
+from pilotlight_core.bus.bus_errors import BusDown, BusError
+from pilotlight_core.bus.client import NatsClient
+from pilotlight_core.bus.group_commit import Convoy
+from pilotlight_core.bus.inbox import STATUS, Inbox
+from pilotlight_core.bus.jetstream import JetStream
+from pilotlight_core.bus.kv import Kv
+from pilotlight_core.bus.lease import Lease, MaySucceed, at_once
+from pilotlight_core.bus.mirror import Mirror
+from pilotlight_core.bus.reader import Stored, read_stream
+from pilotlight_core.bus.streams import DEFAULT_LIMITS, StreamLimits, stream_configs
+from pilotlight_core.model.messages.agent_messages import Message
+from pilotlight_core.model.messages.wire import decode, encode
+
+log = structlog.get_logger(__name__)
+
+
+class Notice(Enum):
+    """What a handler may get instead of a message."""
+
+    NO_RESPONDERS = "no_responders"  # nobody listened where a message with this reply subject was sent
+
+
+NO_RESPONDERS: Final = Notice.NO_RESPONDERS
+Handler = Callable[[str, Any, str], None]
+"""(subject, message, reply), called in order; for NO_RESPONDERS `reply` is the subject on which nobody listened."""
+
+SOFT_BACKLOG = 2**20
+"""Bytes not yet written beyond which `publish` waits for the server instead of queueing more."""
+FLUSH_TIMEOUT = 5.0
+CALLBACK_TIMEOUT = 10.0
+CLOSE_TIMEOUT = 2.0
+CONNECT_TIMEOUT = 2
+ERROR_EVERY = 10.0
+CREDENTIALS = re.compile(r"(?<=://)[^\s/@]+@")
+RECONNECT_PAUSE = 0.1
+PING_INTERVAL = 2
+"""Seconds; a server that answers no ping for two of these is given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BusStatistics:
+    """How a connection is."""
+
+    connected: bool
+    reconnects: int
+    messages_in: int
+    messages_out: int
+    bytes_in: int
+    bytes_out: int
+    undecodable: int
+    handler_errors: int
+    backlog: int
+    open_requests: int
+
+
+class Subscription:
+    """Interest in a subject, until it is unsubscribed or the bus closes."""
+
+    def __init__(self, client: NatsClient, number: int, subject: str) -> None:
+        self._client = client
+        self._number = number
+        self.subject = subject
+
+    async def unsubscribe(self) -> None:
+        await self._client.unsubscribe_raw(self._number)
+
+
+class Bus:
+    """A connection to the bus; made by `connect`."""
+
+    def __init__(self, client: NatsClient, inbox: str, limits: StreamLimits, *, makes_streams: bool = True) -> None:
+        self._client = client
+        self._inbox = Inbox(client, inbox)
+        self._limits = limits
+        self._makes_streams = makes_streams
+        self._undecodable = 0
+        self._handler_errors = 0
+        self._reconnected = asyncio.Event()
+        self._closing = False
+        self.jetstream = JetStream(self._inbox)
+        self._errors_told = float("-inf")
+        self.closed = asyncio.Event()
+        """Set when the connection is gone for good: the process must end, so that it is started anew."""
+        self.on_reconnect: list[Callable[[], Awaitable[None]]] = []
+        """Called after each reconnect, when streams and subscriptions are in place again."""
+        self._jobs = Jobs(self.closed.set)
+
+    # -- messages -----------------------------------------------------------------------------------------------
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that it was opened in, and belongs to."""
+        return self._client.loop
+
+    @property
+    def connected(self) -> bool:
+        return self._client.is_connected
+
+    def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
+        """Send a message; it leaves when the loop turns.
+
+        Raises:
+            BusDown: while disconnected: nothing was sent.
+            MessageTooLarge: if it does not fit.
+        """
+        self._client.publish_nowait(subject, encode(message), reply)
+
+    async def publish(self, subject: str, message: Message, *, reply: str = "") -> None:
+        """Send a message, and wait for the server when it is behind.
+
+        With `reply`, a subscriber of that subject gets NO_RESPONDERS if nobody listens on `subject`.
+
+        Raises:
+            BusDown: while disconnected: nothing was sent.
+            MessageTooLarge: if it does not fit.
+        """
+        self._client.publish_nowait(subject, encode(message), reply)
+        if self._client.backlog > SOFT_BACKLOG:
+            await self.flush()
+
+    async def request(self, subject: str, message: Message, timeout: float) -> Any:
+        """The answer to `message`.
+
+        Raises:
+            NoResponders: nobody listens: it was not received.
+            BusTimeout, BusDown: it may or may not have been received.
+        """
+        reply = await self._inbox.ask(subject, encode(message), timeout=timeout)
+        return decode(reply.data)
+
+    async def flush(self, timeout: float = FLUSH_TIMEOUT) -> None:
+        """Return when the server has seen everything published so far.
+
+        Raises:
+            BusTimeout, BusDown.
+        """
+        await self._inbox.flush(timeout)
+
+    async def subscribe(self, subject: str, handler: Handler, *, queue: str = "") -> Subscription:
+        """Call `handler` for each message on `subject`, in order, from now on and over reconnects.
+
+        It is a plain function and must be fast: it runs in the read loop. What cannot be decoded is counted and
+        dropped; what it raises is logged. Who must not miss what others send next calls `flush` afterwards.
+        """
+
+        def receive(subject: str, reply: str, data: bytes, headers: dict[str, str] | None) -> None:
+            try:
+                if headers is not None and headers.get(STATUS) == "503":
+                    handler(subject, NO_RESPONDERS, headers.get("Nats-Subject", ""))
+                else:
+                    handler(subject, decode(data), reply)
+            except msgspec.DecodeError as error:
+                self._undecodable += 1
+                log.warning("undecodable message dropped", subject=subject, size=len(data), error=str(error))
+            except Exception:
+                self._handler_errors += 1
+                log.exception("a bus handler raised", subject=subject)
+
+        number = await self._client.subscribe_raw(subject, receive, queue)
+        return Subscription(self._client, number, subject)
+
+    async def doorbell(self, subject: str, ring: Callable[[], None]) -> Subscription:
+        """Call `ring` whenever anything is published on `subject`, whatever it is."""
+
+        def receive(_subject: str, _reply: str, _data: bytes, _headers: dict[str, str] | None) -> None:
+            ring()
+
+        number = await self._client.subscribe_raw(subject, receive)
+        return Subscription(self._client, number, subject)
+
+    # -- what outlives a process --------------------------------------------------------------------------------
+
+    async def ensure_streams(self, timeout: float = 15.0) -> None:
+        """Make the streams and buckets of the platform, or bring them up to date; `timeout` seconds for each.
+
+        Raises:
+            BusError: if the server does not do it.
+        """
+        for config in stream_configs(self._limits):
+            await self.jetstream.ensure_stream(config, timeout)
+
+    async def store(self, subject: str, message: Message, *, id: str, timeout: float = 10.0) -> int:  # noqa: A002
+        """Store a message in the stream of `subject` and return its sequence; once, however often it is retried.
+
+        `id` is remembered per subject for the stream's window of two minutes.
+
+        Raises:
+            BusError: if it could not be confirmed within `timeout`: it may or may not be stored.
+        """
+        return await self.jetstream.store(subject, encode(message), message_id=f"{subject}:{id}", timeout=timeout)
+
+    def read_stream(
+        self, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
+    ) -> AsyncGenerator[Stored, None]:
+        """The stored messages on `subject` (wildcards allowed) in order, each once.
+
+        `start` is "all", "new" or the first sequence wanted. With `follow` it waits for more for ever, over
+        reconnects and restarts of the server; without, it ends where the stream ended.
+        """
+        return read_stream(self, stream, subject, start=start, follow=follow)
+
+    async def purge_before(self, stream: str, subject: str, seq: int) -> int:
+        """Remove the messages on `subject` below `seq` and return how many there were."""
+        return await self.jetstream.purge(stream, subject=subject, below=seq)
+
+    def kv(self, bucket: str) -> Kv:
+        """The bucket's keys and values."""
+        return Kv(self.jetstream, bucket)
+
+    def convoy(self, bucket: str) -> Convoy:
+        """Writes to a bucket that many write at once: those wanted at the same time go together."""
+        return Convoy(self.jetstream, bucket, self.loop)
+
+    def mirror(self, bucket: str, prefix: str = "") -> Mirror:
+        """A live copy of the keys that start with `prefix` ("" or whole tokens, such as "app.default.")."""
+        return Mirror(self, bucket, prefix)
+
+    def lease(
+        self, key: str, holder: str, ttl: float = 3.0, data: bytes = b"", may_succeed: MaySucceed = at_once
+    ) -> Lease:
+        """The right to act as `key`, for one holder at a time."""
+        return Lease(self, key, holder, ttl=ttl, data=data, may_succeed=may_succeed)
+
+    # -- how it is ----------------------------------------------------------------------------------------------
+
+    def statistics(self) -> BusStatistics:
+        stats = self._client.stats
+        return BusStatistics(
+            connected=self.connected,
+            reconnects=stats["reconnects"],
+            messages_in=stats["in_msgs"],
+            messages_out=stats["out_msgs"],
+            bytes_in=stats["in_bytes"],
+            bytes_out=stats["out_bytes"],
+            undecodable=self._undecodable,
+            handler_errors=self._handler_errors,
+            backlog=self._client.backlog,
+            open_requests=len(self._inbox),
+        )
+
+    def spawn(self, job: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a standing job as long as this connection; if it crashes, the connection counts as closed."""
+        return self._jobs.spawn(job)
+
+    async def end(self, job: asyncio.Task[None]) -> None:
+        """Cancel a standing job and wait for it."""
+        await self._jobs.end(job)
+
+    # -- the connection's own life ------------------------------------------------------------------------------
+
+    async def open(self, url: str, name: str, timeout: float) -> None:
+        """See `connect`."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._client.connect(
+                    url.split(","),
+                    name=name,
+                    error_cb=self._on_error,
+                    disconnected_cb=self._on_disconnected,
+                    reconnected_cb=self._on_reconnected,
+                    closed_cb=self._on_closed,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=RECONNECT_PAUSE,  # type: ignore[arg-type]
+                    connect_timeout=CONNECT_TIMEOUT,
+                    ping_interval=PING_INTERVAL,
+                    max_outstanding_pings=2,
+                    pending_size=0,
+                )
+        except TimeoutError:
+            place = CREDENTIALS.sub("", url)
+            raise BusDown(f"No connection to the bus at {place} within {timeout:g} s.") from None
+        await self._inbox.start()
+        self._jobs.spawn(self._restore())
+
+    async def aclose(self) -> None:
+        """End the standing jobs, then the connection; bounded."""
+        await self._jobs.end_all()
+        self._closing = True
+        with contextlib.suppress(Exception):  # a connection that is down says so in many ways
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                await self._client.close()
+
+    async def _on_error(self, error: Exception) -> None:
+        # While the server is away each attempt fails, ten times a second: one line in ten seconds says enough.
+        now = time.monotonic()
+        if now - self._errors_told > ERROR_EVERY:
+            self._errors_told = now
+            log.warning("bus error", error=repr(error))
+
+    async def _on_disconnected(self) -> None:
+        self._client.drop_backlog()
+        self._inbox.fail_all()
+        if not self._closing:
+            log.warning("the bus is disconnected")
+
+    async def _on_reconnected(self) -> None:
+        log.info("the bus is connected again")
+        self._reconnected.set()
+
+    async def _on_closed(self) -> None:
+        self._inbox.fail_all()
+        self.closed.set()
+
+    async def _restore(self) -> None:
+        # Apart from nats-py's own reconnect task, which is cancelled in the middle when the link drops once more.
+        while True:
+            await self._reconnected.wait()
+            self._reconnected.clear()
+            try:
+                if self._makes_streams:
+                    await self.ensure_streams()
+            except BusError as error:
+                log.warning("streams are not restored yet", error=str(error))
+                await asyncio.sleep(RECONNECT_PAUSE)
+                self._reconnected.set()
+                continue
+            for callback in list(self.on_reconnect):
+                try:
+                    async with asyncio.timeout(CALLBACK_TIMEOUT):
+                        await callback()
+                except Exception:
+                    log.exception("a reconnect callback raised")
+
+
+@asynccontextmanager
+async def connect(
+    url: str,
+    *,
+    name: str,
+    inbox: str = "_INBOX",
+    timeout: float = 10.0,
+    limits: StreamLimits = DEFAULT_LIMITS,
+    makes_streams: bool = True,
+) -> AsyncIterator[Bus]:
+    """Connect to the bus at `url`, make the platform's streams, and keep connected until the block ends.
+
+    `url` names several servers of a cluster with commas between.
+    `inbox` is the prefix of the subjects on which this service gets its answers; each service has its own.
+    `makes_streams` False is for those who may not make them (`host.users`): what they ask of a stream waits for it.
+
+    Raises:
+        BusDown: if there is no connection within `timeout` seconds.
+        BusError: if the streams cannot be made.
+    """
+    client = NatsClient()
+    bus = Bus(client, inbox, limits, makes_streams=makes_streams)
+    try:
+        await bus.open(url, name, timeout)
+        if makes_streams:
+            await bus.ensure_streams()
+        yield bus
+    finally:
+        await bus.aclose()

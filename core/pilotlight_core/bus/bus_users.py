@@ -1,0 +1,233 @@
+"""Who may say and hear what on the bus: one user per role, and one per node.
+
+    operator     everything: people and tests; no process of the platform
+    gateway      calls, the registry, shards and keys; makes the streams
+    controller   commands to agents, under its own lease
+    duties       reads usage and logs, trims logs, sends webhooks, drives batches, under its own leases
+    agent-NODE   what concerns its node; usage and logs into their streams; how its GPUs are cut
+
+Rights are lists of subjects, so what is not named is refused. Gateways speak among themselves below `pl.{region}.gw.`;
+whoever adds another subject, stream or bucket grants it here (a test asks for it). `python -m
+pilotlight_core.bus.bus_users NODE...` prints the block of a server's configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from pilotlight_core.bus.streams import DEFAULT_LIMITS, bucket_stream, key_subject, stream_configs
+from pilotlight_core.model import subjects
+from pilotlight_core.model.ids import check_name
+
+ANY = "*"
+OPERATOR, GATEWAY, CONTROLLER, DUTIES = "operator", "gateway", "controller", "duties"
+AGENT = "agent-"
+API = "$JS.API"
+VARIABLE = "PILOTLIGHT_BUS_"
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """A role on the bus."""
+
+    name: str
+    inbox: str
+    """The prefix of the subjects on which it gets its answers: nobody else may listen there."""
+    publish: tuple[str, ...]
+    subscribe: tuple[str, ...]
+
+    @property
+    def variable(self) -> str:
+        """Where its password is found in an environment."""
+        return VARIABLE + self.name.upper().replace("-", "_")
+
+
+def operator() -> User:
+    """Everything."""
+    return User(name=OPERATOR, inbox="_INBOX", publish=(">",), subscribe=(">",))
+
+
+def gateway() -> User:
+    """HTTP, homes and origins."""
+    buckets = (
+        subjects.REGISTRY_BUCKET, subjects.LEASE_BUCKET, subjects.SHARD_BUCKET, subjects.IDEMPOTENCY_BUCKET,
+        subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET, subjects.DELIVERY_BUCKET,
+    )  # fmt: skip
+    return _user(
+        GATEWAY,
+        "_GW",
+        publish=(
+            *_makes_streams(),
+            *(subject for bucket in buckets for subject in _gets(bucket)),
+            *_reads(subjects.LOGS_STREAM),
+            _keys(subjects.REGISTRY_BUCKET),
+            key_subject(subjects.LEASE_BUCKET, "gateway.*"),
+            _keys(subjects.SHARD_BUCKET),
+            _keys(subjects.IDEMPOTENCY_BUCKET),
+            _keys(subjects.JOB_BUCKET),
+            _keys(subjects.BATCH_BUCKET),
+            _keys(subjects.WEBHOOK_BUCKET),
+            _keys(subjects.DELIVERY_BUCKET),
+            f"{API}.STREAM.INFO.{bucket_stream(subjects.JOB_BUCKET)}",
+            *_works_off(subjects.JOB_STREAM),
+            "jobs.>",
+            subjects.run(ANY, ANY, ANY),
+            subjects.control(ANY, ANY),
+            subjects.credits_wanted(ANY),
+            subjects.demand(ANY),
+            subjects.explain(ANY),
+            *_among_gateways(),
+        ),
+        subscribe=(
+            *(_keys(bucket) for bucket in buckets),
+            "jobs.>",
+            subjects.logs(ANY, ANY, ANY, ANY),
+            subjects.credit(ANY),
+            subjects.beat(ANY),
+            subjects.shortage(ANY),
+            *_among_gateways(),
+        ),
+    )
+
+
+def controller() -> User:
+    """What runs where, and how fast that was."""
+    lease = key_subject(subjects.LEASE_BUCKET, "controller")
+    return _user(
+        CONTROLLER,
+        "_CTL",
+        publish=(
+            *_gets(subjects.REGISTRY_BUCKET),
+            *_gets(subjects.LEASE_BUCKET),
+            lease,
+            key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
+            subjects.command(ANY, ANY),
+            subjects.shortage(ANY),
+            "_GW.*.*",  # its answers to questions: each goes to a subject that only the question named
+        ),
+        subscribe=(
+            _keys(subjects.REGISTRY_BUCKET),
+            lease,
+            subjects.explain(ANY),
+            subjects.beat(ANY),
+            subjects.ran(ANY),
+            subjects.demand(ANY),
+            subjects.credit(ANY),
+        ),
+    )
+
+
+def duties() -> User:
+    """The ledger's fold, the trimming of logs, webhooks, and batches, whose items it stores as jobs."""
+    lease = key_subject(subjects.LEASE_BUCKET, "duty.*")
+    buckets = (subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET, subjects.DELIVERY_BUCKET)
+    return _user(
+        DUTIES,
+        "_DUTY",
+        publish=(
+            *_gets(subjects.LEASE_BUCKET),
+            *_reads(subjects.USAGE_STREAM),
+            *_reads(subjects.LOGS_STREAM),
+            f"{API}.STREAM.PURGE.{subjects.LOGS_STREAM}",
+            *(subject for bucket in buckets for subject in _gets(bucket)),
+            f"{API}.STREAM.INFO.{bucket_stream(subjects.JOB_BUCKET)}",
+            f"{API}.STREAM.PURGE.{bucket_stream(subjects.DELIVERY_BUCKET)}",
+            *_reads(subjects.JOB_STREAM),
+            *(_keys(bucket) for bucket in buckets),
+            "jobs.>",
+            lease,
+        ),
+        subscribe=(lease, "usage.>", "logs.>", *(_keys(bucket) for bucket in buckets)),
+    )
+
+
+def agent(node: str) -> User:
+    """One node's agent. What it publishes for tenants and gateways does not name the node, so that is not bounded."""
+    check_name(node, "node")
+    return _user(
+        f"{AGENT}{node}",
+        f"_AGENT.{node}",
+        publish=(
+            subjects.beat(ANY, node),
+            subjects.ran(ANY, node),
+            subjects.credit(ANY),
+            subjects.reply(ANY, ANY),
+            subjects.usage(ANY, ANY),
+            subjects.logs(ANY, ANY, ANY, ANY),
+            *_gets(subjects.LAYOUT_BUCKET),
+            key_subject(subjects.LAYOUT_BUCKET, node),
+            "_CTL.*.*",  # its answers to commands: each goes to a subject that only the command named
+        ),
+        subscribe=(
+            subjects.run(ANY, node, ANY),
+            subjects.control(ANY, node),
+            subjects.command(ANY, node),
+            subjects.credits_wanted(ANY),
+            f"_PL.{node}.>",  # "nobody listens", said of what it sent to gateways
+        ),
+    )
+
+
+def everybody(nodes: Iterable[str]) -> tuple[User, ...]:
+    """All users of a bus with these nodes."""
+    return (operator(), gateway(), controller(), duties(), *(agent(node) for node in nodes))
+
+
+def authorization(users: Iterable[User], password: Callable[[User], str]) -> str:
+    """The block of a server's configuration; `password` gives what stands for a user's, quoted if it is one."""
+    blocks = "\n".join(_block(user, password(user)) for user in users)
+    return f"authorization {{\n  users: [\n{blocks}\n  ]\n}}\n"
+
+
+def _user(name: str, inbox: str, *, publish: tuple[str, ...], subscribe: tuple[str, ...]) -> User:
+    # Its own inbox may be published to because a flush does.
+    return User(name=name, inbox=inbox, publish=(f"{inbox}.>", *publish), subscribe=(f"{inbox}.>", *subscribe))
+
+
+def _makes_streams() -> tuple[str, ...]:
+    names = [config["name"] for config in stream_configs(DEFAULT_LIMITS)]
+    return tuple(f"{API}.STREAM.{verb}.{name}" for name in names for verb in ("CREATE", "UPDATE"))
+
+
+def _reads(stream: str) -> tuple[str, ...]:
+    return (f"{API}.DIRECT.GET.{stream}", f"{API}.STREAM.INFO.{stream}")
+
+
+def _works_off(stream: str) -> tuple[str, ...]:
+    return (*_reads(stream), f"{API}.STREAM.PURGE.{stream}", f"{API}.STREAM.MSG.DELETE.{stream}")
+
+
+def _gets(bucket: str) -> tuple[str, ...]:
+    return (f"{API}.DIRECT.GET.{bucket_stream(bucket)}", f"{API}.STREAM.MSG.GET.{bucket_stream(bucket)}")
+
+
+def _keys(bucket: str) -> str:
+    return key_subject(bucket, ">")
+
+
+def _among_gateways() -> tuple[str, ...]:
+    return ("pl.*.gw.>", subjects.holdings_wanted(ANY), subjects.breakers(ANY))
+
+
+def _block(user: User, password: str) -> str:
+    def listed(allowed: tuple[str, ...]) -> str:
+        return "".join(f"\n          {json.dumps(subject)}" for subject in allowed)
+
+    return (
+        f'    {{\n      user: "{user.name}", password: {password}\n      permissions: {{\n'
+        f"        publish: {{ allow: [{listed(user.publish)}\n        ] }}\n"
+        f"        subscribe: {{ allow: [{listed(user.subscribe)}\n        ] }}\n      }}\n    }}"
+    )
+
+
+def main() -> None:
+    """The command."""
+    text = authorization(everybody(sys.argv[1:] or ["local"]), lambda user: f"${user.variable}")
+    print(text, end="")  # noqa: T201 - it is what the command is for
+
+
+if __name__ == "__main__":
+    main()

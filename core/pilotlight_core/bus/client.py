@@ -1,0 +1,147 @@
+"""nats-py with a short way for the two hot verbs.
+
+nats-py spends most of a small message's time on queues, on a task for each subscription and for the writer, and on
+coroutines that never wait. `NatsClient` publishes from plain code, writes what was published in a turn of the loop at
+its end, and calls a plain handler from the read loop, in order, without a queue between: a slow handler therefore
+pushes back on the socket instead of filling memory. It overrides `_process_msg` and `_process_err` and uses the write
+queue of nats-py 2.16 (the distribution pins it); `tests/core/bus/test_client.py` breaks when these change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import lru_cache
+
+from nats.aio.client import Client
+from nats.errors import Error
+from nats.protocol.parser import AUTHORIZATION_VIOLATION, PERMISSIONS_ERR
+
+from pilotlight_core.bus.bus_errors import BusDown, MessageTooLarge
+
+RawHandler = Callable[[str, str, bytes, dict[str, str] | None], None]
+"""(subject, reply, data, headers): called from the read loop; it must be fast and must not raise."""
+
+OVERHEAD = 4096
+"""Kept free below the server's max_payload: with headers beyond it the server closes the connection for good."""
+MAX_SUBJECT = 256
+MAX_BACKLOG = 64 * 2**20
+"""Bytes not yet written to the socket beyond which a connected client counts as down."""
+
+
+@lru_cache(8192)
+def checked_subject(subject: str) -> str:
+    """`subject`, if it cannot break the line protocol.
+
+    Raises:
+        ValueError: if it is empty, too long, or has white space.
+    """
+    if not subject or len(subject) > MAX_SUBJECT or len(subject.split()) != 1 or subject != subject.strip():
+        raise ValueError(f"{subject!r} is not a subject")
+    return subject
+
+
+def header_block(headers: dict[str, str]) -> bytes:
+    """The NATS header block of `headers`.
+
+    Raises:
+        ValueError: if a name or value has a line break.
+    """
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    if lines.count("\n") != len(headers) or lines.count("\r") != len(headers):
+        raise ValueError("a header has a line break")
+    return f"NATS/1.0\r\n{lines}\r\n".encode()
+
+
+class NatsClient(Client):
+    """One connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.get_running_loop()
+        """Kept, since looking it up takes a system call in Python 3.11."""
+        self._handlers: dict[int, RawHandler] = {}
+        self._write_due = False
+
+    @property
+    def backlog(self) -> int:
+        """Bytes published but not yet written to the socket."""
+        return self._pending_data_size
+
+    def publish_nowait(self, subject: str, payload: bytes, reply: str = "", headers: bytes = b"") -> None:
+        """Queue a message for the socket; it is written when the loop turns.
+
+        Raises:
+            BusDown: while disconnected, or when the socket takes nothing any more.
+            MessageTooLarge: beyond the server's limit.
+        """
+        if not self.is_connected:
+            raise BusDown("There is no connection to the bus.")
+        if self._pending_data_size > MAX_BACKLOG:
+            raise BusDown("The bus takes no more messages: its backlog is full.")
+        size = len(payload) + len(headers)
+        if size + OVERHEAD > self._max_payload:
+            raise MessageTooLarge(f"A message of {size} bytes is more than the {self._max_payload} that fit the bus.")
+        checked_subject(subject)
+        if reply:
+            checked_subject(reply)
+        if headers:
+            line = f"HPUB {subject} {reply} {len(headers)} {size}\r\n".encode()
+        else:
+            line = f"PUB {subject} {reply} {size}\r\n".encode()
+        command = b"".join((line, headers, payload, b"\r\n"))
+        self._pending.append(command)
+        self._pending_data_size += len(command)
+        self.stats["out_msgs"] += 1
+        self.stats["out_bytes"] += len(payload)
+        if not self._write_due:
+            self._write_due = True
+            self.loop.call_soon(self._write)
+
+    def _write(self) -> None:
+        """Hand what was published in this turn of the loop to the socket, or to nats-py's flusher if it is behind."""
+        self._write_due = False
+        if not self._pending or not self.is_connected:
+            return
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None and not writer.transport.get_write_buffer_size():
+            writer.writelines(self._pending)
+            self.drop_backlog()
+        elif self._flush_queue is not None and self._flush_queue.empty():
+            self._flush_queue.put_nowait(self.loop.create_future())
+
+    def drop_backlog(self) -> None:
+        """Forget what was not written: after a reconnect it would be sent late, to somebody who has given up."""
+        self._pending = []
+        self._pending_data_size = 0
+
+    async def subscribe_raw(self, subject: str, handler: RawHandler, queue: str = "") -> int:
+        """Call `handler` for each message on `subject`; the answer names the subscription for `unsubscribe_raw`."""
+        # `subscribe` takes this number before its first await, so no message can come before its handler.
+        number = self._sid + 1
+        self._handlers[number] = handler
+        # A future instead of a callback keeps nats-py from starting a queue and a task; it is never resolved.
+        await self.subscribe(subject, queue=queue, future=self.loop.create_future())
+        return number
+
+    async def unsubscribe_raw(self, number: int) -> None:
+        self._handlers.pop(number, None)
+        subscription = self._subs.get(number)
+        if subscription is not None and not self.is_closed:
+            await subscription.unsubscribe()
+
+    async def _process_err(self, err_msg: str) -> None:
+        # nats-py closes for good on nearly every error of the server, even on one message that was too large.
+        if PERMISSIONS_ERR in err_msg or AUTHORIZATION_VIOLATION in err_msg:
+            await super()._process_err(err_msg)
+        else:
+            await self._process_op_err(Error(f"nats: {err_msg}"))
+
+    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        handler = self._handlers.get(sid)
+        if handler is None:
+            return
+        self.stats["in_msgs"] += 1
+        self.stats["in_bytes"] += len(data)
+        parsed = await self._process_headers(headers) if headers else None
+        handler(subject.decode(), reply.decode(), data, parsed)

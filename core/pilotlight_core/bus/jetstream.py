@@ -1,0 +1,324 @@
+"""JetStream in the few verbs we need, spoken directly: publish, read, purge, and make streams.
+
+nats-py's own JetStream classes are not used: their key-value store does not see the server's delete markers, drops
+time-to-live on update, and its watches stay blind for up to 20 s after a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders, StoreRefused, WrongRevision
+from pilotlight_core.bus.client import header_block
+from pilotlight_core.bus.inbox import Inbox, Reply
+from pilotlight_core.model.ids import token
+
+API = "$JS.API"
+ANSWER_TIMEOUT = 2.0
+"""Seconds for one question to the server; the callers repeat it within their own time."""
+READ_TIMEOUT = 2.0
+"""Seconds for a read, with its repetitions."""
+FIRST_PAUSE = 0.02
+LONGEST_PAUSE = 0.5
+PAGE_MESSAGES = 256
+PAGE_BYTES = 2**20
+
+WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
+STREAM_EXISTS = 10058
+NO_MESSAGE = 10037
+NO_SEQUENCE = 10043
+BATCHED = b"NATS/1.0\r\n%bNats-Batch-Id: %b\r\nNats-Batch-Sequence: %d\r\n"
+
+
+T = TypeVar("T")
+
+
+class ApiError(msgspec.Struct, frozen=True):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class Ack(msgspec.Struct, frozen=True):
+    """The server's word that a message is stored."""
+
+    seq: int = 0
+    duplicate: bool = False
+    error: ApiError | None = None
+
+
+class RawMessage(msgspec.Struct, frozen=True):
+    subject: str
+    seq: int
+    time: str = ""
+    data: str = ""
+    hdrs: str = ""
+
+
+class Message(NamedTuple):
+    """One of several that are stored together."""
+
+    subject: str
+    payload: bytes
+    headers: bytes
+    """Whole lines."""
+
+
+class ApiReply(msgspec.Struct, frozen=True):
+    error: ApiError | None = None
+    message: RawMessage | None = None
+    purged: int = 0
+    total: int = 0
+    """Of subjects, of which an answer has a page."""
+    state: dict[str, Any] | None = None
+    config: dict[str, Any] | None = None
+    cluster: dict[str, Any] | None = None
+    """Who leads a stream, and who else keeps it; None where there is one server."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored message as the stream holds it."""
+
+    seq: int
+    subject: str
+    data: bytes
+    headers: dict[str, str]
+    at: float
+    """Unix seconds at which the server stored it."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether it only marks that the key was deleted, or has expired."""
+        return "Nats-Marker-Reason" in self.headers or self.headers.get("KV-Operation") in ("DEL", "PURGE")
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """Consecutive messages of a stream, filtered by subject."""
+
+    records: tuple[Record, ...]
+    pending: int
+    """How many more there were behind them."""
+
+
+_ack = msgspec.json.Decoder(Ack)
+_answer = msgspec.json.Decoder(ApiReply)
+
+
+class JetStream:
+    """The stream verbs of one connection."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+
+    async def api(self, verb: str, request: dict[str, Any], timeout: float = ANSWER_TIMEOUT) -> ApiReply:
+        """Ask the server's API.
+
+        Raises:
+            StoreRefused: with its error number; BusTimeout, BusDown, NoResponders (JetStream is not ready).
+        """
+        reply = await self._inbox.ask(f"{API}.{verb}", msgspec.json.encode(request), timeout=timeout)
+        answer = _answer.decode(reply.data)
+        if answer.error is not None:
+            raise StoreRefused(f"{verb}: {answer.error.description}.", number=answer.error.err_code)
+        return answer
+
+    async def ensure_stream(self, config: dict[str, Any], timeout: float = READ_TIMEOUT) -> None:
+        """Make the stream, or give it this configuration.
+
+        Raises:
+            StoreRefused: if the server will not have it.
+            BusDown, BusTimeout, NoResponders: after trying for `timeout` seconds.
+        """
+
+        async def attempt(patience: float) -> None:
+            try:
+                await self.api(f"STREAM.CREATE.{config['name']}", config, patience)
+            except StoreRefused as error:
+                if error.number != STREAM_EXISTS:
+                    raise
+                await self.api(f"STREAM.UPDATE.{config['name']}", config, patience)
+
+        await self.persist(attempt, timeout)
+
+    async def persist(self, attempt: Callable[[float], Awaitable[T]], timeout: float) -> T:
+        """What `attempt` returns, which is given the seconds that it may take; repeated while the bus is away.
+
+        Raises:
+            BusDown, BusTimeout, NoResponders: after trying for `timeout` seconds.
+        """
+        until = time.monotonic() + timeout
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await attempt(max(0.001, min(until - time.monotonic(), ANSWER_TIMEOUT)))
+            except (BusDown, BusTimeout, NoResponders):
+                if time.monotonic() + pause >= until:
+                    raise
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def store(
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        message_id: str = "",
+        timeout: float = 10.0,
+        headers: dict[str, str] | None = None,
+    ) -> int:
+        """Publish into the stream of `subject`; repeated under the same id until the server confirms.
+
+        Raises:
+            WrongRevision: if `headers` expected another last sequence.
+            StoreRefused, MessageTooLarge: at once.
+            BusDown, BusTimeout, NoResponders: after trying for `timeout` seconds.
+        """
+        block = header_block({**(headers or {}), "Nats-Msg-Id": message_id or token()})
+
+        async def attempt(patience: float) -> int:
+            return _confirmed(subject, await self._inbox.ask(subject, payload, timeout=patience, headers=block))
+
+        return await self.persist(attempt, timeout)
+
+    async def store_together(self, messages: Sequence[Message], *, timeout: float) -> int:
+        """Store messages of one stream that allows it, in this order and without others between, or none of them.
+
+        It is tried once. The sequence of the last; each of the others has one less than the next.
+
+        Raises:
+            WrongRevision: if one of them expected another last sequence of its subject.
+            StoreRefused, NoResponders, MessageTooLarge: they are not stored. BusDown, BusTimeout: that is not known.
+        """
+        batch = token().encode()
+        for number, message in enumerate(messages, 1):
+            headers = BATCHED % (message.headers, batch, number)
+            if number < len(messages):
+                self._inbox.post(message.subject, message.payload, headers + b"\r\n")
+        headers += b"Nats-Batch-Commit: 1\r\n\r\n"
+        return _confirmed(
+            message.subject,
+            await self._inbox.ask(message.subject, message.payload, timeout=timeout, headers=headers),
+        )
+
+    async def last(self, stream: str, subject: str) -> Record | None:
+        """The last message on `subject` as the stream's leader has it; None if there is none."""
+        verb = f"STREAM.MSG.GET.{stream}"
+        try:
+            answer = await self.persist(partial(self.api, verb, {"last_by_subj": subject}), READ_TIMEOUT)
+        except StoreRefused as error:
+            if error.number == NO_MESSAGE:
+                return None
+            raise
+        return _record_of(answer.message) if answer.message is not None else None
+
+    async def page(
+        self, stream: str, subject: str, seq: int, *, messages: int = PAGE_MESSAGES, timeout: float = ANSWER_TIMEOUT
+    ) -> Page:
+        """The first messages on `subject` from sequence `seq` on.
+
+        Raises:
+            BusDown, BusTimeout: also when one of them was lost on its way. NoResponders: there is no such stream now.
+        """
+        request = {"seq": max(1, seq), "next_by_subj": subject, "batch": messages, "max_bytes": PAGE_BYTES}
+        replies = await self._inbox.ask_many(
+            f"{API}.DIRECT.GET.{stream}", msgspec.json.encode(request), timeout=timeout, is_last=_ends_page
+        )
+        end = replies.pop()
+        if end.status == "503":
+            raise NoResponders(f"There is no stream {stream} now.")
+        if end.status == "404":
+            return Page(records=(), pending=0)
+        if end.status != "204":
+            raise StoreRefused(f"Reading {stream}: status {end.status} {end.headers.get('Description', '')}.")
+        records = tuple(_record(reply) for reply in replies)
+        last = records[-1].seq if records else 0
+        if int(end.headers.get("Nats-Last-Sequence", last)) != last:
+            raise BusTimeout(f"A part of a page of {stream} was lost.")
+        return Page(records=records, pending=int(end.headers.get("Nats-Num-Pending", 0)))
+
+    async def delete(self, stream: str, seq: int) -> None:
+        """Remove one message; nothing happens if it is gone already."""
+        request = {"seq": seq, "no_erase": True}
+        try:
+            await self.persist(partial(self.api, f"STREAM.MSG.DELETE.{stream}", request), READ_TIMEOUT)
+        except StoreRefused as error:
+            if error.number not in (NO_MESSAGE, NO_SEQUENCE):
+                raise
+
+    async def depths(self, stream: str, subject: str) -> dict[str, int]:
+        """How many messages there are on each subject that matches `subject`."""
+        found: dict[str, int] = {}
+        while True:
+            request = {"subjects_filter": subject, "offset": len(found)}
+            answer = await self.persist(partial(self.api, f"STREAM.INFO.{stream}", request), READ_TIMEOUT)
+            page = (answer.state or {}).get("subjects") or {}
+            found |= page
+            if not page or len(found) >= answer.total:
+                return found
+
+    async def last_sequence(self, stream: str) -> int:
+        """The sequence of the newest message of the stream."""
+        answer = await self.persist(partial(self.api, f"STREAM.INFO.{stream}", {}), READ_TIMEOUT)
+        return int((answer.state or {}).get("last_seq", 0))
+
+    async def filled(self, stream: str) -> float:
+        """How much of what the stream may hold it holds, from 0.0 to 1.0: of bytes or messages, what is fuller."""
+        answer = await self.persist(partial(self.api, f"STREAM.INFO.{stream}", {}), READ_TIMEOUT)
+        state, config = answer.state or {}, answer.config or {}
+        shares = ((state.get("bytes", 0), config.get("max_bytes")), (state.get("messages", 0), config.get("max_msgs")))
+        return max((used / most for used, most in shares if most and most > 0), default=0.0)
+
+    async def purge(self, stream: str, *, subject: str, below: int) -> int:
+        """Remove the messages on `subject` with a sequence below `below`; how many there were."""
+        request = {"filter": subject, "seq": below}
+        answer = await self.persist(partial(self.api, f"STREAM.PURGE.{stream}", request), READ_TIMEOUT)
+        return answer.purged
+
+
+def _confirmed(subject: str, reply: Reply) -> int:
+    ack = _ack.decode(reply.data)
+    if ack.error is None:
+        return ack.seq
+    if ack.error.err_code in WRONG_LAST_SEQUENCE:
+        raise WrongRevision(f"{subject} was changed by somebody else.")
+    raise StoreRefused(f"{subject}: {ack.error.description}.", number=ack.error.err_code)
+
+
+def _ends_page(reply: Reply) -> bool:
+    return bool(reply.status)
+
+
+def _record(reply: Reply) -> Record:
+    headers = reply.headers
+    return Record(
+        seq=int(headers["Nats-Sequence"]),
+        subject=headers["Nats-Subject"],
+        data=reply.data,
+        headers=headers,
+        at=_unix(headers["Nats-Time-Stamp"]),
+    )
+
+
+def _record_of(message: RawMessage) -> Record:
+    lines = base64.b64decode(message.hdrs).decode().split("\r\n")[1:]
+    pairs = (line.partition(":") for line in lines if line)
+    return Record(
+        seq=message.seq,
+        subject=message.subject,
+        data=base64.b64decode(message.data),
+        headers={name.strip(): value.strip() for name, _, value in pairs},
+        at=_unix(message.time),
+    )
+
+
+def _unix(text: str) -> float:
+    whole, _, rest = text.rstrip("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}+00:00").timestamp() + (float(f"0.{rest}") if rest else 0.0)

@@ -1,0 +1,121 @@
+"""Keys and values with compare-and-set, on a stream that keeps the last message per subject."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from pilotlight_core.bus.bus_errors import KeyExists, WrongRevision
+from pilotlight_core.bus.jetstream import READ_TIMEOUT, JetStream, Page, Record
+from pilotlight_core.bus.streams import bucket_stream, key_subject
+
+EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+TTL = "Nats-TTL"
+TIMEOUT = 5.0
+
+
+class Entry(NamedTuple):
+    """A value and the revision that wrote it. Revisions rise over the whole bucket and never repeat."""
+
+    value: bytes
+    revision: int
+
+
+class Kv:
+    """One bucket. Reads go to the leader, so they see every write that was confirmed.
+
+    All verbs raise BusDown, BusTimeout or NoResponders when the bucket cannot be reached: reads after 2 s, writes after
+    5 s; a write may then be done or not.
+    """
+
+    def __init__(self, jetstream: JetStream, bucket: str) -> None:
+        self._jetstream = jetstream
+        self._bucket = bucket
+        self._stream = bucket_stream(bucket)
+
+    async def get(self, key: str) -> Entry | None:
+        """The present value, None if there is none."""
+        record = await self.read(key)
+        return Entry(record.data, record.seq) if record is not None and not record.gone else None
+
+    async def read(self, key: str) -> Record | None:
+        """The last record of the key, also when it says that the key is gone."""
+        return await self._jetstream.last(self._stream, key_subject(self._bucket, key))
+
+    async def create(self, key: str, value: bytes, *, ttl: float | None = None) -> int:
+        """Write a key that is not there; its revision.
+
+        Raises:
+            KeyExists: if it is.
+        """
+        try:
+            return await self.update(key, value, 0, ttl=ttl)
+        except WrongRevision:
+            record = await self.read(key)
+            if record is not None and not record.gone:
+                raise KeyExists(f"{key} exists already.") from None
+            # What stands there only says that the key was deleted or has expired.
+            try:
+                return await self.update(key, value, record.seq if record is not None else 0, ttl=ttl)
+            except WrongRevision:
+                raise KeyExists(f"{key} was created by somebody else.") from None
+
+    async def update(
+        self, key: str, value: bytes, revision: int, *, ttl: float | None = None, timeout: float = TIMEOUT
+    ) -> int:
+        """Replace the value that has `revision`; the new revision. `ttl` in seconds (whole ms, at least 1 s).
+
+        Raises:
+            WrongRevision: if the key has another one.
+        """
+        return await self._write(key, value, {EXPECTED: str(revision)} | _ttl(ttl), timeout)
+
+    async def put(self, key: str, value: bytes) -> int:
+        """Write whatever is there; the new revision."""
+        return await self._write(key, value, {})
+
+    async def delete(self, key: str, revision: int | None = None, *, ttl: float | None = None) -> None:
+        """Remove a key; with `revision` only if it still has that one.
+
+        What says so is forgotten after `ttl` seconds (None: never), in a bucket whose entries may expire.
+
+        Raises:
+            WrongRevision: if it has not.
+        """
+        expected = {} if revision is None else {EXPECTED: str(revision)}
+        await self._write(key, b"", {"KV-Operation": "DEL"} | expected | _ttl(ttl))
+
+    async def keys(self, prefix: str = "") -> list[str]:
+        """The keys that start with `prefix` ("" or whole tokens, such as "app.default."), in the order written."""
+        return list(await self.entries(prefix))
+
+    async def entries(self, prefix: str = "") -> dict[str, Entry]:
+        """Keys, values and revisions below `prefix`, in the order written."""
+        found: dict[str, Entry] = {}
+        start = len(key_subject(self._bucket, ""))
+        seq = 1
+        while True:
+            page = await self._jetstream.persist(partial(self._page, f"{prefix}>", seq), READ_TIMEOUT)
+            for record in page.records:
+                seq = record.seq + 1
+                found.pop(record.subject[start:], None)
+                if not record.gone:
+                    found[record.subject[start:]] = Entry(record.data, record.seq)
+            if not page.records:
+                return found
+
+    async def _page(self, pattern: str, seq: int, patience: float) -> Page:
+        subject = key_subject(self._bucket, pattern)
+        return await self._jetstream.page(self._stream, subject, seq, timeout=patience)
+
+    async def _write(self, key: str, value: bytes, headers: dict[str, str], timeout: float = TIMEOUT) -> int:
+        return await self._jetstream.store(key_subject(self._bucket, key), value, timeout=timeout, headers=headers)
+
+
+def _ttl(ttl: float | None) -> dict[str, str]:
+    return {} if ttl is None else {TTL: milliseconds(ttl)}
+
+
+def milliseconds(ttl: float) -> str:
+    """A lifetime of `ttl` seconds as the server reads it."""
+    return f"{int(ttl * 1000)}ms"

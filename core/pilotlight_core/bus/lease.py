@@ -1,0 +1,245 @@
+"""A lease: the right to act, for one holder at a time, with a number that fences whoever held it before.
+
+The key lives in a bucket whose entries expire. The holder renews it by compare-and-set at a third of its time to live;
+who finds another revision than its own has lost it. `epoch` is the revision of the acquisition: it rises from holder
+to holder and stays the same over renewals, so receivers keep the highest and refuse what is older. A holder acts only
+while `valid`: its own monotonic clock, from the instant before the last successful renewal was sent, less a margin.
+So a paused holder that wakes up sees at once that it may not act, and what it had sent before is fenced by its epoch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+
+from pilotlight_core.bus.bus_errors import BusError, BusTimeout, WrongRevision
+from pilotlight_core.bus.jetstream import Record
+from pilotlight_core.bus.streams import key_subject
+from pilotlight_core.model.subjects import LEASE_BUCKET
+
+if TYPE_CHECKING:
+    from pilotlight_core.bus.bus import Bus
+
+log = structlog.get_logger(__name__)
+
+TRY_EVERY = 0.25
+"""Seconds between attempts while somebody else holds it; a release rings at once."""
+RETRY_AFTER = 0.1
+RELEASE_TIMEOUT = 1.0
+
+
+class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the key holds."""
+
+    holder: str
+    epoch: int = 0
+    """0 in the acquisition itself, whose own revision is the epoch."""
+    data: bytes = b""
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """Who holds a lease."""
+
+    name: str
+    epoch: int
+    data: bytes = b""
+
+
+def read_holder(value: bytes, revision: int) -> Holder:
+    """The holder that a lease's entry names, as a mirror of the lease bucket shows it.
+
+    Raises:
+        msgspec.DecodeError: if it cannot be read.
+    """
+    record = msgspec.msgpack.decode(value, type=LeaseRecord)
+    return Holder(name=record.holder, epoch=record.epoch or revision, data=record.data)
+
+
+MaySucceed = Callable[[Holder], Awaitable[bool]]
+"""Whether a holder of our name with other data may be replaced now, before its lease is over. What it raises ends
+`acquire`."""
+
+
+async def at_once(_: Holder) -> bool:
+    """A holder of our name is our former self."""
+    return True
+
+
+class Lease:
+    """The lease `key` in the hands of `holder`. `async with` acquires it and releases it at the end.
+
+    The same holder name takes over at once: a restarted process need not wait for its former self to expire, which its
+    new epoch fences. Where two processes may have one name by mistake, `data` names the process and `may_succeed` says
+    whether the other one is gone. `ttl` is in seconds, at least 1.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        key: str,
+        holder: str,
+        *,
+        ttl: float = 3.0,
+        data: bytes = b"",
+        may_succeed: MaySucceed = at_once,
+    ) -> None:
+        if ttl < 1.0:
+            raise ValueError(f"ttl={ttl}: the server counts whole seconds, so a lease lives at least 1 s")
+        self._bus = bus
+        self._kv = bus.kv(LEASE_BUCKET)
+        self.key = key
+        self.holder = holder
+        self.ttl = ttl
+        self._data = data
+        self._may_succeed = may_succeed
+        self._margin = min(0.5, ttl / 6)
+        self._revision = 0
+        self._valid_until = float("-inf")
+        self._task: asyncio.Task[None] | None = None
+        self._unreadable: tuple[int, float] = (0, 0.0)
+        """A record that nobody can read: its revision, and since when it stands."""
+        self.epoch = 0
+        self.lost = asyncio.Event()
+        """Set when it is gone without having been released; `acquire` may be called again."""
+
+    async def __aenter__(self) -> Lease:
+        await self.acquire()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.release()
+
+    def valid(self, at: float) -> bool:
+        """Whether the holder may act at `at` (monotonic seconds)."""
+        return at < self._valid_until
+
+    async def acquire(self, timeout: float | None = None) -> int:
+        """Wait until it is ours; the epoch.
+
+        Raises:
+            BusTimeout: if it is not within `timeout` seconds.
+            Exception: whatever `may_succeed` raises.
+        """
+        await self._stop()
+        bell = asyncio.Event()
+        subscription = await self._bus.doorbell(key_subject(LEASE_BUCKET, self.key), bell.set)
+        try:
+            async with asyncio.timeout(timeout):
+                while not await self._try_acquire():
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(TRY_EVERY * random.uniform(0.8, 1.2)):
+                            await bell.wait()
+                    bell.clear()
+        except TimeoutError:
+            raise BusTimeout(f"The lease {self.key} could not be had within {timeout} s.") from None
+        finally:
+            await subscription.unsubscribe()
+        self.lost.clear()
+        self._task = self._bus.spawn(self._keep())
+        log.info("lease acquired", key=self.key, holder=self.holder, epoch=self.epoch)
+        return self.epoch
+
+    async def release(self) -> None:
+        """Give it up, so that somebody else can have it at once."""
+        await self._stop()
+        if not self.valid(time.monotonic()):
+            return
+        self._valid_until = float("-inf")
+        with contextlib.suppress(BusError, WrongRevision, TimeoutError):
+            async with asyncio.timeout(RELEASE_TIMEOUT):
+                try:
+                    await self._kv.delete(self.key, self._revision)
+                except WrongRevision:
+                    # The renewal that was just cut off may have arrived.
+                    record = await self._kv.read(self.key)
+                    if record is not None and not record.gone and self._is_ours(record):
+                        await self._kv.delete(self.key, record.seq)
+
+    async def _try_acquire(self) -> bool:
+        try:
+            record = await self._kv.read(self.key)
+            if record is not None and not record.gone and not await self._may_replace(record, time.monotonic()):
+                return False
+            asked = time.monotonic()
+            value = msgspec.msgpack.encode(LeaseRecord(holder=self.holder, data=self._data))
+            self._revision = await self._kv.update(
+                self.key, value, record.seq if record is not None else 0, ttl=self.ttl, timeout=self.ttl / 2
+            )
+        except (WrongRevision, BusError):
+            return False
+        self.epoch = self._revision
+        self._valid_until = asked + self.ttl - self._margin
+        return self.valid(time.monotonic())
+
+    async def _may_replace(self, record: Record, at: float) -> bool:
+        try:
+            holder = self._holder_of(record)
+        except msgspec.DecodeError:
+            # Whoever holds it renews it, also where it is written in a way that is not known here. So what stands for
+            # a whole time to live is nobody's.
+            revision, since = self._unreadable
+            if revision != record.seq:
+                self._unreadable = record.seq, at
+                log.warning("a lease cannot be read; it is taken if nobody renews it", key=self.key, within=self.ttl)
+                return False
+            return at - since >= self.ttl
+        return holder.name == self.holder and (holder.data == self._data or await self._may_succeed(holder))
+
+    async def _keep(self) -> None:
+        wait = self.ttl / 3
+        while True:
+            await asyncio.sleep(wait)
+            try:
+                await self._renew()
+                wait = self.ttl / 3
+            except WrongRevision:
+                return self._lose("another holder took it")
+            except BusError:
+                if not self.valid(time.monotonic()):
+                    return self._lose("it could not be renewed in time")
+                wait = RETRY_AFTER
+
+    async def _renew(self) -> None:
+        asked = time.monotonic()
+        value = msgspec.msgpack.encode(LeaseRecord(holder=self.holder, epoch=self.epoch, data=self._data))
+        patience = max(RETRY_AFTER, self._valid_until - asked)
+        try:
+            self._revision = await self._kv.update(
+                self.key, value, self._revision, ttl=self.ttl, timeout=min(patience, self.ttl / 3)
+            )
+        except WrongRevision:
+            # An earlier renewal may have arrived although its answer did not.
+            record = await self._kv.read(self.key)
+            if record is None or record.gone or not self._is_ours(record):
+                raise
+            self._revision = record.seq
+            raise BusTimeout("An earlier renewal had arrived.") from None
+        self._valid_until = asked + self.ttl - self._margin
+
+    def _is_ours(self, record: Record) -> bool:
+        with contextlib.suppress(msgspec.DecodeError):
+            return self._holder_of(record) == Holder(name=self.holder, epoch=self.epoch, data=self._data)
+        return False
+
+    def _holder_of(self, record: Record) -> Holder:
+        return read_holder(record.data, record.seq)
+
+    def _lose(self, why: str) -> None:
+        self._valid_until = float("-inf")
+        self.lost.set()
+        log.warning("lease lost", key=self.key, holder=self.holder, epoch=self.epoch, why=why)
+
+    async def _stop(self) -> None:
+        if self._task is not None:
+            await self._bus.end(self._task)
+            self._task = None

@@ -1,0 +1,162 @@
+"""A live copy of a part of a bucket, which knows how old it is.
+
+It follows the bucket's stream by sequence. Every question that the server answers confirms it up to the instant at
+which the question was sent; without answers it grows old, and whoever relies on it checks `fresh` and fails closed.
+A mirror that was away for so long that markers of deleted keys may have expired is read anew as a whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import structlog
+
+from pilotlight_core.bus.jetstream import Record
+from pilotlight_core.bus.kv import Entry
+from pilotlight_core.bus.reader import POLL, Position
+from pilotlight_core.bus.streams import MARKER_TTL, bucket_stream, key_subject
+
+if TYPE_CHECKING:
+    from pilotlight_core.bus.bus import Bus, Subscription
+
+log = structlog.get_logger(__name__)
+
+FRESH_FOR = 30.0
+"""Seconds for which an unconfirmed mirror may be relied on."""
+RELOAD_AFTER = MARKER_TTL / 4
+"""Seconds of silence after which deletions may have been missed."""
+
+OnChange = Callable[[str, Entry | None], None]
+"""(key, entry): the key has a new value, or with None is gone."""
+
+
+class Mirror:
+    """The keys below a prefix. An async context manager: inside, it has been read once and follows."""
+
+    def __init__(self, bus: Bus, bucket: str, prefix: str = "") -> None:
+        self._bus = bus
+        self._kv = bus.kv(bucket)
+        self._start = len(key_subject(bucket, ""))
+        self._subject = key_subject(bucket, f"{prefix}>")
+        self._position = Position(bus, bucket_stream(bucket), self._subject)
+        self._entries: dict[str, Entry] = {}
+        self._confirmed = float("-inf")
+        self._reload = False
+        self._task: asyncio.Task[None] | None = None
+        self._bell: Subscription | None = None
+        self.on_change: list[OnChange] = []
+        """Called in order of the writes; plain fast functions."""
+
+    async def __aenter__(self) -> Mirror:
+        self._bell = await self._bus.doorbell(self._subject, self._position.ring)
+        await self._catch_up()
+        self._bus.on_reconnect.append(self._reconnected)
+        self._task = self._bus.spawn(self._follow())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bus.on_reconnect.remove(self._reconnected)
+        if self._task is not None:
+            await self._bus.end(self._task)
+        if self._bell is not None:
+            await self._bell.unsubscribe()
+
+    def get(self, key: str) -> Entry | None:
+        """The value as of the last confirmation."""
+        return self._entries.get(key)
+
+    def items(self) -> list[tuple[str, Entry]]:
+        return list(self._entries.items())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def age(self, at: float) -> float:
+        """Seconds since the server last confirmed this copy, on this process's monotonic clock."""
+        return at - self._confirmed
+
+    def fresh(self, at: float) -> bool:
+        """Whether it may be relied on."""
+        return self.age(at) <= FRESH_FOR
+
+    async def fetch(self, key: str) -> Entry | None:
+        """The value as the server has it now; the copy takes it over.
+
+        Raises:
+            BusDown, BusTimeout.
+        """
+        record = await self._kv.read(key)
+        if record is not None:
+            self._apply(record)
+        elif key in self._entries:
+            self._reload = True
+            self._position.ring()
+        return Entry(record.data, record.seq) if record is not None and not record.gone else None
+
+    async def _follow(self) -> None:
+        while True:
+            await self._position.wait_bell(POLL)
+            if self._reload or self.age(time.monotonic()) > RELOAD_AFTER:
+                await self._read_anew()
+            else:
+                await self._catch_up()
+
+    async def _reconnected(self) -> None:
+        self._reload = True
+        self._position.ring()
+
+    async def _catch_up(self) -> None:
+        async for record in self._to_the_end():
+            self._apply(record)
+
+    async def _read_anew(self) -> None:
+        self._reload = False
+        self._position.next = 1
+        found: dict[str, Entry] = {}
+        async for record in self._to_the_end():
+            if not record.gone:
+                found[self._key(record)] = Entry(record.data, record.seq)
+        old, self._entries = self._entries, found
+        for key in old.keys() - found.keys():
+            self._tell(key, None)
+        for key, entry in found.items():
+            if key not in old or old[key].revision != entry.revision:
+                self._tell(key, entry)
+
+    async def _to_the_end(self) -> AsyncIterator[Record]:
+        while True:
+            # A page that had to be asked for again was asked for later than this: the age only looks greater.
+            asked = time.monotonic()
+            page = await self._position.read()
+            for record in page.records:
+                yield record
+            if not page.records:
+                self._confirmed = max(self._confirmed, asked)
+                return
+
+    def _key(self, record: Record) -> str:
+        return record.subject[self._start :]
+
+    def _apply(self, record: Record) -> None:
+        key = self._key(record)
+        old = self._entries.get(key)
+        if record.gone:
+            if old is not None and old.revision < record.seq:
+                del self._entries[key]
+                self._tell(key, None)
+        elif old is None or old.revision < record.seq:
+            self._entries[key] = Entry(record.data, record.seq)
+            self._tell(key, self._entries[key])
+
+    def _tell(self, key: str, entry: Entry | None) -> None:
+        for callback in self.on_change:
+            try:
+                callback(key, entry)
+            except Exception:
+                log.exception("a mirror's callback raised", key=key)

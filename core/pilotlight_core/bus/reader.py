@@ -1,0 +1,118 @@
+"""Reading a stream in order, each message once, whatever happens to the server.
+
+The reader is a position. It asks for the next page by sequence and moves on; between pages nothing is kept anywhere,
+so there is no consumer to lose, leak or restore. To follow, it listens for what is published on the same subjects:
+that only rings a bell, and the page is what counts. What was rung for and is not there yet is looked for again
+(`rings`); a slow poll finds what a bell missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import structlog
+
+from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders
+from pilotlight_core.bus.doorbells import Rings
+from pilotlight_core.bus.jetstream import FIRST_PAUSE, LONGEST_PAUSE, Page
+from pilotlight_core.model.messages.wire import decode
+
+if TYPE_CHECKING:
+    from pilotlight_core.bus.bus import Bus
+
+log = structlog.get_logger(__name__)
+
+POLL = 1.0
+"""Seconds after which a follower asks although no bell rang."""
+SETTLE = 0.005
+"""Seconds between the bell and the question: what is rung for at the same time is read together, and mostly stored."""
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """One message of a stream."""
+
+    seq: int
+    subject: str
+    message: Any
+    at: float
+    """Unix seconds at which it was stored."""
+
+
+class Position:
+    """A place in a stream that moves forward page by page."""
+
+    def __init__(self, bus: Bus, stream: str, subject: str, seq: int = 1) -> None:
+        self._bus = bus
+        self._stream = stream
+        self._subject = subject
+        self.next = seq
+        self._bell = asyncio.Event()
+        self._rings = Rings()
+
+    def ring(self) -> None:
+        self._rings.ring()
+        self._bell.set()
+
+    async def read(self) -> Page:
+        """The next page, however long the server is away."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                page = await self._bus.jetstream.page(self._stream, self._subject, self.next)
+            except (BusDown, BusTimeout, NoResponders):
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+                continue
+            if page.records:
+                self.next = page.records[-1].seq + 1
+                self._rings.read(len(page.records))
+            return page
+
+    async def wait_bell(self, poll: float = POLL) -> None:
+        """Until something was published on the subject, or it is time to look again, at most `poll` seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(poll, self._rings.pause() or poll)):
+                await self._bell.wait()
+                await asyncio.sleep(SETTLE)
+        self._bell.clear()
+
+
+async def read_stream(
+    bus: Bus, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
+) -> AsyncGenerator[Stored, None]:
+    """See `Bus.read_stream`."""
+    position = Position(bus, stream, subject)
+    bell = await bus.doorbell(subject, position.ring) if follow else None
+    try:
+        position.next = await _first(bus, stream, start)
+        while True:
+            page = await position.read()
+            for record in page.records:
+                try:
+                    message = decode(record.data)
+                except msgspec.DecodeError as error:
+                    log.warning("undecodable stored message skipped", stream=stream, seq=record.seq, error=str(error))
+                    continue
+                yield Stored(seq=record.seq, subject=record.subject, message=message, at=record.at)
+            if page.pending or page.records:
+                continue
+            if not follow:
+                return
+            await position.wait_bell()
+    finally:
+        if bell is not None:
+            await bell.unsubscribe()
+
+
+async def _first(bus: Bus, stream: str, start: str | int) -> int:
+    if isinstance(start, int):
+        return start
+    if start == "all":
+        return 1
+    if start == "new":
+        return await bus.jetstream.last_sequence(stream) + 1
+    raise ValueError(f"start={start!r}: expected 'all', 'new' or a sequence")

@@ -1,0 +1,189 @@
+"""Throughput curves as the registry keeps them beside a version, and as the API tells them.
+
+A point is what one batch size does on one kind of slice: T(device type, slice, batch) -> (throughput, p50, p95). Batch
+is what a container works on at once: the items of a batch, or of a function without batches its concurrent calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+from pilotlight_core.model.api.call_api import Request
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.ids import NAME
+from pilotlight_core.model.placing import MIN_THROUGHPUT
+
+CPU_TYPE, CPU_SLICE = "CPU", "slot"
+"""What a curve calls a CPU slot."""
+TARGET_UTILISATION = 0.8
+"""Part of what containers can do that is used before another one is wanted."""
+MAX_BATCH = 65_536
+MAX_POINTS = 32
+"""Batch sizes of one curve; those that were found out longest ago go first."""
+MAX_CURVES = 64
+"""Of one version: a dozen kinds of GPU with their slices, measured and learnt."""
+MAX_MS = 1e9
+MAX_THROUGHPUT = 1e12
+
+
+class Source(StrEnum):
+    """How a curve came to be known."""
+
+    MEASURED = "measured"  # by `pilotlight profile`
+    LEARNT = "learnt"  # from calls in use
+    DECLARED = "declared"  # by the function's own measured=
+
+
+class CurvePoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One batch size. Throughput is items per second, p50 and p95 are of one batch, in ms (0: nobody says)."""
+
+    batch: int
+    throughput: float
+    p50_ms: float
+    p95_ms: float
+    samples: int
+    """Batches that it was made of; 0: nobody says."""
+    at: float = 0.0
+    """Unix seconds: when it was found out."""
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """The points of one kind of slice, smallest batch first.
+
+    `gpu` is the device as agents report it ("H100-80GB"), or "CPU"; `slice` is "whole", "whole:4", a MIG profile
+    ("3g"), a share in 64ths ("share:16"), or "slot".
+    """
+
+    gpu: str
+    slice: str
+    source: Source
+    points: tuple[CurvePoint, ...]
+    software: bool = False
+    """The GPU only existed in software: its figures are those of the host's processors."""
+
+    @property
+    def key(self) -> tuple[str, str, Source]:
+        return (self.gpu, self.slice, self.source)
+
+
+class CurvesRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The registry's record of a version's curves, measured and learnt. Key: `curves.{version_id}`."""
+
+    version: str
+    curves: tuple[Curve, ...] = ()
+
+    def with_curves(self, curves: Iterable[Curve]) -> CurvesRecord:
+        """The record with these points over those of the same slice, source and batch; within the bounds."""
+        known = {curve.key: curve for curve in self.curves}
+        for curve in curves:
+            known[curve.key] = merged(known.get(curve.key), curve)
+        kept = sorted(known.values(), key=_latest, reverse=True)[:MAX_CURVES]
+        return CurvesRecord(version=self.version, curves=tuple(sorted(kept, key=lambda curve: curve.key)))
+
+
+def merged(known: Curve | None, curve: Curve) -> Curve:
+    """`curve`, with the points of other batch sizes that were known before."""
+    before = known.points if known is not None and known.software is curve.software else ()
+    points = {point.batch: point for point in (*before, *curve.points)}
+    latest = sorted(points.values(), key=lambda point: (-point.at, point.batch))[:MAX_POINTS]
+    return msgspec.structs.replace(curve, points=tuple(sorted(latest, key=lambda point: point.batch)))
+
+
+def _latest(curve: Curve) -> float:
+    return max((point.at for point in curve.points), default=0.0)
+
+
+class CurveGiven(Request, frozen=True, kw_only=True):
+    """`PUT /v1/functions/{ref}/curves`: what was measured of one kind of slice."""
+
+    gpu: str
+    slice: str
+    points: tuple[CurvePoint, ...]
+
+
+class SliceKindTold(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of slice that the fleet has and the function could run on."""
+
+    gpu: str
+    slice: str
+    what: str
+    """In words: "3g.40gb of an H100-80GB"."""
+    software: bool = False
+
+
+class MethodLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """The most that a container works on at once, of one method: a batch, or concurrent calls."""
+
+    method: str
+    most: int
+    batches: bool
+
+
+class FunctionCurves(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/functions/{ref}/curves`: what is known of a version, and where it could be measured."""
+
+    version: str
+    """`app.function@v7`."""
+    version_id: str
+    curves: tuple[Curve, ...]
+    slices: tuple[SliceKindTold, ...]
+    methods: tuple[MethodLoad, ...]
+
+
+class TrialAsked(Request, frozen=True, kw_only=True):
+    """`POST /v1/functions/{ref}/trials`: run a version on one kind of slice."""
+
+    gpu: str
+    slice: str
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """A version that is like another but for where it runs: only on the slice that was asked for, in one container.
+
+    It is not deployed: its container starts with its first call and goes a second after its last one.
+    """
+
+    ref: str
+    """What to call: `app.function@ver_…`."""
+    version_id: str
+
+
+def check_slice(gpu: str, slice_: str) -> None:
+    """Refuse what names no kind of slice.
+
+    Raises:
+        BadInput: naming the field.
+    """
+    if not NAME.fullmatch(gpu):
+        raise BadInput('gpu: expected a device as agents report it, such as "H100-80GB", or "CPU".', field="gpu")
+    if not 0 < len(slice_) <= 63 or not slice_.isascii() or not slice_.isprintable():
+        raise BadInput('slice: expected "whole", "whole:4", a profile such as "3g", or "slot".', field="slice")
+
+
+def check_points(points: tuple[CurvePoint, ...]) -> None:
+    """Refuse points that no measurement gives.
+
+    Raises:
+        BadInput: saying what is wrong.
+    """
+    if not 0 < len(points) <= MAX_POINTS or len({point.batch for point in points}) != len(points):
+        raise BadInput(f"points: expected 1 to {MAX_POINTS}, each of another batch size.", field="points")
+    for point in points:
+        in_range = (
+            1 <= point.batch <= MAX_BATCH
+            and 0 <= point.samples <= 2**53
+            and all(math.isfinite(ms) and 0 < ms <= MAX_MS for ms in (point.p50_ms, point.p95_ms))
+            and math.isfinite(point.throughput)
+            and MIN_THROUGHPUT <= point.throughput <= MAX_THROUGHPUT
+            and point.p50_ms <= point.p95_ms
+        )
+        if not in_range:
+            raise BadInput(
+                f"points: batch {point.batch}: expected throughput of at least {MIN_THROUGHPUT:g} per second, "
+                "p50_ms and p95_ms above 0, and p50 not above p95.",
+                field="points",
+            )

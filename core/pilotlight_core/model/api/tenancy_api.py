@@ -1,0 +1,127 @@
+"""The bodies of the HTTP API about tenants, tiers, limits, keys and shared functions; see `model.api`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from pilotlight_core.model.api.call_api import Life, Request
+from pilotlight_core.model.ids import NAME_PATTERN
+from pilotlight_core.model.limits import NO_LIMITS, Limits, Rank, Share, Weight
+from pilotlight_core.model.spec import Priority
+
+STRANGERS_TIER = "free"
+"""The tier of a new tenant for whom none is named."""
+DAY = 86_400.0
+LONGEST_OVERLAP = 90 * DAY
+Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
+
+
+class TenantRequest(Request, frozen=True, kw_only=True):
+    """`POST /v1/tenants`."""
+
+    name: Name
+    tier: Name = STRANGERS_TIER
+    weight: Weight = 1.0
+
+
+class TenantChange(Request, frozen=True, kw_only=True):
+    """`PATCH /v1/tenants/{tenant}`: what is not given stays as it is."""
+
+    tier: Name | None = None
+    weight: Weight | None = None
+    disabled: bool | None = None
+
+
+class TenantInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant. `weight` counts among tenants of its tier."""
+
+    name: str
+    tier: str
+    weight: float
+    created_at: float
+    disabled: bool
+
+
+class LimitsInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/tenants/{tenant}/limits`."""
+
+    tenant: str
+    tier: str
+    limits: Limits
+    """What was set for the tenant."""
+    functions: dict[str, Limits]
+    """What was set for the tenant's calls to single functions, by `owner:app.function`."""
+    effective: Limits
+    """What holds for all of its calls: its own limits over its tier's."""
+
+
+class FunctionLimitsInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/tenants/{tenant}/limits/{function}`."""
+
+    tenant: str
+    function: str
+    """`owner:app.function`."""
+    limits: Limits
+    """What was set for it."""
+    effective: Limits
+    """What holds for it beside the limits on all calls of the tenant."""
+
+
+class TierRequest(Request, frozen=True, kw_only=True):
+    """`PUT /v1/tiers/{tier}`: the whole tier."""
+
+    rank: Rank = 0
+    weight: Weight = 1.0
+    priority_ceiling: Priority = Priority.INTERACTIVE
+    reserved_share: Share = 0.0
+    limits: Limits = NO_LIMITS
+
+
+class TierInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A tier as it holds now."""
+
+    name: str
+    rank: int
+    weight: float
+    priority_ceiling: Priority
+    reserved_share: float
+    limits: Limits
+    source: str
+    """"configuration", or "registry" where the operator has put one over it."""
+
+
+class RotateRequest(Request, frozen=True, kw_only=True):
+    """`POST /v1/keys/{id}/rotate`. Seconds."""
+
+    overlap_s: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP)] = DAY
+    """How long the old key stays valid beside the new one; 0: not at all."""
+    expires_in_s: Life | None = None
+    """The new key's life; default: as long as the old one's was."""
+
+
+class ShareRequest(Request, frozen=True, kw_only=True):
+    """`PUT /v1/apps/{app}/shares/{grantee}`; no functions: all of the app, also later ones."""
+
+    functions: tuple[Name, ...] = ()
+
+
+class ShareInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What one tenant may call of an app; no functions mean all."""
+
+    grantee: str
+    """A tenant, or "*": everybody."""
+    functions: tuple[str, ...]
+
+
+class SharedFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """A function of another tenant that the caller may call: `ref` is `owner:app.function`."""
+
+    ref: str
+    owner: str
+    app: str
+    function: str
+    endpoint: str
+    """Path of its calls."""

@@ -1,0 +1,167 @@
+"""Webhooks: where a tenant wants to hear of its jobs, and what is on its way there.
+
+Records of two buckets, and the bodies of the HTTP API about them. A *webhook* is a receiver's address with its signing
+secrets; a *delivery* is one event for one webhook, whose id (`webhook-id`) stays the same however often it is sent.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from pilotlight_core.model.api.call_api import LINE_PATTERN, Request
+from pilotlight_core.model.ids import END
+
+URL_PATTERN = r"^https?://(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(:[1-9][0-9]{0,4})?(/[!$&-;=?-Z_a-z~%]*)?$"
+"""An address without a user and a fragment; what it resolves to is looked at whenever something is sent."""
+LONGEST_URL = 2_048
+ID_PATTERN = "^wh_[0-9a-z]{20}$"
+DELIVERY_PATTERN = "^msg_[0-9a-z]{32}$"
+WEBHOOKS_PER_TENANT = 16
+LONGEST_OVERLAP = 30 * 86_400.0
+
+
+class Event(StrEnum):
+    """What can be heard of."""
+
+    SUCCEEDED = "job.succeeded"
+    FAILED = "job.failed"
+    CANCELLED = "job.cancelled"
+    EXPIRED = "job.expired"
+    PING = "webhook.ping"  # on request, whatever the webhook listens to
+
+
+JOB_EVENTS = (Event.SUCCEEDED, Event.FAILED, Event.CANCELLED, Event.EXPIRED)
+JobEvent = Annotated[str, Meta(pattern=f"^job[.](succeeded|failed|cancelled|expired){END}")]
+Url = Annotated[str, Meta(max_length=LONGEST_URL, pattern=URL_PATTERN)]
+Label = Annotated[str, Meta(max_length=100, pattern=LINE_PATTERN)]
+JobEvents = Annotated[tuple[JobEvent, ...], Meta(min_length=1, max_length=8)]
+
+
+class Secret(msgspec.Struct, frozen=True, kw_only=True):
+    """What deliveries are signed with."""
+
+    value: str
+    """`whsec_` and the key in base64."""
+    until: float | None = None
+    """Unix second from which on it signs no more; None: the present one."""
+
+
+class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A receiver. Key: `{tenant}.{id}`."""
+
+    id: str
+    tenant: str
+    url: str
+    events: tuple[str, ...]
+    secrets: tuple[Secret, ...]
+    """Newest first."""
+    created_at: float
+    after: int = 0
+    """Sequence in the stream of jobs behind which events concern it."""
+    label: str = ""
+    disabled: str = ""
+    """Why it is not sent to; "" while it is."""
+    failing_since: float | None = None
+    """Unix second of the first of the failures since the last success."""
+
+
+class State(StrEnum):
+    """How a delivery is."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"  # given up; it can be sent again by hand
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One sending."""
+
+    at: float
+    """Unix seconds."""
+    ms: float
+    status: int = 0
+    """HTTP status of the answer, 0 without one."""
+    error: str = ""
+
+
+class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One event for one webhook. Key: `{tenant}.{webhook}.{id}`."""
+
+    id: str
+    tenant: str
+    webhook: str
+    event: str
+    about: str
+    """The id of what it tells about."""
+    body: bytes
+    """As it is sent, every time."""
+    created_at: float
+    next_at: float
+    """Unix seconds."""
+    state: State = State.PENDING
+    tried: int = 0
+    """Attempts of the present round: its place in the retry schedule."""
+    attempts: tuple[Attempt, ...] = ()
+    """The latest ones."""
+
+
+class WebhookRequest(Request, frozen=True, kw_only=True):
+    """`POST /v1/webhooks`."""
+
+    url: Url
+    events: JobEvents = tuple(str(event) for event in JOB_EVENTS)
+    label: Label = ""
+
+
+class WebhookChange(Request, frozen=True, kw_only=True):
+    """`PATCH /v1/webhooks/{id}`: what is not given stays as it is."""
+
+    url: Url | None = None
+    events: JobEvents | None = None
+    label: Label | None = None
+    disabled: bool | None = None
+
+
+class WebhookRotation(Request, frozen=True, kw_only=True):
+    """`POST /v1/webhooks/{id}/rotate`."""
+
+    overlap_s: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP)] = 86_400.0
+    """Seconds for which deliveries are signed with the old secret too."""
+
+
+class WebhookInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook, without its secrets."""
+
+    id: str
+    url: str
+    events: tuple[str, ...]
+    label: str
+    created_at: float
+    disabled: bool
+    disabled_because: str
+    failing_since: float | None
+
+
+class NewWebhook(WebhookInfo, frozen=True, kw_only=True):
+    """The answer to `POST /v1/webhooks` and `…/rotate`: the only time that the secret is shown."""
+
+    secret: str
+    replaced_until: float | None = None
+    """Until when the former secret signs too, unix seconds."""
+
+
+class DeliveryInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A delivery as the log shows it."""
+
+    id: str
+    event: str
+    about: str
+    state: str
+    created_at: float
+    next_at: float | None
+    """When it is tried next, unix seconds; None when it is over."""
+    attempts: tuple[Attempt, ...]

@@ -1,0 +1,21 @@
+"""What containers print, as told on the stream of logs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pilotlight_core.model.messages.agent_messages import Message
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """One line of a container's output. `at` is unix seconds, `stream` is "stdout", "stderr" or "platform"."""
+
+    at: float
+    stream: str
+    text: str
+    container: str
+    call: str = ""
+
+
+class LogBatch(Message, frozen=True, kw_only=True):
+    lines: tuple[LogLine, ...]

@@ -1,0 +1,63 @@
+"""What agents meter: who held which slice from when to when, as told on the stream of usage."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from pilotlight_core.model.messages.agent_messages import Message
+
+
+class LeaseState(StrEnum):
+    """What a slice was doing while the meter ran."""
+
+    FREE = "free"  # nobody's: the operator's
+    BLANK = "blank"  # held by a blank: the operator's
+    LOADING = "loading"
+    IDLE = "idle"  # warm, waiting for calls
+    BUSY = "busy"
+    DRAINING = "draining"
+
+
+class CallShare(msgspec.Struct, frozen=True):
+    """One call's exact part of a busy interval."""
+
+    call: str
+    tenant: str
+    ns: int
+    ended: str = ""
+    """The outcome, in the interval in which the call ended; "" while it goes on."""
+    batch_size: int = 1
+
+
+class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One metered interval of one slice in one state. `id` is deterministic, so a repeated event counts once.
+
+    For BUSY, the shares sum to `t1 - t0` exactly.
+    """
+
+    id: str
+    """{instance}.{slice}.{n}"""
+    node: str
+    device: str
+    slice: str
+    ppm: int
+    price: str
+    state: LeaseState
+    t0: int
+    """Nanoseconds of the node's boot clock."""
+    t1: int
+    wall: float
+    """Unix seconds at t1, for reports only."""
+    tenant: str = ""
+    """Who pays; "" is the operator."""
+    app: str = ""
+    function: str = ""
+    version: str = ""
+    container: str = ""
+    shares: tuple[CallShare, ...] = ()
+
+
+class UsageBatch(Message, frozen=True, kw_only=True):
+    events: tuple[UsageEvent, ...]

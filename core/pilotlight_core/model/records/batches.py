@@ -1,0 +1,227 @@
+"""Batches: many inputs for one function, each run as a job of its own, at the lowest class.
+
+    (stored) ──▶ RUNNING ──────────────▶ COMPLETED
+                  │   ▲                      every item has ended, however
+        cancelled │   │ resumed
+                  ▼   │
+             CANCELLING ──▶ CANCELLED
+                              nothing of it waits or runs any more
+
+The record says what the batch is and how far it is settled; its inputs are blobs, in chunks, and its results are those
+of its jobs. Which job an item is follows from the batch and its place in it, so whoever drives the batch may die at any
+time: what was submitted already is found again.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from pilotlight_core.model.api.call_api import Request
+from pilotlight_core.model.records.jobs import BlobRef, keyed_job_id
+
+ITEMS_AT_MOST = 50_000
+CUSTOM_ID_LENGTH = 128
+ID_PATTERN = "^batch_[0-9a-z]{20}$"
+LONGEST_LIFE_S = 5 * 86_400.0
+"""In which its items must start: results are kept for longer."""
+SHORTEST_LIFE_S = 60.0
+DEFAULT_LIFE_S = 86_400.0
+
+
+class BatchState(StrEnum):
+    """How a batch is."""
+
+    RUNNING = "running"  # its items are submitted, as many at a time as there is room for
+    COMPLETED = "completed"  # every item has ended
+    CANCELLING = "cancelling"  # nothing more is submitted, what waits is cancelled, what runs ends by itself
+    CANCELLED = "cancelled"  # it can be resumed
+    FAILED = "failed"  # its inputs are not there any more
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody needs to do anything about it."""
+        return self in (BatchState.COMPLETED, BatchState.CANCELLED, BatchState.FAILED)
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many items have ended, and how."""
+
+    succeeded: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    expired: int = 0
+
+    @property
+    def ended(self) -> int:
+        """All of them."""
+        return self.succeeded + self.failed + self.cancelled + self.expired
+
+    def plus(self, state: str) -> Counts:
+        """With one more that ended as `state`."""
+        return structs.replace(self, **{state: getattr(self, state) + 1})
+
+    def add(self, other: Counts) -> Counts:
+        """Of both."""
+        return Counts(
+            succeeded=self.succeeded + other.succeeded,
+            failed=self.failed + other.failed,
+            cancelled=self.cancelled + other.cancelled,
+            expired=self.expired + other.expired,
+        )
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """Consecutive items, in one blob."""
+
+    blob: BlobRef
+    first: int
+    count: int
+
+
+class Item(msgspec.Struct, frozen=True, array_like=True):
+    """One input: a line of what was sent."""
+
+    index: int
+    """From 0, of those that are not empty."""
+    custom_id: str
+    """The caller's name for it, or its place from 1 on."""
+    input: bytes
+    """The msgpack of its arguments."""
+
+
+class BatchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A batch. Bucket BATCHES, key `{tenant}.{id}`. Times in unix seconds."""
+
+    id: str
+    tenant: str
+    function: str
+    """`tenant:app.function` of its owner."""
+    version: str
+    ref: str
+    method: str = ""
+    label: str = ""
+    fingerprint: bytes = b""
+    created_at: float
+    life_s: float
+    """In which its items must start, from when it was made or resumed."""
+    expires_at: float
+    keep_s: float
+    """How long its jobs are kept after their end, and it after its."""
+    retries: int = 0
+    idempotent: bool = False
+    timeout: float = 300.0
+    total: int
+    chunks: BlobRef
+    """Of the list of chunks."""
+
+    state: BatchState = BatchState.RUNNING
+    reason: str = ""
+    resumes: int = 0
+    settled_chunks: int = 0
+    """Of so many, from the first one on, every item has ended."""
+    settled: Counts = Counts()
+    """The items of those."""
+    counts: Counts = Counts()
+    """All that ended, as of the last time that somebody wrote it down."""
+    submitted: int = 0
+    """Items that were made jobs, likewise."""
+    ended_at: float = 0.0
+
+    @property
+    def key(self) -> str:
+        """Where it is in the bucket."""
+        return f"{self.tenant}.{self.id}"
+
+
+def job_of(region: str, tenant: str, batch: str, index: int) -> str:
+    """The id of the job that an item is."""
+    return keyed_job_id(region, tenant, "batch", f"{batch}:{index}")
+
+
+def cancel_batch(record: BatchRecord) -> BatchRecord:
+    """Somebody wants its end."""
+    return structs.replace(record, state=BatchState.CANCELLING) if record.state is BatchState.RUNNING else record
+
+
+def resume_batch(record: BatchRecord, at: float) -> BatchRecord:
+    """It goes on where it was cancelled; what was cancelled of it runs again."""
+    if record.state not in (BatchState.CANCELLED, BatchState.CANCELLING):
+        return record
+    return structs.replace(
+        record,
+        state=BatchState.RUNNING,
+        resumes=record.resumes + 1,
+        expires_at=at + record.life_s,
+        settled_chunks=0,
+        settled=Counts(),
+        counts=Counts(),
+        submitted=0,
+        ended_at=0.0,
+    )
+
+
+def finished(record: BatchRecord, at: float) -> BatchRecord:
+    """Nothing of it waits or runs any more."""
+    state = BatchState.CANCELLED if record.state is BatchState.CANCELLING else BatchState.COMPLETED
+    return structs.replace(record, state=state, ended_at=at)
+
+
+def broken(record: BatchRecord, at: float, reason: str) -> BatchRecord:
+    """It cannot be gone on with."""
+    return structs.replace(record, state=BatchState.FAILED, ended_at=at, reason=reason)
+
+
+class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch as the API shows it."""
+
+    id: str
+    state: str
+    function: str
+    """`app.function@v7`."""
+    method: str | None
+    label: str
+    total: int
+    submitted: int
+    """Items that wait, run, or have ended."""
+    counts: Counts
+    """Items that have ended."""
+    created_at: float
+    expires_at: float
+    ended_at: float | None
+    reason: str | None
+
+
+class ItemResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of a batch's results."""
+
+    index: int
+    custom_id: str
+    id: str
+    """Its job's."""
+    state: str
+    output: Any = None
+    error: dict[str, str] | None = None
+
+
+class ItemError(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong with a line."""
+
+    line: int
+    """From 1."""
+    field: str
+    detail: str
+    custom_id: str | None = None
+    """If it has one that could be read."""
+
+
+class BatchQuery(Request, frozen=True, kw_only=True):
+    """The parameters of `POST /v1/batches`."""
+
+    function: str
+    method: str | None = None
+    label: str = ""
+    expires_in_s: float = DEFAULT_LIFE_S

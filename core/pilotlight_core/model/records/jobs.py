@@ -1,0 +1,374 @@
+"""Durable calls: the record of a job, and how it changes. Plain functions over values; times are unix seconds.
+
+                 started                     succeeded
+    (stored) ──▶ QUEUED ──────────▶ RUNNING ───────────▶ SUCCEEDED
+                  │ │ ▲               │ │ │
+          expired │ │ │ another try   │ │ │ no more tries
+                  │ │ └───────────────┘ │ └────────────▶ FAILED
+                  ▼ │ cancelled         │ cancelled
+            EXPIRED └───────────────────┴──────────────▶ CANCELLED
+
+The record is the job: it is stored before the caller hears 202, and every arrow is one compare-and-set on it, so of all
+processes that want to draw one, one does. What ends in a terminal state stays there, until its retention is over or a
+person drives it again (`redriven`).
+
+What a failure leads to depends on where it happened:
+
+- *not started*: no container had begun. It is tried again until the job expires; it does not count as an attempt.
+- *raised*: the code raised. It is tried again `retries` times.
+- *interrupted*: it had started, and its container, node or gateway is gone. It runs again only if the function is
+  idempotent, `MAX_RERUNS` times; otherwise nobody may start it a second time, and it has failed.
+- *final*: anything else (a timeout, an answer of the wrong type, a version that cannot load) fails the same way again.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from pilotlight_core.model.errors import BadInput, PilotlightError
+from pilotlight_core.model.ids import ALPHABET, base36
+from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_core.model.spec import Priority
+
+MAX_RERUNS = 2
+"""How often an idempotent job that was interrupted runs again: three starts in all, as of live calls."""
+FIRST_BACKOFF_S = 1.0
+MAX_BACKOFF_S = 300.0
+"""Before the nth further try: 1 s x 2^n, at most this."""
+LONGEST_DELAY_S = 30 * 86_400.0
+"""How far ahead `run_at` may be."""
+LONGEST_LIFE_S = 30 * 86_400.0
+"""How long after it could first run a job may wait for a container."""
+TOKEN_DIGITS = 20
+
+
+class JobState(StrEnum):
+    """How a job is."""
+
+    QUEUED = "queued"  # stored; waits for its time, its turn or its next try
+    RUNNING = "running"  # sent to a container
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"  # it never started in the time that it had for that
+
+    @property
+    def terminal(self) -> bool:
+        """Whether nothing happens to it any more."""
+        return self not in (JobState.QUEUED, JobState.RUNNING)
+
+
+class Reason(StrEnum):
+    """Why a job is dead: it ended, and not well."""
+
+    RAISED = "raised"  # its code raised, in every try that it had
+    INTERRUPTED = "interrupted"  # it had started, was lost, and may not be started again
+    TIMEOUT = "timeout"  # it ran past the function's timeout
+    BAD_OUTPUT = "bad_output"
+    BAD_INPUT = "bad_input"
+    LOAD_FAILED = "load_failed"  # its version cannot be made ready
+    UNDELIVERABLE = "undeliverable"  # its version or its input is not there any more
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+class Point(StrEnum):
+    """Where a try failed."""
+
+    NOT_STARTED = "not_started"
+    RAISED = "raised"
+    INTERRUPTED = "interrupted"
+    FINAL = "final"
+
+
+NEVER_BEGAN = frozenset({
+    "queue_full", "rate_limited", "no_capacity", "breaker_open", "starting", "draining", "overloaded",
+    "deadline_exceeded",
+})  # fmt: skip
+"""Errors of calls that reached no container, if they did not start."""
+REASONS = {
+    "function_raised": Reason.RAISED,
+    "execution_timeout": Reason.TIMEOUT,
+    "bad_output": Reason.BAD_OUTPUT,
+    "bad_input": Reason.BAD_INPUT,
+    "load_failed": Reason.LOAD_FAILED,
+}
+
+
+class Runner(msgspec.Struct, frozen=True):
+    """The process that runs a job: a gateway's name, and which of its incarnations."""
+
+    name: str
+    instance: str
+
+
+class BlobRef(msgspec.Struct, frozen=True):
+    """Where a large input or result is kept, in the tenant's folder of the blob store. `size` is without its head."""
+
+    sha256: str
+    size: int
+
+
+class JobError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the caller is told of a failure."""
+
+    code: str
+    detail: str
+    type: str = ""
+    traceback: str = ""
+
+
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job, whole. Bucket JOBS, key `{tenant}.{id}`."""
+
+    id: str
+    tenant: str
+    """Who calls and pays."""
+    function: str
+    """`tenant:app.function` of its owner."""
+    version: str
+    """The version's id: a job runs what was deployed when it was accepted."""
+    ref: str
+    """`app.function@v7`."""
+    method: str = ""
+    priority: Priority = Priority.STANDARD
+    input: bytes = b""
+    """The msgpack of the named arguments; empty if it is a blob."""
+    input_blob: BlobRef | None = None
+    fingerprint: bytes = b""
+    """Of what was asked for: a repeated submission under the same key must have the same."""
+    client_id: str | None = None
+    submission: str = ""
+    """Of the request that stored it: tells it from a repetition under the same key."""
+    created_at: float
+    run_at: float
+    """Not before."""
+    expires_at: float
+    """Not started by then: it expires."""
+    keep_s: float
+    """How long it is kept after its end."""
+    retries: int = 0
+    idempotent: bool = False
+    timeout: float = 300.0
+
+    state: JobState = JobState.QUEUED
+    attempts: int = 0
+    """How often it was started."""
+    raised: int = 0
+    interruptions: int = 0
+    redrives: int = 0
+    runner: Runner | None = None
+    """Who runs it, while it is running."""
+    run: str = ""
+    """The id of the call that its last start was: the first one's is the job's own."""
+    grant: int = 0
+    cancel: bool = False
+    """Its end is wanted."""
+    started_at: float = 0.0
+    ended_at: float = 0.0
+    reason: Reason | None = None
+    error: JobError | None = None
+    """Of the last try that failed."""
+    output: bytes = b""
+    """The msgpack of its answer; empty if it is a blob."""
+    output_blob: BlobRef | None = None
+    spent: Spent | None = None
+    stages: dict[str, float] = {}
+    cold_start: dict[str, float] | None = None
+
+    @property
+    def key(self) -> str:
+        """Where it is in the bucket."""
+        return job_key(self.tenant, self.id)
+
+    @property
+    def input_size(self) -> int:
+        """Bytes of its input, wherever that is."""
+        return len(self.input) if self.input_blob is None else self.input_blob.size
+
+    @property
+    def forgotten_by(self) -> float:
+        """Until when it is kept at most, unless it is driven again."""
+        return self.expires_at + self.timeout + self.keep_s
+
+    @property
+    def dead(self) -> bool:
+        """Whether it ended without an answer and without anybody having wanted that."""
+        return self.state in (JobState.FAILED, JobState.EXPIRED)
+
+
+def job_key(tenant: str, job: str) -> str:
+    """Where a tenant's job is in the bucket."""
+    return f"{tenant}.{job}"
+
+
+def keyed_job_id(region: str, tenant: str, kind: str, key: str) -> str:
+    """The id of the one job that a tenant has under a key of its own: whoever submits it again meets the first.
+
+    It names no gateway (epoch 0). 20 digits of base 36 hold 103 bits of the sha256.
+    """
+    import hashlib  # here, since OpenSSL takes longer to load than all of this module
+
+    number = int.from_bytes(hashlib.sha256(f"{tenant}\0{kind}\0{key}".encode()).digest(), "big")
+    digits = base36(number % len(ALPHABET) ** TOKEN_DIGITS).rjust(TOKEN_DIGITS, "0")
+    return f"call_{region}_0_{digits}"
+
+
+def check_times(run_at: float, expires_at: float, at: float) -> None:
+    """Refuse times that are out of bounds.
+
+    Raises:
+        BadInput: naming the field.
+    """
+    if not run_at <= at + LONGEST_DELAY_S:
+        raise BadInput(f"run_at: at most {LONGEST_DELAY_S / 86_400:g} days ahead.", field="run_at")
+    if not max(run_at, at) < expires_at <= max(run_at, at) + LONGEST_LIFE_S:
+        raise BadInput(f"expires_in_s: more than 0 and at most {LONGEST_LIFE_S:g} seconds.", field="expires_in_s")
+
+
+# -- what may happen -------------------------------------------------------------------------------------------------
+
+
+def started(job: JobRecord, runner: Runner, run: str, grant: int, at: float) -> JobRecord | None:
+    """It is about to be sent as call `run` under a grant; None: it may not be.
+
+    A run that was turned away before it began may be sent again by its runner: that is the same attempt.
+    """
+    again = job.state is JobState.RUNNING and (job.runner, job.run) == (runner, run) and job.grant < grant
+    if job.cancel or not (again or (job.state is JobState.QUEUED and job.run_at <= at < job.expires_at)):
+        return None
+    return msgspec.structs.replace(
+        job,
+        state=JobState.RUNNING,
+        attempts=job.attempts if again else job.attempts + 1,
+        runner=runner,
+        run=run,
+        grant=grant,
+        started_at=at,
+    )
+
+
+def succeeded(
+    job: JobRecord,
+    at: float,
+    *,
+    output: bytes = b"",
+    blob: BlobRef | None = None,
+    spent: Spent | None = None,
+    stages: dict[str, float] | None = None,
+    cold_start: dict[str, float] | None = None,
+) -> JobRecord:
+    """It has its answer."""
+    done = msgspec.structs.replace(
+        job, output=output, output_blob=blob, spent=spent, stages=stages or {}, cold_start=cold_start, error=None
+    )
+    return _ended(done, JobState.SUCCEEDED, None, at)
+
+
+def point_of(code: str, *, began: bool) -> Point:
+    """Where a try failed that ended with the error `code`; `began`: it counts as started."""
+    if not began and code in NEVER_BEGAN:
+        return Point.NOT_STARTED
+    if code == "function_raised":
+        return Point.RAISED
+    if code in REASONS:
+        return Point.FINAL
+    return Point.INTERRUPTED if began else Point.NOT_STARTED
+
+
+def failed(job: JobRecord, point: Point, error: JobError, at: float) -> JobRecord:
+    """A try has failed: the job waits for the next one, or is dead."""
+    # A start is noted before it is sent: if it was turned away then, it was none.
+    none = point is Point.NOT_STARTED and job.state is JobState.RUNNING
+    told = msgspec.structs.replace(job, error=error, attempts=job.attempts - none)
+    if job.cancel:
+        return cancelled(told, at)
+    match point:
+        case Point.NOT_STARTED:
+            return again(told, at, backoff(0))
+        case Point.RAISED if job.raised < job.retries:
+            return again(msgspec.structs.replace(told, raised=job.raised + 1), at, backoff(job.raised))
+        case Point.INTERRUPTED if job.idempotent and job.interruptions < MAX_RERUNS:
+            lost = msgspec.structs.replace(told, interruptions=job.interruptions + 1)
+            return again(lost, at, backoff(job.interruptions))
+        case Point.INTERRUPTED:
+            return _ended(told, JobState.FAILED, Reason.INTERRUPTED, at)
+        case _:
+            return _ended(told, JobState.FAILED, REASONS.get(error.code, Reason.UNDELIVERABLE), at)
+
+
+def interrupted(job: JobRecord, at: float, detail: str) -> JobRecord:
+    """Whoever ran it is gone."""
+    return failed(job, Point.INTERRUPTED, JobError(code="container_died", detail=detail), at)
+
+
+def again(job: JobRecord, at: float, pause: float) -> JobRecord:
+    """It waits for its next try, `pause` seconds from now; if it has expired by then, it does that."""
+    waiting = msgspec.structs.replace(job, state=JobState.QUEUED, runner=None, run_at=at + pause)
+    return expired(waiting, at) if waiting.run_at >= job.expires_at else waiting
+
+
+def cancelled(job: JobRecord, at: float) -> JobRecord:
+    """Somebody wanted its end, and nothing of it runs any more."""
+    return _ended(job, JobState.CANCELLED, Reason.CANCELLED, at)
+
+
+def cancel_wanted(job: JobRecord, at: float) -> JobRecord:
+    """Somebody wants its end: what waits has it, what runs is to be stopped by its runner."""
+    if job.state.terminal or job.cancel:
+        return job
+    return cancelled(job, at) if job.state is JobState.QUEUED else msgspec.structs.replace(job, cancel=True)
+
+
+def expired(job: JobRecord, at: float) -> JobRecord:
+    """The time in which it had to start is over. One that did start, and failed, has failed for good."""
+    if not job.attempts:
+        return _ended(job, JobState.EXPIRED, Reason.EXPIRED, at)
+    reason = REASONS.get(job.error.code, Reason.INTERRUPTED) if job.error is not None else Reason.INTERRUPTED
+    return _ended(job, JobState.FAILED, reason, at)
+
+
+def undeliverable(job: JobRecord, at: float, detail: str) -> JobRecord:
+    """What it needs is not there any more."""
+    told = msgspec.structs.replace(job, error=JobError(code="unknown_version", detail=detail))
+    return _ended(told, JobState.FAILED, Reason.UNDELIVERABLE, at)
+
+
+def redriven(job: JobRecord, at: float) -> JobRecord | None:
+    """A dead or cancelled job is queued anew, with all its tries and as much time as it had; None: it is not dead."""
+    if not (job.dead or job.state is JobState.CANCELLED):
+        return None
+    return msgspec.structs.replace(
+        job,
+        state=JobState.QUEUED,
+        run_at=at,
+        expires_at=at + max(1.0, job.expires_at - job.created_at),
+        raised=0,
+        interruptions=0,
+        redrives=job.redrives + 1,
+        runner=None,
+        cancel=False,
+        ended_at=0.0,
+        reason=None,
+    )
+
+
+def backoff(tries: int) -> float:
+    """Seconds before the next try, after `tries` further ones."""
+    return min(FIRST_BACKOFF_S * 2.0 ** min(tries, 32), MAX_BACKOFF_S)
+
+
+def job_error(error: PilotlightError) -> JobError:
+    """What the record keeps of an error."""
+    return JobError(
+        code=error.wire_code,
+        detail=error.detail,
+        type=str(error.more.get("type", "")),
+        traceback=str(error.more.get("traceback", "")),
+    )
+
+
+def _ended(job: JobRecord, state: JobState, reason: Reason | None, at: float) -> JobRecord:
+    return msgspec.structs.replace(job, state=state, reason=reason, ended_at=at, runner=None)

@@ -1,0 +1,86 @@
+"""The inputs of a batch as blobs: chunks of items, and the list of chunks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import msgspec
+
+from pilotlight_core.host.blobs import BlobMissing, BlobStore
+from pilotlight_core.model.records.batches import Chunk, Item
+from pilotlight_core.model.records.jobs import BlobRef
+from pilotlight_gateway.jobs.job_payloads import fetch, keep
+
+CHUNK_ITEMS = 500
+CHUNK_BYTES = 4 * 2**20
+"""More only where one item alone is larger."""
+
+_encoder = msgspec.msgpack.Encoder()
+_items = msgspec.msgpack.Decoder(tuple[Item, ...])
+_chunks = msgspec.msgpack.Decoder(tuple[Chunk, ...])
+
+
+class ManifestWriter:
+    """Cuts items into chunks as they come."""
+
+    def __init__(self, blobs: BlobStore, tenant: str, batch: str) -> None:
+        self._blobs = blobs
+        self._tenant = tenant
+        self._batch = batch
+        self._open: list[Item] = []
+        self._size = 0
+        self.bytes = 0
+        """Of all items so far."""
+        self._chunks: list[Chunk] = []
+        self._kept: list[BlobRef] = []
+
+    async def add(self, items: list[Item]) -> None:
+        """Take items; raises as the blob store does."""
+        for item in items:
+            size = len(item.input) + len(item.custom_id)
+            if self._open and (len(self._open) == CHUNK_ITEMS or self._size + size > CHUNK_BYTES):
+                await self._cut()
+            self._open.append(item)
+            self._size += size
+            self.bytes += size
+
+    async def finish(self) -> BlobRef:
+        """The list of chunks."""
+        if self._open:
+            await self._cut()
+        return await self._keep("chunks", _encoder.encode(self._chunks))
+
+    async def drop(self) -> None:
+        """Forget what was kept, since there will be no batch."""
+        for ref in self._kept:
+            await self._blobs.delete(self._tenant, ref.sha256)
+
+    async def _cut(self) -> None:
+        items, self._open, self._size = self._open, [], 0
+        data = await asyncio.to_thread(_encoder.encode, items)
+        ref = await self._keep(f"items {items[0].index}", data)
+        self._chunks.append(Chunk(ref, items[0].index, len(items)))
+
+    async def _keep(self, what: str, data: bytes) -> BlobRef:
+        ref = await keep(self._blobs, self._tenant, self._batch, what, data)
+        self._kept.append(ref)
+        return ref
+
+
+async def read_chunks(blobs: BlobStore, tenant: str, ref: BlobRef) -> tuple[Chunk, ...]:
+    """The list of chunks; raises as the blob store does."""
+    return _chunks.decode(await fetch(blobs, tenant, ref))
+
+
+async def read_items(blobs: BlobStore, tenant: str, chunk: Chunk) -> tuple[Item, ...]:
+    """The items of a chunk; raises as the blob store does."""
+    return _items.decode(await fetch(blobs, tenant, chunk.blob))
+
+
+async def drop_manifest(blobs: BlobStore, tenant: str, ref: BlobRef) -> None:
+    """Forget the inputs of a batch, the list of them last; nothing happens if they are gone."""
+    with contextlib.suppress(BlobMissing):
+        for chunk in await read_chunks(blobs, tenant, ref):
+            await blobs.delete(tenant, chunk.blob.sha256)
+        await blobs.delete(tenant, ref.sha256)

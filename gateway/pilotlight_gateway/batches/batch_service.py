@@ -1,0 +1,305 @@
+"""Batches as the HTTP side sees them: submitted, looked at, cancelled, resumed, and read."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from pilotlight_core.bus import BusError, WrongRevision
+from pilotlight_core.host.blobs import BlobMissing, BlobStore, MemoryBlobs
+from pilotlight_core.model.errors import BadInput, Conflict, DeadlineExceeded, NotFound, TooMuch, Unavailable
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.records.batches import (
+    ID_PATTERN,
+    LONGEST_LIFE_S,
+    SHORTEST_LIFE_S,
+    BatchInfo,
+    BatchQuery,
+    BatchRecord,
+    BatchState,
+    Item,
+    ItemResult,
+    cancel_batch,
+    job_of,
+    resume_batch,
+)
+from pilotlight_core.model.records.jobs import JobRecord, JobState, keyed_job_id
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.batches.batch_manifest import ManifestWriter, read_chunks, read_items
+from pilotlight_gateway.batches.batch_port import BatchStore, ChangeBatch, MemoryBatches
+from pilotlight_gateway.batches.input_lines import Lines
+from pilotlight_gateway.jobs.job_service import KEPT_S, RECORD_BYTES, Jobs
+from pilotlight_gateway.schemas.schema_validators import Validators
+from pilotlight_gateway.storage_quota.job_quota import Counted
+
+BATCHES_PER_TENANT = 100
+"""That are kept, those that are over among them; the store forgets these in time."""
+UPLOADS_AT_A_TIME = 8
+UPLOADS_PER_TENANT = 2
+SUBMIT_SECONDS = 600.0
+"""In which a batch must have come and been checked: a schema may make each line cost much."""
+READ_AT_A_TIME = 32
+RACES = 8
+BATCH_ID = re.compile(ID_PATTERN)
+
+
+def may_upload(uploads: Counter[str], tenant: str) -> bool:
+    """Whether a tenant may begin another upload, with so many of each under way. Pure.
+
+    Its further ones only while half the places are free: the other half is for tenants that have none.
+    """
+    held, places = uploads[tenant], UPLOADS_AT_A_TIME // 2 if uploads[tenant] else UPLOADS_AT_A_TIME
+    return held < UPLOADS_PER_TENANT and uploads.total() < places
+
+
+class Batches:
+    """Every verb takes the tenant first: a tenant finds only its own."""
+
+    def __init__(
+        self,
+        store: BatchStore | None = None,
+        jobs: Jobs | None = None,
+        *,
+        region: str = "local",
+        blobs: BlobStore | None = None,
+        keep_s: float = KEPT_S,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._store: BatchStore = MemoryBatches() if store is None else store
+        self._jobs = Jobs() if jobs is None else jobs
+        self._blobs: BlobStore = MemoryBlobs() if blobs is None else blobs
+        self._keep_s = keep_s
+        self._region = region
+        self._wall = wall
+        self._uploads: Counter[str] = Counter()
+
+    # -- submitting ----------------------------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        tenant: str,
+        version: VersionRecord,
+        query: BatchQuery,
+        body: AsyncIterator[bytes],
+        validators: Validators,
+        key: str = "",
+    ) -> BatchRecord:
+        """Check every line, and store the batch: once this returns it will run, whatever becomes of this process.
+
+        `key` is an Idempotency-Key: the batch that was made under it before is the answer, if it is the same.
+
+        Raises:
+            BadInput: naming the line and the field; `idempotency_key_reused`. TooMuch, Unavailable: there is no room.
+        """
+        if not SHORTEST_LIFE_S <= query.expires_in_s <= min(LONGEST_LIFE_S, self._keep_s):
+            raise BadInput(
+                f"expires_in_s: expected {SHORTEST_LIFE_S:g} to {LONGEST_LIFE_S:g} seconds.", field="expires_in_s"
+            )
+        batch = self._id(tenant, key)
+        # A repetition makes none; whatever else has a key does.
+        repeats = bool(key) and await self._store.read(tenant, batch) is not None
+        if not repeats and len(await self._store.all(tenant)) >= BATCHES_PER_TENANT:
+            raise TooMuch(f"There may be {BATCHES_PER_TENANT} batches.", retry_after=60.0)
+        if not may_upload(self._uploads, tenant):
+            raise TooMuch("Other batches are being submitted here.", retry_after=2.0)
+        self._uploads[tenant] += 1
+        try:
+            async with asyncio.timeout(SUBMIT_SECONDS):
+                return await self._take(tenant, batch, version, query, body, validators, repeats=repeats)
+        except TimeoutError:
+            raise DeadlineExceeded(f"The batch did not come and was not checked in {SUBMIT_SECONDS:g} s.") from None
+        finally:
+            self._uploads -= Counter({tenant: 1})
+
+    async def _take(
+        self,
+        tenant: str,
+        batch: str,
+        version: VersionRecord,
+        query: BatchQuery,
+        body: AsyncIterator[bytes],
+        validators: Validators,
+        *,
+        repeats: bool,
+    ) -> BatchRecord:
+        method = version.spec.method(query.method)
+        lines = Lines(lambda arguments: validators.check_input(version.id, method, arguments, {}))
+        writer = ManifestWriter(self._blobs, tenant, f"{batch} {token()}")
+        digest = hashlib.sha256(f"{version.id}\0{method.name}\0".encode())
+        try:
+            async for piece in body:
+                digest.update(piece)
+                await writer.add(await asyncio.to_thread(lines.feed, piece))
+            await writer.add(await asyncio.to_thread(lines.finish))
+            chunks = await writer.finish()
+            room = 0 if repeats else lines.items * RECORD_BYTES + writer.bytes
+            until = self._wall() + query.expires_in_s + version.spec.timeout + self._keep_s
+            counted = await self._jobs.room.take(tenant, room, until)
+        except BaseException:
+            await asyncio.shield(writer.drop())
+            raise
+        at = self._wall()
+        record = BatchRecord(
+            id=batch,
+            tenant=tenant,
+            function=f"{version.tenant}:{version.app}.{version.function}",
+            version=version.id,
+            ref=version.ref,
+            method=method.name,
+            label=query.label,
+            fingerprint=digest.digest(),
+            created_at=at,
+            life_s=query.expires_in_s,
+            expires_at=at + query.expires_in_s,
+            keep_s=self._keep_s,
+            retries=version.spec.retries,
+            idempotent=version.spec.idempotent,
+            timeout=version.spec.timeout,
+            total=lines.items,
+            chunks=chunks,
+        )
+        return await self._stored(record, writer, counted)
+
+    async def _stored(self, record: BatchRecord, writer: ManifestWriter, counted: Counted) -> BatchRecord:
+        """The batch that stands under its id now: without its inputs, and the room for them, if it is another one."""
+        try:
+            found = await self._store.create(record)
+        except Unavailable as error:
+            if not isinstance(error, BusError):  # else it may be stored, and need them
+                self._jobs.room.give_back(counted)
+                await writer.drop()
+            raise
+        if found.chunks == record.chunks:  # though it may be read anew, since its confirmation was lost
+            return found
+        self._jobs.room.give_back(counted)
+        await writer.drop()
+        if found.fingerprint != record.fingerprint:
+            raise BadInput(
+                "Idempotency-Key: it stands for another batch.",
+                code="idempotency_key_reused", field="Idempotency-Key",
+            )  # fmt: skip
+        return found
+
+    def _id(self, tenant: str, key: str) -> str:
+        return f"batch_{keyed_job_id(self._region, tenant, 'batch-key', key)[-20:] if key else token()}"
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    async def all(self, tenant: str) -> list[BatchRecord]:
+        """The tenant's, newest first."""
+        return sorted(await self._store.all(tenant), key=lambda record: (-record.created_at, record.id))
+
+    async def find(self, tenant: str, batch: str) -> BatchRecord:
+        """One of them.
+
+        Raises:
+            NotFound: there is none such.
+        """
+        found = await self._store.read(tenant, batch) if BATCH_ID.fullmatch(batch) else None
+        if found is None:
+            raise _no_batch(batch)
+        return found[0]
+
+    async def results(
+        self, record: BatchRecord, read: Callable[[bytes], Any], states: frozenset[str]
+    ) -> AsyncIterator[ItemResult]:
+        """What the items that have ended came to, in their order; `read` makes a value of an output's msgpack."""
+        blobs = self._blobs
+        for chunk in await read_chunks(blobs, record.tenant, record.chunks):
+            items = await read_items(blobs, record.tenant, chunk)
+            for start in range(0, len(items), READ_AT_A_TIME):
+                part = items[start : start + READ_AT_A_TIME]
+                found = await asyncio.gather(*(self._job(record, item) for item in part))
+                for item, job in zip(part, found, strict=True):
+                    if job is not None and job.state.terminal and job.state in states:
+                        yield await self._result(item, job, read)
+                if all(job is None for job in found) and not record.state.over:
+                    return  # nothing is submitted beyond
+
+    async def _job(self, record: BatchRecord, item: Item) -> JobRecord | None:
+        return await self._jobs.find(record.tenant, job_of(self._region, record.tenant, record.id, item.index))
+
+    async def _result(self, item: Item, job: JobRecord, read: Callable[[bytes], Any]) -> ItemResult:
+        output: Any = None
+        error = None if job.error is None else {"code": job.error.code, "detail": job.error.detail}
+        if job.state is JobState.SUCCEEDED:
+            error = None
+            try:
+                output = read(await self._jobs.output(job))
+            except BlobMissing:
+                error = {"code": "answer_not_kept", "detail": "The output is not kept any more."}
+        elif error is None:
+            error = {"code": str(job.state), "detail": f"The item was {job.state}."}
+        return ItemResult(
+            index=item.index, custom_id=item.custom_id, id=job.id, state=str(job.state), output=output, error=error
+        )
+
+    # -- changing ------------------------------------------------------------------------------------------------
+
+    async def cancel(self, tenant: str, batch: str) -> BatchRecord:
+        """Submit no more of it, and cancel what waits; what runs ends by itself.
+
+        Raises:
+            NotFound: there is none such. Conflict: it is over.
+        """
+        record = await self._change(tenant, batch, cancel_batch)
+        if record.state in (BatchState.COMPLETED, BatchState.FAILED):
+            raise Conflict(f"The batch is {record.state}.")
+        return record
+
+    async def resume(self, tenant: str, batch: str) -> BatchRecord:
+        """Go on with a cancelled one.
+
+        Raises:
+            NotFound: there is none such. Conflict: it is not cancelled, or what was done of it may be forgotten.
+        """
+        found = await self.find(tenant, batch)
+        before = found.resumes
+        if self._wall() >= found.created_at + found.keep_s:
+            raise Conflict("The first results of the batch may not be kept any more; submit what is left anew.")
+        record = await self._change(tenant, batch, lambda record: resume_batch(record, self._wall()))
+        if record.resumes == before:
+            raise Conflict(f"The batch is {record.state}: only one that was cancelled is resumed.")
+        return record
+
+    async def _change(self, tenant: str, batch: str, change: ChangeBatch) -> BatchRecord:
+        for _ in range(RACES):
+            found = await self._store.read(tenant, batch) if BATCH_ID.fullmatch(batch) else None
+            if found is None:
+                raise _no_batch(batch)
+            changed = change(found[0])
+            if changed == found[0]:
+                return changed
+            try:
+                await self._store.update(changed, found[1])
+            except WrongRevision:
+                continue
+            return changed
+        raise Conflict("The batch changes too fast.", retry_after=1.0)
+
+
+def batch_info(record: BatchRecord) -> BatchInfo:
+    """A batch as the API shows it."""
+    return BatchInfo(
+        id=record.id,
+        state=str(record.state),
+        function=record.ref,
+        method=record.method or None,
+        label=record.label,
+        total=record.total,
+        submitted=record.submitted,
+        counts=record.counts,
+        created_at=record.created_at,
+        expires_at=record.expires_at,
+        ended_at=record.ended_at or None,
+        reason=record.reason or None,
+    )
+
+
+def _no_batch(batch: str) -> NotFound:
+    return NotFound(f"There is no batch {batch[:100]}.")

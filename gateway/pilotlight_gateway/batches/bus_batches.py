@@ -1,0 +1,65 @@
+"""Batches in a bucket of the bus."""
+
+from __future__ import annotations
+
+import msgspec
+import structlog
+
+from pilotlight_core.bus import Bus, Entry, StoreRefused, WrongRevision
+from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.records.batches import BatchRecord
+from pilotlight_core.model.subjects import BATCH_BUCKET
+
+FORGET_WITHIN_S = 86_400.0
+"""A record stays for so long behind its retention, within which the duty removes its inputs."""
+
+log = structlog.get_logger(__name__)
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(BatchRecord)
+
+
+def read_batch(key: str, entry: Entry) -> BatchRecord | None:
+    """The batch that an entry is; None: it cannot be read, which is told, and holds nothing else up."""
+    try:
+        return _decoder.decode(entry.value)
+    except msgspec.DecodeError as error:
+        log.error("a batch's record cannot be read", key=key, error=str(error))
+        return None
+
+
+class BusBatches:
+    """The real `BatchStore`."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._kv = bus.kv(BATCH_BUCKET)
+
+    async def create(self, record: BatchRecord) -> BatchRecord:
+        """Store a new batch; see `BatchStore`."""
+        try:
+            await self._kv.update(record.key, _encoder.encode(record), 0)
+        except WrongRevision:
+            found = await self.read(record.tenant, record.id)
+            if found is None:
+                raise
+            return found[0]
+        except StoreRefused as error:
+            log.error("a batch cannot be stored", error=str(error))
+            raise Unavailable(
+                "The platform's room for batches is used up.", code="overloaded", retry_after=60.0
+            ) from None
+        return record
+
+    async def read(self, tenant: str, batch: str) -> tuple[BatchRecord, int] | None:
+        """What stands there; see `BatchStore`."""
+        entry = await self._kv.get(f"{tenant}.{batch}")
+        return None if entry is None else (_decoder.decode(entry.value), entry.revision)
+
+    async def update(self, record: BatchRecord, revision: int) -> int:
+        """Replace it; see `BatchStore`."""
+        ttl = record.keep_s + FORGET_WITHIN_S if record.state.over else None
+        return await self._kv.update(record.key, _encoder.encode(record), revision, ttl=ttl)
+
+    async def all(self, tenant: str) -> list[BatchRecord]:
+        """The tenant's; see `BatchStore`."""
+        found = (read_batch(key, entry) for key, entry in (await self._kv.entries(f"{tenant}.")).items())
+        return [record for record in found if record is not None]

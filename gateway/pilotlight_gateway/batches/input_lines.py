@@ -1,0 +1,151 @@
+"""The lines of a batch, from bytes to items: each is read and checked before anything of the batch starts.
+
+    {"custom_id": "row-1", "input": {"name": "Ada"}}
+
+`custom_id` may be left out (the line's number stands for it); no two lines may have the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.records.batches import CUSTOM_ID_LENGTH, ITEMS_AT_MOST, Item, ItemError
+from pilotlight_core.model.values import MAX_DEPTH
+from pilotlight_gateway.calls.call_requests import json_depth_within, pack_arguments, wrong_shape
+
+ERRORS_TOLD = 20
+LINES_AT_MOST = 10 * ITEMS_AT_MOST
+"""Empty ones among them, which cost time as well."""
+LINE_BYTES = 10 * 10**6
+"""As of a single call's body."""
+
+Check = Callable[[dict[str, Any]], None]
+"""Refuses arguments that the function does not take, naming the field."""
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What stands on a line."""
+
+    input: dict[str, Any] = {}
+    custom_id: str | None = None
+
+
+_decoder = msgspec.json.Decoder(Line)
+
+
+class Lines:
+    """Takes bytes as they come, gives items, and keeps what was wrong. Not to be used from two threads at a time."""
+
+    def __init__(self, check: Check) -> None:
+        self._check = check
+        self._rest = bytearray()
+        """Of a line whose end has not come: it grows in place, however small the pieces are."""
+        self._number = 0
+        self._named: set[str] = set()
+        self._custom_id: str | None = None
+        """Of the line that is being read."""
+        self.items = 0
+        self.errors: list[ItemError] = []
+        self.wrong = 0
+
+    def feed(self, piece: bytes) -> list[Item]:
+        """The items of the lines that are whole now."""
+        head, *others = piece.split(b"\n")
+        self._rest += head
+        items: list[Item] = []
+        if others:
+            *whole, rest = bytes(self._rest), *others
+            self._rest = bytearray(rest)
+            items = self._read(whole)
+        if len(self._rest) > LINE_BYTES:
+            raise self._too_long()
+        return items
+
+    def finish(self) -> list[Item]:
+        """The item of a last line without an end.
+
+        Raises:
+            BadInput: naming the line and the field of the first thing that was wrong.
+        """
+        last, self._rest = bytes(self._rest), bytearray()
+        items = self._read([last])
+        if self.errors:
+            raise self._refusal()
+        if not self.items:
+            raise BadInput("body: there is no line in it.", field="body")
+        return items
+
+    def _read(self, lines: list[bytes]) -> list[Item]:
+        found = []
+        for line in lines:
+            self._number += 1
+            if not line.strip():
+                if self._number > LINES_AT_MOST:
+                    raise BadInput(f"body: more than {LINES_AT_MOST} lines.", code="too_large", limit=LINES_AT_MOST)
+                continue
+            try:
+                item = self._item(line)
+            except BadInput as error:
+                self._note(error)
+                continue
+            finally:
+                self.items += 1
+                if self.items > ITEMS_AT_MOST:
+                    raise BadInput(f"body: more than {ITEMS_AT_MOST} lines.", code="too_large", limit=ITEMS_AT_MOST)
+            found.append(item)
+        return found
+
+    def _item(self, line: bytes) -> Item:
+        self._custom_id = None
+        if len(line) > LINE_BYTES:
+            raise BadInput(f"longer than {LINE_BYTES} bytes.", field="line")
+        try:
+            read, shallow = _decoder.decode(line), json_depth_within(line)
+        except msgspec.ValidationError as error:
+            refused = wrong_shape(error)
+            if refused.more["field"] == "body":
+                refused = BadInput(refused.detail.removeprefix("body: "), field="line")
+            raise refused from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadInput(f"it is not JSON: {error}.", field="line") from None
+        except RecursionError:
+            shallow = False
+        if not shallow:
+            raise BadInput(f"input: nested deeper than {MAX_DEPTH}.", field="input")
+        self._custom_id = None if read.custom_id is None else read.custom_id[:CUSTOM_ID_LENGTH]
+        name = self._name(read.custom_id)
+        self._check(read.input)
+        return Item(self.items, name, pack_arguments(read.input))
+
+    def _name(self, given: str | None) -> str:
+        name = str(self._number) if given is None else given
+        if not 1 <= len(name) <= CUSTOM_ID_LENGTH or not name.isprintable():
+            raise BadInput(f"custom_id: expected 1 to {CUSTOM_ID_LENGTH} printable characters.", field="custom_id")
+        if name in self._named:
+            raise BadInput(f"custom_id: {name!r} stands on an earlier line.", field="custom_id")
+        self._named.add(name)
+        return name
+
+    def _note(self, error: BadInput) -> None:
+        self.wrong += 1
+        if len(self.errors) < ERRORS_TOLD:
+            field = str(error.more.get("field", "line"))
+            told = ItemError(line=self._number, field=field, detail=error.detail, custom_id=self._custom_id)
+            self.errors.append(told)
+
+    def _refusal(self) -> BadInput:
+        first = self.errors[0]
+        others = f" {self.wrong - 1} other lines are wrong too." if self.wrong > 1 else ""
+        return BadInput(
+            f"line {first.line}: {first.detail}{others}",
+            field=first.field, line=first.line, errors=[msgspec.to_builtins(error) for error in self.errors],
+        )  # fmt: skip
+
+    def _too_long(self) -> BadInput:
+        return BadInput(
+            f"line {self._number + 1}: longer than {LINE_BYTES} bytes.", code="too_large", line=self._number + 1
+        )

@@ -1,0 +1,109 @@
+"""Calls in memory, scripted by fields, for tests and benchmarks of the HTTP side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from pilotlight_core.model.api.call_api import CallStatus
+from pilotlight_core.model.errors import PilotlightError, UnknownCall
+from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics, PreparedCall
+
+SPENT = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
+
+
+@dataclass(kw_only=True)
+class FakeCalls:
+    """Answers every call with its own input, or as the fields say."""
+
+    error: PilotlightError | None = None
+    """Raised instead of an answer (by a stream: after its events)."""
+    output: bytes | None = None
+    events: list[CallEvent] = field(default_factory=list)
+    """What a stream yields before its result."""
+    hold: asyncio.Event | None = None
+    """Calls wait for it before they answer."""
+    not_ready: str = ""
+    seen: list[PreparedCall] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    """Ids of calls whose task or iterator was cancelled, or that `cancel` was asked for."""
+    statuses: dict[tuple[str, str], CallStatus] = field(default_factory=dict)
+    """(tenant, id) -> what `status` and `cancel` know."""
+    listed: list[dict[str, Any]] = field(default_factory=list)
+    cold_start: dict[str, float] | None = None
+    fails_after_ms: float | None = 0.0
+    """GPU-milliseconds that a call that fails has taken; 0: it never started, None: nobody can say."""
+    runs_on: bool = False
+    """A call that is cancelled runs on, until a test closes its tab."""
+    number: int = 0
+
+    def new_id(self) -> str:
+        self.number += 1
+        return f"call_local_1_{self.number:020d}"
+
+    async def run(self, call: PreparedCall) -> CallResult:
+        self.seen.append(call)
+        try:
+            return await self._result(call)
+        except asyncio.CancelledError:
+            self._cancelled(call)
+            raise
+
+    async def stream(self, call: PreparedCall) -> AsyncIterator[CallEvent]:
+        self.seen.append(call)
+        try:
+            if call.stream:  # nobody else is told, just as it really is
+                for event in self.events:
+                    yield event
+            yield await self._result(call)
+        except (asyncio.CancelledError, GeneratorExit):
+            self._cancelled(call)
+            raise
+
+    def _cancelled(self, call: PreparedCall) -> None:
+        self.cancelled.append(call.id)
+        if self.runs_on and call.tab is not None:
+            call.tab.keep_open()
+
+    async def _result(self, call: PreparedCall) -> CallResult:
+        if self.hold is not None:
+            await self.hold.wait()
+        if self.error is not None:
+            if call.tab is not None:
+                call.tab.close(self.fails_after_ms, started=self.fails_after_ms != 0.0)
+            raise self.error
+        if call.tab is not None:
+            call.tab.close(SPENT.ns / 1e6)
+        return CallResult(
+            output=call.input if self.output is None else self.output,
+            spent=SPENT,
+            stages={"gateway": call.gateway_ms, "queue": 0.1, "transport": 0.2, "execute": 1.0},
+            cold_start=self.cold_start,
+            container="ctr_1",
+        )
+
+    async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002
+        status = await self.status(tenant, id)
+        self.cancelled.append(status.id)
+        return status.state in ("queued", "running")
+
+    async def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
+        found = self.statuses.get((tenant, id))
+        if found is None:
+            raise UnknownCall(f"There is no call {id}.")
+        return found
+
+    def containers(self, tenant: str | None) -> list[dict[str, Any]]:
+        return [node for node in self.listed if tenant in (None, node["tenant"])]
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"node": "fake", "blanks": {}, "slices": [], "containers": len(self.listed)}]
+
+    def ready(self) -> str:
+        return self.not_ready
+
+    def statistics(self) -> CallStatistics:
+        return CallStatistics(queued=3, oldest_ms=1500.0, running=2, containers={"ready": 1}, nodes=1, blanks=2)

@@ -1,0 +1,44 @@
+"""A generator called for one answer: the list of what it yields."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.errors import BadOutput, PilotlightError
+from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.call_port import CallPort, CallResult, ChunkEvent, PreparedCall
+from pilotlight_gateway.calls.call_responses import checked_value, list_of
+from pilotlight_gateway.schemas.schema_validators import Validators
+
+ANSWER_BYTES = 10 * 10**6 + 64 * 1024
+"""Of all chunks together: 10 MB of payload and what stands around it."""
+
+
+async def all_chunks(calls: CallPort, call: PreparedCall, validators: Validators, budget: Budget) -> CallResult:
+    """Run a generator to its end; the result's output is the list.
+
+    Raises:
+        BadOutput: if a chunk is not what the type hints promise, or they are too much together.
+        PilotlightError: how the call failed.
+    """
+    chunks: list[bytes] = []
+    held = 0
+    events: Any = calls.stream(call)
+    try:
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, CallResult):
+                    return msgspec.structs.replace(event, output=list_of(chunks))
+                if isinstance(event, ChunkEvent):
+                    checked_value(validators, call, event.data, look=False)
+                    budget.take(len(event.data), call.tenant)
+                    chunks.append(event.data)
+                    held += len(event.data)
+                    if held > ANSWER_BYTES:
+                        raise BadOutput("All chunks together are more than 10 MB: accept text/event-stream.")
+        raise PilotlightError("The stream of the call ended without a result.")
+    finally:
+        budget.give_back(held, call.tenant)

@@ -1,0 +1,90 @@
+"""What an origin wants done: plain values that its driver performs, in the order in which they were returned.
+
+Those for the home always go to the *present* home, wherever it is; it can tell what was meant for an earlier one.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.messages.agent_messages import Cancel, Ended, Grant, Run, Spent, Window
+from pilotlight_core.model.messages.scheduling import Enqueue, HandBack, Settle, Withdraw
+
+
+class Send(msgspec.Struct, frozen=True):
+    """To the agent of `node`: run it. If nobody listens there: `Origin.no_responders(run.grant)`."""
+
+    node: str
+    instance: str
+    """The incarnation that the grant is for."""
+    run: Run
+
+
+class Tell(msgspec.Struct, frozen=True):
+    """To the agent of `node`: a control message."""
+
+    node: str
+    message: Cancel | Window
+
+
+class Relay(msgspec.Struct, frozen=True):
+    """To the caller: the next chunk of the stream."""
+
+    seq: int
+    data: bytes
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """To the caller, if it streams: the call has entered a stage, `ms` after its request arrived."""
+
+    name: str
+    ms: float
+
+
+class Finish(msgspec.Struct, frozen=True, kw_only=True):
+    """To the caller: the call has succeeded. Nothing follows."""
+
+    output: bytes
+    answer_size: int
+    """Not 0: the answer lies at the internal listener instead of in `output`."""
+    spent: Spent | None
+    """Of all its starts, as far as they ran on slices of one kind."""
+    stages: dict[str, float]
+    cold_start: dict[str, float] | None
+    attempts: int
+    container: str
+    cost: float
+    """GPU-milliseconds of all its starts of which that is known."""
+    lost: int
+    """Its starts of which it is not."""
+
+
+class Fail(msgspec.Struct, frozen=True, kw_only=True):
+    """To the caller: the call has failed. Nothing follows."""
+
+    error: PilotlightError
+    cost: float
+    """GPU-milliseconds of all its starts of which that is known."""
+    starts: int
+    """That are over."""
+    lost: int
+    """Those of them of which it is not known."""
+    left: Grant | None
+    """One that may run on; its agent will tell."""
+
+
+Action = Enqueue | HandBack | Settle | Withdraw | Send | Tell | Relay | Stage | Finish | Fail
+
+
+def settle(ended: Ended) -> Settle:
+    """What the home must know of a call that has ended, whether or not anybody still waits for it."""
+    spent = ended.spent
+    return Settle(
+        call=ended.call,
+        container=ended.container,
+        number=ended.grant,
+        cost=spent.ns / 1e6 * (spent.ppm / 1e6) if spent is not None else None,
+        frees=ended.frees,
+        outcome=ended.outcome,
+    )

@@ -1,0 +1,415 @@
+"""The origin of one live call: its state machine, from the first enqueue to the answer.
+
+              enqueue                 grant                    Started, Chunk
+    (begin) ────────────▶ QUEUED ──────────────▶ SENT ─────────────────────────▶ RUNNING
+                          ▲  ▲  ▲                 │  │                            │  │
+                 backoff  │  │  └─────────────────┘  │                            │  │
+              WAITING ────┘  │   never started       │ Ended, or lost             │  │
+                 ▲           └───────────────────────┼────────────────────────────┘  │
+                 │                      run again    ▼                               ▼
+                 └──────── code raised, retries=  ◀──┴───────────────────────▶     DONE
+
+The origin is the only one who sends the call to an agent, the only retrier and the only canceller. Its rules:
+
+1. At most one grant is in use. A grant that comes while another is in use, or whose number is not higher than any
+   before, is declined. Frames of any grant but the one in use are ignored.
+2. A call that provably never started may go elsewhere, `MAX_PLACEMENTS` times. Proof is one of: no grant was used; the
+   agent said so, or the one that followed it (`Refused`, or `Ended` with `started=False`); the bus said that nobody
+   listens. Silence is no proof: a run that was sent counts as started from then on.
+3. What counts as started and was lost with its container or node is run again only if the function is idempotent, at
+   most `MAX_RERUNS` times; otherwise it has failed with `container_died`.
+4. Code that raised is run again `retries=` times, after a backoff, if the deadline leaves time for it.
+5. Once a chunk was relayed, a call is never run again: its caller has seen a part of the first answer.
+6. The deadline ends everything, with a `Cancel` to the agent that has it.
+
+Events come in as method calls with the instant `at`, actions go out as values (`effects.py`). The driver calls `tick`
+at `wake_at`. After `Finish` or `Fail`, late frames only settle the home's account.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from pilotlight_core.model.errors import Cancelled, ContainerDied, DeadlineExceeded, PilotlightError, Unavailable
+from pilotlight_core.model.messages.agent_messages import (
+    Cancel,
+    Chunk,
+    Ended,
+    Frame,
+    Grant,
+    Outcome,
+    Refusal,
+    Refused,
+    Spent,
+    Started,
+    Window,
+)
+from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
+from pilotlight_gateway.calls.call_failures import died, dropped_error, failure
+from pilotlight_gateway.calls.call_plan import UNREAD_BYTES, UNREAD_CHUNKS, WINDOW, CallPlan
+from pilotlight_gateway.calls.effects import Action, Fail, Finish, Relay, Send, Stage, Tell, settle
+from pilotlight_gateway.calls.stopwatch import Stopwatch
+
+MAX_PLACEMENTS = 10
+"""Containers that may turn a call away before it has failed: each time, the home knew too little of it."""
+MAX_RERUNS = 2
+"""How often an idempotent call that was lost is run again: three starts in all."""
+FIRST_BACKOFF_S = 0.1
+MAX_BACKOFF_S = 10.0
+"""Before retry n of code that raised: 0.1 s x 2^n, at most this."""
+REPEAT_EVERY_S = 2.0
+"""A call that waits is enqueued again this often: the home may have missed it, or its grant was lost."""
+LOST_PART = "A part of the stream was lost on its way."
+LAST_WORDS_S = 1.0
+"""A death is told by several ways at once; the one that says what became of the call is waited for."""
+
+
+class State(StrEnum):
+    """Where a call is."""
+
+    QUEUED = "queued"  # at the home
+    WAITING = "waiting"  # for the end of a backoff
+    SENT = "sent"  # on its way to a container, or in its batch
+    RUNNING = "running"  # the container has begun
+    DONE = "done"
+
+
+class Origin:
+    """One live call."""
+
+    __slots__ = (
+        "_cold_start", "_cost", "_doubt", "_epoch", "_grant", "_lost_starts", "_number", "_placed", "_placements",
+        "_raised", "_reason", "_repeat_at", "_reruns", "_resume_at", "_seq", "_spent", "_starts",
+        "_told_window", "_unread_bytes", "_unread_chunks", "_watch", "plan", "state",
+    )  # fmt: skip
+
+    def __init__(self, plan: CallPlan, at: float) -> None:
+        self.plan = plan
+        self.state = State.QUEUED
+        self._watch = Stopwatch(at)
+        self._grant: Grant | None = None
+        """The one in use."""
+        self._number = 0
+        """The highest that was used."""
+        self._epoch = 0
+        """Of the present home, as far as is known."""
+        self._placed = False
+        self._placements = 0
+        self._reruns = 0
+        self._raised = 0
+        self._starts = 0
+        self._lost_starts = 0
+        """Those of them that were lost without a word on what they took."""
+        self._cost = 0.0
+        """GPU-milliseconds of the others."""
+        self._spent: Spent | None = None
+        self._seq = 0
+        """Of the last chunk that was relayed."""
+        self._told_window = 0
+        self._unread_chunks = 0
+        self._unread_bytes = 0
+        self._cold_start: dict[str, float] | None = None
+        self._repeat_at = at
+        self._resume_at = plan.deadline
+        self._doubt: float | None = None
+        """When the call is given up, if nothing is heard of it but that its container or node is gone."""
+        self._reason = ""
+
+    # -- how it is -----------------------------------------------------------------------------------------------
+
+    @property
+    def grant(self) -> Grant | None:
+        """The grant in use: what runs where. None while it waits."""
+        return self._grant
+
+    @property
+    def wake_at(self) -> float:
+        """When `tick` has something to do, if nothing happens before."""
+        if self.state is State.QUEUED:
+            return min(self.plan.deadline, self._repeat_at)
+        if self.state is State.WAITING:
+            return min(self.plan.deadline, self._resume_at)
+        return self.plan.deadline if self._doubt is None else min(self.plan.deadline, self._doubt)
+
+    # -- the home's side -----------------------------------------------------------------------------------------
+
+    def begin(self, at: float) -> list[Action]:
+        """The call is queued for the first time."""
+        return [*self._stage("queued", at), self._enqueue(at, admitted=False)]
+
+    def placed(self) -> None:
+        """A home has heard of the call: whichever home it is told to next, it need not be admitted again."""
+        self._placed = True
+
+    def refused_entry(self, error: PilotlightError) -> list[Action]:
+        """The home did not let the call into its queue."""
+        return self._fail(error) if self.state is State.QUEUED else []
+
+    def dropped(self, dropped: Dropped) -> list[Action]:
+        """The home took the call out of its queue."""
+        return self._fail(dropped_error(dropped)) if self.state is State.QUEUED else []
+
+    def home_changed(self, epoch: int, at: float) -> list[Action]:
+        """Another home acts from now on. What has not been granted is enqueued there."""
+        self._epoch = max(self._epoch, epoch)
+        return [self._enqueue(at, admitted=self._placed)] if self.state is State.QUEUED else []
+
+    def granted(self, grant: Grant, at: float) -> list[Action]:
+        """The home lets the call go to a container."""
+        if grant == self._grant:
+            return []
+        if self.state is not State.QUEUED or grant.epoch < self._epoch:
+            return [_decline(grant)]
+        if grant.number <= self._number:
+            # Its home did not know; now it does, and the next grant is higher.
+            return [_decline(grant), self._enqueue(at, admitted=True)]
+        if at >= self.plan.deadline:
+            return [_decline(grant), *self.tick(at)]
+        self.state = State.SENT
+        self._grant = grant
+        self._number = grant.number
+        self._epoch = grant.epoch
+        self._watch.granted(at, grant.start_ms)
+        if grant.start_ms:
+            self._cold_start = grant.timeline
+        return [Send(grant.node, grant.instance, self.plan.run(grant, at))]
+
+    def uses(self, number: int) -> bool:
+        """Whether grant `number` is the one in use."""
+        return self._grant is not None and self._grant.number == number
+
+    def withheld(self, number: int) -> list[Action]:
+        """Grant `number` is not to be used, though it was not sent: somebody else has the call."""
+        grant = self._grant
+        if grant is None or grant.number != number or self.state is not State.SENT:
+            return []
+        self._release()
+        return [_decline(grant), *self._fail(Cancelled("The call was given up before it was sent."))]
+
+    # -- the agent's side ----------------------------------------------------------------------------------------
+
+    def no_responders(self, number: int, at: float) -> list[Action]:
+        """The bus says that no agent listens where grant `number` was sent."""
+        grant = self._grant
+        if grant is None or grant.number != number or self.state is not State.SENT:
+            return []
+        return self._elsewhere(grant, Refusal.GONE, at)
+
+    def frame(self, frame: Frame, at: float) -> list[Action]:
+        """An agent says something of the call."""
+        grant = self._grant
+        if grant is None or frame.grant != grant.number:
+            # Of an older grant, or of a call that nobody waits for any more: all that matters is the slot.
+            return [settle(frame)] if isinstance(frame, Ended) and self.state is State.DONE else []
+        match frame:
+            case Started():
+                return self._started(at)
+            case Chunk():
+                return self._started(at) + self._chunk(grant, frame)
+            case Refused():
+                return self._refused(grant, frame, at)
+            case Ended():
+                return self._ended(grant, frame, at)
+
+    def was_read(self, size: int) -> list[Action]:
+        """The caller has read its next chunk, of `size` bytes."""
+        self._unread_chunks -= 1
+        self._unread_bytes -= size
+        return self._go_on()
+
+    def node_gone(self, node: str, instance: str, reason: str, at: float) -> list[Action]:
+        """An agent is gone, or counts as gone, with everything that it ran."""
+        grant = self._grant
+        if grant is None or (grant.node, grant.instance) != (node, instance):
+            return []
+        # A run that was just sent may reach the node's next agent, which knows that it never started.
+        return self._lost(reason, at) if self.state is State.RUNNING else self._give_up_soon(reason, at)
+
+    def container_gone(self, container: str, reason: str, at: float) -> list[Action]:
+        """A container is gone; its agent, which lives, will say what became of the call, if that is not lost."""
+        ours = self._grant is not None and self._grant.container == container
+        return self._give_up_soon(reason, at) if ours else []
+
+    # -- the caller's side, and time -----------------------------------------------------------------------------
+
+    def cancel(self, reason: str = "The call was cancelled.") -> list[Action]:
+        """Nobody wants the answer any more."""
+        return self._stop("cancelled") + self._fail(Cancelled(reason)) if self.state is not State.DONE else []
+
+    def tick(self, at: float) -> list[Action]:
+        """It is `wake_at` or later."""
+        if self.state is State.DONE:
+            return []
+        if at >= self.plan.deadline:
+            return self._stop("deadline") + self._fail(self._too_late(at))
+        if self.state is State.WAITING and at >= self._resume_at:
+            self.state = State.QUEUED
+            return [self._enqueue(at, admitted=True)]
+        if self.state is State.QUEUED and at >= self._repeat_at:
+            return [self._enqueue(at, admitted=self._placed)]
+        if self._grant is not None and self._doubt is not None and at >= self._doubt:
+            return self._lost(self._reason, at)
+        return []
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _enqueue(self, at: float, *, admitted: bool) -> Enqueue:
+        self._repeat_at = at + REPEAT_EVERY_S
+        return Enqueue(self.plan.descriptor(at, number=self._number, admitted=admitted))
+
+    def _started(self, at: float) -> list[Action]:
+        if self.state is not State.SENT:
+            return []
+        self.state = State.RUNNING
+        return self._stage("running", at)
+
+    def _chunk(self, grant: Grant, chunk: Chunk) -> list[Action]:
+        if chunk.seq <= self._seq:
+            return []
+        if chunk.seq > self._seq + 1:
+            return self._broken(grant)
+        self._seq = chunk.seq
+        self._unread_chunks += 1
+        self._unread_bytes += len(chunk.data)
+        return [Relay(chunk.seq, chunk.data), *self._go_on()]
+
+    def _go_on(self) -> list[Action]:
+        """Let the container send more, unless the caller lags too far behind."""
+        lags = self._unread_chunks > UNREAD_CHUNKS or self._unread_bytes > UNREAD_BYTES
+        if self._grant is None or lags or self._seq < self._told_window + WINDOW // 2:
+            return []
+        self._told_window = self._seq
+        return [Tell(self._grant.node, Window(call=self.plan.id, upto=self._seq))]
+
+    def _broken(self, grant: Grant) -> list[Action]:
+        tell = Tell(grant.node, Cancel(call=self.plan.id, reason="a part of its stream was lost"))
+        return [tell, *self._fail(ContainerDied(LOST_PART))]
+
+    def _refused(self, grant: Grant, refused: Refused, at: float) -> list[Action]:
+        if self.state is not State.SENT or refused.reason is Refusal.DUPLICATE:
+            return []  # a duplicate means that the first copy of this very grant was taken
+        return self._elsewhere(grant, refused.reason, at)
+
+    def _elsewhere(self, grant: Grant, reason: Refusal, at: float) -> list[Action]:
+        """It never started there."""
+        self._watch.refused(at)
+        self._release()
+        self._placements += 1
+        if self._placements >= MAX_PLACEMENTS:
+            error = Unavailable(f"{MAX_PLACEMENTS} containers in turn could not take the call (last: {reason}).")
+            return [_decline(grant), *self._fail(error)]
+        self.state = State.QUEUED
+        self._repeat_at = at + REPEAT_EVERY_S
+        call = self.plan.descriptor(at, number=self._number, admitted=True)
+        return [HandBack(call=call, container=grant.container, epoch=grant.epoch, reason=reason)]
+
+    def _ended(self, grant: Grant, ended: Ended, at: float) -> list[Action]:
+        if not ended.started and ended.outcome in (Outcome.DIED, Outcome.TIMEOUT, Outcome.CANCELLED):
+            return self._elsewhere(grant, _why_not_started(ended.outcome), at)
+        self._watch.ended(at, ended.stages)
+        self._release()
+        self._starts += 1
+        over = settle(ended)
+        self._cost += over.cost or 0.0
+        self._spent = _together(self._spent, ended.spent)
+        # One without a container is of a call that its agent does not hold, and knows nothing of.
+        self._lost_starts += not ended.container
+        match ended.outcome:
+            case Outcome.OK:
+                return [over, *self._finish(grant, ended)]
+            case Outcome.RAISED if self._may_retry(at):
+                self._resume_at = at + self._backoff()
+                self._raised += 1
+                self.state = State.WAITING
+                return [over]
+            case Outcome.DIED | Outcome.CANCELLED:
+                return [over, *self._again_or_died(ended.reason, at)]
+            case _:
+                return [over, *self._fail(failure(ended))]
+
+    def _lost(self, reason: str, at: float) -> list[Action]:
+        """It was sent, and nothing more will be heard: it counts as started."""
+        self._watch.lost(at)
+        self._release()
+        self._starts += 1
+        self._lost_starts += 1
+        return self._again_or_died(reason, at)
+
+    def _give_up_soon(self, reason: str, at: float) -> list[Action]:
+        if self._doubt is None:
+            self._doubt, self._reason = at + LAST_WORDS_S, reason
+        return []
+
+    def _again_or_died(self, reason: str, at: float) -> list[Action]:
+        if not self.plan.idempotent or self._reruns >= MAX_RERUNS or self._seq:
+            return self._fail(died(reason))
+        self._reruns += 1
+        self.state = State.QUEUED
+        return [self._enqueue(at, admitted=True)]
+
+    def _may_retry(self, at: float) -> bool:
+        in_time = at + self._backoff() < self.plan.deadline
+        return self._raised < self.plan.retries and not self._seq and in_time
+
+    def _backoff(self) -> float:
+        return min(FIRST_BACKOFF_S * 2.0**self._raised, MAX_BACKOFF_S)
+
+    def _finish(self, grant: Grant, ended: Ended) -> list[Action]:
+        if ended.last_seq != self._seq:
+            return self._fail(ContainerDied(LOST_PART))
+        self.state = State.DONE
+        finish = Finish(
+            output=ended.output,
+            answer_size=ended.answer_size,
+            spent=self._spent,
+            stages=self._watch.stages(self.plan.gateway_ms),
+            cold_start=self._cold_start,
+            attempts=self._starts,
+            container=grant.container,
+            cost=self._cost,
+            lost=self._lost_starts,
+        )
+        return [finish]
+
+    def _fail(self, error: PilotlightError) -> list[Action]:
+        left = self._grant
+        self._release()
+        self.state = State.DONE
+        return [Fail(error=error, cost=self._cost, starts=self._starts, lost=self._lost_starts, left=left)]
+
+    def _release(self) -> None:
+        self._grant = None
+        self._doubt = None
+
+    def _stop(self, reason: str) -> list[Action]:
+        """Take the call away from whoever has it."""
+        if self._grant is not None:
+            return [Tell(self._grant.node, Cancel(call=self.plan.id, reason=reason))]
+        return [Withdraw(self.plan.id)]
+
+    def _too_late(self, at: float) -> DeadlineExceeded:
+        waited = at - self.plan.arrived
+        if self.state is State.QUEUED:
+            return DeadlineExceeded(f"The deadline passed after {waited:.1f} s, while the call waited for a container.")
+        return DeadlineExceeded(f"The deadline passed after {waited:.1f} s, while the call was {self.state.value}.")
+
+    def _stage(self, name: str, at: float) -> list[Action]:
+        return [Stage(name, (at - self.plan.arrived) * 1000.0)] if self.plan.stages else []
+
+
+def _decline(grant: Grant) -> Settle:
+    return Settle(call=grant.call, container=grant.container, number=grant.number)
+
+
+def _together(before: Spent | None, now: Spent | None) -> Spent | None:
+    """What a call's starts have used. On slices of several kinds it is the last one's: a receipt has one price."""
+    if before is None or now is None:
+        return now or before
+    alike = (before.ppm, before.price) == (now.ppm, now.price)
+    return msgspec.structs.replace(now, ns=before.ns + now.ns) if alike else now
+
+
+def _why_not_started(outcome: Outcome) -> Refusal:
+    return Refusal.DRAINING if outcome is Outcome.CANCELLED else Refusal.GONE

@@ -1,0 +1,86 @@
+"""Mail between gateways: what comes up in one turn of the event loop for one of them is one message."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import structlog
+
+from pilotlight_core.bus import Bus, BusDown, MessageTooLarge
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.agent_messages import Grant, Message
+from pilotlight_core.model.messages.scheduling import Dropped, HomeItem, ToHome, ToOrigin
+
+T = TypeVar("T")
+ITEMS = 256
+"""In one message, if they fit: usually some 100 KiB."""
+
+log = structlog.get_logger(__name__)
+
+
+class Mailbox:
+    """Letters for other gateways. One that is lost is no harm: origins repeat themselves, agents tell homes again."""
+
+    def __init__(self, bus: Bus, region: str) -> None:
+        self._bus = bus
+        self._region = region
+        self._to_home: defaultdict[tuple[str, int], list[HomeItem]] = defaultdict(list)
+        self._granted: defaultdict[str, list[Grant]] = defaultdict(list)
+        self._dropped: defaultdict[str, list[Dropped]] = defaultdict(list)
+        self._due = False
+
+    def to_home(self, gateway: str, shard: int, item: HomeItem) -> None:
+        """Send something to the gateway that is the home of a shard."""
+        self._to_home[gateway, shard].append(item)
+        self._soon()
+
+    def grant(self, grant: Grant) -> None:
+        """Send a grant to its origin."""
+        self._granted[grant.gateway].append(grant)
+        self._soon()
+
+    def drop(self, dropped: Dropped) -> None:
+        """Tell an origin that its call is out of the queue."""
+        self._dropped[dropped.gateway].append(dropped)
+        self._soon()
+
+    def _soon(self) -> None:
+        if not self._due:
+            self._due = True
+            self._bus.loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._due = False
+        for (gateway, shard), items in self._to_home.items():
+            self._send(subjects.to_home(self._region, gateway), items, partial(_to_home, shard))
+        for gateway, grants in self._granted.items():
+            self._send(subjects.to_origin(self._region, gateway), grants, lambda some: ToOrigin(granted=some))
+        for gateway, dropped in self._dropped.items():
+            self._send(subjects.to_origin(self._region, gateway), dropped, lambda some: ToOrigin(dropped=some))
+        self._to_home.clear()
+        self._granted.clear()
+        self._dropped.clear()
+
+    def _send(self, subject: str, items: list[T], message_of: Callable[[tuple[T, ...]], Message]) -> None:
+        todo = [items[start : start + ITEMS] for start in range(0, len(items), ITEMS)]
+        todo.reverse()
+        while todo:
+            some = todo.pop()
+            try:
+                self._bus.publish_nowait(subject, message_of(tuple(some)))
+            except MessageTooLarge as error:
+                # An error that a home tells to all that waited has a traceback, as large as its tenant made it.
+                if len(some) > 1:
+                    todo += [some[len(some) // 2 :], some[: len(some) // 2]]
+                else:
+                    log.warning("a letter is too large", subject=subject, error=str(error))
+            except BusDown as error:
+                log.debug("mail was not sent", subject=subject, error=str(error))
+                return
+
+
+def _to_home(shard: int, items: tuple[HomeItem, ...]) -> ToHome:
+    return ToHome(shard=shard, items=items)

@@ -1,0 +1,72 @@
+"""From a ref to the version that runs."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import lru_cache
+
+import msgspec
+
+from pilotlight_core.model.errors import UnknownFunction
+from pilotlight_core.model.ids import Ref, parse_ref
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.deploys.deploy_plan import version_wanted
+from pilotlight_gateway.tenancy.function_shares import shared_with
+from pilotlight_gateway.tenancy.name_hints import no_function
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+read_ref = lru_cache(8_192)(parse_ref)
+LOOKUPS_AT_A_TIME = 8
+"""Shares that the mirror does not have may be new: they are asked for at the bus, but guesses must not flood it."""
+
+
+class Resolver:
+    """Finds versions for callers, in memory where it can."""
+
+    def __init__(self, registry: RegistryPort) -> None:
+        self._registry = registry
+        self._lookups = asyncio.Semaphore(LOOKUPS_AT_A_TIME)
+
+    async def resolve(self, tenant: str, text: str) -> VersionRecord:
+        """The version that `text` stands for when `tenant` asks.
+
+        What is another tenant's, and not shared with it, does not exist for it.
+
+        Raises:
+            BadInput: if it is no ref.
+            UnknownFunction: if there is none (`unknown_version` if only the pin is unknown).
+        """
+        ref: Ref = read_ref(text)
+        owner = ref.tenant or tenant
+        if owner != tenant and not await self._shared(owner, ref, tenant):
+            raise self._unknown(tenant, ref)
+        app = self._registry.app_nowait(owner, ref.app) or await self._registry.app(owner, ref.app)
+        if app is None or ref.function not in app.versions:
+            raise self._unknown(tenant, ref)
+        wanted = version_wanted(app, ref.app, ref.function, ref.pin, ref.version_number)
+        version = self._registry.version(wanted) or await self._registry.fetch_version(wanted)
+        if version is None or (version.tenant, version.app, version.function) != (owner, ref.app, ref.function):
+            raise UnknownFunction(f"There is no function {text}.", code="unknown_version")
+        known = app.versions[ref.function]
+        if wanted not in known:
+            # A trial is no version that anybody deployed: only its owner may call it, by its id.
+            if owner != tenant or not version.spec.placing.slice:
+                raise UnknownFunction(f"There is no function {text}.", code="unknown_version")
+            return version
+        if version.number > len(known) or known[version.number - 1] != wanted:
+            # Two deploys of the same content raced: the app's record decides what it is called.
+            version = msgspec.structs.replace(version, number=known.index(wanted) + 1)
+        return version
+
+    def _unknown(self, tenant: str, ref: Ref) -> UnknownFunction:
+        return no_function(self._registry, tenant, ref, (one.ref for one in shared_with(self._registry, tenant)))
+
+    async def _shared(self, owner: str, ref: Ref, tenant: str) -> bool:
+        """Whether `owner` lets `tenant` call the function. A no takes as long whatever its reason."""
+        share = self._registry.share_nowait(owner, ref.app)
+        if share is None or not share.opens(ref.function, tenant):
+            async with self._lookups:
+                share = await self._registry.share(owner, ref.app)
+        record = self._registry.tenant_nowait(owner)
+        open_ = share is not None and share.opens(ref.function, tenant)
+        return open_ and record is not None and not record.disabled

@@ -1,0 +1,202 @@
+"""The duty that drives batches: one process at a time, for as long as it holds the lease.
+
+A tenant has two batches driven at a time, the oldest first; its others wait, and where there are many tenants they take
+turns (`turns`). A holder that lost its lease without knowing creates jobs that are there already, and writes on records
+that have another revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from pilotlight_core.bus import Bus, BusError, Entry, Lease, Mirror
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.records.batches import BatchRecord
+from pilotlight_core.model.subjects import BATCH_BUCKET
+from pilotlight_gateway.batches.batch_manifest import drop_manifest
+from pilotlight_gateway.batches.bus_batches import read_batch
+from pilotlight_gateway.duties.batch_driver import Driver, Ground
+from pilotlight_gateway.duties.batch_turns import DRIVEN_AT_MOST, Turns
+
+PAUSE = 1.0
+LONG_PAUSE = 10.0
+"""After what nobody expected: it may well be so again."""
+FORGET_EVERY = 600.0
+
+log = structlog.get_logger(__name__)
+
+
+class _StartAgain(Exception):
+    """The lease or the connection is not what it was."""
+
+
+def past(records: Iterable[BatchRecord], at: float) -> list[BatchRecord]:
+    """The batches whose retention is over at the unix second `at`. Pure."""
+    return [record for record in records if record.state.over and record.ended_at + record.keep_s < at]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchStatistics:
+    """How the batches of all tenants are that are not over."""
+
+    driven: int
+    waiting: int
+    items_left: int
+    """Of all of them, as far as that was written down."""
+
+
+class BatchDuty:
+    """Drives batches for as long as it runs."""
+
+    def __init__(self, bus: Bus, ground: Ground, *, holder: str) -> None:
+        self._bus = bus
+        self._ground = ground
+        self._holder = holder
+        self._reconnected = asyncio.Event()
+        self._drivers: _Drivers | None = None
+
+    def statistics(self) -> BatchStatistics | None:
+        """How the batches of all tenants are; None: this process has not the duty."""
+        return self._drivers.statistics() if self._drivers is not None else None
+
+    async def run(self) -> None:
+        """Wait for the lease, drive while it lasts, and so on. Ends only by cancellation."""
+        self._bus.on_reconnect.append(self._note_reconnect)
+        try:
+            while True:
+                async with self._bus.lease("duty.batches", self._holder) as lease:
+                    try:
+                        await self._drive_while(lease)
+                    finally:
+                        self._drivers = None
+        finally:
+            self._bus.on_reconnect.remove(self._note_reconnect)
+
+    async def _note_reconnect(self) -> None:
+        self._reconnected.set()
+
+    async def _drive_while(self, lease: Lease) -> None:
+        while lease.valid(time.monotonic()):
+            self._reconnected.clear()
+            try:
+                async with self._bus.mirror(BATCH_BUCKET) as mirror, asyncio.TaskGroup() as group:
+                    self._drivers = _Drivers(self._ground, mirror)
+                    group.create_task(self._drivers.run())
+                    group.create_task(_when_set(lease.lost))
+                    group.create_task(_when_set(self._reconnected))
+            except* _StartAgain:
+                pass
+            except* BusError:
+                log.exception("batches are not driven now; it is tried again")
+                await asyncio.sleep(PAUSE)
+
+
+class _Drivers:
+    """A driver for each batch whose turn it is."""
+
+    def __init__(self, ground: Ground, mirror: Mirror) -> None:
+        self._ground = ground
+        self._mirror = mirror
+        self._records = {key: record for key, entry in mirror.items() if (record := read_batch(key, entry)) is not None}
+        self._turns = Turns()
+        self._driving: dict[str, Driver] = {}
+        self._taken: set[str] = set()
+        """Those that are looked after, with a driver or for a moment without."""
+        self._changed = asyncio.Event()
+
+    def statistics(self) -> BatchStatistics:
+        """How they are."""
+        left = [record for record in self._records.values() if not record.state.over]
+        return BatchStatistics(
+            driven=len(self._driving),
+            waiting=max(0, len(left) - len(self._driving)),
+            items_left=sum(record.total - record.counts.ended for record in left),
+        )
+
+    async def run(self) -> None:
+        self._mirror.on_change.append(self._note)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._forget())
+                while True:
+                    self._changed.clear()
+                    look_at = self._take_turns(group)
+                    left = None if look_at is None else max(0.0, look_at - time.monotonic())
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(left):
+                            await self._changed.wait()
+        finally:
+            self._mirror.on_change.remove(self._note)
+
+    def _take_turns(self, group: asyncio.TaskGroup) -> float | None:
+        """Begin and end turns; when to look again (monotonic seconds)."""
+        chosen, look_at = self._turns.choose(self._records.values(), time.monotonic())
+        keys = {record.key for record in chosen}
+        for key, driver in self._driving.items():
+            if key not in keys:
+                driver.leave()
+        for record in chosen:
+            if record.key not in self._taken and len(self._taken) < DRIVEN_AT_MOST:
+                self._taken.add(record.key)
+                self._turns.begin(record, time.monotonic())
+                group.create_task(self._drive(record))
+        return look_at
+
+    def _note(self, key: str, entry: Entry | None) -> None:
+        record = read_batch(key, entry) if entry is not None else None
+        before = self._records.pop(key, None)
+        if record is not None:
+            self._records[key] = record
+            if (driver := self._driving.get(key)) is not None:
+                driver.note(record)
+        if record is None or before is None or record.state is not before.state:  # else only how far it is
+            self._changed.set()
+
+    async def _forget(self) -> None:
+        """Remove the inputs of batches whose retention is over."""
+        while True:
+            for record in past(self._records.values(), self._ground.wall()):
+                try:
+                    await drop_manifest(self._ground.blobs, record.tenant, record.chunks)
+                except (PilotlightError, msgspec.DecodeError) as error:
+                    log.warning("inputs of a batch are removed later", batch=record.id, error=str(error))
+            await asyncio.sleep(FORGET_EVERY)
+
+    async def _drive(self, record: BatchRecord) -> None:
+        pause = PAUSE
+        try:
+            if await self._drive_what_stands(record):
+                pause = 0.0
+        except* PilotlightError as errors:
+            log.warning("a batch is begun anew", batch=record.id, error=str(errors.exceptions[0]))
+        except* Exception:
+            log.exception("a batch is begun anew", batch=record.id)
+            pause = LONG_PAUSE
+        await asyncio.sleep(pause)
+        self._turns.end(record, time.monotonic())
+        self._taken.discard(record.key)
+        self._changed.set()
+
+    async def _drive_what_stands(self, record: BatchRecord) -> bool:
+        """Drive it to its end or that of its turn; False: the mirror is behind, it has ended before."""
+        found = await self._ground.batches.read(record.tenant, record.id)
+        if found is None or found[0].state.over:
+            return False
+        driver = self._driving[record.key] = Driver(self._ground, *found)
+        try:
+            await driver.run()
+        finally:
+            del self._driving[record.key]
+        return True
+
+
+async def _when_set(event: asyncio.Event) -> None:
+    await event.wait()
+    raise _StartAgain

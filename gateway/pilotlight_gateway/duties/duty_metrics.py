@@ -1,0 +1,91 @@
+"""What the duties tell of their work, and what serves it. Whoever has not a duty tells nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pilotlight_core.host.metrics import Metrics
+from pilotlight_gateway.duties.batch_duty import BatchDuty
+from pilotlight_gateway.duties.job_sweeper import JobDuty
+from pilotlight_gateway.duties.webhook_duty import WebhookDuty
+
+
+@dataclass(frozen=True, kw_only=True)
+class DutyGauges:
+    """Collected anew for each scrape."""
+
+    jobs: JobDuty
+    webhooks: WebhookDuty
+    batches: BatchDuty
+
+    def collect(self) -> Iterator[Metric]:
+        """The families."""
+        holds = GaugeMetricFamily("pilotlight_duty_holds", "Whether this process has the duty.", labels=("duty",))
+        for name, told in (("jobs", self._jobs()), ("webhooks", self._webhooks()), ("batches", self._batches())):
+            holds.add_metric((name,), bool(told))
+            yield from told
+        yield holds
+
+    def _jobs(self) -> list[Metric]:
+        told = self.jobs.statistics()
+        if told is None:
+            return []
+        records = GaugeMetricFamily("pilotlight_job_records", "Durable calls, of all tenants.", labels=("state",))
+        for state, count in (("queued", told.queued), ("running", told.running), ("dead", told.dead)):
+            records.add_metric((state,), count)
+        return [
+            records,
+            _gauge("pilotlight_job_oldest_seconds", "How long the longest waiting job could have begun.", told.oldest),
+            CounterMetricFamily("pilotlight_jobs_told_again", "Jobs that no message named.", told.told_again),
+        ]
+
+    def _webhooks(self) -> list[Metric]:
+        told = self.webhooks.statistics()
+        if told is None:
+            return []
+        deliveries = GaugeMetricFamily(
+            "pilotlight_webhook_deliveries", "Deliveries that are not over.", labels=("state",)
+        )
+        deliveries.add_metric(("waiting",), told.pending - told.under_way)
+        deliveries.add_metric(("under_way",), told.under_way)
+        return [_gauge("pilotlight_webhooks", "Webhooks, of all tenants.", told.webhooks), deliveries]
+
+    def _batches(self) -> list[Metric]:
+        told = self.batches.statistics()
+        if told is None:
+            return []
+        batches = GaugeMetricFamily("pilotlight_batches", "Batches that are not over.", labels=("state",))
+        batches.add_metric(("driven",), told.driven)
+        batches.add_metric(("waiting",), told.waiting)
+        return [batches, _gauge("pilotlight_batch_items_left", "Their items that have not ended.", told.items_left)]
+
+
+def metrics_app(collect: Callable[[], Iterable[Metric]]) -> Starlette:
+    """`GET /metrics` as Prometheus reads it, and `GET /healthz`."""
+
+    class Collector:
+        def collect(self) -> Iterable[Metric]:
+            return collect()
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Collector())
+
+    async def metrics(_request: Request) -> Response:
+        return Response(generate_latest(registry), media_type=Metrics.content_type)
+
+    async def healthz(_request: Request) -> Response:
+        return Response('{"status":"alive"}', media_type="application/json")
+
+    return Starlette(routes=[Route("/metrics", metrics), Route("/healthz", healthz)])
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, text, value=value)

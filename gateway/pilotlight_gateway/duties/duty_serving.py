@@ -1,0 +1,130 @@
+"""`python -m pilotlight_gateway.duties`: what must be done once for all gateways, beside their way of calls.
+
+The ledger's fold, the trimming of logs, the sending of webhooks and the driving of batches each hold a lease, so that
+any number of these processes may run and any may die. They are a process of their own because a thread of Python beside
+the gateway's takes turns with it: each fold would hold up every call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+
+from pilotlight_core.bus import BusDown, bus_users, connect
+from pilotlight_core.host import telemetry
+from pilotlight_core.host.blobs import open_blobs
+from pilotlight_core.host.config import load
+from pilotlight_core.host.gc_tuning import settle
+from pilotlight_core.model.errors import BadInput
+from pilotlight_gateway.batches.bus_batches import BusBatches
+from pilotlight_gateway.duties.batch_driver import Ground
+from pilotlight_gateway.duties.batch_duty import BatchDuty
+from pilotlight_gateway.duties.duty_metrics import DutyGauges, metrics_app
+from pilotlight_gateway.duties.job_sweeper import JobDuty
+from pilotlight_gateway.duties.ledger_folder import FoldDuty
+from pilotlight_gateway.duties.log_trimmer import LogDuty
+from pilotlight_gateway.duties.webhook_duty import WebhookDuty
+from pilotlight_gateway.http.server import listen, make_server
+from pilotlight_gateway.jobs.bus_jobs import BusJobs
+from pilotlight_gateway.jobs.job_publisher import Announcer
+from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.prices import load_prices
+from pilotlight_gateway.settings import DutyProcessSettings
+from pilotlight_gateway.webhooks.http_sender import HttpPoster
+
+PAUSE = 5.0
+"""Seconds before a duty that failed begins anew."""
+
+log = structlog.get_logger(__name__)
+
+
+async def keep_up(name: str, run: Callable[[], Awaitable[None]], pause: float = PAUSE) -> None:
+    """Run a duty on and on: what one of them did not expect must not end the others. Ends only by cancellation."""
+    while True:
+        try:
+            await run()
+        except Exception:
+            log.exception("a duty failed; it begins anew", duty=name)
+        await asyncio.sleep(pause)
+
+
+async def serve(settings: DutyProcessSettings) -> int:
+    """Run the duties until SIGTERM or SIGINT; returns the exit code, 1 if the bus is gone for good.
+
+    Raises:
+        BadInput: if the price file is wrong. BusDown: if there is no bus at the start.
+    """
+    book, name = load_prices(settings.prices), settings.name or "duties"
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with (
+        connect(settings.nats_url, name=name, inbox=bus_users.duties().inbox, makes_streams=False) as bus,
+        HttpPoster(allowed=settings.webhook_networks, ca_file=settings.webhook_ca_file) as poster,
+    ):
+        settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
+        ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
+        announcer, blobs = Announcer(bus), open_blobs(settings.blobs)
+        region = settings.region
+        ground = Ground(
+            bus=bus, batches=BusBatches(bus), jobs=BusJobs(bus), blobs=blobs, tell=announcer.tell, region=region
+        )
+        try:
+            async with announcer.running(), asyncio.TaskGroup() as group:
+                webhooks = WebhookDuty(bus, poster, holder=name)
+                jobs = JobDuty(bus, blobs, region=region, holder=name)
+                batches = BatchDuty(bus, ground, holder=name)
+                duties = (FoldDuty(bus, ledger, holder=name), LogDuty(bus, holder=name), webhooks, jobs, batches)
+                gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches)
+                running = [group.create_task(keep_up(type(duty).__name__, duty.run)) for duty in duties]
+                lost = group.create_task(bus.closed.wait())
+                lost.add_done_callback(lambda _: stop.set())
+                async with serving_metrics(settings, gauges):
+                    settle()
+                    log.info("ready", region=region)
+                    await stop.wait()
+                for task in (*running, lost):
+                    task.cancel()
+        finally:
+            await blobs.aclose()
+            ledger.close()
+        return 1 if bus.closed.is_set() else 0
+
+
+@asynccontextmanager
+async def serving_metrics(settings: DutyProcessSettings, gauges: DutyGauges) -> AsyncIterator[None]:
+    """Serve them until the block ends, if there is a port for it.
+
+    Raises:
+        OSError: if it is in use.
+    """
+    if not settings.metrics_port:
+        yield
+        return
+    server = make_server(metrics_app(gauges.collect))
+    with listen(settings.metrics_host, settings.metrics_port) as socket:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server.serve(sockets=[socket]))
+            try:
+                yield
+            finally:
+                server.stop()
+
+
+def main() -> None:
+    """Read settings, run, exit."""
+    settings = load(
+        DutyProcessSettings, "the duties of a region: folding usage, trimming logs, webhooks, jobs, batches"
+    )
+    telemetry.setup("duties")
+    try:
+        sys.exit(asyncio.run(serve(settings)))
+    except (BusDown, BadInput, OSError) as error:
+        log.error("the duties cannot run on", error=str(error))
+        raise SystemExit(1) from None

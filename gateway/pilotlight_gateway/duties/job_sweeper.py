@@ -1,0 +1,313 @@
+"""The duty that mends the work queue from the records, and forgets the blobs of jobs that are forgotten.
+
+A job is accepted when its record is stored; the work queue hears of it a moment later. What was lost in that moment,
+with a gateway or a message, is found here: a record of a job that has not ended, and that no message names.
+
+It follows the records by sequence, and keeps of each job that has not ended no more than which queue it belongs to. The
+queue itself is read whole at each sweep: its messages are small, and hold hundreds of jobs each where there are many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from pilotlight_core.bus import Bus, BusError, Lease
+from pilotlight_core.bus.jetstream import Record
+from pilotlight_core.bus.reader import Position
+from pilotlight_core.bus.streams import bucket_stream, key_subject
+from pilotlight_core.host.blobs import BlobsDown, BlobStore
+from pilotlight_core.model import subjects
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.job_messages import JobNote, JobsStored
+from pilotlight_core.model.records.jobs import BlobRef, JobState
+from pilotlight_core.model.spec import Priority
+from pilotlight_core.model.subjects import JOB_BUCKET, JOB_STREAM
+from pilotlight_gateway.batches.bus_batches import BusBatches
+from pilotlight_gateway.duties.orphan_blobs import Orphans
+from pilotlight_gateway.jobs.job_publisher import NOTES_AT_ONCE
+
+SWEEP_EVERY_S = 2.0
+SWEEP_SHARE = 0.1
+"""Of the time at most that goes into sweeps, however long one takes."""
+TOLD_WITHIN_S = 3.0
+"""A job is looked for in the queue once its record has stood as it is for so long."""
+FORGET_AFTER_S = 60.0
+"""How long after a record is gone its blobs go."""
+ORPHANS_EVERY_S = 86_400.0
+SEARCH_AGAIN_S = 60.0
+"""Where the store could not be reached."""
+PAUSE = 1.0
+DEAD_AT_MOST = 100_000
+"""That are counted."""
+
+log = structlog.get_logger(__name__)
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a job's record is looked at; see `model.jobs.JobRecord`."""
+
+    id: str
+    tenant: str
+    function: str
+    priority: Priority = Priority.STANDARD
+    state: JobState = JobState.QUEUED
+    run_at: float = 0.0
+    ended_at: float = 0.0
+    keep_s: float = 0.0
+    input_blob: BlobRef | None = None
+    output_blob: BlobRef | None = None
+
+    @property
+    def blobs(self) -> tuple[str, ...]:
+        """The digests of its blobs."""
+        return tuple(ref.sha256 for ref in (self.input_blob, self.output_blob) if ref is not None)
+
+
+class Untold(msgspec.Struct, frozen=True):
+    """A job that has not ended: its queue, and since when its record stands so (unix seconds)."""
+
+    flow: str
+    note: JobNote
+    since: float
+    running: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepStatistics:
+    """How the jobs of all tenants are."""
+
+    queued: int
+    running: int
+    dead: int
+    """Failed or expired, and still kept."""
+    oldest: float
+    """Seconds for which the one that waits longest could have begun."""
+    told_again: int
+    """Since this process began."""
+
+
+class Watchlist:
+    """The jobs that have not ended, and those with blobs that have. Pure; instants are unix seconds."""
+
+    def __init__(self, region: str) -> None:
+        self._region = region
+        self._open: dict[str, Untold] = {}
+        self._blobs: dict[str, tuple[float, str, tuple[str, ...]]] = {}
+        """key -> when its blobs may go, tenant, digests"""
+        self._due: list[tuple[float, str]] = []
+        self._dead: dict[str, float] = {}
+        """key -> until when it is kept"""
+
+    def __len__(self) -> int:
+        """Jobs that have not ended."""
+        return len(self._open)
+
+    def see(self, key: str, job: Seen, at: float) -> None:
+        """A record was written at `at`."""
+        self._blobs.pop(key, None)
+        self._dead.pop(key, None)
+        if not job.state.terminal:
+            flow = subjects.job_flow(self._region, job.function, job.tenant, job.priority)
+            note = JobNote(job.id, job.run_at if job.run_at > at else 0.0)
+            self._open[key] = Untold(flow, note, at, job.state is JobState.RUNNING)
+            return
+        self._open.pop(key, None)
+        if job.state in (JobState.FAILED, JobState.EXPIRED) and len(self._dead) < DEAD_AT_MOST:
+            self._dead[key] = job.ended_at + job.keep_s
+        if job.blobs:
+            until = job.ended_at + job.keep_s + FORGET_AFTER_S
+            self._blobs[key] = (until, job.tenant, job.blobs)
+            heapq.heappush(self._due, (until, key))
+
+    def statistics(self, at: float, told_again: int = 0) -> SweepStatistics:
+        """How they are at `at`."""
+        self._dead = {key: until for key, until in self._dead.items() if until > at}
+        waiting = [max(one.since, one.note.run_at) for one in self._open.values() if not one.running]
+        return SweepStatistics(
+            queued=len(waiting),
+            running=len(self._open) - len(waiting),
+            dead=len(self._dead),
+            oldest=max(0.0, at - min(waiting, default=at)),
+            told_again=told_again,
+        )
+
+    def gone(self, key: str) -> None:
+        """A record was removed."""
+        self._dead.pop(key, None)
+        self._open.pop(key, None)
+
+    def missing(self, told: set[str], at: float) -> dict[str, list[tuple[str, JobNote]]]:
+        """The jobs that no message names, by flow, with their keys; `told`: those that one does."""
+        found: dict[str, list[tuple[str, JobNote]]] = {}
+        for key, one in self._open.items():
+            if one.note.id not in told and at - one.since >= TOLD_WITHIN_S:
+                found.setdefault(one.flow, []).append((key, one.note))
+        return found
+
+    def old(self, at: float) -> bool:
+        """Whether any job has waited long enough to be looked for."""
+        return any(at - one.since >= TOLD_WITHIN_S for one in self._open.values())
+
+    def forgettable(self, at: float) -> list[tuple[str, str, tuple[str, ...]]]:
+        """(key, tenant, digests) of what may go, if its record is gone. Given once, unless it is seen again."""
+        found = []
+        while self._due and self._due[0][0] <= at:
+            until, key = heapq.heappop(self._due)
+            known = self._blobs.get(key)
+            if known is not None and known[0] == until:
+                del self._blobs[key]
+                found.append((key, known[1], known[2]))
+        return found
+
+    def postpone(self, key: str, tenant: str, digests: tuple[str, ...], until: float) -> None:
+        """What was given as forgettable could not be forgotten: it may go at `until`."""
+        self._blobs[key] = (until, tenant, digests)
+        heapq.heappush(self._due, (until, key))
+
+
+class JobDuty:
+    """Sweeps for as long as it runs."""
+
+    def __init__(
+        self, bus: Bus, blobs: BlobStore, *, region: str, holder: str, search_again_s: float = SEARCH_AGAIN_S
+    ) -> None:
+        self._bus = bus
+        self._blobs = blobs
+        self._region = region
+        self._holder = holder
+        self._kv = bus.kv(JOB_BUCKET)
+        self._watchlist: Watchlist | None = None
+        self._told_again = 0
+        self._search_again_s = search_again_s
+        self._orphans = Orphans(blobs, self._record, BusBatches(bus).read)
+
+    def statistics(self) -> SweepStatistics | None:
+        """How the jobs of all tenants are; None: this process has not the duty."""
+        return self._watchlist.statistics(time.time(), self._told_again) if self._watchlist is not None else None
+
+    async def run(self) -> None:
+        """Wait for the lease, sweep while it lasts, and so on. Ends only by cancellation."""
+        while True:
+            async with self._bus.lease("duty.jobs", self._holder) as lease, asyncio.TaskGroup() as group:
+                searching = group.create_task(self._search_orphans())
+                try:
+                    await self._sweep_while(lease)
+                finally:
+                    self._watchlist = None
+                    searching.cancel()
+
+    async def _sweep_while(self, lease: Lease) -> None:
+        watchlist = self._watchlist = Watchlist(self._region)
+        position = Position(self._bus, bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, "*.*"))
+        while lease.valid(time.monotonic()):
+            began = time.monotonic()
+            try:
+                await self._catch_up(position, watchlist)
+                if watchlist.old(time.time()):
+                    await self.mend(watchlist)
+                await self.forget(watchlist, time.time())
+            except (BusError, BlobsDown) as error:
+                log.warning("sweeping jobs failed; it is tried again", error=str(error))
+                await asyncio.sleep(PAUSE)
+            took = time.monotonic() - began
+            await asyncio.sleep(max(SWEEP_EVERY_S, took / SWEEP_SHARE))
+
+    async def _search_orphans(self) -> None:
+        """At the beginning, and once a day. Beside the sweeps: every blob that is kept is looked at."""
+        while True:
+            try:
+                await self._orphans.delete(time.time())
+                pause = ORPHANS_EVERY_S
+            except PilotlightError as error:
+                log.warning("blobs of forgotten jobs are looked for later", error=str(error))
+                pause = self._search_again_s
+            except Exception:
+                log.exception("blobs of forgotten jobs are looked for later")
+                pause = self._search_again_s
+            await asyncio.sleep(pause)
+
+    async def _record(self, key: str) -> bytes | None:
+        record = await self._kv.read(key)
+        return record.data if record is not None and not record.gone else None
+
+    async def _catch_up(self, position: Position, watchlist: Watchlist) -> None:
+        start = len(key_subject(JOB_BUCKET, ""))
+        while records := (await position.read()).records:
+            for record in records:
+                _note(watchlist, record.subject[start:], record)
+
+    async def mend(self, watchlist: Watchlist) -> None:
+        """Tell the work queue of the jobs that no message names; raises as the bus does."""
+        told = {note.id for note in await self._told()}
+        for flow, jobs in watchlist.missing(told, time.time()).items():
+            notes = [note for key, note in jobs if await self._stands(key, watchlist)]
+            for first in range(0, len(notes), NOTES_AT_ONCE):
+                part = tuple(notes[first : first + NOTES_AT_ONCE])
+                await self._bus.store(flow, JobsStored(jobs=part), id=token())
+            if notes:
+                self._told_again += len(notes)
+                log.info("jobs were told of again", flow=flow, jobs=len(notes))
+
+    async def _told(self) -> Iterable[JobNote]:
+        return [
+            note
+            async for stored in self._bus.read_stream(JOB_STREAM, f"jobs.{self._region}.>")
+            if isinstance(stored.message, JobsStored)
+            for note in stored.message.jobs
+        ]
+
+    async def _stands(self, key: str, watchlist: Watchlist) -> bool:
+        """Whether the job has not ended: its message may be gone because it has, a moment ago."""
+        record = await self._kv.read(key)
+        if record is None or record.gone:
+            watchlist.gone(key)
+            return False
+        if (seen := _read(key, record)) is None:
+            watchlist.gone(key)
+        return seen is not None and not seen.state.terminal
+
+    async def forget(self, watchlist: Watchlist, at: float) -> None:
+        """Delete the blobs that may go at the unix second `at`; raises as the bus and the blob store do."""
+        due = deque(watchlist.forgettable(at))
+        try:
+            while due:
+                await self._forget_one(watchlist, *due[0])
+                due.popleft()
+        finally:
+            for key, tenant, digests in due:
+                watchlist.postpone(key, tenant, digests, at + FORGET_AFTER_S)
+
+    async def _forget_one(self, watchlist: Watchlist, key: str, tenant: str, digests: tuple[str, ...]) -> None:
+        record = await self._kv.read(key)
+        if record is None or record.gone:
+            for digest in digests:
+                await self._blobs.delete(tenant, digest)
+        elif (seen := _read(key, record)) is not None:
+            watchlist.see(key, seen, time.time())
+
+
+_decoder = msgspec.msgpack.Decoder(Seen)
+
+
+def _note(watchlist: Watchlist, key: str, record: Record) -> None:
+    if record.gone:
+        watchlist.gone(key)
+    elif (seen := _read(key, record)) is not None:
+        watchlist.see(key, seen, record.at)
+
+
+def _read(key: str, record: Record) -> Seen | None:
+    try:
+        return _decoder.decode(record.data)
+    except msgspec.DecodeError as error:
+        log.warning("a job's record cannot be read", key=key, error=str(error))
+        return None

@@ -1,0 +1,120 @@
+"""The duty that keeps the ledger: one process at a time reads the usage stream and folds it, about twice a second.
+
+Folding twice is harmless (events meet their own ids), so the lease saves work rather than guards truth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from pilotlight_core.bus import Bus, BusError, Lease, Stored
+from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
+from pilotlight_core.model.subjects import USAGE_STREAM
+from pilotlight_gateway.ledger.ledger_store import Ledger
+
+FOLD_EVERY = 0.5
+"""Seconds for which messages are gathered into one transaction."""
+EVENTS_AT_A_TIME = 5_000
+MESSAGES_AHEAD = 256
+PAUSE = 1.0
+"""Seconds before it tries again after the database or the bus refused."""
+PRUNE_EVERY = 3_600.0
+KEPT_SECONDS = 100 * 86_400.0
+"""For how long single intervals and receipts are kept."""
+
+log = structlog.get_logger(__name__)
+
+
+class _StartAgain(Exception):
+    """The lease or the stream is not what it was."""
+
+
+class FoldDuty:
+    """Reads the usage stream into the ledger for as long as it runs."""
+
+    def __init__(self, bus: Bus, ledger: Ledger, *, holder: str) -> None:
+        self._bus = bus
+        self._ledger = ledger
+        self._holder = holder
+        self._reconnected = asyncio.Event()
+        self._pruned = float("-inf")
+
+    async def run(self) -> None:
+        """Wait for the lease, fold while it lasts, and so on. Ends only by cancellation."""
+        self._bus.on_reconnect.append(self._note_reconnect)
+        try:
+            while True:
+                async with self._bus.lease("duty.fold", self._holder) as lease:
+                    await self._fold_while(lease)
+        finally:
+            self._bus.on_reconnect.remove(self._note_reconnect)
+
+    async def _note_reconnect(self) -> None:
+        self._reconnected.set()
+
+    async def _fold_while(self, lease: Lease) -> None:
+        while lease.valid(time.monotonic()):
+            self._reconnected.clear()
+            try:
+                async with asyncio.TaskGroup() as group:
+                    queue: asyncio.Queue[Stored] = asyncio.Queue(MESSAGES_AHEAD)
+                    group.create_task(self._read(queue, await self._first()))
+                    group.create_task(self._fold_all(queue, lease))
+                    group.create_task(_when_set(lease.lost))
+                    group.create_task(_when_set(self._reconnected))
+            except* _StartAgain:
+                pass
+            except* (SQLAlchemyError, BusError):
+                log.exception("folding usage failed; it is tried again")
+                await asyncio.sleep(PAUSE)
+
+    async def _first(self) -> int:
+        """Where to read on. A stream that ends before the last folded message is another one: all of it is new."""
+        folded = await asyncio.to_thread(self._ledger.last_seq, USAGE_STREAM)
+        return folded + 1 if folded <= await self._bus.jetstream.last_sequence(USAGE_STREAM) else 1
+
+    async def _read(self, queue: asyncio.Queue[Stored], start: int) -> None:
+        async for stored in self._bus.read_stream(USAGE_STREAM, "usage.>", start=start, follow=True):
+            await queue.put(stored)
+
+    async def _fold_all(self, queue: asyncio.Queue[Stored], lease: Lease) -> None:
+        while True:
+            seq, events = await _gather(queue)
+            if not lease.valid(time.monotonic()):
+                raise _StartAgain
+            folded = await asyncio.to_thread(self._ledger.fold, USAGE_STREAM, seq, events)
+            if folded.misfits or folded.unpriced:
+                log.warning("usage needs a look", misfits=folded.misfits, unpriced=folded.unpriced, seq=seq)
+            await self._prune()
+
+    async def _prune(self) -> None:
+        at = time.monotonic()
+        if at - self._pruned > PRUNE_EVERY:
+            self._pruned = at
+            await asyncio.to_thread(self._ledger.prune, time.time() - KEPT_SECONDS)
+
+
+async def _gather(queue: asyncio.Queue[Stored]) -> tuple[int, list[UsageEvent]]:
+    """What arrives within `FOLD_EVERY` of the next message: the last sequence and the events."""
+    stored = await queue.get()
+    events = _events_of(stored)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(FOLD_EVERY):
+            while len(events) < EVENTS_AT_A_TIME:
+                stored = await queue.get()
+                events += _events_of(stored)
+    return stored.seq, events
+
+
+def _events_of(stored: Stored) -> list[UsageEvent]:
+    return list(stored.message.events) if isinstance(stored.message, UsageBatch) else []
+
+
+async def _when_set(event: asyncio.Event) -> None:
+    await event.wait()
+    raise _StartAgain

@@ -1,0 +1,81 @@
+"""The duty that keeps each function's log to its last 10 MB; the stream itself forgets what is older than a day.
+
+It counts what arrives from its own start on, so a restart costs no reading. What stood before is counted by nobody, but
+goes with the first trim, which removes everything older than the newest 10 MB: a log never holds more than twice that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import OrderedDict, deque
+
+import structlog
+
+from pilotlight_core.bus import Bus, BusError, Lease, Stored
+from pilotlight_core.model.messages.logs import LogBatch
+from pilotlight_core.model.subjects import LOGS_STREAM
+
+KEPT_BYTES = 10 * 10**6
+SLACK = 0.1
+"""A trim takes a tenth more than it must, so that a chatty function is trimmed now and then, not at every line."""
+FUNCTIONS = 10_000
+"""Functions that are counted at a time; the one that was silent longest is forgotten first."""
+PAUSE = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class LogSizes:
+    """How much each function's log has grown. Pure."""
+
+    def __init__(self, kept: int = KEPT_BYTES) -> None:
+        self._kept = kept
+        self._of: OrderedDict[str, tuple[deque[tuple[int, int]], list[int]]] = OrderedDict()
+
+    def add(self, subject: str, seq: int, size: int) -> int | None:
+        """A batch of `size` bytes was stored. Returns the sequence before which the log must go, if it is too long."""
+        batches, total = self._of.setdefault(subject, (deque(), [0]))
+        self._of.move_to_end(subject)
+        batches.append((seq, size))
+        total[0] += size
+        if len(self._of) > FUNCTIONS:
+            self._of.popitem(last=False)
+        if total[0] <= self._kept:
+            return None
+        while len(batches) > 1 and total[0] > self._kept * (1 - SLACK):
+            total[0] -= batches.popleft()[1]
+        return batches[0][0]
+
+
+class LogDuty:
+    """Trims logs for as long as it runs."""
+
+    def __init__(self, bus: Bus, *, holder: str, kept: int = KEPT_BYTES) -> None:
+        self._bus = bus
+        self._holder = holder
+        self._kept = kept
+
+    async def run(self) -> None:
+        """Wait for the lease, trim while it lasts, and so on. Ends only by cancellation."""
+        while True:
+            async with self._bus.lease("duty.logs", self._holder) as lease:
+                with contextlib.suppress(BusError):
+                    await self._trim_while(lease)
+            await asyncio.sleep(PAUSE)
+
+    async def _trim_while(self, lease: Lease) -> None:
+        sizes = LogSizes(self._kept)
+        async for stored in self._bus.read_stream(LOGS_STREAM, "logs.>", start="new", follow=True):
+            if not lease.valid(time.monotonic()):
+                return
+            before = sizes.add(stored.subject, stored.seq, _bytes_of(stored))
+            if before is not None:
+                gone = await self._bus.purge_before(LOGS_STREAM, stored.subject, before)
+                log.info("log trimmed", subject=stored.subject, batches=gone)
+
+
+def _bytes_of(stored: Stored) -> int:
+    lines = stored.message.lines if isinstance(stored.message, LogBatch) else ()
+    return sum(len(line.text) for line in lines)

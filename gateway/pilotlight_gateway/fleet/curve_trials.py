@@ -1,0 +1,85 @@
+"""What is known of how fast versions are, and what it takes to find out more."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pilotlight_core.model.api.curve_api import (
+    Curve,
+    CurveGiven,
+    CurvePoint,
+    CurvesRecord,
+    MethodLoad,
+    Source,
+    TrialAsked,
+)
+from pilotlight_core.model.spec import SLO, FunctionSpec, VersionRecord
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_placement.asks.ask import declared_points
+from pilotlight_placement.asks.curve_book import CurveBook
+from pilotlight_placement.fleet.options import pin
+
+
+class CurveDesk:
+    """Curves over the registry."""
+
+    def __init__(self, registry: RegistryPort) -> None:
+        self.book = CurveBook(registry)
+        self._registry = registry
+
+    def known(self, version: VersionRecord) -> tuple[Curve, ...]:
+        """Measured and learnt ones, and those that the function declares."""
+        record = self._registry.curves(version.id)
+        return (*(record.curves if record is not None else ()), *declared(version.spec))
+
+    async def keep(self, version: VersionRecord, given: CurveGiven, *, software: bool, at: float) -> CurvesRecord:
+        """Keep what was measured, at the unix second `at`, over what was measured there before.
+
+        Raises:
+            Conflict: if others keep changing the record.
+        """
+        points = tuple(msgspec.structs.replace(point, at=at) for point in given.points)
+        curve = Curve(gpu=given.gpu, slice=given.slice, source=Source.MEASURED, points=points, software=software)
+
+        def change(record: CurvesRecord | None) -> CurvesRecord:
+            return (record or CurvesRecord(version=version.id)).with_curves((curve,))
+
+        return await self._registry.change_curves(version.id, change)
+
+
+def declared(spec: FunctionSpec) -> tuple[Curve, ...]:
+    """What the function's own `measured=` says."""
+    return tuple(
+        Curve(
+            gpu=gpu,
+            slice=cut,
+            source=Source.DECLARED,
+            points=tuple(
+                CurvePoint(batch=p.batch, throughput=p.throughput, p50_ms=0.0, p95_ms=p.p95_ms, samples=0)
+                for p in points
+            ),
+        )
+        for (gpu, cut), points in declared_points(spec.placing.measured).items()
+    )
+
+
+def loads_of(spec: FunctionSpec) -> tuple[MethodLoad, ...]:
+    """What a container works on at once, by method."""
+    return tuple(
+        MethodLoad(
+            method=method.name,
+            most=method.batching.max_batch_size if method.batching else spec.max_inputs,
+            batches=method.batching is not None,
+        )
+        for method in spec.methods
+    )
+
+
+def pinned(spec: FunctionSpec, asked: TrialAsked) -> FunctionSpec:
+    """The spec of a trial: one container, on that kind of slice only, and nothing that hurries or spreads it."""
+    placing = msgspec.structs.replace(
+        spec.placing, slice=pin(asked.gpu, asked.slice), spread=None, avoid=(), measured=()
+    )
+    return msgspec.structs.replace(
+        spec, placing=placing, min_containers=0, max_containers=1, buffer_containers=0, slo=SLO()
+    )

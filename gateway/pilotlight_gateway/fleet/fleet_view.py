@@ -1,0 +1,126 @@
+"""What nodes and homes last reported, for whoever lists containers and nodes. Pure: an instant is an argument."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState, NodeReport
+from pilotlight_core.model.messages.scheduling import Breakers, BreakerTold
+
+SILENT_S = 5.0
+"""A node that has not reported for so long (five reports) is not listed; what a gateway said of breakers, neither."""
+REMEMBERED_S = 600.0
+"""What a node said last counts for so long where it matters what the fleet consists of, not how it is now."""
+FORGOTTEN_S = 60.0
+"""What a gateway said of breakers is kept for so long: it repeats it."""
+
+
+class FleetView:
+    """The last report of each node."""
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+        self._reports: dict[str, tuple[NodeReport, float]] = {}
+        self._breakers: dict[str, tuple[Breakers, float]] = {}
+
+    def forget(self, at: float) -> None:
+        """Let go of what counts no more."""
+        self._reports = {node: told for node, told in self._reports.items() if at - told[1] <= REMEMBERED_S}
+        self._breakers = {gateway: told for gateway, told in self._breakers.items() if at - told[1] <= FORGOTTEN_S}
+
+    def on_report(self, report: NodeReport, at: float) -> None:
+        """Take a node's word; an older one of the same incarnation is dropped."""
+        last = self._reports.get(report.node)
+        if last is not None and last[0].instance == report.instance and report.seq <= last[0].seq:
+            return
+        self._first = at if self._first is None else self._first
+        if report.stopped:
+            self._reports.pop(report.node, None)
+            return
+        if report.node not in self._reports:
+            self._reports = {node: last for node, last in self._reports.items() if at - last[1] <= REMEMBERED_S}
+        self._reports[report.node] = (report, at)
+
+    def on_breakers(self, message: Breakers, at: float) -> None:
+        """Take a gateway's word on the breakers of its homes; it replaces its last."""
+        if message.told:
+            self._breakers[message.gateway] = (message, at)
+        else:
+            self._breakers.pop(message.gateway, None)
+
+    def reports(self, at: float) -> list[NodeReport]:
+        """The reports that are recent enough to go by."""
+        return [report for report, seen in self._reports.values() if at - seen <= SILENT_S]
+
+    def remembered(self, at: float) -> list[NodeReport]:
+        """The last reports of all nodes that were there lately, silent or not."""
+        return [report for report, seen in self._reports.values() if at - seen <= REMEMBERED_S]
+
+    def listened(self, at: float) -> float:
+        """Seconds since the first report of all was heard; 0 if none was."""
+        return 0.0 if self._first is None else at - self._first
+
+    def containers(self, tenant: str | None, at: float) -> list[dict[str, Any]]:
+        """The containers of a tenant (None: of all), with their node, what it guarantees, and their breakers:
+        their own, their version's, and of how many tenants that call it."""
+        breakers = self._told(at)
+        shut = Counter(version for (version, _, of), told in breakers.items() if of and told.state != "closed")
+        return [
+            {
+                **msgspec.structs.asdict(container),
+                "node": report.node,
+                "sandbox": report.sandbox,
+                **_breaker(container, breakers, shut),
+            }
+            for report in self.reports(at)
+            for container in report.containers
+            if tenant in (None, container.tenant) and container.state is not ContainerState.GONE
+        ]
+
+    def nodes(self, at: float) -> list[dict[str, Any]]:
+        """The nodes with their slices and blanks."""
+        return [
+            {
+                "node": report.node,
+                "region": report.region,
+                "zone": report.zone,
+                "sandbox": report.sandbox,
+                "draining": report.draining,
+                "blanks": report.blanks,
+                "slices": [msgspec.structs.asdict(part) for part in report.slices],
+                "containers": len(report.containers),
+            }
+            for report in self.reports(at)
+        ]
+
+    def by_state(self, at: float) -> dict[str, int]:
+        """How many containers are in each state."""
+        counts: dict[str, int] = {}
+        for report in self.reports(at):
+            for container in report.containers:
+                counts[container.state.value] = counts.get(container.state.value, 0) + 1
+        return counts
+
+    def _told(self, at: float) -> dict[tuple[str, str, str], BreakerTold]:
+        return {
+            (told.version, told.container, told.tenant): told
+            for message, heard in self._breakers.values()
+            if at - heard <= SILENT_S
+            for told in message.told
+        }
+
+
+def _breaker(
+    container: ContainerReport, breakers: dict[tuple[str, str, str], BreakerTold], shut: Counter[str]
+) -> dict[str, Any]:
+    own = breakers.get((container.version, container.id, ""))
+    version = breakers.get((container.version, "", ""))
+    return {
+        "breaker": own.state if own is not None else "closed",
+        "failures": own.failures if own is not None else 0,
+        "version_breaker": version.state if version is not None else "closed",
+        "tenant_breakers": shut[container.version],
+    }

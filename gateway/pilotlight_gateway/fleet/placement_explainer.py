@@ -1,0 +1,61 @@
+"""Asking the controller that leads why containers are where they are. The real one and, beside it, the fake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pilotlight_core.bus import Bus, BusDown, BusTimeout, NoResponders
+from pilotlight_core.model import subjects
+from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+
+ANSWER_S = 5.0
+"""A question about a past fleet has it rebuilt: a second for ten thousand GPUs."""
+
+
+class Explainer(Protocol):
+    """Whoever knows the decisions."""
+
+    async def explain(self, asked: ExplainPlacement) -> PlacementTold:
+        """The answer. Raises Unavailable if nobody leads now."""
+        ...
+
+
+class BusExplainer:
+    """The controller, over the bus."""
+
+    def __init__(self, bus: Bus, *, region: str) -> None:
+        self._bus = bus
+        self._region = region
+
+    async def explain(self, asked: ExplainPlacement) -> PlacementTold:
+        """The answer of the controller that leads.
+
+        Raises:
+            Unavailable: if there is none now.
+        """
+        try:
+            told = await self._bus.request(subjects.explain(self._region), asked, ANSWER_S)
+        except (BusDown, BusTimeout, NoResponders):
+            told = None
+        if not isinstance(told, PlacementTold):
+            raise Unavailable("No controller leads now: nobody knows why.", code="starting", retry_after=2.0)
+        return told
+
+
+NOTHING = PlacementTold(found=False, lines=("Nothing was decided yet.",))
+
+
+@dataclass(kw_only=True)
+class MemoryExplainer:
+    """Answers as the fields say; None is that nobody leads."""
+
+    told: PlacementTold | None = NOTHING
+    asked: list[ExplainPlacement] = field(default_factory=list)
+
+    async def explain(self, asked: ExplainPlacement) -> PlacementTold:
+        self.asked.append(asked)
+        if self.told is None:
+            raise Unavailable("No controller leads now: nobody knows why.", code="starting", retry_after=2.0)
+        return self.told

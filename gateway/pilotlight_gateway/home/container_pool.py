@@ -1,0 +1,383 @@
+"""Rooms: what a home believes of the containers of one version, and which of them takes the next call.
+
+What is believed, and what it is corrected by
+---------------------------------------------
+An agent's credit is level-triggered: it lists the calls that the container holds. The home adds the grants that the
+agent cannot have seen yet (*pending*), and never gives out more than `slots`:
+
+    used = len(held) + len(pending)
+
+A pending grant becomes held when a credit lists it, and is free again when its call ends or is refused, when a later
+credit no longer lists it, or when credits have not listed it for `PENDING_FOR` (the grant or the run was lost; should
+it arrive after all, the agent's own slot table decides). So every lost message heals with the next credit, and an
+error of the count lasts a second at most.
+
+A container is usable while it is READY, has spoken within `QUARANTINE`, has not refused a call since it spoke, and its
+breaker (`breakers.py`) is closed; half-open, it gets one call at a time. What is usable, or only full for the moment,
+is the version's *capacity*: what estimates of waiting go by. Among the usable ones with room:
+
+1. one whose forming batch has room, the fullest first: an item that joins a batch costs next to nothing;
+2. below target utilisation the oldest: load is packed, so that the others can become idle and scale down;
+3. above it the one with most room: under pressure, spread.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Refusal
+from pilotlight_gateway.home.breakers import ContainerBreaker, State, Verdict
+from pilotlight_gateway.home.integrity import require
+
+QUARANTINE = 3.0
+"""Seconds without a credit after which a container gets no more calls: three of its heartbeats."""
+PENDING_FOR = 3.0
+"""Seconds after which a grant that no credit has listed is counted as lost."""
+HEARTBEAT = 1.25
+"""Seconds within which every living agent speaks of each of its containers, and a little."""
+TARGET_UTILISATION = 0.7
+"""Part of the usable slots in use up to which load is packed rather than spread."""
+BURIED_AFTER = 10.0
+"""Seconds of silence after which a container is forgotten: long enough that no late credit raises one that is gone
+from the dead, and that what is silent because its last word was lost does not count as running for ever."""
+CLOSING = (Refusal.DRAINING, Refusal.GONE, Refusal.NO_SLOT, Refusal.STALE_EPOCH)
+"""Refusals that say something about the container rather than about the call."""
+CALLERS_AT_MOST = 4_096
+"""Tenants of which it is known when they were last answered."""
+STARTING = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
+
+
+class Room:
+    """One container as last heard of."""
+
+    __slots__ = (
+        "batch_room", "breaker", "charged_at", "container", "counted", "heard", "held", "instance", "node", "order",
+        "pending", "seq", "shut", "slots", "started_at", "state", "timeline",
+    )  # fmt: skip
+
+    def __init__(self, credit: Credit, order: int, at: float) -> None:
+        self.container = credit.container
+        self.node = credit.node
+        self.instance = credit.instance
+        self.order = order
+        """Rises with the instant at which the container was first heard of."""
+        self.pending: dict[str, float] = {}
+        """Call -> the instant of its grant, in that order."""
+        self.counted = (0, 0, 0)
+        """Slots, used slots and capacity as they stand in the version's sums."""
+        self.breaker: ContainerBreaker | None = None
+        """None while nothing has failed in it."""
+        self.charged_at = at
+        """When the calls that it holds were last charged for what they have cost so far."""
+        self.started_at: float | None = None
+        """When it began to start, if that was seen."""
+        self.hear(credit, at)
+
+    def hear(self, credit: Credit, at: float) -> None:
+        """Take over what the credit says."""
+        self.seq = credit.seq
+        self.state = credit.state
+        self.slots = credit.slots
+        self.held = dict.fromkeys(credit.held)
+        self.batch_room = credit.batch_room
+        self.timeline = credit.timeline
+        self.heard = at
+        self.shut: Refusal | None = None
+        """Why it takes no more calls until it speaks again, if it refused one."""
+        if self.state in STARTING and self.started_at is None:
+            self.started_at = at
+
+    @property
+    def used(self) -> int:
+        """Slots that are taken, as far as is known."""
+        return len(self.held) + len(self.pending)
+
+    def sums(self, quarantined: bool) -> tuple[int, int, int]:
+        """Slots that may be granted, those of them in use, and slots that count as capacity."""
+        if self.state is not ContainerState.READY or quarantined:
+            return 0, 0, 0
+        if self.shut is None and self.breaker is None:
+            used = len(self.held) + len(self.pending)
+            return self.slots, used if used < self.slots else self.slots, self.slots
+        if self.shut not in (None, Refusal.NO_SLOT):
+            return 0, 0, 0
+        if self.breaker is not None and self.breaker.state is not State.CLOSED:
+            probing = self.breaker.state is State.HALF_OPEN and self.shut is None and self.used < self.slots
+            return (1, int(self.breaker.probe != ""), 0) if probing else (0, 0, 0)
+        if self.shut is not None:
+            return 0, 0, self.slots
+        return self.slots, min(self.used, self.slots), self.slots
+
+
+class Rooms:
+    """The containers of one version."""
+
+    def __init__(self) -> None:
+        self.slots = 0
+        """Of the usable containers together."""
+        self.used = 0
+        self.capacity = 0
+        """Slots of the usable containers and of those that are only full for the moment."""
+        self.ready_since: float | None = None
+        """When the first container became ready after a time without any, if its start was seen."""
+        self.start_ms: float | None = None
+        """How long the last start took."""
+        self._rooms: OrderedDict[str, Room] = OrderedDict()
+        """The one heard from least recently comes first."""
+        self._open: dict[str, Room] = {}
+        """Usable, with room."""
+        self._quarantined: dict[str, Room] = {}
+        self._starting: dict[str, Room] = {}
+        self._broken: dict[str, Room] = {}
+        """Whose breaker is not closed."""
+        self._failing = False
+        """Whether any container has ever had a failure."""
+        self._fine: dict[str, float] = {}
+        """Tenant -> when a call of it was last answered, in any container."""
+        self._inherited: dict[str, ContainerBreaker] = {}
+        """Container -> what a former home had of it, until it speaks here."""
+        self._inherited_until = 0.0
+        self._orders = 0
+
+    def __len__(self) -> int:
+        return len(self._rooms)
+
+    def get(self, container: str) -> Room | None:
+        """A container, if it is known."""
+        return self._rooms.get(container)
+
+    def all(self) -> list[Room]:
+        """Every container that is not gone."""
+        return [room for room in self._rooms.values() if room.state is not ContainerState.GONE]
+
+    @property
+    def free(self) -> int:
+        """Slots that are not in use, of the usable containers."""
+        return self.slots - self.used
+
+    def running(self) -> int:
+        """Calls that containers hold or are about to."""
+        return sum(room.used for room in self._rooms.values())
+
+    def has(self, *states: ContainerState) -> bool:
+        """Whether a container is in one of the states."""
+        return any(room.state in states for room in self._rooms.values())
+
+    def starting(self, at: float) -> list[tuple[float | None, int]]:
+        """What is being started: in how many ms it should be ready (None: unknown) and its slots, the next first."""
+        if not self._starting:
+            return []
+        found = []
+        for room in self._starting.values():
+            left = None
+            if self.start_ms is not None:
+                begun = room.started_at if room.started_at is not None else at
+                left = max(0.0, self.start_ms - (at - begun) * 1000.0)
+            found.append((left, room.slots))
+        return sorted(found, key=lambda start: start[0] or 0.0)
+
+    def hear(self, credit: Credit, at: float) -> tuple[str, ...] | None:
+        """A container speaks. Returns the calls that it no longer holds; None if the credit is an old one."""
+        room = self._rooms.get(credit.container)
+        if room is None or room.instance != credit.instance:
+            freed = self._drop(room) if room is not None else ()
+            self._orders += 1
+            room = self._rooms[credit.container] = Room(credit, self._orders, at)
+            if self._inherited and (breaker := self._inherited.pop(room.container, None)) is not None:
+                room.breaker, self._broken[room.container], self._failing = breaker, room, True
+        elif credit.seq <= room.seq:
+            return None
+        else:
+            was, held = room.state, room.held
+            if was in STARTING and credit.state is ContainerState.READY:
+                self._note_ready(room, credit, at)
+            room.hear(credit, at)
+            freed = tuple(call for call in held if call not in room.held) + self._unlisted(room, at)
+        self._rooms.move_to_end(room.container)
+        self._quarantined.pop(room.container, None)
+        if room.state is ContainerState.GONE:
+            freed += (*room.held, *room.pending)
+            room.held, room.pending = {}, {}
+            self._broken.pop(room.container, None)
+        self._recount(room)
+        return freed
+
+    def _note_ready(self, room: Room, credit: Credit, at: float) -> None:
+        if not self.has(ContainerState.READY):
+            self.ready_since = at
+        begun = room.started_at if room.started_at is not None else at
+        self.start_ms = sum(credit.timeline.values()) or (at - begun) * 1000.0
+
+    def _unlisted(self, room: Room, at: float) -> tuple[str, ...]:
+        """Settle what is pending against what is held; returns what must have been lost."""
+        for call in room.held:
+            room.pending.pop(call, None)
+        lost = tuple(call for call, granted in room.pending.items() if granted < at - PENDING_FOR)
+        for call in lost:
+            del room.pending[call]
+        return lost
+
+    def choose(self) -> Room | None:
+        """The container that takes the next call; None if there is no room."""
+        if not self._open:
+            return None
+        rooms = self._open.values()
+        forming = [room for room in rooms if room.batch_room > 0]
+        if forming:
+            return min(forming, key=lambda room: (room.batch_room, room.order))
+        if self.used < TARGET_UTILISATION * self.slots:
+            return min(rooms, key=lambda room: room.order)
+        return min(rooms, key=lambda room: (room.used - room.slots, room.order))
+
+    def reserve(self, room: Room, call: str, at: float) -> None:
+        """A grant for the container has been given out."""
+        room.pending[call] = at
+        room.batch_room -= 1
+        if room.breaker is not None and room.breaker.state is State.HALF_OPEN:
+            room.breaker.send(call, at)
+        self._recount(room)
+
+    def is_pending(self, container: str, call: str) -> bool:
+        """Whether the grant has not been seen in a credit yet."""
+        room = self._rooms.get(container)
+        return room is not None and call in room.pending
+
+    def release(self, container: str, call: str) -> None:
+        """The call has ended: its slot is free."""
+        room = self._rooms.get(container)
+        if room is not None:
+            room.pending.pop(call, None)
+            room.held.pop(call, None)
+            if room.shut is Refusal.NO_SLOT:
+                room.shut = None
+            self._recount(room)
+
+    def ended(self, container: str, call: str, tenant: str, found: Verdict, at: float) -> None:
+        """How a call has ended in a container."""
+        if found is Verdict.FINE and not self._failing:
+            self._note_fine(tenant, at)
+            return
+        room = self._rooms.get(container)
+        if room is not None and (room.breaker is not None or found in (Verdict.RAISED, Verdict.LATE)):
+            breaker = room.breaker = room.breaker or ContainerBreaker()
+            self._failing = True
+            breaker.note(found, call, tenant, self._fine, at)
+            if breaker.state is State.CLOSED:
+                self._broken.pop(container, None)
+            else:
+                self._broken[container] = room
+            self._recount(room)
+        if found is Verdict.FINE:
+            self._note_fine(tenant, at)
+
+    def _note_fine(self, tenant: str, at: float) -> None:
+        self._fine[tenant] = at
+        if len(self._fine) > CALLERS_AT_MOST:
+            self._fine = {tenant: at}  # the next calls tell anew who is answered
+
+    def inherit(self, container: str, breaker: ContainerBreaker, at: float) -> None:
+        """A former home's breaker, for when the container speaks."""
+        self._inherited[container] = breaker
+        self._inherited_until = at + BURIED_AFTER
+
+    def probe(self, at: float) -> None:
+        """Let a probe go where the pause is over."""
+        for room in self._broken.values():
+            if room.breaker is not None and room.breaker.try_again(at):
+                self._recount(room)
+
+    def broken(self) -> list[Room]:
+        """The containers whose breaker is not closed."""
+        return list(self._broken.values())
+
+    def refuse(self, container: str, call: str, reason: Refusal, at: float = 0.0) -> None:
+        """The container did not take the call; it gets none until it speaks again, if the reason lies with it.
+
+        "Gone" may have been said for an agent that does not listen any more: then its other containers are not there
+        either.
+        """
+        room = self._rooms.get(container)
+        if room is None:
+            return
+        room.pending.pop(call, None)
+        if room.breaker is not None:
+            room.breaker.withdrawn(call, at)
+        if reason in CLOSING:
+            room.shut = reason
+        self._recount(room)
+        if reason is Refusal.GONE and all(
+            r.heard < at - HEARTBEAT for r in self._rooms.values() if r.node == room.node
+        ):
+            self.unheard(room.node)
+
+    def unheard(self, node: str) -> None:
+        """Nobody listens at a node: its containers get nothing until they speak again."""
+        for room in self._rooms.values():
+            if room.node == node and room.container not in self._quarantined:
+                self._quarantined[room.container] = room
+                self._recount(room)
+
+    def quarantine(self, at: float) -> None:
+        """Stop using the containers that have been silent for too long."""
+        for room in self._rooms.values():
+            if room.heard >= at - QUARANTINE:
+                break
+            if room.container not in self._quarantined:
+                self._quarantined[room.container] = room
+                self._recount(room)
+
+    def gone(self, node: str, instance: str) -> tuple[str, ...]:
+        """Everything that an incarnation of a node ran is gone; returns the calls that it had."""
+        calls: tuple[str, ...] = ()
+        for room in [r for r in self._rooms.values() if (r.node, r.instance) == (node, instance)]:
+            calls += self._drop(room)
+        return calls
+
+    def bury(self, at: float) -> tuple[str, ...]:
+        """Forget what has been silent for long, gone or not; returns the calls that it had."""
+        if self._inherited and at >= self._inherited_until:
+            self._inherited.clear()
+        calls: tuple[str, ...] = ()
+        for room in list(self._rooms.values()):
+            if room.heard >= at - BURIED_AFTER:
+                break
+            calls += self._drop(room)
+        return calls
+
+    def _drop(self, room: Room) -> tuple[str, ...]:
+        calls = (*room.held, *room.pending)
+        room.state = ContainerState.GONE
+        self._recount(room)
+        del self._rooms[room.container]
+        self._quarantined.pop(room.container, None)
+        self._broken.pop(room.container, None)
+        return calls
+
+    def _recount(self, room: Room) -> None:
+        slots, used, capacity = sums = room.sums(room.container in self._quarantined)
+        was = room.counted
+        if sums != was:
+            self.slots += slots - was[0]
+            self.used += used - was[1]
+            self.capacity += capacity - was[2]
+            room.counted = sums
+        if used < slots:
+            self._open[room.container] = room
+        else:
+            self._open.pop(room.container, None)
+        if room.state in STARTING:
+            self._starting[room.container] = room
+        elif self._starting:
+            self._starting.pop(room.container, None)
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError if the sums are not the sums, or more was given out than there is."""
+        sums = {r.container: r.sums(r.container in self._quarantined) for r in self._rooms.values()}
+        require(self.slots == sum(slots for slots, _, _ in sums.values()), "slots are miscounted")
+        require(self.used == sum(used for _, used, _ in sums.values()), "used slots are miscounted")
+        require(self.capacity == sum(capacity for _, _, capacity in sums.values()), "capacity is miscounted")
+        require(set(self._open) == {c for c, (slots, used, _) in sums.items() if used < slots}, "open rooms miscounted")
+        require(set(self._starting) == {r.container for r in self._rooms.values() if r.state in STARTING}, "starts")
+        require(set(self._broken) <= set(self._rooms), "a breaker of nothing")
+        for room in self._rooms.values():
+            require(not set(room.held) & set(room.pending), "a call is held and pending")

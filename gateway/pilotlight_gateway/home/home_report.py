@@ -1,0 +1,81 @@
+"""What a home and its versions have to tell those who look on: counts, breakers and slowdowns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pilotlight_core.model.messages.scheduling import BreakerTold
+from pilotlight_gateway.home.breakers import Breaker, State
+from pilotlight_gateway.home.slowdown import SlowFlow
+from pilotlight_gateway.home.version_queue import VersionDesk
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakerCounts:
+    """How many breakers are not closed."""
+
+    versions: int = 0
+    tenants: int = 0
+    """Of one tenant's calls to a version."""
+    containers: int = 0
+
+    @classmethod
+    def of(cls, desks: Iterable[VersionDesk]) -> BreakerCounts:
+        """Of all these versions."""
+        versions = tenants = containers = 0
+        for desk in desks:
+            versions += desk.losses.everybody.state is not State.CLOSED
+            tenants += sum(breaker.state is not State.CLOSED for breaker in desk.losses.tenants.values())
+            containers += len(desk.rooms.broken())
+        return cls(versions=versions, tenants=tenants, containers=containers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HomeStatistics:
+    """How a home is: calls waiting, grants not settled, containers known, versions known, versions lost to others."""
+
+    queued: int
+    oldest_ms: float
+    granted: int
+    containers: int
+    versions: int
+    deposed: int
+    shed: dict[int, int] = field(default_factory=dict)
+    """Rank of a tier -> its calls that were shed so far."""
+    breakers: BreakerCounts = field(default_factory=BreakerCounts)
+    slowdown: dict[str, float] = field(default_factory=dict)
+    """Class -> the largest slowdown of a flow."""
+    slow: tuple[SlowFlow, ...] = ()
+    """The flows that others slow down: not empty is an alert."""
+
+
+def breakers_of(desk: VersionDesk, at: float) -> Iterator[BreakerTold]:
+    """The breakers of one version that are not closed, or count failures."""
+    if desk.losses.everybody.failures:
+        yield _told(desk.losses.everybody, at, version=desk.version)
+    for tenant, breaker in desk.losses.tenants.items():
+        yield _told(breaker, at, version=desk.version, tenant=tenant)
+    for room in desk.rooms.all():
+        if room.breaker is not None and room.breaker.failures:
+            yield _told(room.breaker, at, version=desk.version, container=room.container)
+
+
+def worst_of(found: Iterable[dict[str, float]]) -> dict[str, float]:
+    """The largest of each key."""
+    worst: dict[str, float] = {}
+    for values in found:
+        for key, value in values.items():
+            worst[key] = max(worst.get(key, value), value)
+    return worst
+
+
+def _told(breaker: Breaker, at: float, *, version: str, container: str = "", tenant: str = "") -> BreakerTold:
+    return BreakerTold(
+        version=version,
+        container=container,
+        tenant=tenant,
+        state=breaker.state.value,
+        failures=breaker.failures,
+        retry_after=max(0.0, breaker.until - at) if breaker.state is State.OPEN else 0.0,
+    )

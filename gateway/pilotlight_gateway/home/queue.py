@@ -1,0 +1,315 @@
+"""The fair queue of one version: which call is next.
+
+Two levels, both by the smallest counter of service received:
+
+1. the class. Its counter is cost over weight, interactive : standard : batch = 8 : 3 : 1. A class that always has
+   calls waiting gets at least its weight's share of the cost served, so batch is slow under load and never starved;
+   what a class does not use goes to the others.
+2. in the class, the tenant by its weight (`counters.py`), then first come first served.
+
+What may not go now is passed over, and saves nothing up meanwhile: a tenant at its cap of calls in flight, and a tier
+for which no room is left beside what is kept for other tiers (`Tier.unused`).
+
+The bound is that of start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM'96): while two classes (or two tenants of a
+class) both have calls waiting, the service that they got over their weights differs by at most one largest call of each
+over its weight, plus what estimates were wrong by.
+
+A pick is charged at an estimate. It ends in exactly one of `settle` (it ran: correct the charge), `give_back` (an agent
+did not take it: refund, and back to the place it came from) and `forgo` (nobody will run it: refund). `remove` takes a
+waiting call out by id.
+Memory is a few objects per backlogged flow and one per call; idle flows cost nothing but a counter.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from pilotlight_core.model.messages.agent_messages import CallDescriptor
+from pilotlight_core.model.spec import Priority
+from pilotlight_gateway.home.counters import LEARNT, FunctionCounters
+from pilotlight_gateway.home.flows import Entry, Flow, TenantLoad
+from pilotlight_gateway.home.integrity import require
+from pilotlight_gateway.home.tier_queue import ClassQueue, Line, Tier
+
+WEIGHTS: Mapping[Priority, float] = {Priority.INTERACTIVE: 8.0, Priority.STANDARD: 3.0, Priority.BATCH: 1.0}
+LEAST_COST = 0.01
+"""GPU-milliseconds that the cheapest call counts: a free one would let its tenant hold every slot unnoticed."""
+LEAST_WEIGHT = 1e-3
+"""A tenant without weight would never have a turn again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueStatistics:
+    """How a queue is: calls waiting per class, tenants waiting, calls picked and not settled."""
+
+    waiting: dict[str, int]
+    flows: int
+    in_flight: int
+
+
+class FairQueue:
+    """The calls of one version that wait for a container."""
+
+    def __init__(
+        self,
+        counters: FunctionCounters,
+        *,
+        weights: Mapping[Priority, float] = WEIGHTS,
+        tenant_in_flight: int | None = None,
+    ) -> None:
+        self._classes: dict[str, ClassQueue] = {
+            priority: ClassQueue(counters.classes[priority], weight=weights[priority]) for priority in Priority
+        }
+        self.classes = tuple(self._classes.values())
+        """The highest first."""
+        self._cap = tenant_in_flight
+        self._tenants: dict[str, TenantLoad] = {}
+        """What each tenant has running; kept only if there is a cap."""
+        self._tiers: dict[int, Tier] = {}
+        self.reserving = False
+        """Whether any tier has ever had a reserve here."""
+        self._entries: dict[str, Entry] = {}
+        """What waits, oldest first but for what has come back."""
+        self._back: dict[str, Entry] = {}
+        """What waits and has come back."""
+        self._orders = itertools.count()
+        self._in_flight = 0
+        self._left: ClassQueue = self.classes[0]
+        """The class that ran empty last."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def push(self, call: CallDescriptor, *, cost: float, at: float, first: bool = False, guess: float = 0.0) -> Entry:
+        """Queue a call that is not in the queue, at the end of its flow (`first`: at its head).
+
+        `cost` is its estimate; 0: what calls of its tenant have cost lately, or `guess` if that is not known.
+        """
+        flow = self._flow(call)
+        if call.reserved:
+            self._reserve(flow.line.tier, call.reserved, at)
+        cost = cost or flow.counter.mean or guess
+        order = -1 if first else next(self._orders)
+        entry = Entry(call, flow, cost if cost > LEAST_COST else LEAST_COST, order, at)
+        self._wait(entry, returned=first)
+        return entry
+
+    def pick(self, *, free: int | None = None, slots: int = 0, at: float = 0.0) -> Entry | None:
+        """Take the call that is next and charge its estimate; None if none waits, or none may go.
+
+        `free` of `slots` slots are free: what is kept for a tier is left to it. None: there is room for all.
+        """
+        closed = self._closed(free, slots, at) if self.reserving and free is not None else ()
+        flow = self._next(closed)
+        if flow is None:
+            return None
+        entry = flow.pop()
+        del self._entries[entry.id]
+        self._waited(entry)
+        line = flow.line
+        line.tier.in_flight += 1
+        if flow.load is not None:
+            flow.load.in_flight += 1
+        self._in_flight += 1
+        if closed:
+            line.of.passed_over(closed, flow.counter.value)
+        counter = flow.counter
+        counter.value += entry.cost / counter.weight
+        line.of.virtual += entry.cost / line.of.weight
+        return entry
+
+    def so_far(self, entry: Entry, cost: float) -> None:
+        """A picked call runs on and has cost `cost` so far: charge what is beyond its estimate now, not at its end."""
+        if cost > entry.cost:
+            self._charge(entry, cost - entry.cost)
+            entry.cost = cost
+
+    def settle(self, entry: Entry, cost: float | None = None) -> None:
+        """A picked call has ended, and took `cost` GPU-milliseconds (None: unknown, the estimate stands)."""
+        if cost is not None:
+            if cost < LEAST_COST:
+                cost = LEAST_COST
+            flow, more = entry.flow, cost - entry.cost
+            counter, of = flow.counter, flow.line.of
+            mean = counter.mean
+            counter.mean = mean + LEARNT * (cost - mean) if mean else cost
+            counter.add(more / counter.weight)
+            of.virtual += more / of.weight
+        self._landed(entry)
+
+    def forgo(self, entry: Entry) -> None:
+        """A picked call is not to run after all: refund it, and forget it."""
+        self._charge(entry, -entry.cost)
+        self._landed(entry)
+
+    def give_back(self, entry: Entry, call: CallDescriptor) -> Entry:
+        """A picked call never started: refund it and queue it where it was, as `call` describes it now."""
+        self._charge(entry, -entry.cost)
+        self._landed(entry)
+        again = Entry(call, self._flow(call), entry.cost, entry.order, entry.pushed)
+        again.since = entry.since
+        self._wait(again, returned=True)
+        return again
+
+    def remove(self, call: str) -> Entry | None:
+        """Take a waiting call out; None if it does not wait here."""
+        entry = self._entries.pop(call, None)
+        if entry is not None:
+            self._waited(entry)
+            self._forget(entry.flow)
+        return entry
+
+    def close(self) -> None:
+        """The version is no more: leave the function's counters. Only an empty queue may be closed."""
+        for queue in self.classes:
+            queue.close()
+
+    def of_class(self, priority: str) -> ClassQueue:
+        """The queue of a class; one that is not known counts as standard."""
+        return self._classes.get(priority) or self._classes[Priority.STANDARD]
+
+    def flow(self, tenant: str, priority: str) -> Flow | None:
+        """A tenant's backlogged flow of a class, if it has one."""
+        return next((f for line in self.of_class(priority).lines if (f := line.flows.get(tenant)) is not None), None)
+
+    def depth(self, tenant: str, priority: str) -> int:
+        """Calls that wait in one flow."""
+        flow = self.flow(tenant, priority)
+        return flow.live if flow is not None else 0
+
+    def kept(self, rank: int, slots: int, at: float) -> int:
+        """How many of the slots are kept from a tier for others; it can always use one."""
+        if not self.reserving:
+            return 0
+        kept = sum(tier.unused(slots, at) for tier in self._tiers.values() if tier.rank != rank)
+        return min(kept, max(0, slots - 1))
+
+    def oldest(self) -> float | None:
+        """The instant from which the call that has waited longest waits; None if none does."""
+        firsts = [next(iter(waiting.values())).since for waiting in (self._entries, self._back) if waiting]
+        return min(firsts, default=None)
+
+    def statistics(self) -> QueueStatistics:
+        """How it is, at once."""
+        return QueueStatistics(
+            waiting={str(priority): queue.live for priority, queue in self._classes.items()},
+            flows=sum(len(line.flows) for line in self._lines()),
+            in_flight=self._in_flight,
+        )
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError if the counts do not agree with each other."""
+        flows = [flow for line in self._lines() for flow in line.flows.values()]
+        waiting = {entry.id for flow in flows for entry in flow if entry.waiting}
+        require(waiting == set(self._entries), "what waits in flows is not what waits")
+        require(sum(queue.live for queue in self.classes) == len(self._entries), "classes miscount")
+        require(sum(flow.live for flow in flows) == len(self._entries), "lines miscount")
+        require(all(f.live == sum(e.waiting for e in f) > 0 for f in flows), "a flow miscounts")
+        require(set(self._back) <= set(self._entries), "what came back does not wait")
+        flying = sum(load.in_flight for load in self._tenants.values())
+        require(self._cap is None or flying == self._in_flight, "tenants miscount")
+        require(sum(tier.in_flight for tier in self._tiers.values()) == self._in_flight, "tiers miscount")
+        require(all(f.parked == math.isnan(f.key) for f in flows), "a flow is neither in the heap nor parked")
+        for load in self._tenants.values():
+            require(load.in_flight > 0 or load.flows > 0, "an idle tenant is kept")
+            require(load.in_flight >= 0, "more calls landed than flew")
+
+    def _lines(self) -> Iterator[Line]:
+        return (line for queue in self.classes for line in queue.lines)
+
+    def _closed(self, free: int, slots: int, at: float) -> Collection[Tier]:
+        return [tier for tier in self._tiers.values() if free <= self.kept(tier.rank, slots, at)]
+
+    def _reserve(self, tier: Tier, share: float, at: float) -> None:
+        tier.share = min(1.0, share)
+        tier.seen = max(tier.seen, at)
+        self.reserving = True
+
+    def _next(self, closed: Collection[Tier]) -> Flow | None:
+        found: Flow | None = None
+        best = math.inf
+        stuck = False
+        for queue in self.classes:
+            if queue.live and queue.virtual < best:
+                flow = queue.head(closed)
+                if flow is None:
+                    stuck = True
+                else:
+                    found, best = flow, queue.virtual
+        if stuck and found is not None:
+            for queue in self.classes:  # what may not go has not saved anything up
+                if queue.live and queue.virtual < best:
+                    queue.virtual = best
+        return found
+
+    def _flow(self, call: CallDescriptor) -> Flow:
+        queue = self._classes.get(call.priority) or self._classes[Priority.STANDARD]
+        line = queue.line(call.tier_rank) or self._line(queue, call.tier_rank)
+        tenant, weight = call.tenant, call.weight
+        flow = line.flows.get(tenant)
+        if weight < LEAST_WEIGHT:
+            weight = LEAST_WEIGHT
+        if flow is None:
+            load = self._tenants.setdefault(tenant, TenantLoad()) if self._cap is not None else None
+            flow = Flow(line, tenant, line.counters.of(tenant), load)
+            flow.counter.weight = weight
+        elif flow.counter.weight != weight:
+            flow.counter.weight = weight
+        return flow
+
+    def _line(self, queue: ClassQueue, rank: int) -> Line:
+        return queue.open(self._tiers.setdefault(rank, Tier(rank)), self._cap)
+
+    def _wait(self, entry: Entry, *, returned: bool) -> None:
+        self._entries[entry.id] = entry
+        flow = entry.flow
+        if returned:
+            self._back[entry.id] = entry
+            flow.insert(entry)
+        else:
+            flow.append(entry)
+        line = flow.line
+        if not line.of.live:
+            self._lift(line.of)
+        line.grow(flow)
+
+    def _waited(self, entry: Entry) -> None:
+        entry.waiting = False
+        line = entry.flow.line
+        line.shrink(entry.flow)
+        if not line.of.live:
+            self._left = line.of
+        if self._back:
+            self._back.pop(entry.id, None)
+
+    def _lift(self, queue: ClassQueue) -> None:
+        # As for tenants: a class that was idle has not saved anything up.
+        active = [other.virtual for other in self.classes if other.live] or [self._left.virtual]
+        queue.virtual = max(queue.virtual, min(active))
+
+    def _charge(self, entry: Entry, cost: float) -> None:
+        counter = entry.flow.counter
+        counter.add(cost / counter.weight)
+        of = entry.flow.line.of
+        of.virtual += cost / of.weight
+
+    def _landed(self, entry: Entry) -> None:
+        self._in_flight -= 1
+        entry.flow.line.tier.in_flight -= 1
+        load = entry.flow.load
+        if load is not None:
+            load.in_flight -= 1
+            while load.parked:
+                flow = load.parked.pop()
+                flow.line.unpark(flow)
+            self._forget(entry.flow)
+
+    def _forget(self, flow: Flow) -> None:
+        if flow.load is not None and not flow.load.in_flight and not flow.load.flows:
+            self._tenants.pop(flow.tenant, None)

@@ -1,0 +1,136 @@
+"""Shedding: which queued calls go when the queue is longer than what is left of the capacity can serve in time.
+
+Each call's wait is estimated as at its admission (`estimate.py`), with the capacity of now. A call that cannot make it
+any more is *doomed*. It is told so now, with the time its turn would have come, instead of at its deadline. Lower tiers
+give way first: as long as a doomed call of a higher tier has calls of lower tiers beside it, those go instead - the
+doomed ones of the lowest tier, then its youngest - as many as must leave for the higher one to be in time.
+
+The estimate is on a grid of places in line, so that the whole takes a few microseconds per call that waits.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pilotlight_gateway.home.call_admission import MARGIN
+from pilotlight_gateway.home.container_pool import Rooms
+from pilotlight_gateway.home.estimate import Pace, before, wait_ms
+from pilotlight_gateway.home.flows import Entry
+from pilotlight_gateway.home.queue import LEAST_COST, FairQueue
+from pilotlight_gateway.home.tier_queue import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A waiting call, how many of its own flow stand before it, and what it has to expect."""
+
+    entry: Entry
+    before: int
+    wait_ms: float
+    late_ms: float
+    """By how much it misses its time; 0 or less: it makes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    """The waits of one line by place, for a flow like the one that is next in it."""
+
+    places: list[float]
+    waits: list[float]
+    value: float
+    step: float
+    """What one place is in units of the counter."""
+
+    def at(self, place: float) -> float:
+        """Interpolated."""
+        upper = min(bisect_left(self.places, place), len(self.places) - 1)
+        if upper == 0 or place >= self.places[upper]:
+            return self.waits[upper]
+        low, high = self.places[upper - 1], self.places[upper]
+        part = (place - low) / (high - low)
+        return self.waits[upper - 1] + part * (self.waits[upper] - self.waits[upper - 1])
+
+
+def shed(
+    queue: FairQueue, rooms: Rooms, pace: Pace, until: Callable[[str], float | None], at: float
+) -> list[tuple[Entry, float]]:
+    """The calls that should leave the queue now, each with the wait (ms) that it would have had.
+
+    `until` says when a waiting call leaves the queue by itself. Nothing is shed while the wait is not known.
+    """
+    lines: defaultdict[int, list[tuple[Line, _Waits]]] = defaultdict(list)
+    doomed: defaultdict[int, list[Place]] = defaultdict(list)
+    for of in queue.classes:
+        for line in of.lines:
+            if line.flows:
+                waits = _waits(queue, line, rooms, pace, at)
+                if waits is None:
+                    return []
+                lines[line.tier.rank].append((line, waits))
+                doomed[line.tier.rank] += _places(line, waits, pace, until, at, doomed=True)
+    slots_per_ms = max(1, rooms.capacity) / max(pace.hold_ms or 0.0, 1e-3)
+    victims: list[Place] = []
+    for rank in sorted(lines):
+        victims += doomed.pop(rank)
+        late = max((place.late_ms for higher in doomed.values() for place in higher), default=0.0)
+        missing = math.ceil(late * slots_per_ms) - len(victims) if late > 0 else 0
+        if missing <= 0:
+            break
+        others = [p for line, waits in lines[rank] for p in _places(line, waits, pace, until, at, doomed=False)]
+        others.sort(key=lambda place: (-place.before, -place.entry.order))
+        victims += others[:missing]
+        if len(others) > missing:
+            break
+    return [(place.entry, place.wait_ms) for place in victims]
+
+
+def _places(
+    line: Line, waits: _Waits, pace: Pace, until: Callable[[str], float | None], at: float, *, doomed: bool
+) -> Iterator[Place]:
+    """The calls of a line that are doomed, or those that are not."""
+    service, part = pace.service_ms, 1.0 - MARGIN
+    for flow in line.flows.values():
+        counter = flow.counter
+        start = max(0.0, counter.value - waits.value) / waits.step
+        step = max(flow.cost, LEAST_COST) / counter.weight / waits.step
+        place = 0
+        for entry in flow:
+            if entry.waiting:
+                wait = waits.at(start + place * step)
+                leaves = until(entry.id)
+                late = wait * part + service - (leaves - at) * 1000.0 if leaves is not None and wait else 0.0
+                if (late > 0.0) is doomed:
+                    yield Place(entry, place, wait, late)
+                place += 1
+
+
+def _waits(queue: FairQueue, line: Line, rooms: Rooms, pace: Pace, at: float) -> _Waits | None:
+    first = next(iter(line.flows.values()))
+    head = line.head() or first
+    value, step = head.counter.value, max(head.cost, LEAST_COST) / head.counter.weight
+    kept = queue.kept(line.tier.rank, rooms.slots, at)
+    places: list[float] = []
+    waits: list[float] = []
+    longest = max(flow.live for flow in line.flows.values())
+    last = (max(f.counter.value for f in line.flows.values()) - value) / step + longest * _steepest(line, step)
+    place = 0.0
+    while True:
+        # The flow itself is among those that are counted: its own call is not before itself. And a slot may be free in
+        # a moment: a call goes only where even then it would be too late.
+        calls = max(0.0, before(queue, line.of, value + place * step, pace.cost) - 1.0) - 1.0
+        wait = wait_ms(calls, rooms, pace, at, kept=kept)
+        if wait is None:
+            return None
+        places.append(place)
+        waits.append(wait)
+        if place >= last:
+            return _Waits(places, waits, value, step)
+        place = min(last, max(1.0, place * 1.5))
+
+
+def _steepest(line: Line, step: float) -> float:
+    return max(max(flow.cost, LEAST_COST) / flow.counter.weight for flow in line.flows.values()) / step

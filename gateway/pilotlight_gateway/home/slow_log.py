@@ -1,0 +1,51 @@
+"""Flows that others slow down, named in the operator's log: metrics say that there are some, and name no tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import structlog
+
+from pilotlight_gateway.home.slowdown import SlowFlow
+
+LOOK_EVERY_S = 10.0
+NAMED = 32
+"""Flows named at a time, the slowest first; more are only counted."""
+
+log = structlog.get_logger()
+
+Flow = tuple[str, str, str]
+"""Version, tenant and class."""
+
+
+class SlowLog:
+    """Says of each flow once that it has become slow, and once that it is not any more."""
+
+    def __init__(self) -> None:
+        self._named: frozenset[Flow] = frozenset()
+        self._look_at = 0.0
+
+    def is_due(self, at: float) -> bool:
+        """Whether it is time to look again."""
+        return at >= self._look_at
+
+    def look(self, slow: Iterable[SlowFlow], at: float) -> None:
+        """`slow` are the flows that are slow now."""
+        self._look_at = at + LOOK_EVERY_S
+        worst = sorted(slow, key=lambda flow: -flow.slowdown)
+        flows = {(flow.version, flow.tenant, flow.priority): flow for flow in worst[:NAMED]}
+        for key, flow in flows.items():
+            if key not in self._named:
+                log.warning(
+                    "a flow is slowed down",
+                    function=flow.function,
+                    version=flow.version,
+                    tenant=flow.tenant,
+                    priority=flow.priority,
+                    slowdown=round(flow.slowdown, 1),
+                    neighbour=flow.neighbour,
+                    slow_flows=len(worst),
+                )
+        for version, tenant, priority in sorted(self._named - flows.keys()):
+            log.info("a flow is not slowed down any more", version=version, tenant=tenant, priority=priority)
+        self._named = frozenset(flows)

@@ -1,0 +1,125 @@
+"""Slowdown: how much longer the calls of a flow take than they would if their tenant were alone.
+
+    slowdown = time in the system / the same alone
+
+Alone, a flow would still wait for starts and behind its own calls. Its own queue is followed with a clock of its own,
+as a server of `slots` slots that serves nobody else: a call that came at `since` and held its slot for `hold` would
+have begun at `max(since, clock)`, and moves the clock on by `hold / slots`. So a tenant that floods is slow by its own
+doing and has a slowdown of 1, and one that others keep waiting has more. Means are over about the last twenty calls.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from pilotlight_core.model.messages.agent_messages import CallDescriptor
+
+FLOWS = 1024
+"""Flows of a version that are followed; of more, those that have been quiet for longest are forgotten."""
+KEPT = 0.95
+"""What a call leaves of the weight of those before it."""
+ALERT = 5.0
+"""A flow whose calls take five times as long as alone is slow."""
+ENOUGH = 20
+"""Calls after which its slowdown is believed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowFlow:
+    """A flow that others slow down, and the tenant that holds most of the slots."""
+
+    version: str
+    function: str
+    tenant: str
+    priority: str
+    slowdown: float
+    calls: int
+    neighbour: str
+
+
+class _Flow:
+    __slots__ = ("alone_ms", "calls", "clock", "held_ms", "system_ms")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.system_ms = 0.0
+        self.alone_ms = 0.0
+        self.clock = float("-inf")
+        """When its next call would begin if it were alone."""
+        self.held_ms = 0.0
+        """Time of slots that it had, halved now and then."""
+
+    @property
+    def slowdown(self) -> float:
+        return max(1.0, self.system_ms / self.alone_ms) if self.alone_ms > 0 else 1.0
+
+
+class Slowdowns:
+    """The slowdown of each flow of one version."""
+
+    def __init__(self) -> None:
+        self._flows: OrderedDict[tuple[str, str], _Flow] = OrderedDict()
+
+    def ended(self, call: CallDescriptor, since: float, start_ms: float, hold: float, slots: int, at: float) -> None:
+        """A call has ended that came at `since` and held its slot for `hold` seconds.
+
+        For `start_ms` of the time before, no container was ready.
+        """
+        key = (call.tenant, call.priority)
+        flow = self._flows.get(key)
+        if flow is None:
+            flow = self._flows[key] = _Flow()
+            if len(self._flows) > FLOWS:
+                self._flows.popitem(last=False)
+        else:
+            self._flows.move_to_end(key)
+        ready = since + start_ms / 1000.0
+        begun = ready if ready > flow.clock else flow.clock
+        flow.clock = begun + hold / (slots or 1)
+        flow.calls += 1
+        flow.system_ms = KEPT * flow.system_ms + (at - since) * 1000.0
+        flow.alone_ms = KEPT * flow.alone_ms + (begun - since + hold) * 1000.0
+        flow.held_ms += hold * 1000.0
+
+    def of(self, tenant: str, priority: str) -> float:
+        """The slowdown of a flow; 1 where nothing is known."""
+        flow = self._flows.get((tenant, priority))
+        return flow.slowdown if flow is not None else 1.0
+
+    def worst(self) -> dict[str, float]:
+        """The largest slowdown of each class, of flows that have had enough calls."""
+        found: dict[str, float] = {}
+        for (_, priority), flow in self._flows.items():
+            if flow.calls >= ENOUGH:
+                found[priority] = max(found.get(priority, 1.0), flow.slowdown)
+        return found
+
+    def slow(self, version: str, function: str) -> list[SlowFlow]:
+        """The flows that are slow now, the slowest first."""
+        found = [
+            SlowFlow(
+                version=version,
+                function=function,
+                tenant=tenant,
+                priority=priority,
+                slowdown=flow.slowdown,
+                calls=flow.calls,
+                neighbour=self._neighbour(tenant),
+            )
+            for (tenant, priority), flow in self._flows.items()
+            if flow.calls >= ENOUGH and flow.slowdown >= ALERT
+        ]
+        return sorted(found, key=lambda flow: -flow.slowdown)
+
+    def _neighbour(self, tenant: str) -> str:
+        held: dict[str, float] = {}
+        for (other, _), flow in self._flows.items():
+            if other != tenant:
+                held[other] = held.get(other, 0.0) + flow.held_ms
+        return max(held, key=lambda other: held[other], default="")
+
+    def age(self) -> None:
+        """Time passes: what was held long ago counts less."""
+        for flow in self._flows.values():
+            flow.held_ms /= 2.0

@@ -1,0 +1,237 @@
+"""What a home keeps of one version: its queue, its containers' room, its pace, and what the controller was told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Demand, Grant, Outcome, Shortage
+from pilotlight_gateway.home.breakers import Verdict, verdict
+from pilotlight_gateway.home.call_admission import QueueLimits, expected_ms
+from pilotlight_gateway.home.container_pool import STARTING, Room, Rooms
+from pilotlight_gateway.home.counters import FunctionCounters
+from pilotlight_gateway.home.estimate import Pace
+from pilotlight_gateway.home.flows import Entry
+from pilotlight_gateway.home.loss_attribution import Losses
+from pilotlight_gateway.home.queue import FairQueue
+from pilotlight_gateway.home.shedding import shed
+from pilotlight_gateway.home.slowdown import Slowdowns, SlowFlow
+
+KEPT_IDLE = 3_600.0
+"""Seconds for which what was learnt of an unused version (start time, cost) is kept."""
+SHORTAGE_FRESH = 5.0
+"""Seconds after which an unrepeated shortage has passed."""
+GRACE = 0.5
+"""Seconds for which lost capacity may be replaced before calls are shed for it: a start from a blank takes less."""
+SCAN_EVERY = 1.0
+"""Seconds between two looks at every waiting call."""
+CHARGE_EVERY = 1.0
+"""Seconds between two charges of calls that run on."""
+DECLINED_MS = 5.0
+"""A grant that is over sooner, and cost nothing that is known, was declined by its origin: nothing has run."""
+
+
+class VersionDesk:
+    """One version at its home."""
+
+    __slots__ = (
+        "_capacity", "_limits", "_scan_at", "arrivals", "deposed", "function", "load_errors", "losses", "never_since",
+        "pace", "queue", "rooms", "shortage", "shortage_at", "slowdowns", "tenant", "told_at",
+        "told_busy", "told_queued", "used_at", "version",
+    )  # fmt: skip
+
+    def __init__(self, version: str, limits: QueueLimits, at: float) -> None:
+        self.version = version
+        self.function = ""
+        """Unknown until a call names it; a container may speak first."""
+        self._limits = limits
+        self.tenant = ""
+        """Who owns the version."""
+        self.queue = FairQueue(FunctionCounters(), tenant_in_flight=limits.tenant_in_flight)
+        self.rooms = Rooms()
+        self.pace = Pace()
+        self.slowdowns = Slowdowns()
+        self.losses = Losses()
+        self._capacity = 0
+        self._scan_at = at
+        self.deposed = False
+        """An agent has heard of a newer home for this version."""
+        self.arrivals = 0
+        self.told_at = float("-inf")
+        self.told_queued = 0
+        self.told_busy = False
+        """Whether the controller's last word is that calls wait or run."""
+        self.used_at = at
+        self.load_errors = 0
+        """Containers that could not be loaded since one was ready."""
+        self.shortage = ""
+        self.shortage_at = float("-inf")
+        self.never_since: float | None = None
+
+    def name(self, function: str, counters: FunctionCounters) -> None:
+        """Learn the function, and share its counters from now on. Nothing may be queued or granted yet."""
+        self.queue.close()
+        self.function = function
+        self.tenant = self.tenant or function.partition(":")[0]
+        self.queue = FairQueue(counters, tenant_in_flight=self._limits.tenant_in_flight)
+
+    @property
+    def edge(self) -> bool:
+        """Whether calls wait and the controller does not know of any."""
+        return bool(self.queue) and not self.told_queued and not self.deposed
+
+    @property
+    def busy(self) -> bool:
+        """Whether the controller has to be told something more."""
+        return not self.deposed and (self.told_busy or bool(self.queue) or bool(self.arrivals))
+
+    def demand(self, gateway: str, epoch: int, at: float) -> Demand:
+        """What the version's queue asks for; it counts as told."""
+        oldest = self.queue.oldest()
+        told = Demand(
+            version=self.version,
+            tenant=self.tenant,
+            gateway=gateway,
+            epoch=epoch,
+            queued=len(self.queue),
+            oldest_ms=max(0.0, at - oldest) * 1000.0 if oldest is not None else 0.0,
+            running=self.rooms.running(),
+            arrivals=self.arrivals,
+            service_ms=self.pace.hold_ms or 0.0,
+            edge=self.edge,
+        )
+        self.told_at, self.told_queued, self.arrivals = at, told.queued, 0
+        self.told_busy = bool(told.queued or told.running)
+        if told.queued or told.running or told.arrivals:
+            self.used_at = at
+        return told
+
+    def excess(self, until: Callable[[str], float | None], at: float) -> list[tuple[Entry, float]]:
+        """Look at what has become of the containers, and return the calls to shed, with the wait (ms) of each.
+
+        What is lost is given a moment to be replaced; a container that fell silent has had it.
+        """
+        self.resized(at)
+        self.rooms.quarantine(at)
+        self.rooms.probe(at)
+        if self.rooms.capacity < self._capacity:
+            self._scan_at = at
+        self._capacity = self.rooms.capacity
+        if at < self._scan_at or self.deposed:
+            return []
+        self._scan_at = at + SCAN_EVERY
+        return shed(self.queue, self.rooms, self.pace, until, at)
+
+    def why_out_of_time(self, entry: Entry, at: float) -> tuple[str, str, float | None]:
+        """Code, detail and Retry-After of a call that leaves the queue by itself."""
+        waited, age = at - entry.since, self._limits.age_s(entry.call)
+        if entry.call.queue_ms and waited >= age:
+            wait = expected_ms(entry.call, self.queue, self.rooms, self.pace, at)
+            detail = f"It waited {waited:.1f} s, and calls may wait {age:.1f} s."
+            return "queue_full", detail, wait / 1000.0 if wait is not None else None
+        why = self.shortage_now(at)
+        return "deadline_exceeded", f"It waited {waited:.1f} s for a container{': ' if why else ''}{why}.", None
+
+    def why_too_late(self, entry: Entry, leaves: float, at: float) -> tuple[str, str]:
+        """Code and detail of a call that cannot be done in the time it has left."""
+        waited, left, takes = at - entry.since, max(0.0, leaves - at), (self.pace.hold_ms or 0.0) / 1000.0
+        detail = f"It waited {waited:.1f} s, {left:.1f} s are left, and its calls take {takes:.1f} s."
+        return "deadline_exceeded", detail
+
+    def resized(self, at: float) -> None:
+        """Capacity may have changed: what is lost may be replaced in a moment."""
+        if self.rooms.capacity < self._capacity:
+            self._scan_at = at + GRACE
+        self._capacity = self.rooms.capacity
+
+    def ended(
+        self, granted: Granted, others: Mapping[str, Granted], at: float, cost: float | None, outcome: Outcome | None
+    ) -> list[str]:
+        """Learn from the end of a call that has freed its slot; whose breaker that opens (`Losses.lost`).
+
+        `others` are all grants that are not over.
+        """
+        hold = (at - granted.at) * 1000.0
+        if cost is None and outcome is None and hold < DECLINED_MS:
+            return []
+        grant, entry, rooms = granted.grant, granted.entry, self.rooms
+        found, tenant = verdict(outcome, hold, self.pace.hold_ms), entry.call.tenant
+        rooms.ended(grant.container, entry.id, tenant, found, at)
+        self.pace.ended(hold, cost)
+        self.slowdowns.ended(entry.call, entry.since, grant.start_ms, hold / 1000.0, rooms.capacity, at)
+        if found is not Verdict.LOST:
+            self.losses.answered(found, tenant)
+            return []
+        if self.losses.is_counted(grant.container):
+            return []
+        held = {tenant}
+        if outcome is not Outcome.TIMEOUT:
+            held.update(one.entry.call.tenant for one in others.values() if one.grant.container == grant.container)
+        return self.losses.lost(grant.container, held, "", at)
+
+    def charge_running(self, container: str, granted: Mapping[str, Granted], at: float) -> None:
+        """Charge what the calls in a container have cost so far, where that is more than was estimated.
+
+        The agent meters a call only when it ends, so this goes by its time in the slot and what that costs usually.
+        """
+        room = self.rooms.get(container)
+        if room is None or at - room.charged_at < CHARGE_EVERY:
+            return
+        room.charged_at = at
+        known = self.pace.cost is not None and self.pace.hold_ms
+        rate = (self.pace.cost or 0.0) / (self.pace.hold_ms or 1.0) if known else 1.0 / max(1, len(room.held))
+        for call in room.held:
+            grant = granted.get(call)
+            if grant is not None and grant.grant.container == container:
+                self.queue.so_far(grant.entry, (at - grant.at) * 1000.0 * rate)
+
+    def start_waited(self, entry: Entry, room: Room) -> tuple[float, dict[str, float]]:
+        """Milliseconds that a call waited while no container was ready, and the steps of that start."""
+        ready = self.rooms.ready_since
+        if ready is None or entry.pushed >= ready:
+            return 0.0, {}
+        return (ready - entry.pushed) * 1000.0, room.timeline
+
+    def cannot_load(self, credit: Credit, at: float) -> bool:
+        """Take note of how a start went; whether the next one would fail in the same way.
+
+        One failure may be the node's while another container is on its way; two in a row are the function's.
+        """
+        if credit.state is ContainerState.READY:
+            self.load_errors = 0
+        if credit.error is None or self.rooms.has(ContainerState.READY):
+            return False
+        self.losses.lost(credit.container, (), f"{credit.error.type}: {credit.error.message}", at)
+        self.load_errors += 1
+        return self.load_errors > 1 or not self.rooms.has(*STARTING)
+
+    def slow(self) -> list[SlowFlow]:
+        """The flows that others slow down."""
+        return self.slowdowns.slow(self.version, self.function)
+
+    def note_shortage(self, shortage: Shortage, at: float) -> None:
+        """The controller says why there is no capacity."""
+        if not shortage.never:
+            self.never_since = None
+        elif self.never_since is None or at - self.shortage_at > SHORTAGE_FRESH:
+            self.never_since = at
+        self.shortage, self.shortage_at = shortage.reason, at
+
+    def shortage_now(self, at: float) -> str:
+        """Why there is no capacity, if that was said lately; else empty."""
+        return self.shortage if at - self.shortage_at <= SHORTAGE_FRESH else ""
+
+    def is_forgettable(self, at: float) -> bool:
+        """Whether nothing is here, and nothing has been for long."""
+        idle = not self.busy and not self.queue.statistics().in_flight and not len(self.rooms)
+        return idle and at - self.used_at > KEPT_IDLE
+
+
+@dataclass(slots=True)
+class Granted:
+    """A grant that was given out, until its call has ended or come back."""
+
+    desk: VersionDesk
+    entry: Entry
+    grant: Grant
+    at: float

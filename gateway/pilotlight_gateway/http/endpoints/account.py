@@ -1,0 +1,101 @@
+"""What a tenant has: usage, containers and calls."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, date, datetime, timedelta
+
+from msgspec import structs
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pilotlight_core.model.errors import BadInput, UnknownCall
+from pilotlight_core.model.ids import CALL_ID, CLIENT_CALL_ID
+from pilotlight_gateway.http.endpoints.jobs import show_job
+from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.operations import json_answer, principal_of
+from pilotlight_gateway.ledger.usage_report import UsageReport, as_csv, read_groups, usage_report
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+DAYS_BY_DEFAULT = 30
+CSV = "text/csv"
+
+
+async def show_usage(request: Request, services: Services) -> Response:
+    """`GET /v1/usage`: whole UTC days, from the first up to and without the last."""
+    asked = request.query_params
+    today = datetime.now(UTC).date()
+    until = read_day(asked["to"], "to") if "to" in asked else today + timedelta(days=1)
+    days = min(DAYS_BY_DEFAULT, (until - date.min).days)
+    first = read_day(asked["from"], "from") if "from" in asked else until - timedelta(days=days)
+    if first >= until:
+        raise BadInput("to: expected a day after 'from'.", field="to")
+    groups = read_groups(asked.get("group", ""))
+    wants_csv = _wants_csv(request)
+    report = await asyncio.to_thread(
+        usage_report, services.ledger, principal_of(request).tenant, first.isoformat(), until.isoformat(), groups
+    )
+    report = with_refs(report, services.registry)
+    return Response(as_csv(report), media_type=CSV) if wants_csv else json_answer(report)
+
+
+async def show_nodes(_: Request, services: Services) -> Response:
+    """`GET /v1/nodes`."""
+    return json_answer({"nodes": services.calls.nodes()})
+
+
+async def show_containers(request: Request, services: Services) -> Response:
+    """`GET /v1/containers`."""
+    return json_answer({"containers": services.calls.containers(principal_of(request).tenant)})
+
+
+async def show_call(request: Request, services: Services) -> Response | None:
+    """`GET /v1/calls/{id}`: of a job, or of a live call."""
+    tenant, call = principal_of(request).tenant, _call_id(request)
+    if (job := await services.jobs.find(tenant, call)) is not None:
+        return await show_job(request, services, job)
+    return json_answer(await services.calls.status(tenant, call))
+
+
+async def cancel_call(request: Request, services: Services) -> Response:
+    """`DELETE /v1/calls/{id}`."""
+    tenant, call = principal_of(request).tenant, _call_id(request)
+    if (ended := await services.jobs.cancel(tenant, call)) is not None:
+        return json_answer({"id": ended[0].id, "cancelled": ended[1]}, status=202)
+    alive = await services.calls.cancel(tenant, call)
+    return json_answer({"id": call, "cancelled": alive}, status=202)
+
+
+def read_day(text: str, field: str) -> date:
+    """The day that `2026-11-20` (or an instant within it) names.
+
+    Raises:
+        BadInput: naming `field`.
+    """
+    try:
+        return datetime.fromisoformat(text).date()
+    except ValueError:
+        raise BadInput(f"{field}: expected a day such as 2026-11-20.", field=field) from None
+
+
+def with_refs(report: UsageReport, registry: RegistryPort) -> UsageReport:
+    """The report with versions as people know them, `app.function@v7`, where the registry still has them."""
+    refs = {line.version: line.version for line in report.lines}
+    refs |= {known.id: known.ref for name in refs if (known := registry.version(name)) is not None}
+    lines = tuple(structs.replace(line, version=refs[line.version]) for line in report.lines)
+    return structs.replace(report, lines=lines)
+
+
+def _wants_csv(request: Request) -> bool:
+    kind = request.query_params.get("format")
+    if kind not in (None, "json", "csv"):
+        raise BadInput("format: expected json or csv.", field="format")
+    return kind == "csv" or (kind is None and CSV in request.headers.get("accept", ""))
+
+
+def _call_id(request: Request) -> str:
+    call: str = request.path_params["id"]
+    if not CALL_ID.fullmatch(call) and not CLIENT_CALL_ID.fullmatch(call):
+        expected = "call_… as the platform gave it, or cid_… with 8 to 60 characters"
+        raise UnknownCall(f"{call[:100]!r} is not a call's id: expected {expected}.")
+    return call

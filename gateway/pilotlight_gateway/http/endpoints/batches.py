@@ -1,0 +1,183 @@
+"""Batches of a tenant, and their operations."""
+
+from __future__ import annotations
+
+import re
+from contextlib import aclosing
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pilotlight_core.model.api.call_api import LINE_PATTERN
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.ids import NAME_PATTERN, REF_PATTERN
+from pilotlight_core.model.records.batches import (
+    DEFAULT_LIFE_S,
+    LONGEST_LIFE_S,
+    SHORTEST_LIFE_S,
+    BatchInfo,
+    BatchQuery,
+    ItemResult,
+)
+from pilotlight_core.model.records.jobs import JobState
+from pilotlight_gateway.batches.batch_manifest import CHUNK_BYTES
+from pilotlight_gateway.batches.batch_service import batch_info
+from pilotlight_gateway.calls.call_responses import encode_json, read_value
+from pilotlight_gateway.http.protocol.event_answers import Stream, relay
+from pilotlight_gateway.http.protocol.exchange import exchange_of, header
+from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.operations import BODY, Operation, Parameter, json_answer, list_of, principal_of
+from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
+from pilotlight_gateway.idempotency.key_header import KEY, read_key
+
+BATCH_BODY = BodyLimits(size=200 * 10**6, window=10.0)
+NDJSON = "application/x-ndjson"
+LINES = (NDJSON, "application/jsonl", "application/jsonlines", "application/x-jsonlines")
+HELD_BYTES = 4 * CHUNK_BYTES
+"""Of an upload, in memory at a time: a piece, its lines, its items and a chunk."""
+LABEL = re.compile(LINE_PATTERN)
+LABEL_LENGTH = 100
+SECONDS = re.compile(r"[0-9]{1,9}([.][0-9]{1,3})?")
+ENDS = tuple(str(state) for state in JobState if state.terminal)
+LINE_BREAK = b"\n"
+READERS_AT_A_TIME = 64
+
+
+async def submit(request: Request, services: Services) -> Response:
+    """`POST /v1/batches`."""
+    kind = header(request.scope, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")
+    if kind not in LINES:
+        raise BadInput(f"This takes {NDJSON}: an input on each line.", code="unsupported_media_type")
+    tenant, query, key = principal_of(request).tenant, _query(request), header(request.scope, KEY)
+    with services.gate.around(exchange_of(request.scope).task), services.budget.holding(HELD_BYTES, tenant):
+        version = await services.resolver.resolve(tenant, query.function)
+        arriving: Any = pieces(request.scope, request.receive, BATCH_BODY)
+        async with aclosing(arriving):
+            name = read_key(key) if key else ""
+            record = await services.batches.submit(tenant, version, query, arriving, services.validators, name)
+    return json_answer(batch_info(record), status=201)
+
+
+async def show_all(request: Request, services: Services) -> Response:
+    """`GET /v1/batches`."""
+    found = await services.batches.all(principal_of(request).tenant)
+    return json_answer({"batches": [batch_info(record) for record in found]})
+
+
+async def show(request: Request, services: Services) -> Response:
+    """`GET /v1/batches/{batch}`."""
+    return json_answer(batch_info(await services.batches.find(*_named(request))))
+
+
+async def cancel(request: Request, services: Services) -> Response:
+    """`POST /v1/batches/{batch}/cancel`."""
+    return json_answer(batch_info(await services.batches.cancel(*_named(request))), status=202)
+
+
+async def resume(request: Request, services: Services) -> Response:
+    """`POST /v1/batches/{batch}/resume`."""
+    return json_answer(batch_info(await services.batches.resume(*_named(request))), status=202)
+
+
+async def show_results(request: Request, services: Services) -> None:
+    """`GET /v1/batches/{batch}/results`: NDJSON, a line for each item that has ended."""
+    wanted = request.query_params.get("state", ",".join(ENDS)).split(",")
+    if not set(wanted) <= set(ENDS):
+        raise BadInput(f"state: expected some of {', '.join(ENDS)}.", field="state")
+    record = await services.batches.find(*_named(request))
+    headers = [(b"content-type", NDJSON.encode()), (b"cache-control", b"no-store")]
+    stream = Stream(exchange_of(request.scope), headers, keepalive=LINE_BREAK)
+    results: Any = services.batches.results(record, read_value, frozenset(wanted))
+
+    async def send_all() -> None:
+        async with aclosing(results):
+            async for result in results:
+                await stream.send(_line(result))
+
+    await relay(stream, request.receive, send_all)
+    await stream.finish()
+
+
+def _line(result: ItemResult) -> bytes:
+    return encode_json(result) + LINE_BREAK
+
+
+def _named(request: Request) -> tuple[str, str]:
+    return principal_of(request).tenant, request.path_params["batch"]
+
+
+def _query(request: Request) -> BatchQuery:
+    asked = request.query_params
+    if "function" not in asked:
+        raise BadInput("function: expected app.function, as a parameter of the address.", field="function")
+    label, life = asked.get("label", ""), asked.get("expires_in_s", f"{DEFAULT_LIFE_S:g}")
+    if len(label) > LABEL_LENGTH or not LABEL.fullmatch(label):
+        raise BadInput(f"label: expected at most {LABEL_LENGTH} visible characters.", field="label")
+    if not SECONDS.fullmatch(life):
+        raise BadInput("expires_in_s: expected a number of seconds.", field="expires_in_s")
+    return BatchQuery(function=asked["function"], method=asked.get("method"), label=label, expires_in_s=float(life))
+
+
+BATCHES = (
+    Operation(
+        method="POST", path="/v1/batches", name="submitBatch", status=201, endpoint=submit, scopes=("invoke",),
+        about="Run a function with each line's input, at the lowest class. Every line is checked before any starts.",
+        request_media=LINES, answer=BatchInfo,
+        errors=(
+            *BODY, "unknown_function", "unknown_version", "rate_limited", "overloaded", "draining",
+            "idempotency_key_reused",
+        ),
+        parameters=(
+            Parameter(
+                name="function", about="app.function, as a call has it.", required=True,
+                schema={"type": "string", "pattern": REF_PATTERN},
+            ),
+            Parameter(name="method", about="Of a class.", schema={"type": "string", "pattern": NAME_PATTERN}),
+            Parameter(
+                name="label", about="What it is for.",
+                schema={"type": "string", "maxLength": LABEL_LENGTH, "pattern": LINE_PATTERN},
+            ),
+            Parameter(
+                name="expires_in_s", about="In which its items must start.",
+                schema={
+                    "type": "number", "minimum": SHORTEST_LIFE_S, "maximum": LONGEST_LIFE_S, "default": DEFAULT_LIFE_S,
+                },
+            ),
+            Parameter(
+                name="Idempotency-Key", where="header",
+                about="A repeated request with the same key gets the same batch.",
+                schema={"type": "string", "minLength": 1, "maxLength": 255},
+            ),
+        ),
+    ),
+    Operation(
+        method="GET", path="/v1/batches", name="listBatches", about="The batches, newest first.", endpoint=show_all,
+        scopes=("invoke", "read"), answer=list_of("Batches", BatchInfo),
+    ),
+    Operation(
+        method="GET", path="/v1/batches/{batch}", name="getBatch", about="How far a batch is.", endpoint=show,
+        scopes=("invoke", "read"), answer=BatchInfo, errors=("not_found",),
+    ),
+    Operation(
+        method="GET", path="/v1/batches/{batch}/results", name="getBatchResults", endpoint=show_results,
+        about="A line for each item that has ended, in their order.", scopes=("invoke", "read"), answer=ItemResult,
+        answer_media=(NDJSON,), errors=("not_found", "bad_input"),
+        parameters=(
+            Parameter(
+                name="state", about="Only these: comma-separated.",
+                schema={"type": "string", "pattern": f"^({'|'.join(ENDS)})(,({'|'.join(ENDS)}))*$"},
+            ),
+        ),
+    ),
+    Operation(
+        method="POST", path="/v1/batches/{batch}/cancel", name="cancelBatch", status=202, endpoint=cancel,
+        about="Submit no more of it and cancel what waits; what runs ends by itself.", scopes=("invoke",),
+        answer=BatchInfo, errors=("not_found", "conflict"),
+    ),
+    Operation(
+        method="POST", path="/v1/batches/{batch}/resume", name="resumeBatch", status=202, endpoint=resume,
+        about="Go on with a cancelled batch; what was cancelled of it runs again.", scopes=("invoke",),
+        answer=BatchInfo, errors=("not_found", "conflict"),
+    ),
+)  # fmt: skip

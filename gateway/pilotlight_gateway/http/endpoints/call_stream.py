@@ -1,0 +1,129 @@
+"""A call as server-sent events: stages, chunks, and at the end its result or what went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import structlog
+from starlette.types import Receive, Scope
+
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, PreparedCall, StageEvent
+from pilotlight_gateway.calls.call_responses import (
+    ChunkBody,
+    TypedChunkBody,
+    base64_text,
+    checked_value,
+    encode_json,
+    is_value,
+    response_of,
+    typed_response,
+)
+from pilotlight_gateway.calls.redaction import for_caller
+from pilotlight_gateway.http.protocol.drain_gate import closing
+from pilotlight_gateway.http.protocol.event_answers import HEADERS, Stream, event, relay
+from pilotlight_gateway.http.protocol.exchange import Exchange, exchange_of
+from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
+from pilotlight_gateway.http.protocol.problems import problem_of
+from pilotlight_gateway.http.protocol.request_bodies import ClientGone
+
+log = structlog.get_logger(__name__)
+
+
+async def stream_call(services: Services, call: PreparedCall, scope: Scope, receive: Receive) -> None:
+    """Run the call and send its events. What goes wrong before the first one is raised, later it is the last event.
+
+    Raises:
+        ClientGone: when the client hangs up; the call was cancelled then.
+    """
+    exchange = exchange_of(scope)
+    stream = Stream(exchange, HEADERS)
+    writer = EventWriter(services, call, exchange, typed=b"values=msgpack" in scope["query_string"].split(b"&"))
+    events: Any = services.calls.stream(call)
+
+    async def send_all() -> None:
+        async with aclosing(events):
+            async for happened in events:
+                piece = writer.write(happened)
+                if len(piece) <= PIECE_BYTES:
+                    await stream.send(piece)
+                else:
+                    with services.budget.holding(len(piece), call.tenant):
+                        await stream.send(piece)
+
+    try:
+        await relay(stream, receive, send_all)
+    except PilotlightError as error:
+        if not exchange.status:
+            raise
+        await _fail(services, stream, exchange, for_caller(error, call))
+    except asyncio.CancelledError:
+        if not exchange.status or not services.gate.was_aborted(exchange.task):
+            raise
+        await _fail(services, stream, exchange, closing())
+    except ClientGone:
+        raise
+    except Exception:
+        if not exchange.status:
+            raise
+        log.exception("a streamed call failed unexpectedly", request_id=exchange.request_id)
+        await _fail(services, stream, exchange, PilotlightError(code="internal"))
+    await stream.finish()
+
+
+async def _fail(services: Services, stream: Stream, exchange: Exchange, error: PilotlightError) -> None:
+    services.metrics.call_failed(error.wire_code)
+    await stream.send(event(b"error", problem_of(error, exchange.request_id).encode()))
+
+
+class EventWriter:
+    """Turns what happens to one call into bytes. `typed`: values as base64 of msgpack instead of JSON."""
+
+    def __init__(self, services: Services, call: PreparedCall, exchange: Exchange, *, typed: bool) -> None:
+        self._services = services
+        self._call = call
+        self._exchange = exchange
+        self._typed = typed
+        self._chunks = 0
+
+    def write(self, happened: CallEvent) -> bytes:
+        """The event.
+
+        Raises:
+            BadOutput: if the function gave what its type hints exclude.
+        """
+        if isinstance(happened, ChunkEvent):
+            return self._chunk(happened)
+        if isinstance(happened, StageEvent):
+            return event(b"stage", encode_json({"name": happened.name, "ms": happened.ms, "detail": happened.detail}))
+        return self._result(happened)
+
+    def _chunk(self, chunk: ChunkEvent) -> bytes:
+        if not self._chunks:
+            self._services.metrics.first_chunk.observe(self._services.clock() - self._call.arrived)
+        self._chunks += 1
+        value = checked_value(self._services.validators, self._call, chunk.data, look=not self._typed)
+        if self._typed:
+            return event(b"chunk", encode_json(TypedChunkBody(chunk.seq, base64_text(chunk.data))))
+        return event(b"chunk", encode_json(ChunkBody(chunk.seq, value)))
+
+    def _result(self, result: CallResult) -> bytes:
+        services, call = self._services, self._call
+        value = None
+        if is_value(call):
+            value = checked_value(services.validators, call, result.output, look=not self._typed)
+        response = response_of(
+            call,
+            result,
+            None if self._typed else value,
+            book=services.ledger.book,
+            at=services.clock(),
+            request_id=self._exchange.request_id,
+        )
+        services.metrics.call_ended(response.latency.stages, response.latency.total_ms, result.cold_start)
+        if self._typed and is_value(call):
+            response = typed_response(response, result.output)
+        return event(b"result", encode_json(response))

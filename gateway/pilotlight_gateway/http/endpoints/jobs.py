@@ -1,0 +1,235 @@
+"""Durable calls over HTTP: `Prefer: respond-async` on a call, `/v1/jobs`, and jobs among `/v1/calls/{id}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from pilotlight_core.model.api.call_api import CallRequest, JobList, JobStatus
+from pilotlight_core.model.errors import BadInput, error_from_code
+from pilotlight_core.model.records.jobs import JobRecord, JobState
+from pilotlight_core.model.suggestions import did_you_mean, nearest
+from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.call_requests import Format, format_of_answer
+from pilotlight_gateway.calls.call_responses import encode_json, encode_msgpack, read_value, response_of, usage_of
+from pilotlight_gateway.http.protocol.exchange import exchange_of, header
+from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
+from pilotlight_gateway.http.protocol.operations import json_answer, principal_of
+from pilotlight_gateway.idempotency.key_header import KEY, PREFER, read_wait, the_key
+from pilotlight_gateway.idempotency.key_record import fingerprint_of
+from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST
+from pilotlight_gateway.jobs.job_service import Wish
+from pilotlight_gateway.tenancy.function_shares import shared_with
+from pilotlight_gateway.tenancy.name_hints import check_listed
+
+ASYNC = re.compile(rb"(?:^|[,;])\s*respond-async\s*(?:$|[,;=])", re.IGNORECASE)
+LIMIT = 100
+"""Jobs on a page, if nobody says."""
+NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+LONGEST_PREFER = 1_024
+"""Bytes of a Prefer header that are looked at."""
+
+
+def wants_async(prefer: bytes) -> bool:
+    """Whether a request is to be answered before it is carried out (RFC 7240)."""
+    return prefer == b"respond-async" or (prefer != b"" and ASYNC.search(prefer[:LONGEST_PREFER]) is not None)
+
+
+def refuse_job_fields(request: CallRequest) -> None:
+    """A live call is carried out now.
+
+    Raises:
+        BadInput: if it names what only a job has.
+    """
+    for name in ("run_at", "expires_in_s", "keep_s"):
+        if getattr(request, name) is not None:
+            raise BadInput(f"{name}: only with 'Prefer: respond-async'.", field=name)
+
+
+async def accept_job(
+    services: Services,
+    call: PreparedCall,
+    asked: CallRequest,
+    answer: Format,
+    scope: Scope,
+    headers: dict[bytes, bytes],
+) -> None:
+    """Store the call as a job, and answer: 202, or with `wait=N` what it came to, if it did in time.
+
+    Raises:
+        PilotlightError: why it was not accepted; or how it ended while it was waited for.
+    """
+    exchange = exchange_of(scope)
+    prefer, key = headers.get(PREFER, b""), headers.get(KEY, b"")
+    expires = asked.expires_in_s
+    if expires is None and asked.deadline_ms is not None:
+        expires = asked.deadline_ms / 1000
+    submitted = await services.jobs.submit(
+        call,
+        Wish(
+            run_at=asked.run_at,
+            expires_in_s=expires,
+            keep_s=asked.keep_s,
+            key=the_key(scope["headers"]) if key else "",
+            fingerprint=fingerprint_of(scope["path"], call.method.name, b"job", call.input) if key or asked.id else b"",
+        ),
+    )
+    job = submitted.job
+    exchange.call_id = job.id
+    if (wait := read_wait(prefer)) and answer is not Format.EVENTS:
+        job = await services.jobs.wait(job, wait)
+    replayed = [(b"idempotent-replayed", b"true")] if submitted.replayed else []
+    applied = [(b"preference-applied", b"respond-async"), (b"location", f"/v1/calls/{job.id}".encode()), *replayed]
+    if job.state.terminal and wait:
+        await _answer_ended(services, job, call, answer, scope, applied)
+        return
+    status = _status(services, job)  # its place is told to whoever asks: here it would cost more than the rest
+    await exchange.answer(202, [(b"content-type", b"application/json"), *applied], msgspec.json.encode(status))
+
+
+async def _answer_ended(
+    services: Services,
+    job: JobRecord,
+    call: PreparedCall,
+    answer: Format,
+    scope: Scope,
+    headers: list[tuple[bytes, bytes]],
+) -> None:
+    """As a live call would be answered."""
+    exchange = exchange_of(scope)
+    if job.state is not JobState.SUCCEEDED:
+        raise error_of(job)
+    output = await services.jobs.output(job)
+    result = _result_of(job, output)
+    value = read_value(output) if answer is Format.JSON else None
+    response = response_of(
+        call, result, value, book=services.ledger.book, at=services.clock(), request_id=exchange.request_id
+    )
+    response = msgspec.structs.replace(response, id=job.id)
+    body = encode_json(response) if answer is Format.JSON else encode_msgpack(response, output)
+    await _answer(scope, [(b"content-type", answer.value), *headers], body)
+
+
+async def show_job(request: Request, services: Services, job: JobRecord) -> Response | None:
+    """A job at `GET /v1/calls/{id}`, after `Prefer: wait=N` seconds at most; its result is in it, once there is one."""
+    answer = format_of_answer(header(request.scope, b"accept"))
+    if wait := read_wait(header(request.scope, PREFER)):
+        job = await services.jobs.wait(job, wait)
+    status = await status_of(services, job)
+    if job.state is JobState.SUCCEEDED:
+        output = await services.jobs.output(job)
+        with services.budget.holding(len(output), job.tenant):
+            if answer is Format.MSGPACK:
+                body = msgspec.msgpack.encode(msgspec.structs.replace(status, output=msgspec.Raw(output or b"\xc0")))
+            else:
+                answer = Format.JSON
+                body = encode_json(msgspec.structs.replace(status, output=read_value(output)))
+            await _answer(request.scope, [(b"content-type", answer.value)], body)
+        return None
+    if answer is Format.MSGPACK:
+        return Response(msgspec.msgpack.encode(status), media_type=answer.value.decode())
+    return json_answer(status)
+
+
+async def list_jobs(request: Request, services: Services) -> Response:
+    """`GET /v1/jobs`."""
+    asked = request.query_params
+    limit = _number(asked.get("limit", str(LIMIT)), "limit", PAGE_AT_MOST)
+    wanted = _wanted(asked.get("state", ",".join(JobState)), asked.get("function", ""))
+    tenant, cursors = principal_of(request).tenant, services.jobs.cursors
+    before = await cursors.open(tenant, asked["cursor"]) if "cursor" in asked else 0
+    if function := asked.get("function"):
+        shared = (one.ref for one in shared_with(services.registry, tenant))
+        await check_listed(services.registry, tenant, function, shared)
+    page = await services.jobs.page(tenant, limit=limit, before=before, wanted=wanted)
+    listed = tuple(_status(services, job) for job in page.jobs)
+    return json_answer(JobList(jobs=listed, next=await cursors.seal(tenant, page.before) if page.before else None))
+
+
+async def redrive_job(request: Request, services: Services) -> Response:
+    """`POST /v1/jobs/{id}/redrive`."""
+    job = await services.jobs.redrive(principal_of(request).tenant, request.path_params["id"])
+    return json_answer(await status_of(services, job), status=202)
+
+
+async def status_of(services: Services, job: JobRecord) -> JobStatus:
+    """A job as the API shows it, with its place while it is queued; without its output."""
+    place = await services.jobs.place(job)
+    seconds = None if place.seconds is None else max(place.seconds, job.run_at - services.jobs.wall())
+    return msgspec.structs.replace(_status(services, job), position=place.position, starts_in_s=seconds)
+
+
+def error_of(job: JobRecord) -> Exception:
+    """How a job ended that has no answer; its `state` tells it from a submission that was refused."""
+    state = str(job.state)
+    if job.state is JobState.CANCELLED:
+        return error_from_code("cancelled", "The job was cancelled.", state=state)
+    if job.error is None:
+        return error_from_code("deadline_exceeded", "The job did not start in the time it had.", state=state)
+    more: dict[str, Any] = {
+        "type": job.error.type, "traceback": job.error.traceback, "reason": str(job.reason or ""), "state": state,
+    }  # fmt: skip
+    return error_from_code(job.error.code, job.error.detail, **{name: text for name, text in more.items() if text})
+
+
+def _status(services: Services, job: JobRecord) -> JobStatus:
+    error = None
+    if job.error is not None and job.state is not JobState.SUCCEEDED:
+        error = {key: value for key, value in msgspec.structs.asdict(job.error).items() if value}
+    done = job.state is JobState.SUCCEEDED
+    return JobStatus(
+        id=job.id,
+        state=str(job.state),
+        version=job.ref,
+        age_ms=max(0.0, services.jobs.wall() - job.created_at) * 1000.0,
+        client_id=job.client_id,
+        error=error,
+        created_at=job.created_at,
+        run_at=job.run_at,
+        expires_at=job.expires_at,
+        started_at=job.started_at or None,
+        ended_at=job.ended_at or None,
+        attempts=job.attempts,
+        run=job.run or None,
+        reason=str(job.reason) if job.reason is not None else None,
+        redrives=job.redrives,
+        usage=usage_of(_result_of(job, b""), services.ledger.book) if done else None,
+        stages=job.stages if done else None,
+        cold_start=job.cold_start,
+    )
+
+
+def _result_of(job: JobRecord, output: bytes) -> CallResult:
+    return CallResult(
+        output=output, spent=job.spent, stages=job.stages, cold_start=job.cold_start, attempts=job.attempts
+    )
+
+
+async def _answer(scope: Scope, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    exchange = exchange_of(scope)
+    if len(body) <= PIECE_BYTES:
+        await exchange.answer(200, headers, body)
+    else:
+        await answer_in_pieces(exchange, headers, body)
+
+
+def _number(text: str, field: str, most: int) -> int:
+    if not NUMBER.fullmatch(text) or int(text) > most:
+        raise BadInput(f"{field}: expected a number from 1 to {most}.", field=field)
+    return int(text)
+
+
+def _wanted(states: str, function: str) -> Callable[[JobRecord], bool]:
+    names = states.split(",")
+    if wrong := [name for name in names if name not in tuple(JobState)]:
+        meant = did_you_mean(nearest(wrong[0], JobState))
+        raise BadInput(f"state: expected some of {', '.join(JobState)}.{meant}", field="state")
+    kinds = set(map(JobState, names))
+    return lambda job: job.state in kinds and function in ("", job.function, job.function.partition(":")[2])

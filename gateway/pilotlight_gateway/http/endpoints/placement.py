@@ -1,0 +1,193 @@
+"""Where containers are and why: decisions explained, memory computed, the fleet drawn."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pilotlight_core.model.api.placement_api import (
+    DecisionTold,
+    Explanation,
+    FleetTold,
+    FunctionPlacement,
+    PlacementQuestion,
+)
+from pilotlight_core.model.errors import BadInput, NotFound
+from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name, parse_ref
+from pilotlight_core.model.messages.explaining import ExplainPlacement
+from pilotlight_core.model.spec import FunctionSpec, check_spec
+from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.operations import (
+    BODY,
+    Operation,
+    Parameter,
+    json_answer,
+    principal_of,
+    read_struct,
+)
+from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
+from pilotlight_gateway.tenancy.name_hints import check_explainable, check_no_app, no_container
+
+SPEC_BODY = BodyLimits(size=256 * 1024)
+"""One spec: its schemas have 64 KiB, its measured points some 100 bytes each."""
+MOST_RPS = 1e9
+CONTAINER_PATTERN = r"^[A-Za-z0-9_.~-]{1,128}$"
+
+
+async def show_fleet(_: Request, services: Services) -> Response:
+    """`GET /v1/fleet`."""
+    return json_answer(await services.placements.fleet())
+
+
+async def show_function(request: Request, services: Services) -> Response:
+    """`GET /v1/functions/{ref}/placement`: one's own functions; a share lets others call, not look inside."""
+    tenant = principal_of(request).tenant
+    version = await services.resolver.resolve(tenant, request.path_params["ref"])
+    if version.tenant != tenant:
+        raise NotFound(f"There is no function {request.path_params['ref']}.", code="unknown_function")
+    whose = class_of(version.spec, request.query_params.get("method"))
+    curves = services.curves.book.of(version)
+    rps = rate_of(request.query_params.get("rps"))
+    told = await services.placements.of_version(version, curves, rps)
+    return json_answer(led_by(whose, told))
+
+
+def led_by(first: tuple[str, ...], told: FunctionPlacement) -> FunctionPlacement:
+    """The same with some lines before the others."""
+    return msgspec.structs.replace(told, lines=(*first, *told.lines)) if first else told
+
+
+def class_of(spec: FunctionSpec, method: str | None) -> tuple[str, ...]:
+    """What is told to whoever names a method: that placement is about its class. Nothing, if none was named.
+
+    Raises:
+        BadInput: if there is no such method.
+    """
+    if not method:
+        return ()
+    name = spec.method(method).name
+    return (f"{name} is a method of the class {spec.name}: a container of it runs all of its methods.",)
+
+
+def rate_of(text: str | None) -> float | None:
+    """Calls per second.
+
+    Raises:
+        BadInput: if that is no number above 0.
+    """
+    if text is None:
+        return None
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not 0 < rate <= MOST_RPS:
+        raise BadInput(f"rps {text!r}: expected calls per second, a number above 0.", field="rps")
+    return rate
+
+
+async def plan(request: Request, services: Services) -> Response:
+    """`POST /v1/placement/plan`: as for a function that is deployed, but nothing is."""
+    asked = await read_struct(request, services, PlacementQuestion, SPEC_BODY)
+    check_spec(asked.spec)
+    whose = class_of(asked.spec, asked.method)
+    return json_answer(led_by(whose, await services.placements.of_spec(asked.spec, principal_of(request).tenant)))
+
+
+async def explain(request: Request, services: Services) -> Response:
+    """`GET /v1/placement/explain`."""
+    tenant = principal_of(request).tenant
+    await check_no_app(services.registry, request.query_params.get("function", ""))
+    asked = question(dict(request.query_params), tenant)
+    whose: tuple[str, ...] = ()
+    if asked.function:
+        ref = parse_ref(asked.function)
+        await check_explainable(services.registry, tenant, ref)
+        if method := request.query_params.get("method"):
+            owner = ref.tenant or tenant
+            version = await services.resolver.resolve(owner, f"{owner}:{ref.app}.{ref.function}")
+            whose = class_of(version.spec, method)
+    told = await services.explainer.explain(asked)
+    if not told.found:
+        raise await _meant(services, tenant, asked.container) or NotFound(" ".join(told.lines))
+    decisions = msgspec.json.decode(told.decisions, type=tuple[DecisionTold, ...])
+    return json_answer(Explanation(lines=(*whose, *told.lines), decisions=decisions))
+
+
+async def _meant(services: Services, tenant: str, container: str) -> NotFound | None:
+    there = services.placements.containers()
+    if not container or container in there:
+        return None
+    return await no_container(services.registry, tenant, container, there)
+
+
+def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
+    """The question that query parameters ask: a container before a function, which without an owner is `tenant`'s.
+
+    Raises:
+        BadInput: naming the parameter.
+    """
+    container, function, node = (asked.get(name, "") for name in ("container", "function", "why_not"))
+    if container and not re.fullmatch(CONTAINER_PATTERN, container):
+        raise BadInput("container: expected a container's id.", field="container")
+    if function and not re.fullmatch(FUNCTION_PATTERN, function):
+        hint = " All of its versions are told: leave the part after @ out." if "@" in function else ""
+        raise BadInput(f"function: expected app.function or tenant:app.function.{hint}", field="function")
+    if node:
+        check_name(node, "why_not")
+    full = function if not function or ":" in function else f"{tenant}:{function}"
+    return ExplainPlacement(container=container, function=full, node=node)
+
+
+METHOD = Parameter(
+    name="method", about="A method of a class: it is the class's container that is told of.",
+    schema={"type": "string", "pattern": NAME_PATTERN},
+)  # fmt: skip
+PLACEMENT = (
+    Operation(
+        method="GET", path="/v1/fleet", name="getFleet", about="Every GPU and slot, its parts and who is on them.",
+        endpoint=show_fleet, scopes=("operator",), answer=FleetTold,
+    ),
+    Operation(
+        method="GET", path="/v1/placement/explain", name="explainPlacement", endpoint=explain, scopes=("operator",),
+        about="Why a container is where it is, what was decided last of a function, or of all; why not on a node.",
+        answer=Explanation, errors=("bad_input", "not_found", "unknown_function"),
+        parameters=(
+            Parameter(
+                name="container", about="A container's id; it counts before a function.",
+                schema={"type": "string", "pattern": CONTAINER_PATTERN},
+            ),
+            Parameter(
+                name="function", about="app.function, or tenant:app.function.",
+                schema={"type": "string", "pattern": FUNCTION_PATTERN},
+            ),
+            METHOD,
+            Parameter(
+                name="why_not", about="A node: why it was not chosen; alone, by the last decision.",
+                schema={"type": "string", "pattern": NAME_PATTERN},
+            ),
+        ),
+    ),
+    Operation(
+        method="GET", path="/v1/functions/{ref}/placement", name="getPlacement", endpoint=show_function,
+        about="How much GPU memory a function needs, and whether the fleet could hold it and its floor.",
+        scopes=("read", "deploy"), answer=FunctionPlacement,
+        errors=("bad_input", "unknown_function", "unknown_version"),
+        parameters=(
+            Parameter(
+                name="rps", about="Calls per second: how many containers carry them on each slice that is known.",
+                schema={"type": "number", "exclusiveMinimum": 0, "maximum": MOST_RPS},
+            ),
+            METHOD,
+        ),
+    ),
+    Operation(
+        method="POST", path="/v1/placement/plan", name="planPlacement", endpoint=plan, scopes=("deploy",),
+        about="How much GPU memory a function would need, and whether the fleet could hold it, before it is deployed.",
+        request=PlacementQuestion, answer=FunctionPlacement, errors=BODY,
+    ),
+)  # fmt: skip

@@ -1,0 +1,128 @@
+"""Answers that are sent piece by piece: in order, as fast as the client reads, and with a sign of life in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.types import Receive
+
+from pilotlight_gateway.http.protocol.exchange import Exchange
+from pilotlight_gateway.http.protocol.large_answers import STUCK_S, cut
+from pilotlight_gateway.http.protocol.request_bodies import ClientGone
+
+HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+KEEPALIVE = b": keepalive\n\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """When a stream shows life, in seconds."""
+
+    head_within: float = 0.25
+    """The head is held back for so long, so that what fails at once still fails with a status of its own."""
+    keepalive: float = 10.0
+    stuck: float = STUCK_S
+
+
+def event(name: bytes, data: bytes) -> bytes:
+    """A server-sent event; `data` is JSON, so it has no line breaks."""
+    return b"event: " + name + b"\ndata: " + data + b"\n\n"
+
+
+class Stream:
+    """One such answer. Its head goes out with the first piece, or when that takes long."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        headers: list[tuple[bytes, bytes]],
+        keepalive: bytes = KEEPALIVE,
+        pace: Pace = Pace(),
+    ) -> None:
+        self._exchange = exchange
+        self._headers = headers
+        self._keepalive = keepalive
+        self._pace = pace
+        self._sent = 0
+        self._sending = False
+
+    async def send(self, piece: bytes) -> None:
+        """Send a piece; returns when the client's socket can take more."""
+        self._sending = True
+        await self._open()
+        for part in cut(piece):
+            await self._exchange({"type": "http.response.body", "body": part, "more_body": True})
+            self._sent += 1
+        self._sending = False
+
+    async def finish(self) -> None:
+        """End the answer as it should end."""
+        await self._open()
+        await self._exchange({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def show_life(self) -> None:
+        """Send the head soon, and a comment whenever nothing else was sent for a while. Does not return.
+
+        Raises:
+            ClientGone: if the client reads nothing any more.
+        """
+        await asyncio.sleep(self._pace.head_within)
+        await self._open()
+        stuck = 0.0
+        while True:
+            before = self._sent
+            await asyncio.sleep(self._pace.keepalive)
+            if self._sent != before:
+                stuck = 0.0
+            elif not self._sending:
+                await self.send(self._keepalive)
+            else:
+                stuck += self._pace.keepalive
+                if stuck >= self._pace.stuck:
+                    raise ClientGone
+
+    async def _open(self) -> None:
+        if not self._exchange.status:
+            await self._exchange({"type": "http.response.start", "status": 200, "headers": list(self._headers)})
+
+
+async def relay(stream: Stream, receive: Receive, send_all: Callable[[], Awaitable[None]]) -> None:
+    """Run `send_all`, which sends through `stream`, until it is done or the client has gone.
+
+    Raises:
+        ClientGone: when it has; `send_all` was cancelled then.
+        Exception: whatever `send_all` raises.
+    """
+    failure: Exception | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            helpers = (group.create_task(wait_gone(receive)), group.create_task(stream.show_life()))
+            try:
+                await send_all()
+            except Exception as error:  # noqa: BLE001 - raised again below, outside the group
+                failure = error
+            for helper in helpers:
+                helper.cancel()
+    except BaseExceptionGroup as failures:
+        if failures.subgroup(ClientGone) is None:
+            raise
+        failure = ClientGone()
+    try:
+        if failure is not None:
+            raise failure
+    finally:
+        del failure  # it knows this frame and what was being sent: a cycle would keep all that until it is collected
+
+
+async def wait_gone(receive: Receive) -> None:
+    """Does not return: raises ClientGone when the client hangs up."""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone

@@ -1,0 +1,44 @@
+"""Answers that do not fit a connection's buffer: sent as fast as the client reads, so that what waits is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from pilotlight_gateway.http.protocol.exchange import Exchange
+from pilotlight_gateway.http.protocol.request_bodies import ClientGone
+
+PIECE_BYTES = 64 * 1024
+"""The server waits before it takes a piece while more than so much is in its buffer: the most that nobody counts."""
+STUCK_S = 60.0
+"""A client that reads nothing for so long is taken for gone."""
+
+
+def cut(data: bytes) -> Iterator[bytes]:
+    """The pieces of `data`."""
+    if len(data) <= PIECE_BYTES:
+        yield data
+        return
+    for start in range(0, len(data), PIECE_BYTES):
+        yield data[start : start + PIECE_BYTES]
+
+
+async def answer_in_pieces(
+    exchange: Exchange, headers: list[tuple[bytes, bytes]], body: bytes, stuck: float = STUCK_S
+) -> None:
+    """Send a whole answer with status 200; returns when all but a piece of it is on its way.
+
+    Raises:
+        ClientGone: if the client reads nothing for `stuck` seconds.
+    """
+    loop = asyncio.get_running_loop()
+    headers.append((b"content-length", str(len(body)).encode()))
+    try:
+        async with asyncio.timeout(stuck) as patience:
+            await exchange({"type": "http.response.start", "status": 200, "headers": headers})
+            for piece in cut(body):
+                await exchange({"type": "http.response.body", "body": piece, "more_body": True})
+                patience.reschedule(loop.time() + stuck)
+            await exchange({"type": "http.response.body", "body": b"", "more_body": False})
+    except TimeoutError:
+        raise ClientGone from None

@@ -1,0 +1,168 @@
+"""The OpenAPI document of the API, made from its operations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pilotlight_core.model.api.webhook_api import DELIVERY_PATTERN
+from pilotlight_core.model.errors import CODES
+from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, REF_PATTERN
+from pilotlight_core.model.records.batches import ID_PATTERN as BATCH_PATTERN
+
+if TYPE_CHECKING:
+    from pilotlight_gateway.http.protocol.operations import Operation
+
+Document = dict[str, Any]
+REF = "#/components/schemas/{name}"
+PLACES: dict[str, Document] = {
+    "app": {"pattern": NAME_PATTERN},
+    "tenant": {"pattern": NAME_PATTERN},
+    "tier": {"pattern": NAME_PATTERN},
+    "grantee": {"pattern": NAME_PATTERN.replace("^", "^([*]|").replace("$", ")$")},
+    "ref": {"pattern": REF_PATTERN},
+    "function": {"pattern": FUNCTION_PATTERN},
+    "sha256": {"pattern": "^[0-9a-f]{64}$"},
+    "batch": {"pattern": BATCH_PATTERN},
+    "delivery": {"pattern": DELIVERY_PATTERN},
+}
+"""What the parts of addresses look like."""
+COMMON_ERRORS = ("internal", "starting")
+GUARDED_ERRORS = ("unauthenticated", "key_expired", "forbidden")
+
+
+def document(operations: Iterable[Operation]) -> Document:
+    """The whole document."""
+    operations = tuple(operations)
+    types = [
+        kind
+        for operation in operations
+        for kind in (operation.request, operation.answer, operation.accepted)
+        if _is_type(kind)
+    ]
+    schemas, components = msgspec.json.schema_components(types, ref_template=REF)
+    by_type = dict(zip(types, schemas, strict=True))
+    paths: Document = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, by_type)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Pilotlight", "version": "1", "summary": "Serverless GPU functions."},
+        "paths": paths,
+        "components": {"schemas": components | {"Problem": problem_schema()}, "securitySchemes": security()},
+    }
+
+
+def security() -> Document:
+    """How callers prove who they are."""
+    return {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "pl_live_<id>_<secret>"}}
+
+
+def reached_schema() -> Document:
+    """A limit that refuses a call, whose it is and how much it allows: `model.limits.Reached`."""
+    text, number = {"type": "string"}, {"type": "number"}
+    return {
+        "type": "object",
+        "properties": {
+            "limit": text, "tenant": text, "function": text, "allowed": number, "burst": number, "left": number,
+            "current": number,
+        },
+        "required": ["limit", "tenant", "allowed"],
+    }  # fmt: skip
+
+
+def problem_schema() -> Document:
+    """The body of every error (RFC 9457)."""
+    text = {"type": "string"}
+    return {
+        "type": "object",
+        "properties": {
+            "type": text, "title": text, "status": {"type": "integer"}, "detail": text,
+            "code": {"type": "string", "enum": sorted(CODES)}, "advice": text, "request_id": text,
+            "retry_after": {"type": "number"}, "field": text, "traceback": text, "suggestion": text,
+            "limits": {"type": "array", "items": reached_schema()},
+            "error": {
+                "type": "object",
+                "properties": {"message": text, "type": text, "param": {"type": ["string", "null"]}, "code": text},
+            },
+        },
+        "required": ["type", "title", "status", "detail", "code", "advice", "request_id", "error"],
+    }  # fmt: skip
+
+
+def error_answer(codes: Iterable[str] = ()) -> Document:
+    """An answer that is an error, one of `codes`."""
+    said = "; ".join(f"`{code}`: {CODES[code].title}" for code in codes)
+    return {
+        "description": said or "What went wrong.",
+        "headers": {
+            "x-request-id": {"schema": {"type": "string"}},
+            "x-should-retry": {"schema": {"type": "string", "enum": ["true", "false"]}},
+        },
+        "content": {"application/problem+json": {"schema": {"$ref": REF.format(name="Problem")}}},
+    }
+
+
+def _is_type(kind: Any) -> bool:
+    return kind is not None and not isinstance(kind, dict)
+
+
+def _operation(operation: Operation, by_type: dict[Any, Document]) -> Document:
+    answer: Document = {
+        "description": operation.about,
+        "headers": {"x-request-id": {"schema": {"type": "string"}}},
+    }
+    if operation.answer is not None:
+        schema = by_type[operation.answer] if _is_type(operation.answer) else operation.answer
+        answer["content"] = {
+            media: {"schema": schema if "json" in media else {"type": "string"}} for media in operation.answer_media
+        }
+    made: Document = {
+        "operationId": operation.name,
+        "summary": operation.about,
+        "responses": {str(operation.status): answer} | _errors(operation),
+        "security": [{"key": []}] if operation.scopes else [],
+    }
+    if operation.accepted is not None:
+        later = {"application/json": {"schema": by_type[operation.accepted]}}
+        made["responses"]["202"] = {"description": "It is stored, and will be carried out.", "content": later}
+    parameters = _parameters(operation)
+    if parameters:
+        made["parameters"] = parameters
+    if operation.scopes:
+        made["x-scopes"] = list(operation.scopes)
+    if operation.request_media and operation.method in ("POST", "PUT", "PATCH"):
+        made |= _request_body(operation, by_type)
+    return made
+
+
+def _request_body(operation: Operation, by_type: dict[Any, Document]) -> Document:
+    if operation.request is None and operation.request_media == ("application/json",):
+        return {}
+    schema = by_type[operation.request] if operation.request is not None else {"type": "string", "format": "binary"}
+    content = {media: {"schema": schema} for media in operation.request_media}
+    return {"requestBody": {"required": operation.body_required, "content": content}}
+
+
+def _parameters(operation: Operation) -> list[Document]:
+    named = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"} | PLACES.get(name, {})}
+        for name in re.findall(r"\{(\w+)", operation.path)
+    ]
+    asked = [
+        {"name": asked.name, "in": asked.where, "description": asked.about, "schema": asked.schema}
+        | ({"required": True} if asked.required else {})
+        for asked in operation.parameters
+    ]
+    return named + asked
+
+
+def _errors(operation: Operation) -> Document:
+    codes = (*operation.errors, *COMMON_ERRORS, *(GUARDED_ERRORS if operation.scopes else ()))
+    by_status: dict[int, list[str]] = {}
+    for code in dict.fromkeys(codes):
+        by_status.setdefault(CODES[code].status, []).append(code)
+    return {str(status): error_answer(found) for status, found in sorted(by_status.items())}

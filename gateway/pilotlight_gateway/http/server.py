@@ -1,0 +1,280 @@
+"""The HTTP server: uvicorn with bounds on what a connection may do.
+
+uvicorn's httptools protocol has none for request heads: a client could send headers for ever, or hold a connection
+open with a byte a minute. Bodies are bounded where they are read (`http.bodies`).
+
+It also saves what a short call can do without: a body that came with its head is there at once (no timer is needed for
+it), an answer that is known as a whole leaves in one write instead of two, and a connection that rests has one timer
+for all its rests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import structlog
+from starlette.types import ASGIApp
+from uvicorn import Config, Server
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from pilotlight_gateway.http.protocol.exchange import SERVED
+
+log = structlog.get_logger(__name__)
+
+CONNECTIONS = 10_000
+HEAD_BYTES = 64 * 1024
+"""Give or take one read from the socket."""
+READ_BYTES = 256 * 1024
+"""What one read from a socket gives at most."""
+PIPELINED = 32
+"""Requests that may wait on a connection for the answer to an earlier one."""
+HEAD_SECONDS = 10.0
+LINGER_SECONDS = 2.0
+"""How long a body is still read (and thrown away) after its request was answered: a client that sends all before it
+reads would otherwise see a broken connection instead of the answer."""
+KEEP_ALIVE_SECONDS = 75
+SHORTEST_LOOK_S = 0.01
+"""Before which a rest counts as over: the loop's clock has whole milliseconds."""
+TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection, within the bounds above."""
+
+    head_seconds = HEAD_SECONDS
+    linger_seconds = LINGER_SECONDS
+    connections_at_most = CONNECTIONS
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._heading = True
+        self._receiving = False
+        self._expecting = False
+        self._head_size = self._trailing = self._bodiless = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._resting_since = 0.0
+        """In the loop's time; 0.0 while there is something to do."""
+        if len(self.connections) > self.connections_at_most:
+            transport.write(TOO_MANY)
+            transport.close()
+        else:
+            self._arm(self.head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._heading and not self.transport.is_closing():
+            self._head_size += len(data)
+            if self._head_size > HEAD_BYTES:
+                self.transport.write(HEAD_TOO_LARGE)
+                self.transport.close()
+            elif self._timer is None:
+                self._arm(self.head_seconds)
+        elif self._receiving and not self.transport.is_closing():
+            self._bodiless += len(data)
+            if self._bodiless > HEAD_BYTES + READ_BYTES:  # a trailer or a chunk's head without an end
+                self.transport.close()
+        elif self.cycle is not None and self.cycle.response_complete:  # an empty line, or the end of a late body
+            self._rest()
+
+    def on_message_begin(self) -> None:
+        self._heading = self._receiving = True
+        self._head_size = self._trailing = self._bodiless = 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._heading:
+            # As uvicorn does, without its frame: there are several of each request.
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
+            return
+        self._trailing += len(name) + len(value)  # a trailer: nobody reads it
+        if self._trailing > HEAD_BYTES:
+            raise ValueError("trailers too large")
+
+    def on_body(self, body: bytes) -> None:
+        self._bodiless = 0
+        super().on_body(body)
+
+    def on_headers_complete(self) -> None:
+        self._heading = False
+        self._disarm()
+        super().on_headers_complete()
+        self._expecting = self.expect_100_continue
+        if len(self.pipeline) > PIPELINED:
+            raise ValueError("too many pipelined requests")
+        if isinstance(self.cycle, RequestResponseCycle):
+            self.scope[SERVED] = Served(self.cycle, self.loop)  # type: ignore[literal-required]
+
+    def on_message_complete(self) -> None:
+        self._receiving = False
+        self._disarm()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        # As uvicorn does, but that reading goes on only once nothing waits, and the timer.
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+            if not self.pipeline:
+                self.flow.resume_reading()
+            return
+        self._rest()
+        self.flow.resume_reading()
+        if self._receiving and self._expecting:
+            # The client may send the body that it was not asked for, or not: what comes next cannot be told apart.
+            self.transport.close()
+        elif self._receiving and not self._heading and self._timer is None:
+            self._arm(self.linger_seconds)
+
+    def _rest(self) -> None:
+        self._resting_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._look_in(self.timeout_keep_alive)
+
+    def _unset_keepalive_if_required(self) -> None:
+        # Its timer runs on: setting one for each request takes longer than looking once in a while.
+        self._resting_since = 0.0
+
+    def _look_in(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.timeout_keep_alive_task = None
+        if not self._resting_since:
+            return  # it is set again when there is nothing to do
+        rested = self.loop.time() - self._resting_since
+        if rested < self.timeout_keep_alive - SHORTEST_LOOK_S:
+            self._look_in(self.timeout_keep_alive - rested)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def _arm(self, seconds: float) -> None:
+        self._timer = self.loop.call_later(seconds, self.transport.close)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class Served:
+    """A request that came this way; see `http.exchange.Served`."""
+
+    __slots__ = ("_cycle", "loop")
+
+    def __init__(self, cycle: RequestResponseCycle, loop: asyncio.AbstractEventLoop) -> None:
+        self._cycle = cycle
+        self.loop = loop
+
+    def take_body(self) -> bytes | None:
+        """All of the body, once; None: it is not all here, or the client is not any more."""
+        cycle = self._cycle
+        if cycle.more_body or cycle.disconnected or cycle.response_complete:
+            return None
+        body, cycle.body = bytes(cycle.body), bytearray()
+        cycle.waiting_for_100_continue = False
+        cycle.message_event.clear()  # who waits for more waits for the client to go
+        cycle.flow.resume_reading()
+        return body
+
+    def send_whole(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bool:
+        """Send an answer in one write; False: nothing was sent, since that needs the long way (see `Exchange.answer`).
+
+        Raises:
+            ValueError: if a header would break out of its line.
+        """
+        cycle = self._cycle
+        if cycle.flow.write_paused or cycle.response_started or cycle.scope["method"] == "HEAD":
+            return False
+        if cycle.disconnected:
+            return True
+        if cycle.waiting_for_100_continue and cycle.more_body:
+            cycle.keep_alive = False
+        lines = [name + b": " + value for name, value in (*cycle.default_headers, *headers)]
+        if not cycle.keep_alive:
+            lines.append(b"connection: close")
+        head = b"\r\n".join(lines)
+        if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1:
+            raise ValueError("a header has a line break")
+        cycle.transport.write(b"".join((STATUS_LINE[status], head, b"\r\n\r\n", body)))
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+        return True
+
+
+class QuietServer(Server):
+    """A server that leaves signals to whoever runs it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def stop(self) -> None:
+        """Finish what is being answered and end."""
+        self.should_exit = True
+
+
+def make_server(
+    app: ASGIApp, *, graceful_seconds: int = 2, protocol: type[BoundedProtocol] = BoundedProtocol
+) -> QuietServer:
+    """A server for `app`; run it with `serve(sockets=[...])`."""
+    settings: dict[str, Any] = {
+        "http": protocol,
+        "loop": "none",
+        "ws": "none",
+        "lifespan": "off",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
+        "timeout_graceful_shutdown": graceful_seconds,
+    }
+    return QuietServer(Config(app, **settings))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 lets the system choose.
+
+    Raises:
+        OSError: if the address is in use.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(2048)
+        listening.settimeout(0.0)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def url_of(listening: socket.socket) -> str:
+    """Where clients on this machine reach a socket."""
+    host, port = listening.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - only recognised here
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,237 @@
+"""The rim of idempotency: reads and writes records as `decision` says, and runs what has to run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from pilotlight_core.bus import BusError, KeyConflict
+from pilotlight_core.model.errors import Conflict, PilotlightError, TooMuch, Unavailable
+from pilotlight_gateway.idempotency.key_decision import (
+    Busy,
+    Claim,
+    Fate,
+    Refuse,
+    Replay,
+    Verdict,
+    decide,
+    decide_orphaned,
+    fate_of,
+    in_use,
+    is_over,
+)
+from pilotlight_gateway.idempotency.key_record import Answer, FirstCall, Owner, begun, ended, place_of, voided
+from pilotlight_gateway.idempotency.memory_records import MemoryRecords
+from pilotlight_gateway.idempotency.record_port import Bell, Records
+from pilotlight_gateway.storage_quota.quota_lease import Room
+from pilotlight_gateway.storage_quota.quota_shares import RECORD_BYTES
+
+DAY_S = 86_400.0
+SHARE_BYTES = 256 * 2**20
+"""Of one tenant, in the life of a key."""
+GLANCE_S = 1.0
+"""How often a waiting request looks, in this process's memory, whether the first one's gateway lives."""
+LOOK_S = 15.0
+"""How often it reads the record although nothing rang: between several servers of the bus a ring may be lost."""
+COLLISIONS = 8
+"""Claims that a request may lose before it is told that the key is in use."""
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A request with a key."""
+
+    tenant: str
+    key: str
+    fingerprint: bytes
+    call: str
+    """The id that the call gets if it runs."""
+    idempotent: bool
+    """Whether its function may run twice."""
+    patience: float
+    """Seconds within which the call ends."""
+    wait: float = 0.0
+    """Seconds that it would wait for the first one."""
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """What it gets."""
+
+    answer: Answer
+    call: str
+    replayed: bool
+
+
+class Claimed(msgspec.Struct, frozen=True, kw_only=True):
+    """A key that is this request's to run."""
+
+    place: str
+    ask: Ask
+    first: FirstCall
+    revision: int
+
+
+@dataclass(kw_only=True, slots=True)
+class KeyStatistics:
+    """How often a key meant what, since the start."""
+
+    first: int = 0
+    replayed: int = 0
+    refused: int = 0
+
+
+class Idempotency:
+    """Gives every request with a key its answer."""
+
+    def __init__(
+        self,
+        records: Records | None = None,
+        *,
+        owner: Owner | None = None,
+        ttl: float = DAY_S,
+        wall: Callable[[], float] = time.time,
+        share_bytes: int = SHARE_BYTES,
+        glance: float = GLANCE_S,
+    ) -> None:
+        self._records: Records = MemoryRecords() if records is None else records
+        self._owner = owner or Owner(name="", instance="")
+        self._ttl = ttl
+        self._wall = wall
+        self._room = Room(self._records, limit=share_bytes, life=ttl, wall=wall)
+        self._glance = glance
+        self._counts = KeyStatistics()
+
+    def statistics(self) -> KeyStatistics:
+        """Counts since the start."""
+        return self._counts
+
+    async def give(
+        self, ask: Ask, work: Callable[[], Awaitable[Answer]], told: Callable[[PilotlightError], Answer]
+    ) -> Given:
+        """The answer of `work`, if this is the key's first request, else the first one's.
+
+        `told` turns an error into the answer that is remembered of it.
+
+        Raises:
+            PilotlightError: `work`'s own; or why there is no answer: `idempotency_key_reused`, `answer_not_kept`,
+                `idempotency_key_in_use`, `call_lost`.
+            TooMuch, Unavailable: there is no room for another key, of the tenant's or at all.
+            BusError: it is not known what the key stands for; nothing was run.
+        """
+        place = place_of(ask.tenant, ask.key)
+        verdict: Verdict = Claim(0)  # most keys are new, so that is tried before it is asked
+        for _ in range(COLLISIONS):
+            match verdict:
+                case Claim():
+                    claimed = await self._claim(place, ask, verdict.revision)
+                    if claimed is not None:
+                        return await self._first(claimed, work, told)
+                    verdict = await self._look(place, ask)
+                case Busy():
+                    verdict = await self._wait(place, ask, verdict)
+                case Replay():
+                    self._counts.replayed += 1
+                    return Given(answer=verdict.answer, call=verdict.call, replayed=True)
+                case Refuse():
+                    self._counts.refused += 1
+                    raise verdict.error
+        raise Conflict("Too many requests with this key at once.", code="idempotency_key_in_use", retry_after=1.0)
+
+    async def _claim(self, place: str, ask: Ask, revision: int) -> Claimed | None:
+        """The key, if nobody else was first."""
+        try:
+            slot = await self._room.take(ask.tenant, RECORD_BYTES)
+        except TooMuch:
+            if isinstance(decide(await self._records.read(place), ask.fingerprint), Claim):
+                raise
+            return None
+        first = begun(ask.fingerprint, ask.call, self._owner, at=self._wall(), patience=ask.patience)
+        # No record may expire before its call has ended, or the call could be run a second time.
+        ttl = max(self._ttl, first.until - first.began)
+        try:
+            revision = await self._records.claim(place, first, revision, ttl)
+        except (KeyConflict, Unavailable) as error:
+            self._room.give_back(ask.tenant, RECORD_BYTES, slot)
+            if isinstance(error, KeyConflict):
+                return None
+            raise
+        return Claimed(place=place, ask=ask, first=first, revision=revision)
+
+    async def _first(
+        self, claimed: Claimed, work: Callable[[], Awaitable[Answer]], told: Callable[[PilotlightError], Answer]
+    ) -> Given:
+        self._counts.first += 1
+        try:
+            answer = await work()
+        except PilotlightError as error:
+            await self._failed(claimed, error, told)
+            raise
+        except Exception:
+            # What it came to is not known. Cancelled, it stays RUNNING: this process ends, and is missed by the others.
+            await self._failed(claimed, PilotlightError(code="internal"), told)
+            raise
+        await self._settle(claimed, await self._ended(claimed, answer))
+        return Given(answer=answer, call=claimed.first.call, replayed=False)
+
+    async def _failed(
+        self, claimed: Claimed, error: PilotlightError, told: Callable[[PilotlightError], Answer]
+    ) -> None:
+        forget = fate_of(error, idempotent=claimed.ask.idempotent) is Fate.FORGET
+        await self._settle(claimed, voided(claimed.first) if forget else await self._ended(claimed, told(error)))
+
+    async def _settle(self, claimed: Claimed, record: FirstCall) -> None:
+        await self._records.settle(claimed.place, record, claimed.revision, self._ttl)
+
+    async def _ended(self, claimed: Claimed, answer: Answer) -> FirstCall:
+        record = ended(claimed.first, answer)
+        if record.answer is None:
+            return record
+        tenant, size = claimed.ask.tenant, len(answer.body)
+        try:
+            await self._room.take(tenant, size)
+        except (TooMuch, Unavailable) as error:
+            if not isinstance(error, BusError):
+                return ended(claimed.first, answer, keep=False)
+            self._room.owe(tenant, size)  # it has run, so its answer is kept: it is written when the bus is back
+        return record
+
+    async def _look(self, place: str, ask: Ask) -> Verdict:
+        verdict = decide(await self._records.read(place), ask.fingerprint)
+        if not isinstance(verdict, Busy) or await self._lives(verdict.first):
+            return verdict
+        # It may have ended between the two questions, and its gateway with it.
+        again = decide(await self._records.read(place), ask.fingerprint)
+        return decide_orphaned(again, idempotent=ask.idempotent) if again == verdict else again
+
+    async def _lives(self, first: FirstCall) -> bool:
+        if is_over(first, self._wall()):
+            return False
+        return first.owner == self._owner or await self._records.is_alive(first.owner)
+
+    async def _wait(self, place: str, ask: Ask, busy: Busy) -> Verdict:
+        """The verdict once the first call has ended, or the refusal when the request has waited long enough."""
+        end = time.monotonic() + ask.wait
+        if ask.wait <= 0.0:
+            return self._in_use(busy)
+        async with self._records.watch(place) as bell:
+            while isinstance(verdict := await self._look(place, ask), Busy):
+                left = end - time.monotonic()
+                if left <= 0.0:
+                    return self._in_use(verdict)
+                await self._news(bell, verdict.first, min(left, LOOK_S))
+            return verdict
+
+    async def _news(self, bell: Bell, first: FirstCall, patience: float) -> None:
+        """Until something was written, or its gateway seems to be gone, or `patience` seconds have passed."""
+        end = time.monotonic() + patience
+        while (left := end - time.monotonic()) > 0.0:
+            if await bell.wait(min(self._glance, left)):
+                return
+            ours = first.owner == self._owner
+            if is_over(first, self._wall()) or not (ours or self._records.seems_alive(first.owner)):
+                return
+
+    def _in_use(self, busy: Busy) -> Refuse:
+        return Refuse(in_use(busy.first, self._wall()), busy.first.call)

@@ -1,0 +1,63 @@
+"""Where the records of keys are kept: the real one is `bus_records.BusRecords`, in memory `memory.MemoryRecords`."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from pilotlight_gateway.idempotency.key_record import FirstCall, Found, Owner
+from pilotlight_gateway.storage_quota.quota_shares import Taken
+
+
+class Bell(Protocol):
+    """Rings when a record may have changed."""
+
+    async def wait(self, seconds: float) -> bool:
+        """Return True when it rings, or False after `seconds`."""
+        ...
+
+
+class ShareRecords(Protocol):
+    """What tenants have taken of their room, with compare-and-set."""
+
+    async def read_share(self, place: str) -> tuple[Taken, int] | None:
+        """What a tenant has taken of its room, and the revision that wrote it; None if nothing stands there."""
+        ...
+
+    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:
+        """Write it where `revision` stands (0: nothing), for `ttl` seconds; raises as `Records.claim` does."""
+        ...
+
+
+class Records(ShareRecords, Protocol):
+    """Records with compare-and-set. Reads and claims raise BusError when it is not known what stands there."""
+
+    async def read(self, place: str) -> Found | None:
+        """What stands there now, as the store's leader has it."""
+        ...
+
+    async def claim(self, place: str, first: FirstCall, revision: int, ttl: float) -> int:
+        """Write `first` where `revision` stands (0: nothing), for `ttl` seconds; its revision.
+
+        Raises:
+            KeyConflict: something else stands there.
+            Unavailable: `overloaded`, there is no room.
+            BusError: it may stand there or not; if it does, it is withdrawn as soon as the bus allows.
+        """
+        ...
+
+    async def settle(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
+        """Replace what was claimed as `revision`: now, or as soon as the bus allows. If another has it, it stays."""
+        ...
+
+    async def is_alive(self, owner: Owner) -> bool:
+        """Whether that gateway process holds its lease."""
+        ...
+
+    def seems_alive(self, owner: Owner) -> bool:
+        """The same as far as this process knows, at once and without asking anybody."""
+        ...
+
+    def watch(self, place: str) -> AbstractAsyncContextManager[Bell]:
+        """Listen for changes of a record."""
+        ...

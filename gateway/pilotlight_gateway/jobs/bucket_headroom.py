@@ -1,0 +1,51 @@
+"""Whether there is room for new jobs: the last part of their bucket is kept for the ends of those that are there.
+
+A record grows until its job has ended, and a bucket that is full refuses that too: then nothing that runs could end,
+whoever filled it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from pilotlight_core.bus import BusError
+
+MOST_FILLED = 0.9
+LOOK_EVERY_S = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class Headroom:
+    """Knows how full the bucket was a moment ago; nobody waits for that. `ask` says it, from 0.0 to 1.0."""
+
+    def __init__(self, ask: Callable[[], Awaitable[float]], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask = ask
+        self._clock = clock
+        self._full = False
+        self._asked = float("-inf")
+        self._asking: asyncio.Task[None] | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether there is room for no new job, as far as is known."""
+        if self._asking is None and self._clock() - self._asked >= LOOK_EVERY_S:
+            self._asking = asyncio.get_running_loop().create_task(self._look())
+        return self._full
+
+    @property
+    def looking(self) -> bool:
+        """Whether it is being asked."""
+        return self._asking is not None
+
+    async def _look(self) -> None:
+        try:
+            self._full = await self._ask() >= MOST_FILLED
+        except BusError as error:
+            log.debug("how full the bucket of jobs is is not known", error=str(error))
+        finally:
+            self._asked, self._asking = self._clock(), None

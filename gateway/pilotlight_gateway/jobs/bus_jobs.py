@@ -1,0 +1,195 @@
+"""Jobs in a bucket of the bus: every write is confirmed only once it is synced to disk, by a majority in a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+import msgspec
+import structlog
+
+from pilotlight_core.bus import Bus, BusTimeout, StoreRefused, WrongRevision, read_holder
+from pilotlight_core.bus.jetstream import READ_TIMEOUT, Page, Record
+from pilotlight_core.bus.streams import bucket_stream, key_subject
+from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.records.jobs import JobRecord, Runner, job_key
+from pilotlight_core.model.subjects import JOB_BUCKET, LEASE_BUCKET
+from pilotlight_gateway.idempotency.bus_records import BusBell
+from pilotlight_gateway.jobs.bucket_headroom import Headroom
+from pilotlight_gateway.jobs.job_port import SCAN_AT_MOST, Found, Listing
+from pilotlight_gateway.jobs.sealed_cursors import SECRET_BYTES
+from pilotlight_gateway.storage_quota.quota_shares import NOTHING, Taken
+
+WINDOW = 256
+"""Sequences that a listing looks at first; where the tenant's jobs are thin, twice as many each time."""
+WINDOW_RECORDS = 1_024
+THIN = 64
+SETTLED_WITHIN_S = 5.0
+"""How long a write that is on its way is waited for."""
+SETTLE_PAUSE_S = 0.1
+SECRET_PLACE = "secret"  # noqa: S105 - where it is, not what
+"""Beside the jobs, whose keys have two parts."""
+
+Write = Callable[..., Awaitable[int]]
+"""`Kv.update`, or a convoy's."""
+
+log = structlog.get_logger(__name__)
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(JobRecord)
+_shares = msgspec.msgpack.Decoder(Taken)
+
+
+class BusJobs:
+    """The real `JobStore`."""
+
+    def __init__(self, bus: Bus, *, headroom: Headroom | None = None) -> None:
+        self._bus = bus
+        self._kv = bus.kv(JOB_BUCKET)
+        self._convoy = bus.convoy(JOB_BUCKET)
+        self._leases = bus.kv(LEASE_BUCKET)
+        self._stream = bucket_stream(JOB_BUCKET)
+        self._headroom = headroom or Headroom(partial(bus.jetstream.filled, self._stream))
+
+    async def create(self, job: JobRecord) -> Found:
+        """Store a new job; see `JobStore`."""
+        if self._headroom.full:
+            raise _no_room("what is left of the bucket is for the jobs that are in it")
+        # A key of the client's own may be there already: that one would hold up those it goes with.
+        write = self._convoy.update if job.id == job.submission else self._kv.update
+        try:
+            found = await self._swap(write, job, 0)
+        except StoreRefused as error:
+            raise _no_room(str(error)) from None
+        assert found is not None  # noqa: S101 - whoever refused a new key has one
+        return found
+
+    async def read(self, tenant: str, job: str) -> Found | None:
+        """What stands there; see `JobStore`."""
+        entry = await self._kv.get(job_key(tenant, job))
+        return Found(_decoder.decode(entry.value), entry.revision) if entry is not None else None
+
+    async def update(self, job: JobRecord, revision: int) -> int:
+        """Replace it; see `JobStore`."""
+        # The server counts lifetimes from a second on.
+        ttl = max(1.0, job.keep_s) if job.state.terminal else None
+        found = await self._swap(self._convoy.update, job, revision, ttl)
+        if found is None or found.job != job:
+            raise WrongRevision(f"{job.key} was changed by somebody else.")
+        return found.revision
+
+    async def _swap(self, write: Write, job: JobRecord, revision: int, ttl: float | None = None) -> Found | None:
+        """What stands there then: the job, which may be our own write whose confirmation was lost, or another's."""
+        data, until = _encoder.encode(job), time.monotonic() + SETTLED_WITHIN_S
+        while True:
+            try:
+                return Found(job, await write(job.key, data, revision, ttl=ttl))
+            except WrongRevision:
+                found = await self.read(job.tenant, job.id)
+            if (found.revision if found is not None else 0) != revision:
+                return found
+            # A leader refuses a key, too, that has a write on its way: our own, if nothing was heard of it. It comes to
+            # nothing if that leader dies, so what stands there in the end is not known yet.
+            if time.monotonic() >= until:
+                raise BusTimeout(f"What becomes of {job.key} is not known.")
+            await asyncio.sleep(SETTLE_PAUSE_S)
+            write = self._kv.update
+
+    async def page(
+        self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
+    ) -> Listing:
+        """A page; see `JobStore`. The stream is read in windows of sequences that go backwards."""
+        end = before or await self._bus.jetstream.last_sequence(self._stream) + 1
+        found: list[JobRecord] = []
+        width, scanned = WINDOW, 0
+        while end > 1 and scanned < SCAN_AT_MOST:
+            start = max(1, end - width)
+            records = await self._between(tenant, start, end)
+            if records is None:
+                width = max(WINDOW, width // 8)
+                continue
+            scanned += len(records)
+            for record in reversed(records):
+                job = _readable(record)
+                if job is not None and wanted(job):
+                    found.append(msgspec.structs.replace(job, input=b"", output=b""))
+                    if len(found) == limit:
+                        return Listing(jobs=tuple(found), before=record.seq)
+            end = start
+            if len(records) < THIN:
+                width *= 2
+        return Listing(jobs=tuple(found), before=end if end > 1 else 0)
+
+    async def read_share(self, place: str) -> tuple[Taken, int] | None:
+        """What a tenant has taken; see `ShareRecords`."""
+        record = await self._kv.read(place)
+        if record is None:
+            return None
+        return NOTHING if record.gone else _shares.decode(record.data), record.seq
+
+    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:
+        """Write it; see `ShareRecords`."""
+        try:
+            await self._kv.update(place, _encoder.encode(taken), revision, ttl=ttl)
+        except StoreRefused as error:
+            raise _no_room(str(error)) from None
+
+    async def secret(self) -> bytes:
+        """What all gateways have; see `JobStore`."""
+        while True:
+            if (entry := await self._kv.get(SECRET_PLACE)) is not None:
+                return entry.value
+            with contextlib.suppress(WrongRevision):
+                await self._kv.update(SECRET_PLACE, os.urandom(SECRET_BYTES), 0)
+
+    async def is_alive(self, runner: Runner) -> bool:
+        """Whether it holds its lease; see `JobStore`."""
+        entry = await self._leases.get(f"gateway.{runner.name}")
+        return entry is not None and read_holder(*entry).data.decode(errors="replace") == runner.instance
+
+    @asynccontextmanager
+    async def watch(self, tenant: str, job: str) -> AsyncIterator[BusBell]:
+        """Listen for changes; see `JobStore`."""
+        bell = BusBell()
+        subscription = await self._bus.doorbell(key_subject(JOB_BUCKET, job_key(tenant, job)), bell.ring)
+        self._bus.on_reconnect.append(bell.reconnected)
+        try:
+            yield bell
+        finally:
+            self._bus.on_reconnect.remove(bell.reconnected)
+            await subscription.unsubscribe()
+
+    async def _between(self, tenant: str, start: int, end: int) -> list[Record] | None:
+        """The tenant's records from sequence `start` to before `end`; None if they are too many at once."""
+        subject = key_subject(JOB_BUCKET, f"{tenant}.*")
+        found: list[Record] = []
+        while start < end:
+            page = await self._bus.jetstream.persist(partial(self._read_page, subject, start), READ_TIMEOUT)
+            inside = [record for record in page.records if record.seq < end]
+            found += [record for record in inside if not record.gone]
+            if len(inside) < len(page.records) or not page.pending:
+                break
+            if len(found) > WINDOW_RECORDS:
+                return None
+            start = page.records[-1].seq + 1
+        return found
+
+    async def _read_page(self, subject: str, seq: int, patience: float) -> Page:
+        return await self._bus.jetstream.page(self._stream, subject, seq, timeout=patience)
+
+
+def _readable(record: Record) -> JobRecord | None:
+    try:
+        return _decoder.decode(record.data)
+    except msgspec.DecodeError as error:
+        log.error("a job's record cannot be read", key=record.subject, error=str(error))
+        return None
+
+
+def _no_room(why: str) -> Unavailable:
+    log.error("a job cannot be stored", why=why)
+    return Unavailable("The platform's room for jobs is used up.", code="overloaded", retry_after=60.0)

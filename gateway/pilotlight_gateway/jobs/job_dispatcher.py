@@ -1,0 +1,346 @@
+"""Feeds the jobs of a gateway's shards into its homes: a lodger of the shards.
+
+The home of a function reads the work queue of each of its flows by sequence, as every stream is read here: without a
+consumer. Its right to do so is the shard's lease. When its gateway dies, the heir of the shard reads the same messages
+from the start, seconds later; a job that is looked after twice meanwhile is started once, since its start is a
+compare-and-set on its record.
+
+Of each flow only some jobs wait at the home at a time, so that a backlog of a million is not a million calls; more come
+as these start. Between flows the home's scheduler decides, as it does for live calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+import structlog
+
+from pilotlight_core.bus import Bus, BusDown, BusError
+from pilotlight_core.bus.doorbells import Rings
+from pilotlight_core.bus.jetstream import READ_TIMEOUT, Page, Record
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.job_messages import AskJob, JobNote, JobPlace, JobsStored
+from pilotlight_core.model.messages.wire import decode
+from pilotlight_core.model.subjects import JOB_STREAM
+from pilotlight_gateway.jobs.job_flow import Flow
+from pilotlight_gateway.jobs.job_runner import Ground, JobRunner
+from pilotlight_gateway.jobs.start_rate import Pace
+
+WAITING = 32
+"""Jobs of one flow that wait at the home at a time."""
+LOOK_EVERY_S = 5.0
+"""How often the stream is asked which flows there are: what the bell has missed."""
+POLL_S = 5.0
+"""How often a flow is read though nothing rang."""
+TIDY_EVERY_S = 0.5
+STRAY_AFTER_S = 30.0
+"""How long a done message waits for those before it."""
+DRAIN_S = 5.0
+PAUSE_S = 0.25
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(kw_only=True, eq=False)
+class Work:
+    """A flow at its home."""
+
+    flow: Flow
+    shard: int
+    pace: Pace = field(default_factory=Pace)
+    bell: asyncio.Event = field(default_factory=asyncio.Event)
+    rings: Rings = field(default_factory=Rings)
+    """Of messages that were heard of and not read."""
+    waiting: int = 0
+    """Runners that have not started."""
+    width: int = WAITING
+    """How many of them there may be: one, once the tenant's limits hold one back, then one more with each start."""
+    held_until: float = 0.0
+    """Unix seconds before which its tenant's limits let nothing start."""
+    tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """Of jobs that have not started: those that the next home takes over."""
+    tries: dict[str, int] = field(default_factory=dict)
+    fresh: bool = True
+    """Whether there may be messages that were not read."""
+    look_at: float = 0.0
+    """Monotonic seconds at which it is read though nothing more rang."""
+    strays_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FeederStatistics:
+    """How it is."""
+
+    flows: int
+    known: int
+    """Jobs that wait, as far as they were read."""
+    waiting: int
+    running: int
+
+
+class Feeder:
+    """Looks after the jobs of the shards whose home this gateway is."""
+
+    def __init__(self, bus: Bus, ground: Ground, *, region: str, gateway: str, drain_s: float = DRAIN_S) -> None:
+        """`drain_s` is how long jobs that run may go on when their gateway ends."""
+        self._bus = bus
+        self._ground = ground
+        self._region = region
+        self._gateway = gateway
+        self._drain_s = drain_s
+        self._shards: set[int] = set()
+        self._work: dict[str, Work] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        """Jobs that have started here."""
+        self._group: asyncio.TaskGroup | None = None
+        self._bell = asyncio.Event()
+
+    # -- the lodger ----------------------------------------------------------------------------------------------
+
+    def begin(self, shard: int, epoch: int, state: bytes) -> None:  # noqa: ARG002 - the stream knows the rest
+        """The shard is ours; see `Lodger`."""
+        self._shards.add(shard)
+        self._bell.set()
+
+    def end(self, shard: int) -> bytes:
+        """It is not any more: what has not started is left to the next home, what has started goes on."""
+        self._shards.discard(shard)
+        for subject in [subject for subject, work in self._work.items() if work.shard == shard]:
+            self._leave(subject)
+        return b""
+
+    # -- its life ------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Feed until the block ends; then start nothing more, and give what runs a little time."""
+        subscriptions = [
+            await self._bus.subscribe(f"jobs.{self._region}.>", self._on_stored),
+            await self._bus.subscribe(subjects.jobs_asked(self._region, self._gateway), self._on_ask),
+        ]
+        self._bus.on_reconnect.append(self._reconnected)
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            look = group.create_task(self._look())
+            try:
+                yield
+            finally:
+                look.cancel()
+                await self._stop()
+        self._bus.on_reconnect.remove(self._reconnected)
+        for subscription in subscriptions:
+            await subscription.unsubscribe()
+
+    def statistics(self) -> FeederStatistics:
+        """How it is, at once."""
+        return FeederStatistics(
+            flows=len(self._work),
+            known=sum(len(work.flow) for work in self._work.values()),
+            waiting=sum(work.waiting for work in self._work.values()),
+            running=len(self._running),
+        )
+
+    async def _stop(self) -> None:
+        self._group = None
+        for subject in list(self._work):
+            self._leave(subject)
+        left = list(self._running.values())
+        if left:
+            log.info("jobs run still", jobs=len(left))
+            _, cut = await asyncio.wait(left, timeout=self._drain_s)
+            for task in cut:
+                task.cancel()
+
+    async def _reconnected(self) -> None:
+        self._bell.set()
+        for work in self._work.values():
+            work.fresh = True
+            work.bell.set()
+
+    def _on_stored(self, subject: str, message: object, _: str) -> None:
+        if not isinstance(message, JobsStored):
+            return
+        work = self._open(subject)
+        if work is not None:
+            work.fresh = True
+            work.rings.ring()
+            work.bell.set()
+
+    def _on_ask(self, _: str, message: object, reply: str) -> None:
+        if isinstance(message, AskJob) and reply:
+            with contextlib.suppress(BusDown):
+                self._bus.publish_nowait(reply, self.place(message.flow, message.job))
+
+    def place(self, flow: str, job: str) -> JobPlace:
+        """Where a job is in its queue, as far as that is known here."""
+        work = self._work.get(flow)
+        position = work.flow.position(job) if work is not None else None
+        if work is None or position is None:
+            return JobPlace()
+        return JobPlace(position=position, seconds=work.pace.wait(position, time.monotonic()))
+
+    async def _look(self) -> None:
+        """Find flows that no bell has told of: those of a shard that has just become ours, above all."""
+        while True:
+            self._bell.clear()
+            try:
+                for subject in await self._bus.jetstream.depths(JOB_STREAM, f"jobs.{self._region}.>"):
+                    self._open(subject)
+            except BusError as error:
+                log.debug("the work queue is not seen", error=str(error))
+                self._bell.set()
+                await asyncio.sleep(PAUSE_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await self._bell.wait()
+
+    def _open(self, subject: str) -> Work | None:
+        """The flow's work, if its shard is ours."""
+        work = self._work.get(subject)
+        if work is None and self._group is not None:
+            shard = int(subject.split(".")[2])
+            if shard in self._shards:
+                work = self._work[subject] = Work(flow=Flow(subject), shard=shard)
+                self._group.create_task(self._feed(work))
+        return work
+
+    def _leave(self, subject: str) -> None:
+        work = self._work.pop(subject)
+        for task in list(work.tasks.values()):
+            task.cancel()
+        work.bell.set()
+
+    # -- one flow ------------------------------------------------------------------------------------------------
+
+    async def _feed(self, work: Work) -> None:
+        """Read a flow and start its jobs, for as long as there are any and the shard is ours."""
+        flow, tidied = work.flow, 0.0
+        while self._work.get(flow.subject) is work:
+            work.bell.clear()
+            try:
+                await self._read(work)
+                if time.monotonic() - tidied >= TIDY_EVERY_S or not flow:
+                    tidied = time.monotonic()
+                    await self._tidy(work)
+            except BusError as error:
+                log.debug("a flow cannot be read", flow=flow.subject, error=str(error))
+                await asyncio.sleep(PAUSE_S)
+                continue
+            self._start(work)
+            if not flow and not work.fresh and not work.rings.due:
+                self._work.pop(flow.subject, None)
+                return
+            await self._pause(work)
+
+    async def _pause(self, work: Work) -> None:
+        due = work.flow.due_at() if work.waiting < work.width else None
+        if work.held_until > self._ground.wall():
+            due = work.held_until
+        left = POLL_S if due is None else max(0.0, due - self._ground.wall())
+        look = POLL_S if work.fresh else max(0.0, work.look_at - time.monotonic())  # fresh: it knows of enough jobs
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(left, look)):
+                await work.bell.wait()
+        # Jobs that start and end ring too: what was heard of and not found is looked for by the clock alone.
+        work.fresh = work.fresh or time.monotonic() >= work.look_at
+
+    async def _read(self, work: Work) -> None:
+        flow, jetstream = work.flow, self._bus.jetstream
+        while work.fresh and flow.wants:
+            page = await jetstream.persist(partial(self._page, flow), READ_TIMEOUT)
+            work.rings.read(len(page.records))
+            for record in page.records:
+                flow.heard(record.seq, _notes(record))
+            if not page.records:
+                work.fresh = False
+                work.look_at = time.monotonic() + (work.rings.pause() or POLL_S)
+
+    async def _page(self, flow: Flow, patience: float) -> Page:
+        return await self._bus.jetstream.page(JOB_STREAM, flow.subject, flow.next, timeout=patience)
+
+    async def _tidy(self, work: Work) -> None:
+        """Remove the messages of jobs that are over. What is not removed is only looked at once more."""
+        flow, at = work.flow, time.monotonic()
+        if below := flow.purge_below():
+            await self._bus.purge_before(JOB_STREAM, flow.subject, below)
+        if at - work.strays_at >= STRAY_AFTER_S:
+            work.strays_at = at
+            for seq in flow.strays():
+                await self._bus.jetstream.delete(JOB_STREAM, seq)
+
+    def _start(self, work: Work) -> None:
+        tenant = work.flow.subject.split(".")[4]
+        if self._ground.wall() < work.held_until:
+            return
+        while self._group is not None and work.waiting < work.width:
+            name = work.flow.take(self._ground.wall())
+            if name is None:
+                return
+            work.waiting += 1
+            work.tasks[name] = self._group.create_task(self._see_through(work, tenant, name))
+
+    async def _see_through(self, work: Work, tenant: str, name: str) -> None:
+        """One job, from its turn to its end, or until it is to be put off."""
+
+        def started() -> None:
+            work.waiting -= 1
+            work.width = min(WAITING, work.width + 1)
+            self._running[name] = work.tasks.pop(name)
+            work.pace.started(time.monotonic())
+            work.bell.set()
+
+        runner = JobRunner(self._ground, tenant, name, started)
+        try:
+            if name in self._running:  # it was ours before the shard came back
+                until: float | None = self._ground.wall() + 1.0
+            else:
+                until = await runner.run(work.tries.get(name, 0))
+        except Exception:
+            log.exception("looking after a job failed; it is tried again", job=name)
+            until = self._ground.wall() + LOOK_EVERY_S
+        finally:
+            if runner.sent:
+                self._running.pop(name, None)
+                self._ended(tenant)
+            else:
+                work.waiting -= 1
+                work.tasks.pop(name, None)
+        if runner.held and until is not None:
+            work.flow.give_back(name)
+            work.held_until, work.width = until, 1
+            work.bell.set()
+        else:
+            self._settle(work, name, until)
+
+    def _ended(self, tenant: str) -> None:
+        """A job of the tenant has ended: what its limits hold back may start now."""
+        for work in self._work.values():
+            if work.held_until and work.flow.subject.split(".")[4] == tenant:
+                work.held_until = 0.0
+                work.bell.set()
+
+    def _settle(self, work: Work, name: str, until: float | None) -> None:
+        if until is None:
+            work.flow.over(name)
+            work.tries.pop(name, None)
+        else:
+            work.flow.put_off(name, until)
+            work.tries[name] = work.tries.get(name, 0) + 1
+        work.bell.set()
+
+
+def _notes(record: Record) -> tuple[JobNote, ...]:
+    """The jobs that a message names. One that cannot be read names none: the sweeper tells of them anew."""
+    try:
+        message = decode(record.data)
+    except msgspec.DecodeError as error:
+        log.error("a message of the work queue cannot be read", seq=record.seq, error=str(error))
+        return ()
+    return message.jobs if isinstance(message, JobsStored) else ()

@@ -1,0 +1,170 @@
+"""One flow of the work queue as its home has read it: which jobs are due, which wait, which messages are done. Pure.
+
+Messages come in the order in which they were stored, and each names some jobs. A job is *taken* when its home begins to
+look after it, *put off* when it must wait until an instant, and *over* when nothing is left to do for it. A message is
+done when all its jobs are over; done messages are removed from the stream up to the first that is not, and those behind
+it one by one, so that one job that waits for next week does not keep everything that came after it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable
+
+from pilotlight_core.model.messages.job_messages import JobNote
+
+READ_AHEAD = 10_000
+"""Jobs of one flow that its home knows of: more are read when these are over."""
+
+
+class _Job:
+    __slots__ = ("order", "put_off", "run_at", "seqs", "taken")
+
+    def __init__(self, order: int, run_at: float) -> None:
+        self.order = order
+        self.run_at = run_at
+        self.seqs: list[int] = []
+        """The messages that name it: several, if it was told of again."""
+        self.taken = False
+        self.put_off = False
+
+
+class Flow:
+    """The jobs of a flow that are not over. Instants are unix seconds."""
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        self.next = 1
+        """The sequence from which the next page is read."""
+        self._jobs: dict[str, _Job] = {}
+        self._ready: deque[str] = deque()
+        self._later: list[tuple[float, int, str]] = []
+        self._open: dict[int, int] = {}
+        """Message -> how many of its jobs are not over; in the order of the stream."""
+        self._done: set[int] = set()
+        """Messages that are done and stand behind one that is not."""
+        self._purge = 0
+        """Below this sequence all messages are done; 0: nothing to purge."""
+        self._order = 0
+        self._orders: list[int] = []
+        """Of all jobs, ascending: each new one is the greatest."""
+        self.taken = 0
+
+    def __len__(self) -> int:
+        """Jobs that are not over."""
+        return len(self._jobs)
+
+    @property
+    def wants(self) -> bool:
+        """Whether it should read on."""
+        return len(self._jobs) < READ_AHEAD
+
+    def heard(self, seq: int, notes: Iterable[JobNote]) -> None:
+        """The message at `seq` was read."""
+        self.next = max(self.next, seq + 1)
+        names = {note.id: note for note in notes}
+        self._open[seq] = len(names)
+        for note in names.values():
+            job = self._jobs.get(note.id)
+            if job is None:
+                job = self._jobs[note.id] = _Job(self._next_order(), note.run_at)
+                self._queue(note.id, job)
+            job.seqs.append(seq)
+        if not names:
+            self._message_done(seq)
+
+    def take(self, at: float) -> str | None:
+        """The next job that is due at `at`; None: none is."""
+        while self._later and self._later[0][0] <= at:
+            _, order, name = heapq.heappop(self._later)
+            job = self._jobs.get(name)
+            if job is not None and job.put_off and job.order == order:
+                job.put_off = False
+                self._ready.append(name)
+        while self._ready:
+            name = self._ready.popleft()
+            job = self._jobs.get(name)
+            if job is not None and not job.taken and not job.put_off:
+                job.taken = True
+                self.taken += 1
+                return name
+        return None
+
+    def due_at(self) -> float | None:
+        """When the next job is due that is put off; None: none is."""
+        return self._later[0][0] if self._later else None
+
+    def put_off(self, name: str, until: float) -> None:
+        """A taken job waits until `until`."""
+        job = self._give(name)
+        if job is not None:
+            self._forget_order(job)
+            job.order, job.run_at = self._next_order(), until
+            self._queue(name, job)
+
+    def give_back(self, name: str) -> None:
+        """A taken job is the next one again."""
+        if self._give(name) is not None:
+            self._ready.appendleft(name)
+
+    def over(self, name: str) -> None:
+        """Nothing is left to do for a taken job."""
+        job = self._give(name)
+        if job is None:
+            return
+        del self._jobs[name]
+        self._forget_order(job)
+        for seq in job.seqs:
+            self._open[seq] -= 1
+            if not self._open[seq]:
+                self._message_done(seq)
+
+    def position(self, name: str) -> int | None:
+        """How many jobs that are not over stand before it; None: it is not known here."""
+        job = self._jobs.get(name)
+        return bisect_left(self._orders, job.order) if job is not None else None
+
+    def purge_below(self) -> int:
+        """The sequence below which all messages are done, if that is new; 0: it is not."""
+        below, self._purge = self._purge, 0
+        return below
+
+    def strays(self) -> list[int]:
+        """Done messages behind one that is not: to be removed one by one. They are given once."""
+        strays = sorted(self._done)
+        self._done.clear()
+        return strays
+
+    def _next_order(self) -> int:
+        self._order += 1
+        self._orders.append(self._order)
+        return self._order
+
+    def _forget_order(self, job: _Job) -> None:
+        del self._orders[bisect_left(self._orders, job.order)]
+
+    def _queue(self, name: str, job: _Job) -> None:
+        if job.run_at:
+            job.put_off = True
+            heapq.heappush(self._later, (job.run_at, job.order, name))
+        else:
+            self._ready.append(name)
+
+    def _give(self, name: str) -> _Job | None:
+        job = self._jobs.get(name)
+        if job is None or not job.taken:
+            return None
+        job.taken = False
+        self.taken -= 1
+        return job
+
+    def _message_done(self, seq: int) -> None:
+        del self._open[seq]
+        first = next(iter(self._open), self.next)
+        if seq < first:
+            self._purge = first
+            self._done = {one for one in self._done if one > first}
+        else:
+            self._done.add(seq)

@@ -1,0 +1,76 @@
+"""Where jobs are kept: the real one is `bus_store.BusJobs`, in memory `memory.MemoryJobs`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from pilotlight_core.model.records.jobs import JobRecord, Runner
+from pilotlight_gateway.idempotency.record_port import Bell, ShareRecords
+
+PAGE_AT_MOST = 1_000
+SCAN_AT_MOST = 5_000
+"""Records that are looked at for one page of a listing."""
+
+
+class Found(NamedTuple):
+    """A record as it stands, and the revision that wrote it."""
+
+    job: JobRecord
+    revision: int
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of jobs, the last changed first."""
+
+    jobs: tuple[JobRecord, ...]
+    before: int = 0
+    """Where the next page goes on; 0: there is none. A page may be short, or empty, and yet have a next one."""
+
+
+class JobStore(ShareRecords, Protocol):
+    """Records of jobs, and of what tenants have stored, with compare-and-set.
+
+    All verbs raise BusError when it is not known what stands there.
+    """
+
+    async def create(self, job: JobRecord) -> Found:
+        """Store a new job; what stands there then: itself, or the one that was there before.
+
+        Raises:
+            Unavailable: `overloaded`, there is no room.
+        """
+        ...
+
+    async def read(self, tenant: str, job: str) -> Found | None:
+        """What stands there now, as the store's leader has it."""
+        ...
+
+    async def update(self, job: JobRecord, revision: int) -> int:
+        """Replace what has `revision`; the new one. What has ended is forgotten `keep_s` later.
+
+        Raises:
+            WrongRevision: something else stands there.
+        """
+        ...
+
+    async def page(
+        self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
+    ) -> Listing:
+        """The tenant's jobs, the last changed first, from `before` on; without inputs and results."""
+        ...
+
+    async def secret(self) -> bytes:
+        """32 random bytes that all gateways have, made by whoever asks first."""
+        ...
+
+    async def is_alive(self, runner: Runner) -> bool:
+        """Whether that gateway process holds its lease."""
+        ...
+
+    def watch(self, tenant: str, job: str) -> AbstractAsyncContextManager[Bell]:
+        """Listen for changes of a record."""
+        ...

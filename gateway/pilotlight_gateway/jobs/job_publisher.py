@@ -1,0 +1,79 @@
+"""Tells the work queue of jobs that were stored: of each flow at once, and then together what came in the meantime.
+
+A job is accepted before it is told of. What is lost here, with this process or because the bus stayed away too long, is
+told by the sweeper from the records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from pilotlight_core.bus import Bus, BusError, StoreRefused
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.job_messages import JobNote, JobsStored
+
+NOTES_AT_ONCE = 256
+"""Jobs in one message."""
+PAUSE_S = 0.02
+"""Between two messages of a flow: each costs the bus as much as several jobs, and its home a read."""
+WAITING_AT_MOST = 50_000
+"""Jobs that wait to be told of, over all flows; what is beyond is left to the sweeper."""
+
+log = structlog.get_logger(__name__)
+
+
+class Announcer:
+    """Publishes notes of jobs; `running` is open as long as it does."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._waiting: dict[str, deque[JobNote]] = {}
+        self._count = 0
+        self._group: asyncio.TaskGroup | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Tell until the block ends."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                yield
+            finally:
+                self._group = None
+
+    def tell(self, flow: str, note: JobNote) -> None:
+        """A job of a flow (its subject) was stored."""
+        if self._group is None or self._count >= WAITING_AT_MOST:
+            return
+        self._count += 1
+        if (waiting := self._waiting.get(flow)) is not None:
+            waiting.append(note)
+        else:
+            self._waiting[flow] = deque([note])
+            self._group.create_task(self._publish(flow))
+
+    async def _publish(self, flow: str) -> None:
+        waiting = self._waiting[flow]
+        try:
+            while waiting:
+                notes = [waiting.popleft() for _ in range(min(len(waiting), NOTES_AT_ONCE))]
+                self._count -= len(notes)
+                await self._store(flow, JobsStored(jobs=tuple(notes)))
+                if len(waiting) < NOTES_AT_ONCE:
+                    await asyncio.sleep(PAUSE_S)
+        finally:
+            self._count -= len(waiting)
+            del self._waiting[flow]
+
+    async def _store(self, flow: str, message: JobsStored) -> None:
+        try:
+            await self._bus.store(flow, message, id=token())
+        except StoreRefused as error:
+            log.error("the work queue is full: jobs wait for the sweeper", flow=flow, error=str(error))
+        except BusError as error:
+            log.warning("jobs wait for the sweeper", flow=flow, jobs=len(message.jobs), error=str(error))

@@ -1,0 +1,319 @@
+"""Jobs as the HTTP side sees them: submitted, looked up, waited for, listed, cancelled and driven again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.bus import BusError, WrongRevision
+from pilotlight_core.host.blobs import BlobsDown, BlobStore, MemoryBlobs
+from pilotlight_core.model import subjects
+from pilotlight_core.model.errors import BadInput, Conflict, TooMuch, UnknownCall
+from pilotlight_core.model.ids import CLIENT_CALL_ID
+from pilotlight_core.model.messages.job_messages import JobNote, JobPlace
+from pilotlight_core.model.records import jobs
+from pilotlight_core.model.records.jobs import JobRecord, JobState, keyed_job_id
+from pilotlight_gateway.calls.call_port import PreparedCall
+from pilotlight_gateway.jobs import job_payloads
+from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST, Found, JobStore, Listing
+from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
+from pilotlight_gateway.jobs.sealed_cursors import Cursors
+from pilotlight_gateway.storage_quota.job_quota import JobRoom
+
+DAY_S = 86_400.0
+KEPT_S = 7 * DAY_S
+SHARE_BYTES = 2 * 2**30
+"""What one tenant may store, over all gateways."""
+RECORD_BYTES = 1_000
+"""A record without input and result, with what the server keeps around it."""
+POLL_S = 5.0
+"""How often a waiting request looks though nothing rang."""
+WAITERS_PER_TENANT = 1_000
+"""Requests that wait for a job at a time: each listens on the bus, and looks every `POLL_S`."""
+CROWDED_S = 1.0
+"""How long those beyond wait, whatever happens: who asks again and again is to do so slowly."""
+RACES = 16
+"""Changes that may get in between before a cancellation gives up."""
+
+Tell = Callable[[str, JobNote], None]
+"""(flow, note): a job was stored, the work queue is to hear of it."""
+Place = Callable[[JobRecord, str], Awaitable[JobPlace]]
+"""(job, flow): where it is in its queue."""
+Stop = Callable[[JobRecord], Awaitable[None]]
+"""Tell whoever runs a job that its end is wanted."""
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a submission says beyond the call. Times in unix seconds."""
+
+    run_at: float | None = None
+    expires_in_s: float | None = None
+    keep_s: float | None = None
+    key: str = ""
+    """Its Idempotency-Key; "" if it has none."""
+    fingerprint: bytes = b""
+
+
+class Submitted(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that is stored; `replayed`: it was before."""
+
+    job: JobRecord
+    replayed: bool
+
+
+async def _nowhere(_job: JobRecord, _flow: str) -> JobPlace:
+    return JobPlace()
+
+
+async def _nobody(_job: JobRecord) -> None:
+    return None
+
+
+class Jobs:
+    """Every verb takes the tenant first: a tenant finds only its own."""
+
+    def __init__(
+        self,
+        store: JobStore | None = None,
+        *,
+        region: str = "local",
+        blobs: BlobStore | None = None,
+        tell: Tell = lambda *_: None,
+        place: Place = _nowhere,
+        stop: Stop = _nobody,
+        keep_s: float = KEPT_S,
+        share_bytes: int = SHARE_BYTES,
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.store: JobStore = MemoryJobs() if store is None else store
+        self._region = region
+        self._blobs: BlobStore = MemoryBlobs() if blobs is None else blobs
+        self._tell = tell
+        self._place = place
+        self._stop = stop
+        self.cursors = Cursors(self.store)
+        self._keep_s = keep_s
+        self.room = JobRoom(self.store, limit=share_bytes, life=keep_s, wall=wall)
+        self.wall = wall
+        self._clock = clock
+        self._waiters: Counter[str] = Counter()
+        """Requests that wait for the end of a job, by tenant."""
+
+    # -- submitting ----------------------------------------------------------------------------------------------
+
+    async def submit(self, call: PreparedCall, wish: Wish) -> Submitted:
+        """Store a job. Once this returns it will run, whatever becomes of this process.
+
+        Raises:
+            BadInput: naming the field; `idempotency_key_reused`.
+            TooMuch: the tenant has stored too much.
+            Unavailable: there is no room. BusError: it may be stored or not.
+        """
+        job = self._record(call, wish)
+        size = RECORD_BYTES + len(call.input)
+        try:
+            found = await self._stored(job, size, call.input)
+        except TooMuch:
+            # What stands under a key of its client's already takes no room a second time.
+            before = await self.store.read(job.tenant, job.id) if job.id != job.submission else None
+            if before is None:
+                raise
+            found = before.job
+        replayed = found.submission != job.submission
+        if replayed and found.fingerprint != job.fingerprint:
+            raise _reused(wish)
+        if found.state is JobState.QUEUED:
+            self._announce(found)
+        return Submitted(job=found, replayed=replayed)
+
+    async def _stored(self, job: JobRecord, size: int, data: bytes) -> JobRecord:
+        place = job.tenant, size, job.forgotten_by
+        counted = self.room.spend(*place) or await self.room.take(*place)
+        try:
+            if len(data) > job_payloads.INPUT_INLINE:
+                # Of this submission alone, so that it can go if another one was first.
+                blob = await job_payloads.keep(self._blobs, job.tenant, job.id, f"input {job.submission}", data)
+                job = msgspec.structs.replace(job, input=b"", input_blob=blob)
+            stored = (await self.store.create(job)).job
+        except BaseException as error:
+            self.room.give_back(counted)  # if it is stored all the same, its share is a little larger
+            if not isinstance(error, BusError | asyncio.CancelledError):
+                await self._drop_input(job)
+            raise
+        if stored.submission != job.submission:
+            self.room.give_back(counted)
+            await self._drop_input(job)
+        return stored
+
+    async def _drop_input(self, job: JobRecord) -> None:
+        if job.input_blob is not None:
+            with contextlib.suppress(BlobsDown):
+                await self._blobs.delete(job.tenant, job.input_blob.sha256)
+
+    def _record(self, call: PreparedCall, wish: Wish) -> JobRecord:
+        at, spec, version = self.wall(), call.version.spec, call.version
+        run_at = at if wish.run_at is None else wish.run_at
+        expires_at = max(run_at, at) + (DAY_S if wish.expires_in_s is None else wish.expires_in_s)
+        jobs.check_times(run_at, expires_at, at)
+        keep_s = self._keep_s if wish.keep_s is None else wish.keep_s
+        if not 0 < keep_s <= self._keep_s:
+            raise BadInput(f"keep_s: more than 0 and at most {self._keep_s:g} seconds.", field="keep_s")
+        if wish.key and call.client_id is not None:
+            raise BadInput("id: a job with an Idempotency-Key has no id of its own.", field="id")
+        return JobRecord(
+            id=self._id(call, wish),
+            tenant=call.tenant,
+            function=f"{version.tenant}:{version.app}.{version.function}",
+            version=version.id,
+            ref=version.ref,
+            method=call.method.name,
+            priority=call.priority,
+            input=call.input,
+            fingerprint=wish.fingerprint,
+            client_id=call.client_id,
+            submission=call.id,
+            created_at=at,
+            run_at=run_at,
+            expires_at=expires_at,
+            keep_s=keep_s,
+            retries=spec.retries,
+            idempotent=spec.idempotent,
+            timeout=spec.timeout,
+        )
+
+    def _id(self, call: PreparedCall, wish: Wish) -> str:
+        if wish.key:
+            return keyed_job_id(self._region, call.tenant, "key", wish.key)
+        if call.client_id is not None:
+            return keyed_job_id(self._region, call.tenant, "id", call.client_id)
+        return call.id
+
+    def _announce(self, job: JobRecord) -> None:
+        self._tell(self.flow_of(job), JobNote(job.id, job.run_at if job.run_at > self.wall() else 0.0))
+
+    def flow_of(self, job: JobRecord) -> str:
+        """The subject of its work queue."""
+        return subjects.job_flow(self._region, job.function, job.tenant, job.priority)
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    async def find(self, tenant: str, name: str) -> JobRecord | None:
+        """The tenant's job with this id, or with this id of its client's."""
+        found = await self.store.read(tenant, self._name(tenant, name))
+        return found.job if found is not None else None
+
+    async def wait(self, job: JobRecord, seconds: float) -> JobRecord:
+        """The job once it has ended, or as it is after `seconds`; or sooner, where too many wait already."""
+        end = self._clock() + seconds
+        if job.state.terminal or seconds <= 0:
+            return job
+        if self._waiters[job.tenant] >= WAITERS_PER_TENANT:
+            await asyncio.sleep(min(seconds, CROWDED_S))
+            found = await self.store.read(job.tenant, job.id)
+            return found.job if found is not None else job
+        self._waiters[job.tenant] += 1
+        try:
+            return await self._watched(job, end)
+        finally:
+            self._waiters -= Counter({job.tenant: 1})
+
+    async def _watched(self, job: JobRecord, end: float) -> JobRecord:
+        async with self.store.watch(job.tenant, job.id) as bell:
+            while True:
+                found = await self.store.read(job.tenant, job.id)
+                left = end - self._clock()
+                if found is None or found.job.state.terminal or left <= 0:
+                    return found.job if found is not None else job
+                await bell.wait(min(left, POLL_S))
+
+    async def place(self, job: JobRecord) -> JobPlace:
+        """Where a job is in its queue, as far as its home knows."""
+        return await self._place(job, self.flow_of(job)) if job.state is JobState.QUEUED else JobPlace()
+
+    async def page(
+        self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
+    ) -> Listing:
+        """The tenant's jobs, the last changed first."""
+        return await self.store.page(tenant, limit=min(limit, PAGE_AT_MOST), before=before, wanted=wanted)
+
+    async def output(self, job: JobRecord) -> bytes:
+        """The msgpack of what it returned; raises as the blob store does."""
+        if job.output_blob is None:
+            return job.output
+        return await job_payloads.fetch(self._blobs, job.tenant, job.output_blob)
+
+    # -- changing ------------------------------------------------------------------------------------------------
+
+    async def cancel(self, tenant: str, name: str) -> tuple[JobRecord, bool] | None:
+        """End a job: what it is now, and whether it was alive; None: there is none."""
+        before, job = await self._change(tenant, name, lambda job: jobs.cancel_wanted(job, self.wall()))
+        if before is None or job is None:
+            return None
+        if job.state is JobState.RUNNING:
+            await self._stop(job)
+        return job, not before.state.terminal
+
+    async def redrive(self, tenant: str, name: str) -> JobRecord:
+        """Queue a dead or cancelled job anew.
+
+        Raises:
+            UnknownCall: there is no such job. Conflict: it is not dead.
+            TooMuch: the tenant has stored too much: it is kept for longer.
+        """
+        found = await self.find(tenant, name)
+        if found is None:
+            raise UnknownCall(f"There is no job {name}.")
+        again = jobs.redriven(found, self.wall())
+        if again is None:
+            raise _not_dead(found)
+        counted = await self.room.take(tenant, RECORD_BYTES + again.input_size, again.forgotten_by)
+        try:
+            before, job = await self._change(tenant, name, lambda job: jobs.redriven(job, self.wall()) or job)
+            if before is None or job is None:
+                raise UnknownCall(f"There is no job {name}.")
+            if job is before:
+                raise _not_dead(job)
+        except BaseException:
+            self.room.give_back(counted)
+            raise
+        self._announce(job)
+        return job
+
+    async def _change(
+        self, tenant: str, name: str, change: Callable[[JobRecord], JobRecord]
+    ) -> tuple[JobRecord | None, JobRecord | None]:
+        for _ in range(RACES):
+            found: Found | None = await self.store.read(tenant, self._name(tenant, name))
+            if found is None:
+                return None, None
+            changed = change(found.job)
+            if changed is found.job:
+                return found.job, changed
+            try:
+                await self.store.update(changed, found.revision)
+            except WrongRevision:
+                continue
+            return found.job, changed
+        raise Conflict("The job changes too fast.", retry_after=1.0)
+
+    def _name(self, tenant: str, name: str) -> str:
+        return keyed_job_id(self._region, tenant, "id", name) if CLIENT_CALL_ID.fullmatch(name) else name
+
+
+def _not_dead(job: JobRecord) -> Conflict:
+    return Conflict(f"The job is {job.state}: only what failed, expired or was cancelled is driven again.")
+
+
+def _reused(wish: Wish) -> Any:
+    if wish.key:
+        return BadInput(
+            "Idempotency-Key: it stands for another job.", code="idempotency_key_reused", field="Idempotency-Key"
+        )
+    return Conflict("The id stands for another job.", field="id")

@@ -1,0 +1,103 @@
+"""Jobs in memory, scripted by fields, for tests and for services without a bus."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import msgspec
+
+from pilotlight_core.bus import BusError, WrongRevision
+from pilotlight_core.model.records.jobs import JobRecord, Runner, job_key
+from pilotlight_gateway.idempotency.memory_records import MemoryBell
+from pilotlight_gateway.jobs.job_port import Found, Listing
+from pilotlight_gateway.storage_quota.quota_shares import Taken
+
+
+@dataclass(kw_only=True)
+class MemoryJobs:
+    """Compare-and-set over a dictionary. Nothing is ever forgotten."""
+
+    gone: set[Runner] = field(default_factory=set)
+    """Runners that count as dead."""
+    error: BusError | None = None
+    """Raised by every verb."""
+    writes: list[JobRecord] = field(default_factory=list)
+    _kept: dict[str, Found] = field(default_factory=dict)
+    _taken: dict[str, tuple[Taken, int]] = field(default_factory=dict)
+    _revision: int = 0
+    bells: set[asyncio.Event] = field(default_factory=set)
+    """Of those who listen."""
+
+    async def create(self, job: JobRecord) -> Found:
+        self._may_fail()
+        if (there := self._kept.get(job.key)) is not None:
+            return there
+        return Found(job, self._write(job))
+
+    async def read(self, tenant: str, job: str) -> Found | None:
+        self._may_fail()
+        return self._kept.get(job_key(tenant, job))
+
+    async def update(self, job: JobRecord, revision: int) -> int:
+        self._may_fail()
+        there = self._kept.get(job.key)
+        if there is None or there.revision != revision:
+            raise WrongRevision(f"{job.key} was changed by somebody else.")
+        return self._write(job)
+
+    async def page(
+        self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
+    ) -> Listing:
+        self._may_fail()
+        own = sorted((one for one in self._kept.values() if one.job.tenant == tenant), key=lambda one: -one.revision)
+        found = [one for one in own if wanted(one.job) and (not before or one.revision < before)]
+        more = len(found) > limit
+        return Listing(
+            jobs=tuple(_listed(one.job) for one in found[:limit]), before=found[limit - 1].revision if more else 0
+        )
+
+    async def read_share(self, place: str) -> tuple[Taken, int] | None:
+        self._may_fail()
+        return self._taken.get(place)
+
+    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:  # noqa: ARG002
+        self._may_fail()
+        if self._taken.get(place, (None, 0))[1] != revision:
+            raise WrongRevision(f"{place} was changed by somebody else.")
+        self._revision += 1
+        self._taken[place] = (taken, self._revision)
+
+    async def secret(self) -> bytes:
+        self._may_fail()
+        return b"s" * 32
+
+    async def is_alive(self, runner: Runner) -> bool:
+        return runner not in self.gone
+
+    @asynccontextmanager
+    async def watch(self, tenant: str, job: str) -> AsyncIterator[MemoryBell]:  # noqa: ARG002 - every bell rings
+        event = asyncio.Event()
+        self.bells.add(event)
+        try:
+            yield MemoryBell(event)
+        finally:
+            self.bells.discard(event)
+
+    def _may_fail(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def _write(self, job: JobRecord) -> int:
+        self._revision += 1
+        self.writes.append(job)
+        self._kept[job.key] = Found(job, self._revision)
+        for bell in self.bells:
+            bell.set()
+        return self._revision
+
+
+def _listed(job: JobRecord) -> JobRecord:
+    return msgspec.structs.replace(job, input=b"", output=b"")

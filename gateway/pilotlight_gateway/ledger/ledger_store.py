@@ -1,0 +1,185 @@
+"""The ledger itself: one writer folds usage events into it, many readers ask it. Its methods block: use a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pilotlight_core.host.file_permissions import own_file
+from pilotlight_core.model.messages.usage import UsageEvent
+from pilotlight_core.model.units import NS_PER_S
+from pilotlight_gateway.ledger.entries import Entries, UsageSum, day_of, entries_of
+from pilotlight_gateway.ledger.prices import PriceBook
+from pilotlight_gateway.ledger.tables import USAGE_KEY, call_line, fold_result, folded, lease_line, metadata, usage_day
+
+KNOWN_IDS_AT_A_TIME = 500
+"""SQLite binds at most 32,766 parameters in a statement; older builds 999."""
+CALL_KEY = ("tenant", "call", "day", "version", "price", "ppm", "rate")
+CALL_COLUMNS = (*CALL_KEY, "app", "function", "ns", "outcome", "batch_size")
+"""In the order of the table, which is that of a compiled insert."""
+
+Result = Literal["new", "repeated", "unpriced", "misfits"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folded:
+    """What one fold did."""
+
+    seq: int
+    new: int
+    repeated: int
+    unpriced: int
+    misfits: int
+
+
+class Ledger:
+    """Usage in SQL: SQLite in a file (WAL), or PostgreSQL by its URL."""
+
+    def __init__(self, url: str, book: PriceBook) -> None:
+        self.book = book
+        self._engine = sa.create_engine(url)
+        if self._engine.dialect.name == "sqlite":
+            _keep_private(self._engine.url.database)
+            sa.event.listen(self._engine, "connect", _prepare_sqlite)
+        _create(self._engine)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def last_seq(self, stream: str) -> int:
+        """The sequence number up to which `stream` is folded; 0: not at all."""
+        with self._engine.connect() as connection:
+            found = connection.scalar(sa.select(folded.c.seq).where(folded.c.stream == stream))
+        return found or 0
+
+    def results(self) -> dict[str, int]:
+        """How many events were folded so far, by result."""
+        with self._engine.connect() as connection:
+            found = {row.result: row.events for row in connection.execute(sa.select(fold_result))}
+        return {result: found.get(result, 0) for result in get_args(Result)}
+
+    def fold(self, stream: str, seq: int, events: Sequence[UsageEvent]) -> Folded:
+        """Add the events that are not there yet and remember `seq`, all in one transaction."""
+        with self._engine.begin() as connection:
+            fresh = _unseen(connection, events)
+            entries = entries_of(fresh, self.book)
+            if entries.leases:
+                connection.execute(sa.insert(lease_line), entries.leases)
+            self._add_usage(connection, entries)
+            self._add_calls(connection, entries)
+            done = Folded(
+                seq=seq,
+                new=len(fresh),
+                repeated=len(events) - len(fresh),
+                unpriced=entries.unpriced,
+                misfits=entries.misfits,
+            )
+            self._remember(connection, stream, done)
+        return done
+
+    def prune(self, before: float) -> int:
+        """Forget intervals and receipts that ended before the unix second `before`; the sums per day stay."""
+        with self._engine.begin() as connection:
+            gone = connection.execute(sa.delete(lease_line).where(lease_line.c.wall < before)).rowcount
+            connection.execute(sa.delete(call_line).where(call_line.c.day < day_of(int(before) * NS_PER_S)))
+        return gone
+
+    def read(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
+        """The rows of a query."""
+        with self._engine.connect() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    def _insert(self, table: sa.Table) -> Any:
+        module = postgresql if self._engine.dialect.name == "postgresql" else sqlite
+        return module.insert(table)
+
+    def _add_usage(self, connection: sa.Connection, entries: Entries) -> None:
+        rows = [_usage_row(key, line) for key, line in entries.usage.items()]
+        if not rows:
+            return
+        insert = self._insert(usage_day)
+        grown = {"ns": usage_day.c.ns + insert.excluded.ns, "calls": usage_day.c.calls + insert.excluded.calls}
+        connection.execute(insert.on_conflict_do_update(index_elements=USAGE_KEY, set_=grown), rows)
+
+    def _add_calls(self, connection: sa.Connection, entries: Entries) -> None:
+        if not entries.calls:
+            return
+        insert = self._insert(call_line)
+        said = insert.excluded.outcome
+        grown = {
+            "ns": call_line.c.ns + insert.excluded.ns,
+            "outcome": sa.case((said != "", said), else_=call_line.c.outcome),
+            "batch_size": sa.case(
+                (insert.excluded.batch_size > call_line.c.batch_size, insert.excluded.batch_size),
+                else_=call_line.c.batch_size,
+            ),
+        }
+        statement = insert.on_conflict_do_update(index_elements=CALL_KEY, set_=grown)
+        rows = [(*key, c.app, c.function, c.ns, c.outcome, c.batch_size) for key, c in entries.calls.items()]
+        _execute_many(connection, statement, CALL_COLUMNS, rows)
+
+    def _remember(self, connection: sa.Connection, stream: str, done: Folded) -> None:
+        insert = self._insert(folded).values(stream=stream, seq=done.seq)
+        connection.execute(insert.on_conflict_do_update(index_elements=["stream"], set_={"seq": done.seq}))
+        add = self._insert(fold_result)
+        grown = {"events": fold_result.c.events + add.excluded.events}
+        rows = [{"result": result, "events": getattr(done, result)} for result in get_args(Result)]
+        connection.execute(add.on_conflict_do_update(index_elements=["result"], set_=grown), rows)
+
+
+def _create(engine: sa.Engine) -> None:
+    try:
+        metadata.create_all(engine)
+    except sa.exc.DBAPIError:
+        # Gateways and their duties start together on an empty database, and one found a table missing that the other
+        # was just making; what remains to be made is made now.
+        metadata.create_all(engine)
+
+
+def _usage_row(key: tuple[Any, ...], line: UsageSum) -> dict[str, Any]:
+    return dict(zip(USAGE_KEY, key, strict=True)) | {"ns": line.ns, "calls": line.calls}
+
+
+def _execute_many(
+    connection: sa.Connection, statement: Any, columns: tuple[str, ...], rows: list[tuple[Any, ...]]
+) -> None:
+    """Execute an insert for thousands of rows: the statement is compiled once, and rows go to the driver as they are.
+
+    SQLAlchemy's own way makes and processes a dictionary for each row, which took most of a fold's time.
+    """
+    compiled = statement.compile(dialect=connection.dialect, column_keys=columns)
+    if compiled.positional and tuple(compiled.positiontup) == columns:
+        connection.exec_driver_sql(compiled.string, rows)
+    else:
+        connection.execute(statement, [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+def _unseen(connection: sa.Connection, events: Iterable[UsageEvent]) -> list[UsageEvent]:
+    by_id = {event.id: event for event in events}
+    ids = list(by_id)
+    for start in range(0, len(ids), KNOWN_IDS_AT_A_TIME):
+        some = ids[start : start + KNOWN_IDS_AT_A_TIME]
+        for known in connection.scalars(sa.select(lease_line.c.id).where(lease_line.c.id.in_(some))):
+            del by_id[known]
+    return list(by_id.values())
+
+
+def _keep_private(database: str | None) -> None:
+    """Only we read the file, and what SQLite puts beside it: that gets the file's mode when it is made."""
+    if database and database != ":memory:":
+        for path in (own_file(Path(database)), Path(f"{database}-wal"), Path(f"{database}-shm")):
+            if path.exists():
+                own_file(path)
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    # WAL lets reports read while the fold writes; NORMAL may lose the last fold in a power cut, and the stream then
+    # gives it again.
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=10000"):
+        connection.execute(f"PRAGMA {pragma}").close()

@@ -1,0 +1,116 @@
+"""Reports: queries over the ledger, in lines that are each rounded once."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from pilotlight_core.model.api.call_api import UsageLine
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.units import WHOLE_DEVICE, cost_of, money
+from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.tables import call_line, usage_day
+
+GROUPS = ("day", "app", "function", "version", "state", "price", "ppm")
+"""What a line can be per; what a report is not grouped by is "" (ppm: 0) in its lines."""
+COLUMNS = tuple(field.name for field in msgspec.structs.fields(UsageLine))
+
+
+class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """The sum of a report's lines before they were rounded."""
+
+    calls: int
+    ns: int
+    gpu_seconds: float
+    cost: str
+    currency: str = "USD"
+
+
+class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/usage`."""
+
+    lines: tuple[UsageLine, ...]
+    total: UsageTotal
+
+
+def read_groups(text: str) -> tuple[str, ...]:
+    """The dimensions named in `day,function`; "" is all of them.
+
+    Raises:
+        BadInput: naming the one that does not exist.
+    """
+    asked = [part.strip() for part in text.split(",") if part.strip()]
+    for part in asked:
+        if part not in GROUPS:
+            raise BadInput(f"usage cannot be grouped by {part!r}: expected some of {', '.join(GROUPS)}.", field="group")
+    return tuple(name for name in GROUPS if name in asked) if asked else GROUPS
+
+
+def usage_report(ledger: Ledger, tenant: str, first: str, until: str, groups: Sequence[str] = GROUPS) -> UsageReport:
+    """A tenant's usage from the day `first` up to and without the day `until`. Blocks: call in a thread."""
+    own = sa.select(usage_day).where(usage_day.c.tenant == tenant, usage_day.c.day >= first, usage_day.c.day < until)
+    return summarise(ledger.read(own), groups, ledger.book.currency)
+
+
+def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: str) -> UsageReport:
+    """The rows of `usage_day` as report lines in the order of their groups."""
+    sums: dict[tuple[Any, ...], list[Any]] = {}
+    for row in rows:
+        key = tuple(row[name] if name in groups else _blank(name) for name in GROUPS)
+        line = sums.setdefault(key, [0, 0, 0, Fraction(0)])
+        line[0] += row["calls"]
+        line[1] += row["ns"]
+        line[2] += row["ns"] * row["ppm"]
+        line[3] += cost_of(row["ns"], row["ppm"], row["rate"])
+    lines = tuple(
+        UsageLine(
+            **dict(zip(GROUPS, key, strict=True)),
+            calls=calls,
+            ns=ns,
+            gpu_seconds=_device_seconds(ns_ppm),
+            cost=money(cost),
+            currency=currency,
+        )
+        for key, (calls, ns, ns_ppm, cost) in sorted(sums.items())
+    )
+    return UsageReport(lines=lines, total=_total(sums.values(), currency))
+
+
+def receipts(ledger: Ledger, tenant: str, call: str) -> list[dict[str, Any]]:
+    """The lines of one call, with `cost` as an exact Fraction of dollars. Blocks: call in a thread."""
+    rows = ledger.read(sa.select(call_line).where(call_line.c.call == call, call_line.c.tenant == tenant))
+    return [row | {"cost": cost_of(row["ns"], row["ppm"], row["rate"])} for row in rows]
+
+
+def as_csv(report: UsageReport) -> str:
+    """The report's lines with a header line."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(COLUMNS)
+    writer.writerows([getattr(line, name) for name in COLUMNS] for line in report.lines)
+    return out.getvalue()
+
+
+def _blank(name: str) -> str | int:
+    return 0 if name == "ppm" else ""
+
+
+def _device_seconds(ns_ppm: int) -> float:
+    return ns_ppm / (WHOLE_DEVICE * 10**9)
+
+
+def _total(sums: Iterable[list[Any]], currency: str) -> UsageTotal:
+    columns = list(zip(*sums, strict=True)) or [(), (), (), ()]
+    return UsageTotal(
+        calls=sum(columns[0]),
+        ns=sum(columns[1]),
+        gpu_seconds=_device_seconds(sum(columns[2])),
+        cost=money(sum(columns[3], Fraction(0))),
+        currency=currency,
+    )

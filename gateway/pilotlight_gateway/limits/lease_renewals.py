@@ -1,0 +1,41 @@
+"""When each gateway's lease was last renewed: if it is silent, that tells when another takes over."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from pilotlight_core.bus import Bus, Entry
+from pilotlight_core.bus.lease import read_holder
+from pilotlight_core.model.subjects import LEASE_BUCKET
+
+
+class Renewals:
+    """The instants, by process."""
+
+    def __init__(self, bus: Bus, clock: Callable[[], float]) -> None:
+        self._mirror = bus.mirror(LEASE_BUCKET, "gateway.")
+        self._clock = clock
+        self._seen: dict[str, tuple[str, float]] = {}
+        """lease -> (process, monotonic seconds)"""
+
+    @asynccontextmanager
+    async def followed(self) -> AsyncIterator[None]:
+        """Listen until the block ends."""
+        self._mirror.on_change.append(self._changed)
+        async with self._mirror:
+            yield
+
+    def of(self, gateway: str) -> float | None:
+        """When the lease of a process was renewed last; None if that was never heard."""
+        return next((at for process, at in self._seen.values() if process == gateway), None)
+
+    def _changed(self, key: str, entry: Entry | None) -> None:
+        self._seen.pop(key, None)
+        with contextlib.suppress(msgspec.DecodeError):  # what cannot be read renews nobody's lease
+            if entry is not None:
+                process = read_holder(entry.value, entry.revision).data.decode(errors="replace")
+                self._seen[key] = process, self._clock()

@@ -1,0 +1,78 @@
+"""What became of one call's ask: it may begin, or why not; and what its answer's headers say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pilotlight_core.model.errors import PilotlightError, Unavailable
+from pilotlight_core.model.messages.limiting import LimitAnswer, Verdict
+from pilotlight_gateway.limits.call_usage import Tab
+from pilotlight_gateway.limits.cost_estimates import Estimates
+from pilotlight_gateway.limits.limit_policy import Policy
+from pilotlight_gateway.limits.refusals import refused
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+class Admission:
+    """One call under a policy. Whoever got one that is not refused calls `end` exactly once, whatever happens."""
+
+    __slots__ = ("_end", "answer", "error", "function", "policy", "tenant")
+
+    def __init__(
+        self,
+        tenant: str,
+        function: str,
+        policy: Policy,
+        *,
+        answer: LimitAnswer | None = None,
+        error: PilotlightError | None = None,
+        end: Callable[[Admission, float | None], None] | None = None,
+    ) -> None:
+        self.tenant = tenant
+        self.function = function
+        self.policy = policy
+        self.answer = answer
+        self.error = error
+        """Why the call may not begin; None: it may."""
+        self._end = end
+
+    def headers(self) -> Headers:
+        """RateLimit-Policy, and RateLimit where it is known."""
+        policy = (b"ratelimit-policy", self.policy.header.encode())
+        if self.answer is None or not self.answer.standing:
+            return (policy,)
+        return (policy, (b"ratelimit", self.answer.standing.encode()))
+
+    def end(self, cost: float | None) -> None:
+        """The call has ended and took `cost` GPU-milliseconds; None: the estimate stands."""
+        end, self._end = self._end, None
+        if end is not None:
+            end(self, cost)
+
+
+def admission_of(
+    tenant: str, function: str, policy: Policy, answer: LimitAnswer, end: Callable[[Admission, float | None], None]
+) -> Admission:
+    """What a home's answer means for the call; `end` hears of its end."""
+    if answer.verdict is Verdict.REFUSED:
+        return Admission(tenant, function, policy, answer=answer, error=refused(answer, policy, tenant))
+    return Admission(tenant, function, policy, answer=answer, end=end)
+
+
+def end_by(tab: Tab, admission: Admission, costs: Estimates, version: str) -> None:
+    """Nothing of a call runs any more: its permit is given back, and what is on its tab is counted and learnt from."""
+    if admission.policy.most_cost and tab.known and not tab.lost:
+        costs.learn(version, tab.cost)
+    # For a start of which nobody can say what it took, the estimate stands.
+    estimate = admission.answer.charged if admission.answer is not None else 0.0
+    admission.end(tab.cost + tab.lost * estimate)
+
+
+def unreachable(wait: float) -> Unavailable:
+    """What a caller hears while nobody can say whether its call would be too much."""
+    return Unavailable(
+        "The gateway that keeps this tenant's limits does not answer; another one takes over.",
+        code="starting",
+        retry_after=wait,
+    )

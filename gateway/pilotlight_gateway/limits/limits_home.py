@@ -1,0 +1,252 @@
+"""The home of limits: decides for every gateway whether a call of a tenant may begin. Pure; instants are seconds.
+
+Exactness. All asks about one tenant are decided here, one after the other, each against buckets that hold the bound by
+construction (`gcra`), so it holds over any number of gateways. When a home dies, the next one does not know what its
+buckets held, but it does know that they cannot have held less than nothing, unless there was a debt; and it begins
+when the former one can act no more. So it begins with empty buckets: whatever could have been granted counts as
+granted, and what both grant together is what one bucket would have. The price is the rest of a burst. A home that
+leaves in order hands its buckets over (`handover`). A limit that was first set when this home, or one that has handed
+over to it, was the home already (`Begun`) cannot have been counted by any other: its burst is there at once.
+
+Permits of running calls are not guessed but asked for: a home that has just begun grants none where concurrency is
+limited before every gateway that lives has told what runs there (`heard`) or is gone (`gateway_gone`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from pilotlight_core.model.messages.limiting import Held, Holdings, LimitAnswer, LimitAsk, LimitEnd, Part, Verdict
+from pilotlight_gateway.limits.account import Account, Epochs
+from pilotlight_gateway.limits.gcra import instant
+from pilotlight_gateway.limits.limit_policy import Policy, PolicyOf, Scope
+from pilotlight_gateway.limits.limits_state import NOTHING, LimitState, handed_over, taken_over
+
+Accounts = tuple[Account, ...]
+"""Of one call: in the order of its policy's scopes."""
+CHANGED_AT_MOST = 1_000
+"""Tenants of one shard; beyond it, it is as if the limits of all had been changed."""
+SETTLING_S = 0.05
+"""When a caller may try again while a home does not know yet what runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitHomeStatistics:
+    """How a home of limits is."""
+
+    shards: int
+    accounts: int
+    permits: int
+    settling: int
+    """Shards whose running calls are not all known yet."""
+    granted: int
+    refused: int
+
+
+@dataclass(kw_only=True)
+class Shard:
+    """What a home knows of the tenants of one shard."""
+
+    epoch: int
+    epochs: Epochs
+    born: int
+    """Picoseconds."""
+    unheard: set[str]
+    """The gateways that have not told yet what runs there."""
+    accounts: dict[tuple[str, str], Account] = field(default_factory=dict)
+    """(tenant, function or "")"""
+    changed: dict[str, int] = field(default_factory=dict)
+    """tenant, or "" for all -> when limits were changed last, in picoseconds. By which rate it was before then that
+    things came back, for whoever has no account yet, nobody knows."""
+    permits: dict[str, dict[int, Accounts]] = field(default_factory=dict)
+    """gateway -> number -> the accounts in which it counts"""
+
+
+class LimitHome:
+    """The limits of the tenants whose home this gateway is."""
+
+    def __init__(self, policies: PolicyOf) -> None:
+        self._policies = policies
+        self._shards: dict[int, Shard] = {}
+        self._granted = 0
+        self._refused = 0
+
+    # -- which shards are ours -----------------------------------------------------------------------------------
+
+    def begin(self, shard: int, epoch: int, at: float, gateways: Collection[str], state: LimitState = NOTHING) -> None:
+        """Be the home of a shard; `gateways` are all that live, this one among them.
+
+        `state` is what a former home handed over; after a death nothing is known.
+        """
+        born, epochs, accounts = taken_over(state, epoch, instant(at))
+        unheard = set(gateways)
+        self._shards[shard] = Shard(epoch=epoch, epochs=epochs, born=born, unheard=unheard, accounts=accounts)
+
+    def end(self, shard: int, at: float) -> LimitState:
+        """Be its home no more; what the next one should know."""
+        state = self._shards.pop(shard, None)
+        if state is None:
+            return NOTHING
+        born = max([state.born, *state.changed.values()])
+        return handed_over(state.accounts, born, state.epochs.first, instant(at))
+
+    def epoch(self, shard: int) -> int:
+        """Under which it acts as a shard's home; 0 if it is not."""
+        state = self._shards.get(shard)
+        return state.epoch if state is not None else 0
+
+    def unheard(self) -> dict[int, int]:
+        """The shards, with their epochs, of which some gateway has not told yet what runs."""
+        return {shard: state.epoch for shard, state in self._shards.items() if state.unheard}
+
+    # -- calls ---------------------------------------------------------------------------------------------------
+
+    def ask(self, shard: int, gateway: str, ask: LimitAsk, at: float) -> LimitAnswer:
+        """Decide whether a call may begin, and count it if so: in all scopes, or in none."""
+        state = self._shards.get(shard)
+        if state is None:
+            return LimitAnswer(ask.number, Verdict.NOT_HOME)
+        policy = self._policies(ask.tenant, ask.function)
+        if not policy.scopes:
+            return LimitAnswer(ask.number, Verdict.GRANTED, state.epoch)
+        holds = policy.holds and ask.part is not Part.SUBMISSION
+        if holds and state.unheard:
+            return LimitAnswer(ask.number, Verdict.SETTLING, state.epoch, SETTLING_S)
+        now = instant(at)
+        cost = 0.0 if ask.part is Part.SUBMISSION else min(ask.cost, policy.most_cost)
+        accounts = self._accounts(state, ask.tenant, policy, now)
+        wait, violated = _waits(policy, accounts, cost, now, ask.part)
+        if violated:
+            self._refused += 1
+            standing = _standing(policy, accounts, now)
+            return LimitAnswer(ask.number, Verdict.REFUSED, state.epoch, wait, violated, standing)
+        self._granted += 1
+        for account, scope in zip(accounts, policy.scopes, strict=True):
+            account.take(scope, (gateway, ask.number), cost, now, ask.part)
+        if holds:
+            state.permits.setdefault(gateway, {})[ask.number] = accounts
+        standing = _standing(policy, accounts, now)
+        return LimitAnswer(ask.number, Verdict.GRANTED, state.epoch, 0.0, (), standing, cost, holds)
+
+    def ended(self, shard: int, gateway: str, end: LimitEnd, at: float) -> None:
+        """A call has ended: its permit is free, and what it really cost is counted."""
+        if (state := self._shards.get(shard)) is None:
+            return
+        now = instant(at)
+        for account in state.permits.get(gateway, {}).pop(end.number, ()):
+            account.permits.leave((gateway, end.number), at)
+        if end.correction:
+            policy = self._policies(end.tenant, end.function)
+            for account in self._accounts(state, end.tenant, policy, now):
+                account.correct(end.correction, now)
+
+    def _accounts(self, state: Shard, tenant: str, policy: Policy, now: int) -> Accounts:
+        return tuple(_account(state, tenant, scope, now) for scope in policy.scopes)
+
+    def limits_changed(self, shard: int, tenant: str | None, at: float) -> None:
+        """The limits of a tenant, or of any, are others now: what came back until now came back by the old ones."""
+        if (state := self._shards.get(shard)) is not None:
+            now = instant(at)
+            if len(state.changed) >= CHANGED_AT_MOST:
+                state.changed.clear()
+                tenant = None
+            state.changed[tenant or ""] = now
+            for (owner, function), account in state.accounts.items():
+                if tenant in (None, owner):
+                    scopes = self._policies(owner, function).scopes
+                    for scope in (scope for scope in scopes if scope.function == function):
+                        account.follow(scope, now)
+
+    # -- what runs -----------------------------------------------------------------------------------------------
+
+    def heard(self, holdings: Holdings, at: float) -> None:
+        """A gateway tells all its running calls in a shard."""
+        state = self._shards.get(holdings.shard)
+        if state is None or state.epoch != holdings.epoch:
+            return
+        known = state.permits.setdefault(holdings.gateway, {})
+        told = {number for held in holdings.held for number in held.numbers}.union(holdings.pending)
+        for number in [number for number in known if number <= holdings.upto and number not in told]:
+            _drop(known.pop(number), (holdings.gateway, number))
+        for held in holdings.held:
+            self._adopt(state, holdings.gateway, held, at)
+        state.unheard.discard(holdings.gateway)
+
+    def _adopt(self, state: Shard, gateway: str, held: Held, at: float) -> None:
+        policy, known = self._policies(held.tenant, held.function), state.permits[gateway]
+        if not policy.holds:
+            return
+        accounts = self._accounts(state, held.tenant, policy, instant(at))
+        for number in held.numbers:
+            if number not in known:
+                known[number] = accounts
+                for account, scope in zip(accounts, policy.scopes, strict=True):
+                    if scope.concurrency:
+                        account.permits.enter((gateway, number), at)
+
+    def gateway_gone(self, gateway: str) -> None:
+        """A gateway's lease is gone, and its calls with it."""
+        for state in self._shards.values():
+            state.unheard.discard(gateway)
+            for number, accounts in state.permits.pop(gateway, {}).items():
+                _drop(accounts, (gateway, number))
+
+    # -- how it is -----------------------------------------------------------------------------------------------
+
+    def sweep(self, shard: int, at: float) -> None:
+        """Forget the accounts of which nothing is known that a new one would not know."""
+        if (state := self._shards.get(shard)) is not None:
+            now = instant(at)
+            for key in [key for key, account in state.accounts.items() if account.idle(now)]:
+                del state.accounts[key]
+
+    def statistics(self) -> LimitHomeStatistics:
+        """How it is, at once."""
+        return LimitHomeStatistics(
+            shards=len(self._shards),
+            accounts=sum(len(state.accounts) for state in self._shards.values()),
+            permits=sum(len(held) for state in self._shards.values() for held in state.permits.values()),
+            settling=len(self.unheard()),
+            granted=self._granted,
+            refused=self._refused,
+        )
+
+    def check_integrity(self) -> None:
+        """Raises AssertionError if an account counts a call that does not run."""
+        for number, state in self._shards.items():
+            running = {(gateway, held) for gateway, permits in state.permits.items() for held in permits}
+            for key, account in state.accounts.items():
+                if strangers := account.permits.keys() - running:
+                    raise AssertionError(f"shard {number}: {key} counts {strangers}, which do not run")
+
+
+def _account(state: Shard, tenant: str, scope: Scope, now: int) -> Account:
+    account = state.accounts.get((tenant, scope.function))
+    if account is None:
+        since = max(state.born, state.changed.get(tenant, state.born), state.changed.get("", state.born))
+        account = state.accounts[tenant, scope.function] = Account(since, state.epochs)
+    account.follow(scope, now)
+    return account
+
+
+def _waits(policy: Policy, accounts: Accounts, cost: float, now: int, part: Part) -> tuple[float, tuple[str, ...]]:
+    """The longest wait in seconds, and all that keep the call waiting."""
+    longest = 0.0
+    violated: tuple[str, ...] = ()
+    for account, scope in zip(accounts, policy.scopes, strict=True):
+        wait, names = account.wait(scope, cost, now, part)
+        if names:
+            longest, violated = max(longest, wait), (*violated, *names)
+    return longest, violated
+
+
+def _standing(policy: Policy, accounts: Accounts, now: int) -> str:
+    if len(accounts) == 1:
+        return accounts[0].standing(policy.scopes[0], now)
+    return ",".join(account.standing(scope, now) for account, scope in zip(accounts, policy.scopes, strict=True))
+
+
+def _drop(accounts: Accounts, key: tuple[str, int]) -> None:
+    for account in accounts:
+        account.permits.drop(key)

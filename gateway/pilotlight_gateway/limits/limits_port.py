@@ -1,0 +1,65 @@
+"""What the HTTP side asks of limits, and a home in memory for tests. The real one is `limiter.HomeLimiter`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pilotlight_core.model.limits import UNLIMITED
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitEnd, Part
+from pilotlight_gateway.limits.limit_admission import Admission, admission_of
+from pilotlight_gateway.limits.limit_policy import Policy, PolicyOf, policy_of
+from pilotlight_gateway.limits.limits_home import LimitHome
+
+
+class Limiter(Protocol):
+    """Lets calls begin, or not."""
+
+    @property
+    def policy(self) -> PolicyOf:
+        """What a call of a tenant to a function (`tenant:app.function`) must pass."""
+        ...
+
+    def epoch(self, tenant: str) -> int:
+        """Of the home of a tenant's limits, as last heard; 0 while nobody is."""
+        ...
+
+    async def admit(self, tenant: str, function: str, policy: Policy, cost: float, part: Part = Part.CALL) -> Admission:
+        """Count a call that is estimated to take `cost` GPU-milliseconds, or say why it may not begin.
+
+        Only for a policy with scopes; of a job, its submission and its start are asked for apart. Whoever may begin
+        calls `Admission.end` once.
+        """
+        ...
+
+
+FREE = policy_of(UNLIMITED, "")
+
+
+class MemoryLimiter:
+    """One home for everything, without a bus. Tests script it: the policies, the clock, and what refuses anyway."""
+
+    def __init__(self, policies: PolicyOf = lambda *_: FREE, clock: Callable[[], float] = lambda: 0.0) -> None:
+        self.policy = policies
+        self.home = LimitHome(policies)
+        self.home.begin(0, 1, -1e6, ())
+        self.refusal: Callable[[Policy], Admission] | None = None
+        self._clock = clock
+        self._number = 0
+
+    def epoch(self, tenant: str) -> int:  # noqa: ARG002 - one home for everything
+        return self.home.epoch(0)
+
+    async def admit(self, tenant: str, function: str, policy: Policy, cost: float, part: Part = Part.CALL) -> Admission:
+        if self.refusal is not None:
+            return self.refusal(policy)
+        self._number += 1
+        answer = self.home.ask(0, "", LimitAsk(self._number, tenant, function, cost, part), self._clock())
+        return admission_of(tenant, function, policy, answer, self._ended)
+
+    def _ended(self, admission: Admission, cost: float | None) -> None:
+        answer = admission.answer
+        if answer is not None:
+            correction = cost - answer.charged if cost is not None and admission.policy.most_cost else 0.0
+            end = LimitEnd(answer.number, admission.tenant, admission.function, correction)
+            self.home.ended(0, "", end, self._clock())

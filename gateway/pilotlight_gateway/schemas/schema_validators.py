@@ -1,0 +1,175 @@
+"""Inputs and outputs against the schemas of their function, compiled once per version."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import jsonschema_rs
+
+from pilotlight_core.model.errors import BadInput, BadOutput, PilotlightError
+from pilotlight_core.model.spec import FunctionSpec, MethodSpec
+from pilotlight_core.model.values import for_schema
+from pilotlight_gateway.schemas.schema_guard import Weight, check_schema
+
+COMPILED_AT_MOST = 2_048
+PATTERN_BYTES = 256 * 1024
+"""The most that one compiled pattern takes; `(a{1000}){1000}` does not fit."""
+LONGEST_SAYING = 400
+LONG = frozenset((str, list, dict))
+MOST_WORK = 10**8
+"""Parts that judge values in one check, about 10 ns each: the check holds up everybody meanwhile."""
+PATTERN_WORK = 100
+"""What matching one character with one pattern can take, in parts."""
+TOLD_WORK = 30_000
+"""Beyond it what is wrong is not told: errors cost a hundred times as much as judging, and memory."""
+
+
+def compile_schema(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
+    """A validator that fetches nothing and whose patterns run in linear time.
+
+    Raises:
+        ValueError: if the schema is none.
+    """
+    return jsonschema_rs.Draft202012Validator(
+        schema,
+        offline=True,
+        validate_formats=False,
+        pattern_options=jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES),
+    )
+
+
+def check_schemas(spec: FunctionSpec) -> None:
+    """Refuse schemas that are not valid, or that could cost the gateway much.
+
+    Raises:
+        BadInput: naming the method and the schema.
+    """
+    for method in spec.methods:
+        for name in ("input_schema", "output_schema"):
+            schema = getattr(method, name)
+            field = f"{spec.name}.{method.attribute}.{name}"
+            check_schema(schema, field)
+            try:
+                compile_schema(schema)
+            except ValueError as error:
+                raise BadInput(f"{field} is not a JSON Schema: {_brief(str(error))}", field=field) from None
+
+
+class Validators:
+    """The compiled schemas of the versions in use; those not used for longest go first."""
+
+    def __init__(self, most: int = COMPILED_AT_MOST) -> None:
+        self._most = most
+        self._lock = threading.Lock()  # large bodies are read in threads
+        self._compiled: OrderedDict[tuple[str, str, str], tuple[Any, Weight]] = OrderedDict()
+
+    def check_input(self, version: str, method: MethodSpec, arguments: dict[str, Any], given: dict[str, str]) -> None:
+        """Refuse arguments that the method does not take. `given` tells where an argument stood, else "input".
+
+        Raises:
+            BadInput: naming the argument.
+        """
+        if not method.input_schema:
+            return
+        error = self._first_error((version, method.name, "input"), method.input_schema, arguments)
+        if error is not None:
+            path = _path_of(error)
+            where = given.get(path[0], "input") if path else "input"
+            field = ".".join((where, *path))
+            raise BadInput(f"{field}: {_saying(error, method.input_schema)}.", field=field)
+
+    def check_output(self, version: str, method: MethodSpec, value: Any) -> None:
+        """Refuse an answer (or one chunk) that the method's own type hints exclude.
+
+        Raises:
+            BadOutput: naming the place.
+        """
+        if not method.output_schema:
+            return
+        error = self._first_error((version, method.name, "output"), method.output_schema, value)
+        if error is not None:
+            field = ".".join(("output", *_path_of(error)))
+            raise BadOutput(f"{field}: {_brief(error.message)}.", field=field)
+
+    def _first_error(self, key: tuple[str, str, str], schema: dict[str, Any], value: Any) -> Any:
+        validator, weight = self._validator(key, schema)
+        work = work_of(weight, value)
+        if work > MOST_WORK:
+            raise _refusal(key[2], "checking it against its schema would take too long")
+        try:
+            if validator.is_valid(value):
+                return None
+        except ValueError:  # bytes or arrays, which it does not know
+            pass
+        value = for_schema(value)
+        if validator.is_valid(value):
+            return None
+        if work > TOLD_WORK:
+            raise _refusal(key[2], "it does not match its schema, and is too large to say where")
+        try:
+            # Not `iter_errors`: it collects them all first, and a body of a kilobyte can be wrong in a million ways.
+            validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            return error
+        return None
+
+    def _validator(self, key: tuple[str, str, str], schema: dict[str, Any]) -> tuple[Any, Weight]:
+        with self._lock:
+            known = self._compiled.get(key)
+            if known is not None:
+                self._compiled.move_to_end(key)
+                return known
+        found = (compile_schema(schema), check_schema(schema, key[2]))
+        with self._lock:
+            self._compiled[key] = found
+            if len(self._compiled) > self._most:
+                self._compiled.popitem(last=False)
+        return found
+
+
+def work_of(weight: Weight, value: Any) -> int:
+    """An upper bound of what judging `value` takes, in parts."""
+    values, chars = 1, 0
+    open_values: list[Any] = [value] if type(value) in LONG else []
+    while open_values:
+        part = open_values.pop()
+        if type(part) is str:
+            chars += len(part)
+            continue
+        values += len(part)
+        if type(part) is dict:
+            chars += sum(map(len, map(str, part))) if weight.patterns else 0
+            part = part.values()
+        open_values += [item for item in part if type(item) in LONG]
+    return weight.parts * values + PATTERN_WORK * weight.patterns * chars
+
+
+def _refusal(which: str, why: str) -> PilotlightError:
+    kind = BadInput if which == "input" else BadOutput
+    return kind(f"{which}: {why}.", field=which)
+
+
+def _path_of(error: Any) -> tuple[str, ...]:
+    path = [str(step) for step in error.instance_path]
+    if error.kind.name == "required":
+        path.append(str(error.kind.property))
+    if error.kind.name == "additionalProperties":
+        path.append(str(error.kind.unexpected[0]))
+    return tuple(path)
+
+
+def _saying(error: Any, schema: dict[str, Any]) -> str:
+    """What is wrong with arguments; of the whole object in the words of a function, not of JSON Schema."""
+    if not error.instance_path and error.kind.name == "required":
+        return "this argument is missing"
+    if not error.instance_path and error.kind.name == "additionalProperties":
+        known = ", ".join(schema.get("properties", ())) or "none"
+        return _brief(f"there is no such argument; the function takes {known}")
+    return _brief(str(error.message))
+
+
+def _brief(text: str) -> str:
+    line = text.strip().split("\n\n")[0].removesuffix(".")
+    return line if len(line) <= LONGEST_SAYING else line[:LONGEST_SAYING] + "…"

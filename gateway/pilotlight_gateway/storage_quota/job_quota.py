@@ -1,0 +1,105 @@
+"""What a tenant may store of jobs: their records, inputs, results and errors, wherever these are kept.
+
+It is counted as the room for keys is (`idempotency.shares`): by when it will be forgotten, so nobody has to count it
+off then, and nobody can do it twice. Who dies between counting and storing has counted for nothing until that time;
+what is stored and not counted does not exist, but for results that came while the bus was away.
+
+New jobs leave a part of it to the ends of those that are there. What does not fit in any more stands in no record:
+results go to the blob store then. A result whose code has run is never refused, and what was accepted shall run: so
+results may take several times the room, and keep new jobs out for it. Beyond that nothing of the tenant is started
+until something is forgotten: so it has never more than that, and what ran at that moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import structlog
+
+from pilotlight_core.bus import BusError
+from pilotlight_core.model.errors import TooMuch
+from pilotlight_gateway.idempotency.record_port import ShareRecords
+from pilotlight_gateway.storage_quota.quota_lease import Room
+
+NEW_AT_MOST = 0.9
+"""Of it may be taken when a job is submitted."""
+RESULTS_AT_MOST = 8.0
+"""Times the room that results may take it to: many have small inputs and large results."""
+ASKING_S = 1.0
+ASK_AGAIN_S = 30.0
+"""How long nothing is started of a tenant that has far too much, before it is asked again whether it has."""
+
+log = structlog.get_logger(__name__)
+
+
+class Counted(NamedTuple):
+    """What was counted: it can be given back."""
+
+    tenant: str
+    size: int
+    slot: int
+
+
+class JobRoom:
+    """As one gateway takes it for its tenants. `until` is when what is stored is forgotten (unix seconds)."""
+
+    def __init__(self, records: ShareRecords, *, limit: int, life: float, wall: Callable[[], float]) -> None:
+        self._room = Room(records, limit=limit, life=life, wall=wall)
+        self._wall = wall
+        self._full: dict[str, float] = {}
+        """tenant -> until when it is not asked whether there is room."""
+
+    def spend(self, tenant: str, size: int, until: float) -> Counted | None:
+        """Count what is to be stored anew, if that needs nobody; else see `take`."""
+        slot = self._room.spend(tenant, size, until)
+        return None if slot is None else Counted(tenant, size, slot)
+
+    async def take(self, tenant: str, size: int, until: float) -> Counted:
+        """Count what is to be stored anew.
+
+        Raises:
+            TooMuch: it has stored too much. BusError: nobody can say.
+        """
+        try:
+            return Counted(tenant, size, await self._room.take(tenant, size, until, part=NEW_AT_MOST))
+        except TooMuch as error:
+            raise TooMuch("The tenant's room for jobs is used up for now.", retry_after=error.retry_after) from None
+
+    async def fit(self, tenant: str, size: int, until: float) -> Counted | None:
+        """Count what is to be written into the record of a job that is there; None: there is no room for it."""
+        try:
+            return Counted(tenant, size, await self._room.take(tenant, size, until))
+        except (TooMuch, BusError):
+            return None
+
+    async def count(self, tenant: str, size: int, until: float) -> Counted:
+        """Count a result that is kept as a blob, whether or not there is room."""
+        slot, fits = await self._room.count(tenant, size, until, part=RESULTS_AT_MOST)
+        if not fits:
+            self._full.setdefault(tenant, self._wall())
+        return Counted(tenant, size, slot)
+
+    def give_back(self, counted: Counted) -> None:
+        """It was not stored after all."""
+        self._room.give_back(*counted)
+
+    async def pause(self, tenant: str) -> float:
+        """Seconds for which no job of the tenant is to start; 0.0: it may."""
+        asked_at = self._full.get(tenant)
+        if asked_at is None:
+            return 0.0
+        at = self._wall()
+        if at < asked_at:
+            return asked_at - at
+        self._full[tenant] = at + ASKING_S  # for those who come while it is asked
+        with contextlib.suppress(BusError):
+            if not await self._room.is_full(tenant, part=RESULTS_AT_MOST):
+                self._full.pop(tenant, None)
+                return 0.0
+            log.warning(
+                "nothing is started of a tenant whose results take far more than its room for jobs", tenant=tenant
+            )
+            self._full[tenant] = at + ASK_AGAIN_S
+        return self._full[tenant] - at

@@ -1,0 +1,148 @@
+"""The room for keys as one gateway takes and spends it; see `shares`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+
+from pilotlight_core.bus import BusError, KeyConflict
+from pilotlight_core.model.errors import TooMuch
+from pilotlight_gateway.idempotency.record_port import ShareRecords
+from pilotlight_gateway.storage_quota.quota_shares import (
+    NOTHING,
+    SLOTS,
+    Taken,
+    block_of,
+    place_of_share,
+    seconds_until_room,
+    slot_of,
+    slot_until,
+    used,
+    with_blocks,
+)
+
+LINES = 64
+"""Tenants that ask for a block at the same time without waiting for each other."""
+COLLISIONS = 16
+"""Times that other gateways may take a block first; then whoever asks hears that the bus is busy."""
+
+
+class Room:
+    """What this gateway has taken for each tenant and not spent yet.
+
+    `until` is when what is stored expires (unix seconds), a life from now unless it is said. What is spent is known by
+    its slot, in which it may be given back.
+    """
+
+    def __init__(self, records: ShareRecords, *, limit: int, life: float, wall: Callable[[], float]) -> None:
+        self._records = records
+        self._limit = limit
+        self._life = life
+        self._wall = wall
+        self._slot = 0
+        self._left: dict[tuple[str, int], int] = {}
+        """(tenant, slot) -> bytes that were taken and not spent."""
+        self._debts: dict[str, Counter[int]] = {}
+        """tenant -> by slot, bytes that were spent without having been taken."""
+        self._lines = tuple(asyncio.Lock() for _ in range(LINES))
+
+    async def take(self, tenant: str, size: int, until: float | None = None, *, part: float = 1.0) -> int:
+        """Spend `size` bytes of a tenant's share, of which no more than `part` may be taken by then; their slot.
+
+        Raises:
+            TooMuch: there is no room; `retry_after` says when there will be.
+            BusError: nobody can say.
+        """
+        if (slot := self.spend(tenant, size, until)) is not None:
+            return slot
+        async with self._lines[hash(tenant) % LINES]:
+            for _ in range(COLLISIONS):
+                if (slot := self.spend(tenant, size, until)) is not None:
+                    return slot
+                await self._take_block(tenant, size, self._slot_until(until), int(self._limit * part))
+        raise BusError(f"Other gateways were first {COLLISIONS} times to write what a tenant's keys take.")
+
+    async def count(self, tenant: str, size: int, until: float | None = None, *, part: float = 1.0) -> tuple[int, bool]:
+        """Spend `size` bytes that are stored anyway; their slot, and whether no more than `part` is taken then."""
+        try:
+            return await self.take(tenant, size, until, part=part), True
+        except (TooMuch, BusError):
+            slot = self.owe(tenant, size, until)
+        with contextlib.suppress(BusError):
+            async with self._lines[hash(tenant) % LINES]:
+                for _ in range(COLLISIONS):
+                    if tenant not in self._debts:  # others have written it with theirs
+                        break
+                    await self._write(tenant, *await self._read(tenant), {})
+        return slot, False
+
+    async def is_full(self, tenant: str, *, part: float = 1.0) -> bool:
+        """Whether `part` of a tenant's share is taken; raises as the records do."""
+        taken, _ = await self._read(tenant)
+        return used(taken, self._now()) >= int(self._limit * part)
+
+    def owe(self, tenant: str, size: int, until: float | None = None) -> int:
+        """Spend `size` bytes that nobody can be asked for now: they are taken with the next ones. Their slot."""
+        slot = self._slot_until(until)
+        self._debts.setdefault(tenant, Counter())[slot] += size
+        return slot
+
+    def give_back(self, tenant: str, size: int, slot: int) -> None:
+        """What was spent in a slot was not written after all."""
+        self._left[tenant, slot] = self._left.get((tenant, slot), 0) + size
+
+    def spend(self, tenant: str, size: int, until: float | None = None) -> int | None:
+        """Spend `size` bytes of what was taken already; their slot. None: that is not enough, see `take`."""
+        self._now()
+        place = tenant, self._slot_until(until)
+        left = self._left.get(place, 0)
+        if left < size:
+            return None
+        self._left[place] = left - size
+        return place[1]
+
+    def _now(self) -> int:
+        """The present slot; what is left of blocks is void with the slot in which they were taken."""
+        slot = slot_of(self._wall(), self._life)
+        if slot != self._slot:
+            self._slot, self._left = slot, {}
+        return slot
+
+    def _slot_until(self, until: float | None) -> int:
+        return slot_of(self._wall(), self._life) if until is None else slot_until(until, self._life)
+
+    async def _read(self, tenant: str) -> tuple[Taken, int]:
+        return await self._records.read_share(place_of_share(tenant)) or (NOTHING, 0)
+
+    async def _take_block(self, tenant: str, size: int, into: int, limit: int) -> None:
+        at, slot = self._wall(), self._now()
+        taken, revision = await self._read(tenant)
+        owed = with_blocks(taken, slot, self._debts.get(tenant, {}))
+        need = size - self._left.get((tenant, into), 0)
+        block = block_of(owed, slot, need, limit, into)
+        if block or tenant in self._debts:
+            await self._write(tenant, taken, revision, {into: block})
+        if not block:
+            raise TooMuch(
+                f"The room for the tenant's idempotency keys is used up: {self._limit / 2**20:g} MiB in "
+                f"{self._life / 3600:g} h, over all gateways.",
+                retry_after=seconds_until_room(owed, need, limit, at, self._life),
+            )
+
+    async def _write(self, tenant: str, taken: Taken, revision: int, blocks: dict[int, int]) -> None:
+        """Write what is owed, and blocks by slot to spend from; nothing happens if others were first."""
+        slot, debts = self._slot, Counter(self._debts.get(tenant, {}))
+        more = with_blocks(taken, slot, debts + Counter(blocks))
+        # It outlives what was written on it: by a slot, since that is as exact as it knows when that was.
+        ttl = max(1.1, (max(more.slots, default=slot) - slot + SLOTS + 2) / SLOTS) * self._life
+        try:
+            await self._records.write_share(place_of_share(tenant), more, revision, ttl)
+        except KeyConflict:
+            return
+        if unpaid := self._debts.pop(tenant, Counter()) - debts:
+            self._debts[tenant] = unpaid
+        if slot == self._slot:  # else they are void: what is written now lives longer than these count
+            for into, size in blocks.items():
+                self.give_back(tenant, size, into)

@@ -1,0 +1,74 @@
+"""The first start: somebody must hold the first key."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from pilotlight_core.model.api.call_api import KeyRequest
+from pilotlight_core.model.tenancy import TenantRecord
+from pilotlight_gateway.tenancy.keys import create_key, parse_key
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+TENANT = "default"
+TIER = "enterprise"
+"""Of the tenant that the first key belongs to: whoever starts a platform is not limited by it."""
+SCOPES = ("admin", "operator")
+
+
+class ClientFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client needs to know: `client.json`."""
+
+    url: str
+    api_key: str
+
+
+async def bootstrap(registry: RegistryPort, path: Path, url: str, copy: Path) -> bool:
+    """See to it that the client file at `path` holds a valid key of the tenant `default`, its admin's and
+    the operator's.
+
+    A file whose key is still good is kept (with the present `url`). Another platform may have put its own there: `copy`
+    is this platform's alone. Returns whether a new key was made.
+    """
+    first = TenantRecord(name=TENANT, created_at=time.time(), tier=TIER)
+    await registry.change_tenant(TENANT, lambda present: present or first)
+    found = [present for file in (path, copy) if (present := read_client_file(file)) is not None]
+    good = [present.api_key for present in found if await _is_good(registry, present.api_key)]
+    if not good:
+        asked = KeyRequest(scopes=SCOPES, label="bootstrap")
+        made = await create_key(registry, TENANT, asked, time.time(), by_operator=True)
+    content = ClientFile(url=url, api_key=good[0] if good else made.key)
+    for file in (copy, path):
+        if read_client_file(file) != content:
+            write_client_file(file, content)
+    return not good
+
+
+async def _is_good(registry: RegistryPort, text: str) -> bool:
+    key = parse_key(text)
+    record = await registry.key(key.id) if key is not None else None
+    if key is None or record is None or record.revoked or not key.opens(record):
+        return False
+    if not set(SCOPES) <= set(record.scopes):
+        return False
+    return record.expires_at is None or record.expires_at > time.time()
+
+
+def read_client_file(path: Path) -> ClientFile | None:
+    """The file's content; None if it is not there or cannot be understood."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ClientFile)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def write_client_file(path: Path, content: ClientFile) -> None:
+    """Replace the file at once and whole, readable by its owner only."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(msgspec.json.encode(content) + b"\n")
+    temporary.rename(path)

@@ -1,0 +1,105 @@
+"""Functions that their owner lets other tenants call: the caller pays, the owner has the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from pilotlight_core.model.api.tenancy_api import SharedFunction, ShareInfo, ShareRequest
+from pilotlight_core.model.errors import Conflict, NotFound
+from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.spec import AppRecord
+from pilotlight_core.model.tenancy import EVERYBODY, ShareRecord
+from pilotlight_gateway.tenancy.name_hints import check_function, known_app
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+TENANTS_AT_MOST = 1_000
+"""That one app is shared with, one by one."""
+
+
+async def share_app(registry: RegistryPort, owner: str, app: str, grantee: str, request: ShareRequest) -> ShareInfo:
+    """Let `grantee` ("*": everybody) call functions of an app. Whether there is such a tenant is not told.
+
+    Raises:
+        NotFound: if the owner has no such app, or the app no such function.
+        BadInput: if the grantee is no name.
+        Conflict: if it is shared with too many, or its owner.
+    """
+    _check_other(owner, grantee)
+    record = await known_app(registry, owner, check_name(app, "app"))
+    for name in request.functions:
+        check_function(record, name, "functions")
+    functions = tuple(dict.fromkeys(request.functions))
+
+    def shared(present: ShareRecord | None) -> ShareRecord:
+        share = present or ShareRecord(tenant=owner, app=app)
+        grants = share.grants | {grantee: functions}
+        if len(grants) > TENANTS_AT_MOST:
+            raise Conflict(f"{app} is shared with {TENANTS_AT_MOST} tenants already: share it with everybody ('*').")
+        return msgspec.structs.replace(share, grants=grants)
+
+    await registry.change_share(owner, app, shared)
+    return ShareInfo(grantee=grantee, functions=functions)
+
+
+async def unshare_app(registry: RegistryPort, owner: str, app: str, grantee: str) -> None:
+    """End it. Calls that are under way are finished.
+
+    Raises:
+        NotFound: if the app is not shared with `grantee`.
+    """
+    check_name(app, "app")
+
+    def ended(present: ShareRecord | None) -> ShareRecord:
+        if present is None or grantee not in present.grants:
+            raise NotFound(f"The app {app} is not shared with {grantee[:100]}.")
+        rest = {name: functions for name, functions in present.grants.items() if name != grantee}
+        return msgspec.structs.replace(present, grants=rest)
+
+    await registry.change_share(owner, app, ended)
+
+
+async def shares_of(registry: RegistryPort, owner: str, app: str) -> list[ShareInfo]:
+    """Whom an app is shared with.
+
+    Raises:
+        NotFound: if the owner has no such app.
+    """
+    await known_app(registry, owner, check_name(app, "app"))
+    record = await registry.share(owner, app)
+    grants = record.grants if record is not None else {}
+    return [ShareInfo(grantee=grantee, functions=functions) for grantee, functions in sorted(grants.items())]
+
+
+def shared_with(registry: RegistryPort, tenant: str) -> list[SharedFunction]:
+    """The functions of others that `tenant` may call now."""
+    return sorted(_shared_with(registry, tenant), key=lambda function: function.ref)
+
+
+def _shared_with(registry: RegistryPort, tenant: str) -> Iterator[SharedFunction]:
+    for share in registry.shares():
+        record = registry.app_nowait(share.tenant, share.app)
+        if share.tenant == tenant or record is None or record.stopped:
+            continue
+        for function in _deployed(record):
+            if share.opens(function, tenant):
+                ref = f"{share.tenant}:{share.app}.{function}"
+                yield SharedFunction(
+                    ref=ref,
+                    owner=share.tenant,
+                    app=share.app,
+                    function=function,
+                    endpoint=f"/v1/functions/{ref}/calls",
+                )
+
+
+def _deployed(record: AppRecord) -> Iterator[str]:
+    return iter(record.functions)
+
+
+def _check_other(owner: str, grantee: str) -> None:
+    if grantee != EVERYBODY:
+        check_name(grantee, "grantee")
+    if grantee == owner:
+        raise Conflict("The owner may call its own functions anyway.", field="grantee")

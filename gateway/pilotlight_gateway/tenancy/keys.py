@@ -1,0 +1,260 @@
+"""API keys: `pl_live_<id: 8>_<secret: 30><crc: 6>`, all base 62.
+
+The id finds the record, the secret (178 random bits) proves possession, and the checksum over all that stands before it
+lets scanners tell a leaked key from a look-alike without asking anybody. Only the secret's sha256 is kept: a random
+secret of this size needs no slow hash. A key is shown once, when it is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import zlib
+from typing import NamedTuple
+
+import msgspec
+
+from pilotlight_core.model.api.call_api import KeyRequest
+from pilotlight_core.model.api.tenancy_api import RotateRequest
+from pilotlight_core.model.errors import Conflict, Forbidden, NotFound
+from pilotlight_core.model.tenancy import KeyRecord
+from pilotlight_gateway.tenancy.auth import OPERATOR
+from pilotlight_gateway.tenancy.registry_port import Keyring
+
+ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+ID_LENGTH, SECRET_LENGTH, CRC_LENGTH = 8, 30, 6
+KEY = re.compile(r"pl_live_([0-9A-Za-z]{8})_([0-9A-Za-z]{30})([0-9A-Za-z]{6})")
+KEYS_PER_TENANT = 1_000
+DEAD_KEYS_KEPT = 1_000
+"""Keys of a tenant that have ended and are still listed; beyond that the oldest are forgotten."""
+FORGOTTEN_AT_A_TIME = 10
+
+
+class ApiKey(NamedTuple):
+    """The parts of a key."""
+
+    id: str
+    secret: str
+
+    def __str__(self) -> str:
+        body = f"pl_live_{self.id}_{self.secret}"
+        return body + _checksum(body)
+
+    @property
+    def sha256(self) -> str:
+        """What is kept of the secret."""
+        return hashlib.sha256(self.secret.encode()).hexdigest()
+
+    def opens(self, record: KeyRecord) -> bool:
+        """Whether it is the key of `record`, in constant time."""
+        return hmac.compare_digest(self.sha256, record.sha256)
+
+
+class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to `POST /v1/keys` and `…/rotate`: the only time that the key is shown."""
+
+    id: str
+    key: str
+    scopes: tuple[str, ...]
+    expires_at: float | None
+    replaces: str = ""
+    """The key that it was made for by a rotation."""
+    replaced_until: float | None = None
+    """Until when that one stays valid, unix seconds."""
+
+
+class KeyInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A key as `GET /v1/keys` lists it."""
+
+    id: str
+    label: str
+    scopes: tuple[str, ...]
+    created_at: float
+    expires_at: float | None
+    revoked: bool
+    replaced_by: str = ""
+
+
+class RevokedKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to `DELETE /v1/keys/{id}`."""
+
+    id: str
+    revoked: bool = True
+    already: bool = False
+    """It was revoked before."""
+
+
+def new_key() -> ApiKey:
+    """A fresh random key."""
+    return ApiKey(_random(ID_LENGTH), _random(SECRET_LENGTH))
+
+
+def parse_key(text: str) -> ApiKey | None:
+    """The parts of a key; None if it is none or mistyped."""
+    found = KEY.fullmatch(text)
+    if found is None or _checksum(text[:-CRC_LENGTH]) != found[3]:
+        return None
+    return ApiKey(found[1], found[2])
+
+
+def is_alive(record: KeyRecord, at: float) -> bool:
+    """Whether a key still opens anything at the unix second `at`."""
+    return not record.revoked and (record.expires_at is None or at < record.expires_at)
+
+
+async def create_key(
+    registry: Keyring, tenant: str, request: KeyRequest, at: float, *, by_operator: bool = False
+) -> NewKey:
+    """Make a key of `tenant` at the unix second `at`; only an operator may make an operator's.
+
+    Raises:
+        Forbidden: if its maker may not give it that scope.
+        Conflict: if the tenant has too many.
+    """
+    if OPERATOR in request.scopes and not by_operator:
+        raise Forbidden("Only a key with the scope operator can make another one.", scope=OPERATOR)
+    await _make_room(registry, tenant, at)
+    expires_at = None if request.expires_in_s is None else at + request.expires_in_s
+    return await _put_new(registry, tenant, request.scopes, request.label, at, expires_at)
+
+
+async def rotate_key(
+    registry: Keyring, tenant: str, key_id: str, request: RotateRequest, at: float, *, by_operator: bool = False
+) -> NewKey:
+    """Make a key with the same scopes and label; the old one ends once both were valid for `request.overlap_s`.
+
+    Raises:
+        Forbidden: if it is an operator's and its rotator is none.
+        NotFound: if there is none.
+        Conflict: if it has ended or been rotated already.
+    """
+    old = _rotatable(await _own_key(registry, tenant, key_id, by_operator=by_operator), at)
+    life = request.expires_in_s
+    if life is None and old.expires_at is not None:
+        life = old.expires_at - old.created_at
+    await _make_room(registry, tenant, at)
+    made = await _put_new(registry, tenant, old.scopes, old.label, at, None if life is None else at + life)
+    until = at + request.overlap_s if old.expires_at is None else min(old.expires_at, at + request.overlap_s)
+
+    def replaced(present: KeyRecord | None) -> KeyRecord:
+        if present is None:
+            raise NotFound(f"There is no key {key_id}.")
+        return msgspec.structs.replace(_rotatable(present, at), expires_at=until, replaced_by=made.id)
+
+    try:
+        await registry.change_key(key_id, replaced)
+    except BaseException:
+        await _end(registry, made.id)
+        raise
+    return msgspec.structs.replace(made, replaces=key_id, replaced_until=until)
+
+
+def list_keys(registry: Keyring, tenant: str) -> list[KeyInfo]:
+    """The tenant's keys, newest first, without their secrets."""
+    newest = sorted(registry.keys(tenant), key=lambda key: -key.created_at)
+    return [msgspec.convert(key, KeyInfo, from_attributes=True) for key in newest]
+
+
+async def revoke_key(
+    registry: Keyring, tenant: str, key_id: str, at: float, *, by_operator: bool = False, force: bool = False
+) -> RevokedKey:
+    """Make a key of the tenant useless within a second, everywhere. Repeating it changes nothing.
+
+    Raises:
+        NotFound: if there is none.
+        Forbidden: if it is an operator's and its revoker is none.
+        Conflict: if nobody could manage keys without it, unless by `force`.
+    """
+    record = await _own_key(registry, tenant, key_id, by_operator=by_operator)
+    if record.revoked:
+        return RevokedKey(id=key_id, already=True)
+    if not force and is_alive(record, at):
+        _check_not_last(registry, record, at)
+    await _end(registry, key_id)
+    return RevokedKey(id=key_id)
+
+
+def _check_not_last(registry: Keyring, record: KeyRecord, at: float) -> None:
+    for scope, whose, tenant in (("admin", record.tenant, record.tenant), (OPERATOR, "the platform", None)):
+        others = (key for key in registry.keys(tenant) if key.id != record.id)
+        if scope in record.scopes and not any(scope in key.scopes and is_alive(key, at) for key in others):
+            raise Conflict(
+                f"{record.id} is the last key of {whose} with the scope {scope}: without it nobody could make another. "
+                f"Make one first, or revoke it with force=true.",
+                field="force",
+            )
+
+
+async def _own_key(registry: Keyring, tenant: str, key_id: str, *, by_operator: bool) -> KeyRecord:
+    record = await registry.key(key_id) if re.fullmatch(r"[0-9A-Za-z]{8}", key_id) else None
+    if record is None or record.tenant != tenant:
+        raise NotFound(f"There is no key {key_id[:100]}.")
+    if OPERATOR in record.scopes and not by_operator:
+        raise Forbidden("Only a key with the scope operator can change this one.", scope=OPERATOR)
+    return record
+
+
+def _rotatable(record: KeyRecord, at: float) -> KeyRecord:
+    if not is_alive(record, at):
+        raise Conflict(f"The key {record.id} has ended: make a new one.")
+    if record.replaced_by:
+        raise Conflict(f"The key {record.id} was rotated already: {record.replaced_by} follows it.")
+    return record
+
+
+async def _put_new(
+    registry: Keyring, tenant: str, scopes: tuple[str, ...], label: str, at: float, expires_at: float | None
+) -> NewKey:
+    key = new_key()
+    record = KeyRecord(
+        id=key.id,
+        tenant=tenant,
+        sha256=key.sha256,
+        scopes=tuple(sorted(set(scopes))),
+        created_at=at,
+        expires_at=expires_at,
+        label=label,
+    )
+
+    def only_new(present: KeyRecord | None) -> KeyRecord:
+        if present is not None:  # one in 2 * 10^14
+            raise Conflict("The key's id is taken: try again.")
+        return record
+
+    await registry.change_key(key.id, only_new)
+    return NewKey(id=key.id, key=str(key), scopes=record.scopes, expires_at=expires_at)
+
+
+async def _make_room(registry: Keyring, tenant: str, at: float) -> None:
+    alive, dead = 0, []
+    for record in registry.keys(tenant):
+        if is_alive(record, at):
+            alive += 1
+        else:
+            dead.append(record)
+    if alive >= KEYS_PER_TENANT:
+        raise Conflict(f"The tenant has {KEYS_PER_TENANT} keys already: revoke some first.")
+    too_many = max(0, len(dead) - DEAD_KEYS_KEPT)
+    for record in sorted(dead, key=lambda key: key.created_at)[: min(too_many, FORGOTTEN_AT_A_TIME)]:
+        await registry.change_key(record.id, lambda _: None)
+
+
+async def _end(registry: Keyring, key_id: str) -> None:
+    def revoked(present: KeyRecord | None) -> KeyRecord | None:
+        return msgspec.structs.replace(present, revoked=True) if present is not None else None
+
+    await registry.change_key(key_id, revoked)
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(ALPHABET) for _ in range(length))
+
+
+def _checksum(body: str) -> str:
+    number, digits = zlib.crc32(body.encode()), ""
+    for _ in range(CRC_LENGTH):
+        number, digit = divmod(number, len(ALPHABET))
+        digits = ALPHABET[digit] + digits
+    return digits

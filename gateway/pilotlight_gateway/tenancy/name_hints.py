@@ -1,0 +1,167 @@
+"""What a caller may have meant by a name that there is not: among what it may see anyway, so that nothing leaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from pilotlight_core.model.errors import BadInput, NotFound, UnknownFunction
+from pilotlight_core.model.ids import NAME, Ref, parse_ref
+from pilotlight_core.model.spec import AppRecord
+from pilotlight_core.model.suggestions import NAMES_AT_MOST, did_you_mean, nearest, nearest_function
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+FUNCTIONS_SHOWN = 8
+"""Of an app, to whoever asked for one that it does not have."""
+
+
+def no_function(registry: RegistryPort, tenant: str, ref: Ref, shared: Iterable[str]) -> UnknownFunction:
+    """What `tenant` hears that asked for a function of its own or another tenant's that is not there for it.
+
+    `shared` are the refs of functions that others share with it.
+    """
+    owner = ref.tenant if ref.tenant != tenant else None
+    seen = shared if owner else _own(registry, tenant, ref.app)
+    word = f"{owner}:{ref.app}.{ref.function}" if owner else f"{ref.app}.{ref.function}"
+    return _no_function(str(ref), _nearest_function(word, tuple(islice(seen, NAMES_AT_MOST))))
+
+
+async def check_owned(registry: RegistryPort, owner: str, ref: Ref) -> None:
+    """Whether an owner has, or ever had, the function. For operators, who may see everybody's.
+
+    Raises:
+        UnknownFunction: if not.
+    """
+    record = await registry.app(owner, ref.app)
+    if record is None or ref.function not in record.versions:
+        near = nearest_function(f"{ref.app}.{ref.function}", _own(registry, owner, ref.app))
+        raise _no_function(f"{owner}:{ref.app}.{ref.function}", f"{owner}:{near}" if near is not None else None)
+
+
+async def check_explainable(registry: RegistryPort, tenant: str, ref: Ref) -> None:
+    """Whether there is, or ever was, the function that an operator of `tenant` asks about, whoever's it is.
+
+    Raises:
+        UnknownFunction: if not, with what was meant or with what the app has.
+    """
+    owner = ref.tenant or tenant
+    record = await registry.app(owner, ref.app)
+    if record is not None and ref.function in record.versions:
+        return
+    whose = "" if owner == tenant else f"{owner}:"
+    name = f"{ref.app}.{ref.function}"
+    near = nearest_function(name, _own(registry, owner, ref.app))
+    there = f"There is no function {whose}{name}."
+    if near is None and record is not None:
+        there = f"There is no function {whose}{name}: {has(record, whose)}."
+    meant = f"{whose}{near}" if near is not None else None
+    raise UnknownFunction(f"{there}{did_you_mean(meant)}", **_more(meant))
+
+
+async def check_no_app(registry: RegistryPort, text: str) -> None:
+    """Refuse the app of a tenant, `acme:shop`, where an operator may name a function.
+
+    Raises:
+        NotFound: with what functions it has.
+    """
+    owner, colon, app = text.partition(":")
+    if not (colon and NAME.fullmatch(owner) and NAME.fullmatch(app)):
+        return
+    record = await registry.app(owner, app)
+    if record is None:
+        raise NotFound(f"There is no app {text}.")
+    raise NotFound(f"{text} is an app, not a function: {has(record, f'{owner}:')}.")
+
+
+async def no_container(registry: RegistryPort, tenant: str, name: str, containers: Iterable[str]) -> NotFound | None:
+    """What an operator of `tenant` hears that asked for a container, where an app or a function was meant, or another
+    of the `containers` that there are; None if nothing is like it."""
+    record = await registry.app(tenant, name) if NAME.fullmatch(name) else None
+    if record is not None:
+        functions = [f"{name}.{function}" for function in record.functions]
+        only = functions[0] if len(functions) == 1 else None
+        return NotFound(f"{name} is an app, not a container: {has(record)}.", **_more(only))
+    own = list(islice(_own(registry, tenant, name), NAMES_AT_MOST))
+    called_so = [ref for ref in own if ref.rpartition(".")[2] == name]
+    others = [*containers, *dict.fromkeys(ref.partition(".")[0] for ref in own)]
+    meant = called_so[0] if len(called_so) == 1 else nearest(name, others)
+    if meant is None:
+        return None
+    return NotFound(f"There is no container {name}.{did_you_mean(meant)}", **_more(meant))
+
+
+def has(record: AppRecord, owner: str = "") -> str:
+    """`shop has shop.hello and shop.pay`; of many functions the first ones."""
+    names = [f"{owner}{record.app}.{function}" for function in sorted(record.functions)]
+    if not names:
+        return f"{owner}{record.app} has no functions"
+    shown, more = names[:FUNCTIONS_SHOWN], len(names) - FUNCTIONS_SHOWN
+    rest = f"{more} more" if more > 0 else shown.pop() if len(shown) > 1 else ""
+    return f"{owner}{record.app} has {', '.join(shown)}{f' and {rest}' if rest else ''}"
+
+
+async def known_app(registry: RegistryPort, tenant: str, app: str) -> AppRecord:
+    """The tenant's app.
+
+    Raises:
+        NotFound: if there is none.
+    """
+    record = await registry.app(tenant, app)
+    if record is None:
+        meant = nearest(app, (record.app for record in registry.iter_apps(tenant)))
+        raise NotFound(f"There is no app {app}.{did_you_mean(meant)}", **_more(meant))
+    return record
+
+
+async def check_listed(registry: RegistryPort, tenant: str, text: str, shared: Iterable[str]) -> None:
+    """Whether a list that is asked for of one function may have anything of it: one that `tenant` has or ever had.
+
+    What others share with it (`shared`, refs), or shared once and named their owner, may be asked for as well.
+
+    Raises:
+        BadInput: if it is no function, or pins a version.
+        UnknownFunction: if there is none.
+    """
+    ref = parse_ref(text)
+    if ref.pin is not None:
+        raise BadInput("function: all versions are listed; leave the part after @ out.", field="function")
+    if ref.tenant not in (None, tenant):
+        return
+    record, others = await registry.app(tenant, ref.app), list(shared)
+    known = record is not None and ref.function in record.versions
+    if not known and f"{ref.app}.{ref.function}" not in {other.partition(":")[2] for other in others}:
+        raise no_function(registry, tenant, ref, others)
+
+
+def check_function(record: AppRecord, function: str, field: str) -> None:
+    """Whether an app has, or ever had, such a function, which `field` of a request names.
+
+    Raises:
+        UnknownFunction: if not.
+    """
+    if function not in record.versions:
+        near = nearest(function, record.versions)
+        meant = f"{record.app}.{near}" if near is not None else None
+        raise _no_function(f"{record.app}.{function}", meant, field=field)
+
+
+def _own(registry: RegistryPort, tenant: str, app: str) -> Iterator[str]:
+    """The tenant's functions, those of the app that was named first: it must not be beyond what is compared."""
+    records = sorted(registry.iter_apps(tenant), key=lambda record: record.app != app)
+    return (f"{record.app}.{function}" for record in records if not record.stopped for function in record.functions)
+
+
+def _no_function(name: str, meant: str | None, **more: Any) -> UnknownFunction:
+    return UnknownFunction(f"There is no function {name}.{did_you_mean(meant)}", **_more(meant), **more)
+
+
+def _more(meant: str | None) -> dict[str, Any]:
+    return {"suggestion": meant} if meant is not None else {}
+
+
+@lru_cache(128)
+def _nearest_function(word: str, known: tuple[str, ...]) -> str | None:
+    """Kept, since whoever calls a function that there is not may do so a thousand times a second."""
+    return nearest_function(word, known)

@@ -1,0 +1,219 @@
+"""What the gateway asks of the registry, and a registry in memory for tests.
+
+The real one is `core.host.registry.Registry`. Plain verbs answer from the mirror; async ones ask the bus on a miss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from pilotlight_core.host.effective_limits import Allowances
+from pilotlight_core.host.registry import OnRecord
+from pilotlight_core.model.api.curve_api import CurvesRecord
+from pilotlight_core.model.errors import Conflict
+from pilotlight_core.model.limits import Effective, Tier, load_tiers
+from pilotlight_core.model.spec import AppRecord, VersionRecord
+from pilotlight_core.model.tenancy import KeyRecord, LimitsRecord, ShareRecord, TenantRecord
+
+K = TypeVar("K")
+W = TypeVar("W", bound=msgspec.Struct | None)
+ChangeTenant = Callable[[TenantRecord | None], TenantRecord]
+ChangeKey = Callable[[KeyRecord | None], KeyRecord | None]
+ChangeTier = Callable[[Tier | None], Tier | None]
+ChangeLimits = Callable[[LimitsRecord | None], LimitsRecord]
+ChangeCurves = Callable[[CurvesRecord | None], CurvesRecord]
+ChangeShare = Callable[[ShareRecord | None], ShareRecord]
+
+
+class Keyring(Protocol):
+    """Tenants and keys: what tells who asks."""
+
+    @property
+    def on_change(self) -> list[OnRecord]: ...
+    def fresh(self, at: float | None = None) -> bool: ...
+    def tenant_nowait(self, name: str) -> TenantRecord | None: ...
+    async def tenant(self, name: str) -> TenantRecord | None: ...
+    async def put_tenant(self, record: TenantRecord) -> None: ...
+    async def change_tenant(self, name: str, change: ChangeTenant) -> TenantRecord: ...
+    def tenants(self) -> Iterator[TenantRecord]: ...
+    def key_nowait(self, key_id: str) -> KeyRecord | None: ...
+    async def key(self, key_id: str) -> KeyRecord | None: ...
+    async def put_key(self, record: KeyRecord) -> None: ...
+    async def change_key(self, key_id: str, change: ChangeKey) -> KeyRecord | None: ...
+    def keys(self, tenant: str | None = None) -> Iterator[KeyRecord]: ...
+
+
+class LimitBook(Protocol):
+    """What tenants are allowed."""
+
+    def limits(self, tenant: str, function: str) -> Effective: ...
+    def tier_of(self, tenant: str) -> Tier: ...
+    def weight_of(self, tenant: str) -> float: ...
+    def tier(self, name: str) -> Tier | None: ...
+    def tier_configured(self, name: str) -> Tier | None: ...
+    def tiers(self) -> list[Tier]: ...
+    async def change_tier(self, name: str, change: ChangeTier) -> Tier | None: ...
+    async def limits_set(self, tenant: str) -> LimitsRecord | None: ...
+    async def change_limits(self, tenant: str, change: ChangeLimits) -> LimitsRecord: ...
+
+
+class RegistryPort(Keyring, LimitBook, Protocol):
+    """These, and apps with their versions and shares."""
+
+    def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
+    async def app(self, tenant: str, app: str) -> AppRecord | None: ...
+    def iter_apps(self, tenant: str | None = None) -> Iterator[AppRecord]: ...
+    def version(self, version_id: str) -> VersionRecord | None: ...
+    async def fetch_version(self, version_id: str) -> VersionRecord | None: ...
+    async def put_version(self, record: VersionRecord) -> None: ...
+    def curves(self, version_id: str) -> CurvesRecord | None: ...
+    async def change_curves(self, version_id: str, change: ChangeCurves) -> CurvesRecord: ...
+    async def deploy(self, record: AppRecord, expected_revision: int) -> None: ...
+    def share_nowait(self, owner: str, app: str) -> ShareRecord | None: ...
+    async def share(self, owner: str, app: str) -> ShareRecord | None: ...
+    async def change_share(self, owner: str, app: str, change: ChangeShare) -> ShareRecord: ...
+    def shares(self) -> Iterator[ShareRecord]: ...
+
+
+standard_tiers = cache(load_tiers)
+
+
+@dataclass(kw_only=True)
+class MemoryRegistry:
+    """Keeps records in dictionaries. Tests script it: `stale`, and `conflicts`, the deploys that lose their race."""
+
+    tenant_records: dict[str, TenantRecord] = field(default_factory=dict)
+    key_records: dict[str, KeyRecord] = field(default_factory=dict)
+    tier_records: dict[str, Tier] = field(default_factory=dict)
+    limit_records: dict[str, LimitsRecord] = field(default_factory=dict)
+    share_records: dict[tuple[str, str], ShareRecord] = field(default_factory=dict)
+    apps: dict[tuple[str, str], AppRecord] = field(default_factory=dict)
+    versions: dict[str, VersionRecord] = field(default_factory=dict)
+    curve_records: dict[str, CurvesRecord] = field(default_factory=dict)
+    stale: bool = False
+    conflicts: int = 0
+    on_change: list[OnRecord] = field(default_factory=list)
+
+    def fresh(self, at: float | None = None) -> bool:  # noqa: ARG002
+        return not self.stale
+
+    def tenant_nowait(self, name: str) -> TenantRecord | None:
+        return self.tenant_records.get(name)
+
+    async def tenant(self, name: str) -> TenantRecord | None:
+        return self.tenant_records.get(name)
+
+    async def put_tenant(self, record: TenantRecord) -> None:
+        self._change("tenant", self.tenant_records, record.name, lambda _: record)
+
+    async def change_tenant(self, name: str, change: ChangeTenant) -> TenantRecord:
+        return self._change("tenant", self.tenant_records, name, change)
+
+    def tenants(self) -> Iterator[TenantRecord]:
+        return iter(list(self.tenant_records.values()))
+
+    def key_nowait(self, key_id: str) -> KeyRecord | None:
+        return self.key_records.get(key_id)
+
+    async def key(self, key_id: str) -> KeyRecord | None:
+        return self.key_records.get(key_id)
+
+    async def put_key(self, record: KeyRecord) -> None:
+        self._change("key", self.key_records, record.id, lambda _: record)
+
+    async def change_key(self, key_id: str, change: ChangeKey) -> KeyRecord | None:
+        return self._change("key", self.key_records, key_id, change)
+
+    def keys(self, tenant: str | None = None) -> Iterator[KeyRecord]:
+        return iter([key for key in self.key_records.values() if tenant in (None, key.tenant)])
+
+    def limits(self, tenant: str, function: str) -> Effective:
+        return self._allowances().limits(tenant, function)
+
+    def tier_of(self, tenant: str) -> Tier:
+        return self._allowances().tier_of(tenant)
+
+    def weight_of(self, tenant: str) -> float:
+        return self._allowances().weight_of(tenant)
+
+    def tier(self, name: str) -> Tier | None:
+        return self._allowances().tier(name)
+
+    def tier_configured(self, name: str) -> Tier | None:
+        return standard_tiers().get(name)
+
+    def tiers(self) -> list[Tier]:
+        return self._allowances().tiers()
+
+    async def change_tier(self, name: str, change: ChangeTier) -> Tier | None:
+        return self._change("tier", self.tier_records, name, change)
+
+    async def limits_set(self, tenant: str) -> LimitsRecord | None:
+        return self.limit_records.get(tenant)
+
+    async def change_limits(self, tenant: str, change: ChangeLimits) -> LimitsRecord:
+        return self._change("limits", self.limit_records, tenant, change)
+
+    def app_nowait(self, tenant: str, app: str) -> AppRecord | None:
+        return self.apps.get((tenant, app))
+
+    async def app(self, tenant: str, app: str) -> AppRecord | None:
+        return self.apps.get((tenant, app))
+
+    def iter_apps(self, tenant: str | None = None) -> Iterator[AppRecord]:
+        return iter([app for app in self.apps.values() if tenant in (None, app.tenant)])
+
+    def version(self, version_id: str) -> VersionRecord | None:
+        return self.versions.get(version_id)
+
+    async def fetch_version(self, version_id: str) -> VersionRecord | None:
+        return self.versions.get(version_id)
+
+    async def put_version(self, record: VersionRecord) -> None:
+        self.versions.setdefault(record.id, record)
+
+    def curves(self, version_id: str) -> CurvesRecord | None:
+        return self.curve_records.get(version_id)
+
+    async def change_curves(self, version_id: str, change: ChangeCurves) -> CurvesRecord:
+        return self._change("curves", self.curve_records, version_id, change)
+
+    async def deploy(self, record: AppRecord, expected_revision: int) -> None:
+        present = self.apps.get((record.tenant, record.app))
+        if self.conflicts or (present.revision if present else 0) != expected_revision:
+            self.conflicts = max(0, self.conflicts - 1)
+            raise Conflict(f"The app {record.app} was changed meanwhile; read it and deploy again.")
+        self.apps[record.tenant, record.app] = record
+
+    def share_nowait(self, owner: str, app: str) -> ShareRecord | None:
+        return self.share_records.get((owner, app))
+
+    async def share(self, owner: str, app: str) -> ShareRecord | None:
+        return self.share_records.get((owner, app))
+
+    async def change_share(self, owner: str, app: str, change: ChangeShare) -> ShareRecord:
+        return self._change("share", self.share_records, (owner, app), change)
+
+    def shares(self) -> Iterator[ShareRecord]:
+        return iter(list(self.share_records.values()))
+
+    def _change(self, kind: str, records: dict[K, Any], name: K, change: Callable[[Any], W]) -> W:
+        record = change(records.get(name))
+        if record is None:
+            records.pop(name, None)
+        else:
+            records[name] = record
+        for callback in self.on_change:
+            callback(f"{kind}.{name}", record)
+        return record
+
+    def _allowances(self) -> Allowances:
+        named = {f"tenant.{name}": record for name, record in self.tenant_records.items()}
+        more = {f"tier.{name}": record for name, record in self.tier_records.items()}
+        own = {f"limits.{name}": record for name, record in self.limit_records.items()}
+        return Allowances(named | more | own, standard_tiers())

@@ -1,0 +1,88 @@
+"""Tenants: made and changed by the operator, each visible to itself only."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pilotlight_core.model.api.tenancy_api import TenantChange, TenantInfo, TenantRequest
+from pilotlight_core.model.errors import Conflict, NotFound
+from pilotlight_core.model.ids import NAME
+from pilotlight_core.model.tenancy import TenantRecord
+from pilotlight_gateway.tenancy.auth import Principal
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+RESERVED = ("operator",)
+"""Names that stand for something else, in the ledger and in subjects."""
+
+
+async def visible_tenant(registry: RegistryPort, principal: Principal, name: str) -> TenantRecord:
+    """The tenant, if it is the caller's own or the caller is an operator. Any other is as if it were not there.
+
+    Raises:
+        NotFound: if there is none.
+    """
+    record = None
+    if NAME.fullmatch(name) and (principal.operator or name == principal.tenant):
+        record = registry.tenant_nowait(name) or await registry.tenant(name)
+    if record is None:
+        raise no_tenant(name)
+    return record
+
+
+def no_tenant(name: str) -> NotFound:
+    """What is said of a tenant that is not there."""
+    return NotFound(f"There is no tenant {name[:100]}.")
+
+
+def tenant_info(record: TenantRecord) -> TenantInfo:
+    """A tenant as the API shows it."""
+    return msgspec.convert(record, TenantInfo, from_attributes=True)
+
+
+async def create_tenant(registry: RegistryPort, request: TenantRequest, at: float, home: int) -> TenantRecord:
+    """Make a tenant at the unix second `at`; `home` is the epoch of what will be the home of its limits.
+
+    Raises:
+        NotFound: if there is no such tier.
+        Conflict: if there is one of that name.
+    """
+    if request.name in RESERVED:
+        raise Conflict(f"The name {request.name} is reserved.", field="name")
+    _check_tier(registry, request.tier)
+    record = TenantRecord(name=request.name, created_at=at, tier=request.tier, weight=request.weight, home=home)
+
+    def only_new(present: TenantRecord | None) -> TenantRecord:
+        if present is not None:
+            raise Conflict(f"There is a tenant {request.name} already.")
+        return record
+
+    return await registry.change_tenant(request.name, only_new)
+
+
+async def change_tenant(registry: RegistryPort, principal: Principal, name: str, change: TenantChange) -> TenantRecord:
+    """Change what `change` gives.
+
+    Raises:
+        NotFound: if there is no such tenant, or tier.
+        Conflict: if an operator would disable the tenant of its own key, and so lock itself out.
+    """
+    given = {key: value for key, value in msgspec.structs.asdict(change).items() if value is not None}
+    _check_tier(registry, change.tier)
+    if not NAME.fullmatch(name):
+        raise no_tenant(name)
+    if change.disabled and name == principal.tenant:
+        raise Conflict("This would disable the key that asks for it: use an operator's key of another tenant.")
+
+    def changed(present: TenantRecord | None) -> TenantRecord:
+        if present is None:
+            raise no_tenant(name)
+        moved = present.moved or given.get("tier", present.tier) != present.tier
+        return msgspec.structs.replace(present, moved=moved, **given)
+
+    return await registry.change_tenant(name, changed)
+
+
+def _check_tier(registry: RegistryPort, tier: str | None) -> None:
+    if tier is not None and registry.tier(tier) is None:
+        known = ", ".join(known.name for known in registry.tiers())
+        raise NotFound(f"tier: there is no tier {tier}; there are {known}.", field="tier")

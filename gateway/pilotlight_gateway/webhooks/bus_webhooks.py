@@ -1,0 +1,126 @@
+"""Webhooks and deliveries in two buckets of the bus.
+
+A delivery is written when it comes to be, after each attempt that failed, and when it is over; then it expires by
+itself. Every write is a compare-and-set, so two senders that both think they lead cannot both count an attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+import structlog
+
+from pilotlight_core.bus import Bus, Entry, KeyConflict, Kv
+from pilotlight_core.bus.streams import bucket_stream
+from pilotlight_core.model.api.webhook_api import DeliveryRecord, State, WebhookRecord
+from pilotlight_core.model.errors import Conflict
+from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_BUCKET
+from pilotlight_gateway.webhooks.webhook_port import ChangeDelivery, ChangeWebhook
+
+TRIES = 8
+KEPT_SECONDS = 3 * 86_400.0
+"""For how long a delivery that is over can be looked at and sent again."""
+MARKER_SECONDS = 3_600.0
+"""For how long it stands that a record was removed: longer than a mirror goes without reading anew."""
+
+R = TypeVar("R", bound=msgspec.Struct)
+log = structlog.get_logger(__name__)
+_encoder = msgspec.msgpack.Encoder()
+_webhook = msgspec.msgpack.Decoder(WebhookRecord)
+_delivery = msgspec.msgpack.Decoder(DeliveryRecord)
+
+
+def encode(record: msgspec.Struct) -> bytes:
+    return _encoder.encode(record)
+
+
+def read_webhook(key: str, entry: Entry) -> WebhookRecord | None:
+    """The webhook that an entry is; None: it cannot be read, which is told, and holds nothing else up."""
+    try:
+        return _webhook.decode(entry.value)
+    except msgspec.DecodeError as error:
+        log.error("a webhook's record cannot be read", key=key, error=str(error))
+        return None
+
+
+def read_delivery(key: str, data: bytes) -> DeliveryRecord | None:
+    """The delivery that a record is; None: it is none, or cannot be read."""
+    if not key.rpartition(".")[2].startswith("msg_"):
+        return None
+    try:
+        return _delivery.decode(data)
+    except msgspec.DecodeError as error:
+        log.error("a delivery's record cannot be read", key=key, error=str(error))
+        return None
+
+
+def life_of(record: DeliveryRecord) -> float | None:
+    """Seconds for which a delivery is kept once written so; None: until it is written anew."""
+    return None if record.state is State.PENDING else KEPT_SECONDS
+
+
+class BusWebhooks:
+    """The real `WebhookStore`."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._webhooks = bus.kv(WEBHOOK_BUCKET)
+        self._deliveries = bus.kv(DELIVERY_BUCKET)
+
+    async def webhooks(self, tenant: str) -> list[WebhookRecord]:
+        found = await self._webhooks.entries(f"{tenant}.")
+        records = (read_webhook(key, entry) for key, entry in found.items())
+        return sorted(
+            (record for record in records if record is not None), key=lambda record: (record.created_at, record.id)
+        )
+
+    async def webhook(self, tenant: str, id: str) -> WebhookRecord | None:  # noqa: A002
+        entry = await self._webhooks.get(f"{tenant}.{id}")
+        return None if entry is None else _webhook.decode(entry.value)
+
+    async def change_webhook(self, tenant: str, id: str, change: ChangeWebhook) -> WebhookRecord | None:  # noqa: A002
+        return await _change(self._webhooks, f"{tenant}.{id}", _webhook.decode, change, lambda _: None)
+
+    async def deliveries(self, tenant: str, webhook: str) -> list[DeliveryRecord]:
+        found = await self._deliveries.entries(f"{tenant}.{webhook}.")
+        records = (read_delivery(key, entry.value) for key, entry in found.items())
+        return [record for record in records if record is not None]
+
+    async def change_delivery(
+        self,
+        tenant: str,
+        webhook: str,
+        delivery: str,
+        change: ChangeDelivery,
+    ) -> DeliveryRecord | None:
+        return await _change(self._deliveries, f"{tenant}.{webhook}.{delivery}", _delivery.decode, change, life_of)
+
+    async def horizon(self) -> int:
+        return await self._bus.jetstream.last_sequence(bucket_stream(JOB_BUCKET))
+
+
+async def _change(
+    kv: Kv,
+    key: str,
+    decode: Callable[[bytes], R],
+    change: Callable[[R | None], R | None],
+    life: Callable[[R], float | None],
+) -> R | None:
+    for _ in range(TRIES):
+        record = await kv.read(key)
+        present = decode(record.data) if record is not None and not record.gone else None
+        wanted = change(present)
+        if wanted == present:
+            return wanted
+        revision = record.seq if record is not None else 0
+        try:
+            if wanted is None:
+                await kv.delete(key, revision, ttl=MARKER_SECONDS)
+            else:
+                await kv.update(key, encode(wanted), revision, ttl=life(wanted))
+        except KeyConflict:
+            continue
+        return wanted
+    raise Conflict("It was changed by somebody else again and again meanwhile; read it and try again.")

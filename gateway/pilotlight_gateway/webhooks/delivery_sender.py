@@ -1,0 +1,270 @@
+"""Sends what is due: reads the deliveries' bucket into an agenda, posts, and writes down what came of each attempt.
+
+The bucket is the truth; the agenda is a copy of when what is due. A copy may be behind, so each delivery is read anew
+before it is sent, and what came of it is written by compare-and-set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+import structlog
+
+from pilotlight_core.bus import Bus, BusError, Entry, Mirror
+from pilotlight_core.bus.jetstream import Record
+from pilotlight_core.bus.reader import Position
+from pilotlight_core.bus.streams import bucket_stream, key_subject
+from pilotlight_core.model.api.webhook_api import DeliveryRecord, State, WebhookRecord
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.subjects import DELIVERY_BUCKET
+from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks, read_delivery, read_webhook
+from pilotlight_gateway.webhooks.delivery import Outcome, attempted, given_up, judged
+from pilotlight_gateway.webhooks.delivery_schedule import Agenda, Bounds, Line
+from pilotlight_gateway.webhooks.http_sender import Poster
+from pilotlight_gateway.webhooks.signing import signed_headers
+from pilotlight_gateway.webhooks.webhook_port import WebhookStore
+
+PENDING_AT_MOST = 500
+"""Deliveries of a webhook that wait; what ends beyond that is told when there is room, in its order."""
+FINISHED_KEPT = 200
+"""Deliveries of a webhook that are over and can be looked at; the oldest goes first."""
+PAUSE = 2.0
+"""Seconds before a delivery whose state the bus did not tell is looked at again."""
+LONGEST_SLEEP = 60.0
+BEYOND = 2**62
+"""A sequence that no stream comes to."""
+AGENT = "Pilotlight-Webhooks/1"
+SUBJECT = key_subject(DELIVERY_BUCKET, "")
+
+log = structlog.get_logger(__name__)
+
+
+class Sender:
+    """Sends for as long as it runs; one at a time may."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        poster: Poster,
+        webhooks: Mirror,
+        *,
+        bounds: Bounds | None = None,
+        store: WebhookStore | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._bus = bus
+        self._kv = bus.kv(DELIVERY_BUCKET)
+        self._store = store or BusWebhooks(bus)
+        self._poster = poster
+        self._webhooks = webhooks
+        self._wall = wall
+        self._agenda = Agenda(bounds)
+        self._finished: dict[Line, OrderedDict[str, int]] = {}
+        self._position = Position(bus, bucket_stream(DELIVERY_BUCKET), f"{SUBJECT}>")
+        self._changed = asyncio.Event()
+        self._room = asyncio.Event()
+        self._removed: asyncio.Queue[Line] = asyncio.Queue()
+        """Webhooks that are gone."""
+
+    async def run(self) -> None:
+        """Send what is due. Ends only by cancellation."""
+        bell = await self._bus.doorbell(f"{SUBJECT}>", self._position.ring)
+        self._webhooks.on_change.append(self._note_webhook)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._follow())
+                group.create_task(self._forget())
+                await self._dispatch(group)
+        finally:
+            self._webhooks.on_change.remove(self._note_webhook)
+            await bell.unsubscribe()
+
+    @property
+    def pending(self) -> int:
+        """Deliveries that are not over."""
+        return len(self._agenda)
+
+    @property
+    def under_way(self) -> int:
+        """Those that are being sent."""
+        return self._agenda.under_way
+
+    def put(self, record: DeliveryRecord) -> None:
+        """A delivery was written, and waits."""
+        self._agenda.put(_key(record), _line(record), record.next_at)
+        self._changed.set()
+
+    async def wait_room(self, line: Line) -> None:
+        """Until a webhook may have one more delivery that waits."""
+        while self._agenda.pending(line) >= PENDING_AT_MOST:
+            self._room.clear()
+            await self._room.wait()
+
+    async def _follow(self) -> None:
+        while True:
+            page = await self._position.read()
+            for stored in page.records:
+                with contextlib.suppress(BusError):
+                    await self._note(stored)
+            if page.records:
+                self._changed.set()
+            else:
+                await self._position.wait_bell()
+
+    async def _note(self, stored: Record) -> None:
+        key = stored.subject[len(SUBJECT) :]
+        record = None if stored.gone else read_delivery(key, stored.data)
+        if record is None:
+            self._drop(key)
+        elif record.state is State.PENDING:
+            self._finished.get(_line(record), OrderedDict()).pop(key, None)
+            self._agenda.put(key, _line(record), record.next_at)
+        else:
+            self._drop(key)
+            await self._keep(key, _line(record), stored.seq)
+
+    async def _keep(self, key: str, line: Line, seq: int) -> None:
+        """Remember that one is over; the oldest beyond the bound is removed for good."""
+        kept = self._finished.setdefault(line, OrderedDict())
+        kept[key] = seq
+        kept.move_to_end(key)
+        if len(kept) > FINISHED_KEPT:
+            oldest, below = kept.popitem(last=False)
+            stream = bucket_stream(DELIVERY_BUCKET)
+            await self._bus.purge_before(stream, key_subject(DELIVERY_BUCKET, oldest), below + 1)
+
+    def _note_webhook(self, key: str, entry: Entry | None) -> None:
+        if entry is None:
+            line = Line(*key.split(".", 1))
+            self._finished.pop(line, None)
+            self._removed.put_nowait(line)
+
+    async def _forget(self) -> None:
+        """Remove what was, and was to be, sent to webhooks that are gone: their tenant may make others meanwhile."""
+        while True:
+            line = await self._removed.get()
+            for key in self._agenda.waiting(line):
+                self._drop(key)
+            try:
+                subject = f"{SUBJECT}{line.tenant}.{line.webhook}.*"
+                await self._bus.purge_before(bucket_stream(DELIVERY_BUCKET), subject, BEYOND)
+            except BusError as error:
+                log.warning("deliveries of a webhook are removed later", webhook=line.webhook, error=str(error))
+                await asyncio.sleep(PAUSE)
+                self._removed.put_nowait(line)
+
+    def _drop(self, key: str) -> None:
+        self._agenda.drop(key)
+        self._room.set()
+
+    async def _dispatch(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            self._changed.clear()
+            for key in self._agenda.take(self._wall()):
+                group.create_task(self._send(key))
+            due = self._agenda.next_at()
+            wait = LONGEST_SLEEP if due is None else min(max(0.0, due - self._wall()), LONGEST_SLEEP)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._changed.wait()
+
+    async def _send(self, key: str) -> None:
+        try:
+            stored = await self._kv.read(key)
+            record = None if stored is None or stored.gone else read_delivery(key, stored.data)
+            if record is None or record.state is not State.PENDING:
+                self._drop(key)
+            elif record.next_at > self._wall():
+                self._agenda.put(key, _line(record), record.next_at)
+            else:
+                await self._attempt(key, record)
+        except PilotlightError as error:
+            log.warning("a delivery is looked at again later", key=key, error=str(error))
+            self._put_off(key, PAUSE)
+        except Exception:
+            log.exception("a delivery is looked at again later", key=key)
+            self._put_off(key, LONGEST_SLEEP)
+        finally:
+            self._agenda.done(key)
+            self._changed.set()
+
+    def _put_off(self, key: str, seconds: float) -> None:
+        tenant, webhook, _ = key.split(".")
+        self._agenda.put(key, Line(tenant, webhook), self._wall() + seconds)
+
+    async def _attempt(self, key: str, record: DeliveryRecord) -> None:
+        name = f"{record.tenant}.{record.webhook}"
+        entry = self._webhooks.get(name)
+        webhook = None if entry is None else read_webhook(name, entry)
+        if webhook is None:
+            if entry is not None:  # there is one, which cannot be read
+                self._put_off(key, LONGEST_SLEEP)
+                return
+            await self._write(record, lambda _: None)
+            self._drop(key)
+            return
+        if webhook.disabled:
+            why = f"the webhook is disabled: {webhook.disabled}"
+            after = await self._write(record, lambda present: given_up(present, self._wall(), why))
+        else:
+            outcome = await self._post(webhook, record)
+            spread = random.random()
+            after = await self._insist(record, lambda present: attempted(present, outcome, spread))
+            await self._judge(webhook, outcome)
+        if after is None or after.state is not State.PENDING:
+            self._drop(key)
+        else:
+            self._agenda.put(key, _line(after), after.next_at)
+
+    async def _post(self, webhook: WebhookRecord, record: DeliveryRecord) -> Outcome:
+        headers = {"content-type": "application/json", "user-agent": AGENT}
+        headers |= signed_headers(webhook.secrets, record.id, self._wall(), record.body)
+        outcome = await self._poster.post(webhook.tenant, webhook.url, headers, record.body)
+        log.info(
+            "webhook sent", tenant=record.tenant, webhook=record.webhook, delivery=record.id,
+            status=outcome.attempt.status, error=outcome.attempt.error, ms=outcome.attempt.ms,
+        )  # fmt: skip
+        return outcome
+
+    async def _write(
+        self, record: DeliveryRecord, change: Callable[[DeliveryRecord], DeliveryRecord | None]
+    ) -> DeliveryRecord | None:
+        """Change the delivery if it still waits; what stands there then."""
+
+        def changed(present: DeliveryRecord | None) -> DeliveryRecord | None:
+            return change(present) if present is not None and present.state is State.PENDING else present
+
+        return await self._store.change_delivery(record.tenant, record.webhook, record.id, changed)
+
+    async def _insist(
+        self, record: DeliveryRecord, change: Callable[[DeliveryRecord], DeliveryRecord | None]
+    ) -> DeliveryRecord | None:
+        """Write what came of an attempt, however long it takes: what is not written down is sent again."""
+        while True:
+            try:
+                return await self._write(record, change)
+            except PilotlightError as error:
+                log.warning("an attempt waits to be written down", delivery=record.id, error=str(error))
+                await asyncio.sleep(PAUSE)
+
+    async def _judge(self, webhook: WebhookRecord, outcome: Outcome) -> None:
+        if judged(webhook, outcome) == webhook:
+            return
+        made = await self._store.change_webhook(
+            webhook.tenant, webhook.id, lambda present: None if present is None else judged(present, outcome)
+        )
+        if made is not None and made.disabled:
+            log.warning("webhook disabled", tenant=made.tenant, webhook=made.id, why=made.disabled)
+
+
+def _key(record: DeliveryRecord) -> str:
+    return f"{record.tenant}.{record.webhook}.{record.id}"
+
+
+def _line(record: DeliveryRecord) -> Line:
+    return Line(record.tenant, record.webhook)

@@ -1,0 +1,229 @@
+"""Sends one delivery over HTTP to an address that was looked at first.
+
+The name is resolved once, its addresses are vetted (`addresses`), and the connection goes to the vetted address itself:
+a name that answers differently the next time (DNS rebinding) has nobody who asks it a next time. The certificate and
+the Host header are those of the name. No redirect is followed, no proxy of the environment is used, and the whole of
+it, resolution included, has one time limit; of the answer no more is read than tells the status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+import httpcore
+
+from pilotlight_core.model.api.webhook_api import URL_PATTERN, Attempt
+from pilotlight_core.model.errors import BadInput
+from pilotlight_gateway.webhooks.addresses import Network, literal, vetted, why_refused
+from pilotlight_gateway.webhooks.delivery import Outcome
+from pilotlight_gateway.webhooks.name_resolver import Names
+
+TOTAL_SECONDS = 15.0
+"""For one attempt, from the question for the name to the end of the answer. Standard Webhooks: 15 to 30."""
+CONNECT_SECONDS = 5.0
+"""For each address of a name, of which `ADDRESSES` are tried."""
+ADDRESSES = 3
+ANSWER_BYTES = 64 * 1024
+ERROR_CHARACTERS = 200
+PORTS: Final[Mapping[str, int]] = {"https": 443, "http": 80}
+
+URL = re.compile(URL_PATTERN)
+ALLOW = " Operators allow plain http and addresses of their own network: --webhook-allow NETWORK."
+Resolve = Callable[[str, str, int], Awaitable[Sequence[str]]]
+"""(tenant, host, port) -> its addresses."""
+
+
+class Poster(Protocol):
+    """Sends. Never raises for what a receiver, a name server or the network does."""
+
+    async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+        """What came of it, at the latest after `TOTAL_SECONDS`; `tenant` is on whose word."""
+        ...
+
+
+class Refused(Exception):
+    """The address is one to which nobody connects for a tenant."""
+
+
+def check_url(url: str, allowed: Sequence[Network]) -> None:
+    """Refuse at once what is known never to be sent to; what a name resolves to is looked at when it is sent.
+
+    Raises:
+        BadInput: naming what is wrong.
+    """
+    if not URL.fullmatch(url):
+        raise BadInput("url: expected https://HOST/PATH, percent-encoded.", field="url")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise BadInput(f"url: {error}.", field="url") from None
+    if port == 0:
+        raise BadInput("url: there is no port 0.", field="url")
+    if parts.scheme != "https" and not allowed:
+        raise BadInput(f"url: expected https://…{ALLOW}", field="url")
+    address = literal(host)
+    if address is None and (host.rsplit(".", 1)[-1].isdigit() or "." not in host) and not allowed:
+        # 2130706433, 127.1 and plain names mean something on the platform's own network only.
+        raise BadInput(f"url: expected a full host name.{ALLOW}", field="url")
+    if address is not None and (why := why_refused(address, allowed)):
+        raise BadInput(f"url: refused address {address}: {why}.{ALLOW}", field="url")
+
+
+class HttpPoster:
+    """The real poster; an async context manager.
+
+    `allowed` are networks that may be reached although they are not public, and those to which plain http may go.
+    """
+
+    def __init__(
+        self,
+        *,
+        allowed: Sequence[Network] = (),
+        ca_file: str = "",
+        resolve: Resolve | None = None,
+        total_seconds: float = TOTAL_SECONDS,
+    ) -> None:
+        self._total = total_seconds
+        self._names = Names()
+        context = ssl.create_default_context()
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if ca_file:
+            context.load_verify_locations(ca_file)
+        self._context = context
+        self._allowed = allowed
+        self._resolve = resolve or self._names.addresses
+
+    async def __aenter__(self) -> HttpPoster:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._names.close()
+
+    async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+        """See `Poster`."""
+        at, began = time.time(), time.monotonic()
+        status, retry_after, error = 0, None, ""
+        try:
+            async with asyncio.timeout(self._total):
+                status, retry_after = await self._send(tenant, url, headers, body)
+        except TimeoutError:
+            error = f"no answer within {self._total:g} s"
+        except (Refused, httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError) as problem:
+            error = _sentence(problem)
+        except (ValueError, UnicodeError) as problem:
+            error = f"the address cannot be used: {_sentence(problem)}"
+        if 300 <= status < 400:
+            error = "redirects are not followed"
+        ms = (time.monotonic() - began) * 1000
+        return Outcome(attempt=Attempt(at=at, ms=round(ms, 1), status=status, error=error), retry_after=retry_after)
+
+    async def _send(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, float | None]:
+        parts = urlsplit(url)
+        origin = httpcore.Origin(
+            parts.scheme.encode(), (parts.hostname or "").encode("idna"), parts.port or PORTS[parts.scheme]
+        )
+        wanted = {
+            "host": parts.netloc.rpartition("@")[2],
+            "content-length": str(len(body)),
+            "connection": "close",
+            **headers,
+        }
+        backend = VettedBackend(self._allowed, partial(self._resolve, tenant))
+        # A connection for each attempt: nothing that one answer leaves behind is taken for a part of the next.
+        async with httpcore.AsyncHTTPConnection(
+            origin, ssl_context=self._context, network_backend=backend, keepalive_expiry=0.0
+        ) as connection:
+            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            request = httpcore.Request(
+                b"POST",
+                httpcore.URL(scheme=origin.scheme, host=origin.host, port=origin.port, target=target.encode("ascii")),
+                headers=[(name.encode(), value.encode("ascii")) for name, value in wanted.items()],
+                content=body,
+            )
+            answer = await connection.handle_async_request(request)
+            try:
+                await _read_some(answer)
+            finally:
+                await answer.aclose()
+        return answer.status, _retry_after(answer.headers)
+
+
+class VettedBackend(httpcore.AsyncNetworkBackend):
+    """Connects to addresses that were vetted, and to nothing by name."""
+
+    def __init__(self, allowed: Sequence[Network], resolve: Callable[[str, int], Awaitable[Sequence[str]]]) -> None:
+        self._allowed = allowed
+        self._resolve = resolve
+        self._sockets = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002 - each address has its own
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """A connection to one of the host's addresses.
+
+        Raises:
+            Refused: if one of them may not be connected to. OSError, httpcore.NetworkError: if none answers.
+        """
+        address = literal(host)
+        try:
+            addresses = vetted([str(address)] if address else await self._resolve(host, port), self._allowed)
+        except BadInput as error:
+            raise Refused(error.detail) from None
+        problem: Exception = OSError("no address")
+        for address in addresses[:ADDRESSES]:
+            try:
+                return await self._sockets.connect_tcp(
+                    str(address), port, CONNECT_SECONDS, local_address, socket_options
+                )
+            except (httpcore.NetworkError, httpcore.TimeoutException, OSError) as error:
+                problem = error
+        raise problem
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ARG002
+        socket_options: Iterable[Any] | None = None,  # noqa: ARG002
+    ) -> httpcore.AsyncNetworkStream:
+        raise Refused(f"no sockets of this machine: {path}")
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+async def _read_some(answer: httpcore.Response) -> None:
+    """The body up to its bound, so that a receiver that has said yes is not cut off while it says more."""
+    size = 0
+    async for piece in answer.aiter_stream():
+        size += len(piece)
+        if size > ANSWER_BYTES:
+            return
+
+
+def _retry_after(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
+    """Seconds; a date is not read, the schedule does as well."""
+    for name, value in headers:
+        if name.lower() == b"retry-after" and value.isdigit() and len(value) <= 9:
+            return float(value)
+    return None
+
+
+def _sentence(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return "".join(letter for letter in text if letter.isprintable())[:ERROR_CHARACTERS]

@@ -1,0 +1,49 @@
+"""A poster that sends nothing: tests script what receivers say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pilotlight_core.model.api.webhook_api import Attempt
+from pilotlight_gateway.webhooks.delivery import Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posted:
+    """What was to be sent."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(kw_only=True)
+class FakePoster:
+    """Answers with `status`, or by address with what `statuses` lists next; who is in `held` waits for its event."""
+
+    status: int = 200
+    statuses: dict[str, list[int]] = field(default_factory=dict)
+    held: dict[str, asyncio.Event] = field(default_factory=dict)
+    posted: list[Posted] = field(default_factory=list)
+    inside: dict[str, int] = field(default_factory=dict)
+    """Attempts under way, by address."""
+
+    async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:  # noqa: ARG002
+        """See `Poster`."""
+        self.posted.append(Posted(url=url, headers=headers, body=body))
+        self.inside[url] = self.inside.get(url, 0) + 1
+        try:
+            if url in self.held:
+                await self.held[url].wait()
+        finally:
+            self.inside[url] -= 1
+        listed = self.statuses.get(url, [])
+        status = listed.pop(0) if listed else self.status
+        at = float(headers["webhook-timestamp"])
+        return Outcome(attempt=Attempt(at=at, ms=1.0, status=status))
+
+    def to(self, url: str) -> list[Posted]:
+        """What was sent to an address."""
+        return [posted for posted in self.posted if posted.url == url]

@@ -1,0 +1,128 @@
+"""What one container asks of the fleet: memory, types of GPU, service level, isolation, and where it may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pilotlight_core.model.placing import MIN_THROUGHPUT, Measured, Purchase, Spread
+from pilotlight_core.model.spec import FunctionSpec, Isolation
+from pilotlight_core.model.units import GpuAsk
+from pilotlight_placement.asks.curves import Curves, Point, Points
+from pilotlight_placement.asks.memory_need import memory_of
+from pilotlight_placement.hardware.catalogue import is_kind, standard
+
+ANY_GPU = "ANY"
+CPU = "CPU"
+MIB = 2**20
+GIB = 2**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """What one container needs. `gpu` empty means a CPU slot; memory is bytes.
+
+    `vram` is for the container in all: several GPUs share it evenly. 0 means that nobody knows, so only whole devices
+    hold it. `gpu` is in order of preference; with `by_cost` all its types are as good, and cost decides.
+    """
+
+    function: str = ""
+    """Whose container: counts for `spread` and `avoid`."""
+    tenant: str = ""
+    gpu: tuple[GpuAsk, ...] = ()
+    vram: int = 0
+    memory: int = 0
+    isolation: Isolation = Isolation.SHARED
+    by_cost: bool = False
+    curves: Curves | None = None
+    slo_ms: float | None = None
+    spread: Spread | None = None
+    avoid: tuple[str, ...] = ()
+    """Functions whose nodes are not to be used."""
+    weights: str = ""
+    """What should be resident on a node already: an id of weights; "" is none."""
+    purchase: Purchase = Purchase.ANY
+    regions: tuple[str, ...] = ()
+    """Empty: any."""
+    zones: tuple[str, ...] = ()
+    neighbours: bool = False
+    """Whether other tenants may share its GPU (a share has no wall: only for those who agree)."""
+    media: bool = False
+    """Whether it needs the video engines, which one instance of a MIG device can have."""
+    slice: str = ""
+    """Only this kind of slice, device and key ("H100-80GB/3g"): what is being measured; "" is any that would do."""
+
+    @classmethod
+    def of(cls, spec: FunctionSpec, *, function: str = "", tenant: str = "", curves: Curves | None = None) -> Ask:
+        """The ask that a function's spec makes; with `curves` by these, and not by those that it declares."""
+        placing = spec.placing
+        return cls(
+            function=function,
+            tenant=tenant,
+            gpu=spec.gpu,
+            vram=memory_of(spec),
+            memory=spec.memory,
+            isolation=spec.isolation,
+            by_cost=placing.by_cost,
+            curves=curves or (curves_of(placing.measured) if placing.measured else None),
+            slo_ms=spec.slo.p95_ms,
+            spread=placing.spread,
+            avoid=tuple(f"{tenant}:{name}" for name in placing.avoid),
+            # Names of weights are a tenant's own: another's of the same name are other weights.
+            weights=f"{tenant}:{placing.weights}" if placing.weights else "",
+            purchase=placing.purchase,
+            regions=placing.regions,
+            zones=placing.zones,
+            neighbours=placing.neighbours,
+            media=placing.media,
+            slice=placing.slice,
+        )
+
+    @property
+    def choices(self) -> tuple[GpuAsk, ...]:
+        """Acceptable devices in order of preference."""
+        return self.gpu or (GpuAsk(CPU),)
+
+    def mib(self, count: int = 1) -> int:
+        """MiB that each of `count` devices must have."""
+        return -(-self.vram // (max(1, count) * MIB))
+
+    def __str__(self) -> str:
+        wanted = " or ".join(in_words(choice) for choice in self.choices)
+        vram = f" with {self.vram / GIB:.1f} GiB" if self.vram else ""
+        return f"{wanted}{vram} and {self.memory / GIB:.1f} GiB of host memory" if self.memory else f"{wanted}{vram}"
+
+
+def in_words(choice: GpuAsk) -> str:
+    """A choice as it is told: "H100:2", "any GPU", "a CPU slot"."""
+    if choice.type == ANY_GPU:
+        return "any GPU" if choice.count == 1 else f"any {choice.count} GPUs of a type"
+    return "a CPU slot" if choice.type == CPU else str(choice)
+
+
+@lru_cache(maxsize=4096)
+def curves_of(measured: tuple[Measured, ...]) -> Curves:
+    """The curves that measured points make; the same points always make the same object, so that asks stay equal."""
+    return Curves(declared_points(measured))
+
+
+def declared_points(measured: tuple[Measured, ...]) -> Points:
+    """What a function's own `measured=` says, by device and slice."""
+    points: dict[tuple[str, str], tuple[Point, ...]] = {}
+    for each in measured:
+        point = Point(batch=each.batch, throughput=max(each.throughput, MIN_THROUGHPUT), p95_ms=each.p95_ms)
+        for key in _slices_meant(each):
+            points[key] = (*points.get(key, ()), point)
+    return points
+
+
+def _slices_meant(each: Measured) -> list[tuple[str, str]]:
+    """The slices that a measured point speaks of: "H100" is each of that name, "3g.40gb" is the profile "3g"."""
+    devices = [device for name, device in standard().devices.items() if is_kind(each.gpu, name)]
+    if not devices:
+        return [(each.gpu, each.slice)]
+    found = []
+    for device in devices:
+        keys = {cut.name: cut.profile.key for cut in device.cuts}
+        found.append((device.name, keys.get(each.slice, each.slice)))
+    return found

@@ -1,0 +1,63 @@
+"""The curves to go by for each version: its own, what its function declares, and those of the version before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from pilotlight_core.model.api.curve_api import CurvesRecord
+from pilotlight_core.model.spec import AppRecord, VersionRecord
+from pilotlight_placement.asks.ask import declared_points
+from pilotlight_placement.asks.curves import Curves, Points, ranked
+
+MAX_VERSIONS = 20_000
+
+
+class Shelf(Protocol):
+    """The registry, as far as curves are concerned."""
+
+    def curves(self, version_id: str) -> CurvesRecord | None: ...
+    def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
+
+
+class CurveBook:
+    """Curves by version. As long as nothing was found out anew the same object comes back, so that asks stay equal."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._known: dict[str, tuple[CurvesRecord | None, CurvesRecord | None, Curves | None]] = {}
+
+    def of(self, version: VersionRecord) -> Curves | None:
+        """What is known of a version's speed; None if nothing is."""
+        own, earlier = self._shelf.curves(version.id), self._earlier(version)
+        known = self._known.get(version.id)
+        if known is not None and known[0] is own and known[1] is earlier:
+            return known[2]
+        if len(self._known) >= MAX_VERSIONS:
+            self._known.clear()
+        points = points_of(version, own, earlier)
+        before = known[2] if known is not None else None
+        same = before is not None and before.points == points
+        made = before if same else Curves(points) if points else None
+        self._known[version.id] = (own, earlier, made)
+        return made
+
+    def of_all(self, versions: Mapping[str, VersionRecord]) -> dict[str, Curves]:
+        """The same for many, by id."""
+        return {name: made for name, version in versions.items() if (made := self.of(version)) is not None}
+
+    def _earlier(self, version: VersionRecord) -> CurvesRecord | None:
+        app = self._shelf.app_nowait(version.tenant, version.app)
+        known = app.versions.get(version.function, ()) if app is not None else ()
+        place = version.number - 2
+        return self._shelf.curves(known[place]) if 0 <= place < len(known) else None
+
+
+def points_of(version: VersionRecord, own: CurvesRecord | None, earlier: CurvesRecord | None) -> Points:
+    """The points to go by for a version."""
+    return ranked(
+        declared_points(version.spec.placing.measured),
+        own.curves if own is not None else (),
+        earlier.curves if earlier is not None else (),
+        version.created_at,
+    )

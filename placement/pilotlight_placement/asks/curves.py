@@ -1,0 +1,121 @@
+"""Throughput curves T(type, slice, batch) -> (throughput, p95): what a function does on what it may run on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pilotlight_core.model.api.curve_api import Curve, CurvePoint, Source
+from pilotlight_core.model.placing import MIN_THROUGHPUT
+
+WHOLE = "whole"
+"""The key of a whole device; several are "whole:4", a MIG profile is its key ("3g"), a share "share:16"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One measured batch size: items per second, and the 95th percentile of one batch in ms.
+
+    What is not `hard` orders places and rules none out: it was learnt in passing, or is of an earlier version.
+    """
+
+    batch: int
+    throughput: float
+    p95_ms: float
+    source: Source = Source.DECLARED
+    samples: int = 0
+    hard: bool = True
+    software: bool = False
+
+    def __post_init__(self) -> None:
+        if self.batch < 1 or self.throughput <= 0 or self.p95_ms <= 0:
+            raise ValueError(f"a point of a curve is positive in all it says: {self}")
+
+
+Points = Mapping[tuple[str, str], tuple[Point, ...]]
+
+
+class Curves:
+    """The curves of one function, by (device name, slice key). Immutable; equal only to itself."""
+
+    def __init__(self, points: Points) -> None:
+        self.points = dict(points)
+
+    def knows(self, device: str, cut: str) -> bool:
+        """Whether the function was measured there."""
+        return (device, cut) in self.points
+
+    def best(self, device: str, cut: str, slo_ms: float | None = None) -> Point | None:
+        """The batch size with most throughput within the service level; None if it was not measured or none is."""
+        points = self.points.get((device, cut), ())
+        within = [point for point in points if slo_ms is None or point.p95_ms <= slo_ms]
+        return max(within, key=lambda point: (point.throughput, -point.batch), default=None)
+
+    def is_slow(self, device: str, cut: str, slo_ms: float | None) -> bool:
+        """Whether it is known there, and no batch size is within the service level."""
+        return self.knows(device, cut) and self.best(device, cut, slo_ms) is None
+
+    def rules_out(self, device: str, cut: str, slo_ms: float | None) -> bool:
+        """Whether that is known so well that nothing should run there."""
+        slow = self.is_slow(device, cut, slo_ms)
+        return slow and any(point.hard for point in self.points[device, cut])
+
+
+def whole(count: int = 1) -> str:
+    """The slice key of `count` whole devices."""
+    return WHOLE if count == 1 else f"{WHOLE}:{count}"
+
+
+def share(units: int) -> str:
+    """The slice key of a share of so many 64ths."""
+    return f"share:{units}"
+
+
+def ranked(declared: Points, own: Iterable[Curve], earlier: Iterable[Curve], created_at: float) -> Points:
+    """The points to go by, of each slice and batch size the most trustworthy one.
+
+    Measured before learnt before declared; what was found out before the version was made (unix seconds), or of the
+    version before it, comes last: its code may do something else.
+    """
+    best: Best = {}
+    for key, points in declared.items():
+        for point in points:
+            _offer(best, key, DECLARED_RANK, point)
+    for curves, inherited in ((own, False), (earlier, True)):
+        for curve in curves:
+            for at in curve.points:
+                rank = rank_of(curve.source, stale=inherited or at.at < created_at)
+                _offer(best, (curve.gpu, curve.slice), rank, point_of(curve, at, rank))
+    return {key: tuple(point for _, (_, point) in sorted(found.items())) for key, found in best.items()}
+
+
+DECLARED_RANK = 2
+
+
+def rank_of(source: Source, *, stale: bool) -> int:
+    """How far a source is trusted; smaller is more."""
+    fresh = {Source.MEASURED: 0, Source.LEARNT: 1, Source.DECLARED: DECLARED_RANK}[source]
+    return fresh + DECLARED_RANK + 1 if stale else fresh
+
+
+def point_of(curve: Curve, at: CurvePoint, rank: int) -> Point:
+    """A point of the registry as decisions use it: only fresh measurements rule anything out."""
+    return Point(
+        batch=at.batch,
+        throughput=max(at.throughput, MIN_THROUGHPUT),  # whatever was kept before there was a bound
+        p95_ms=at.p95_ms,
+        source=curve.source,
+        samples=at.samples,
+        hard=rank == 0,
+        software=curve.software,
+    )
+
+
+Best = dict[tuple[str, str], dict[int, tuple[int, Point]]]
+"""By slice and batch size: how far the point is trusted, and the point."""
+
+
+def _offer(best: Best, key: tuple[str, str], rank: int, point: Point) -> None:
+    mine = best.setdefault(key, {})
+    if point.batch not in mine or rank < mine[point.batch][0]:
+        mine[point.batch] = (rank, point)

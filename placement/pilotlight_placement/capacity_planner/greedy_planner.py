@@ -1,0 +1,224 @@
+"""A good plan without a solver: devices bought one by one, each cut as is worth most, then a few given up again.
+
+1. A unit of a function's throughput is worth what it costs on the slice that is best for it. Of all devices, in all
+   full ways to cut them, the one is bought whose slices cover most worth for its price, each slice given to the
+   function that it is worth most to; until all is covered (the greedy rule for covering, Chvátal 1979).
+2. As long as it helps, a few of the emptiest devices are given up for one less: their functions get back what they
+   lose from instances of any kind that fit into what is free (ruin and recreate, Schrimpf et al. 2000, with the
+   emptiest devices as the ruin).
+
+What a slice costs of its device is not known before all is cut, so this is done for many opinions of it (by its memory
+slices, by its compute slices, by what lies between, each profile a little dearer or cheaper), and the cheapest outcome
+is the plan. The dice are seeded: the same demand gets the same plan.
+
+The bound is that of fractions: no function's rate costs less than at its best throughput per memory or compute slice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from random import Random
+
+from pilotlight_placement.capacity_planner.capacity_plan import TOLERANCE, Choice, Demand, Group, Plan, Terms
+from pilotlight_placement.capacity_planner.greedy_offers import Filled, Gains, filled, offers_of
+from pilotlight_placement.capacity_planner.mig_layouts import Card
+
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""What a slice costs: this part by its compute slices, the rest by its memory slices."""
+OPINIONS = 40
+"""How often costs are tried; beyond WEIGHTS with slices dearer by chance."""
+DEARER = 0.5
+LARGE = 64
+"""From so many devices on, one more or less is little: none is given up again, and WEIGHTS alone are tried."""
+RUINS = ((1, 64), (2, 16), (3, 8))
+"""How many devices are given up together, among how many of the emptiest."""
+
+Counts = dict[str, Counter[Choice]]
+"""By function: how many instances of each kind."""
+Costs = dict[tuple[str, str], float]
+"""Dollars per hour of a slice, by device and slice."""
+
+
+@dataclass(kw_only=True)
+class Draft:
+    """A plan in the making."""
+
+    counts: Counts
+    cards: list[Card]
+
+    @property
+    def cost(self) -> float:
+        """Dollars per hour."""
+        whole = sum(c.price * c.devices * many for mine in self.counts.values() for c, many in mine.items())
+        return whole + sum(card.price for card in self.cards)
+
+
+def plan_greedily(demands: Sequence[Demand], terms: Terms) -> Plan:
+    """A legal plan, mostly within a device of the cheapest."""
+    bound = fraction_bound(demands)
+    best: Draft | None = None
+    for number, costs in enumerate(_opinions(demands), 1):
+        draft = _draft(demands, costs)
+        if best is None or draft.cost < best.cost:
+            best = draft
+        if best.cost <= bound or (len(best.cards) >= LARGE and number >= len(WEIGHTS)):
+            break
+    groups = [
+        Group(function=function, choice=choice, count=count)
+        for function, mine in (best.counts if best else {}).items()
+        for choice, count in mine.items()
+        if count
+    ]
+    return Plan(
+        demands=tuple(demands),
+        groups=tuple(groups),
+        cuttings=tuple(card.cutting() for card in (best.cards if best else ())),
+        bound=bound,
+        method="greedy",
+        terms=terms,
+    )
+
+
+def _opinions(demands: Sequence[Demand]) -> Iterator[Costs]:
+    slices = {(c.device.name, c.slice): c for demand in demands for c in demand.choices}
+    dice = Random(len(slices))
+    for number in range(OPINIONS):
+        weight = WEIGHTS[number] if number < len(WEIGHTS) else dice.random()
+        dearer = 0.0 if number < len(WEIGHTS) else DEARER
+        yield {
+            key: c.price * (weight * c.parts[1] + (1 - weight) * c.parts[0]) * (1 + dearer * dice.random())
+            for key, c in sorted(slices.items(), key=lambda item: item[0])
+        }
+
+
+def _draft(demands: Sequence[Demand], costs: Costs) -> Draft:
+    draft = Draft(counts={demand.need.function: Counter() for demand in demands}, cards=[])
+    worth = {demand.need.function: min(_rate(c, costs) for c in demand.choices) for demand in demands}
+    rest = {demand.need.function: demand.capacity * (1 - TOLERANCE) for demand in demands}
+    offers = list(offers_of(demands))
+    gains = Gains(offers, rest, worth)
+    while rest:
+        bought = max((filled(offer, gains, rest, worth) for offer in offers), key=lambda bought: bought.value)
+        _buy(bought, draft, rest)
+        for function in set(bought.owners) - {""}:
+            gains.change(function, rest.get(function, 0.0))
+    for demand in demands:
+        _add_least(demand, draft, costs)
+    while len(draft.cards) < LARGE and _give_up_one(demands, draft, costs):
+        pass
+    return draft
+
+
+def _rate(choice: Choice, costs: Costs) -> float:
+    """Dollars per hour for one item per second."""
+    return costs[choice.device.name, choice.slice] / choice.point.throughput
+
+
+def _buy(bought: Filled, draft: Draft, rest: dict[str, float]) -> None:
+    """Buy it as often as all of it is of use."""
+    offer = bought.offer
+    held = [(index, owner) for index, owner in enumerate(bought.owners) if owner]
+    used = dict.fromkeys((owner for _, owner in held), 0.0)
+    for index, owner in held:
+        used[owner] += offer.served[owner, offer.slices[index]].point.throughput
+    times = max(1, min(int(rest[owner] / throughput) for owner, throughput in used.items()))
+    for index, owner in held:
+        draft.counts[owner][offer.served[owner, offer.slices[index]]] += times
+    if offer.layout:
+        for _ in range(times):
+            card = Card(device=offer.choice.device, price=offer.choice.price)
+            for index, owner in held:
+                card.put(offer.layout[index], owner)
+            draft.cards.append(card)
+    for owner, throughput in used.items():
+        rest[owner] -= times * throughput
+        if rest[owner] <= 0:
+            del rest[owner]
+
+
+def _add_least(demand: Demand, draft: Draft, costs: Costs) -> None:
+    """As many instances as are wanted at least, where there is room, or of the cheapest kind."""
+    has = draft.counts[demand.need.function]
+    while has.total() < demand.need.least:
+        cheap = min(demand.choices, key=lambda c: (costs[c.device.name, c.slice], -c.point.throughput))
+        fits = sorted((c for c in demand.choices if not c.is_whole), key=lambda c: costs[c.device.name, c.slice])
+        taken = next((choice for choice in fits if _put(choice, demand.need.function, draft.cards)), None)
+        if taken is None and not cheap.is_whole:
+            draft.cards.append(Card(device=cheap.device, price=cheap.price))
+            _put(cheap, demand.need.function, draft.cards[-1:])
+        has[taken or cheap] += 1
+
+
+def missing(demand: Demand, has: Counter[Choice]) -> float:
+    """Throughput that a demand lacks; not above 0 if it lacks none."""
+    return demand.capacity * (1 - TOLERANCE) - sum(c.point.throughput * count for c, count in has.items())
+
+
+def _give_up_one(demands: Sequence[Demand], draft: Draft, costs: Costs) -> bool:
+    """Do with one device less; False if no way is found."""
+    ranked = sorted(draft.cards, key=lambda card: (card.fill, len(card.held)))
+    for many, among in RUINS:
+        for ruin in combinations(ranked[:among], many):
+            if len({card.device.name for card in ruin}) == 1 and _without(demands, draft, ruin, costs):
+                return True
+    return False
+
+
+def _without(demands: Sequence[Demand], draft: Draft, ruin: Sequence[Card], costs: Costs) -> bool:
+    """Do with one device less by giving up these; False and nothing changed if that is not found to be possible."""
+    cards = [card.copy() for card in draft.cards if not any(card is gone for gone in ruin)]
+    cards += [Card(device=ruin[0].device, price=ruin[0].price) for _ in ruin[1:]]
+    lost = Counter((function, instance.profile) for card in ruin for instance, function in card.held)
+    left: list[tuple[Demand, Counter[Choice]]] = []
+    for demand in demands:
+        function = demand.need.function
+        mine = {key: count for (owner, key), count in lost.items() if owner == function}
+        if mine:
+            has = draft.counts[function].copy()
+            has.subtract({c: mine.get(c.slice, 0) for c in has if c.device is ruin[0].device})
+            left.append((demand, has))
+    # The hardest first: those who miss most of a device.
+    left.sort(key=lambda item: -missing(*item) * min(c.cost / c.point.throughput for c in item[0].choices))
+    if not all(_recover(demand, has, cards, costs) for demand, has in left):
+        return False
+    draft.counts.update({demand.need.function: has for demand, has in left})
+    draft.cards = [card for card in cards if card.held]
+    return True
+
+
+def _recover(demand: Demand, has: Counter[Choice], cards: Sequence[Card], costs: Costs) -> bool:
+    """Add instances where they fit until the demand is covered: the cheapest that is enough, else the best by cost."""
+    slices = [choice for choice in demand.choices if not choice.is_whole]
+
+    def cost(choice: Choice) -> float:
+        return costs[choice.device.name, choice.slice]
+
+    while (rest := missing(demand, has)) > 0 or has.total() < demand.need.least:
+        enough = sorted((c for c in slices if c.point.throughput >= rest), key=cost)
+        short = sorted((c for c in slices if c.point.throughput < rest), key=lambda c: cost(c) / c.point.throughput)
+        taken = next((choice for choice in (*enough, *short) if _put(choice, demand.need.function, cards)), None)
+        if taken is None:
+            return False
+        has[taken] += 1
+    return True
+
+
+def _put(choice: Choice, function: str, cards: Iterable[Card]) -> bool:
+    """Into the fullest device that has a place."""
+    ranked = sorted((card for card in cards if card.device is choice.device), key=lambda card: -card.fill)
+    return any(card.add(choice.slice, function) for card in ranked)
+
+
+def fraction_bound(demands: Sequence[Demand]) -> float:
+    """Dollars per hour below which no plan is: rates at the best throughput per price of one kind of slice."""
+
+    def at_best(kind: int) -> float:
+        return sum(
+            demand.capacity * min(c.price * c.parts[kind] / c.point.throughput for c in demand.choices)
+            for demand in demands
+        )
+
+    return max(at_best(0), at_best(1))

@@ -1,0 +1,116 @@
+"""How instances of a plan lie on MIG devices: every full way to cut one, and devices that are being filled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from pilotlight_placement.capacity_planner.capacity_plan import Cutting
+from pilotlight_placement.hardware.catalogue import Device
+from pilotlight_placement.hardware.geometry import Family, Instance, Layout, Profile, maximal_layouts
+
+
+@cache
+def full_cuts(family: Family, keys: tuple[str, ...]) -> tuple[Layout, ...]:
+    """One layout for each multiset of the profiles to which nothing can be added, in a fixed order.
+
+    Others are parts of these: leaving an instance unused costs nothing more.
+    """
+    found: dict[tuple[tuple[str, int], ...], Layout] = {}
+    for layout in maximal_layouts(family, keys):
+        found.setdefault(tuple(sorted(counts_of(layout).items())), layout)
+    counts = {shape: Counter(dict(shape)) for shape in found}
+    return tuple(
+        layout
+        for shape, layout in sorted(found.items())
+        if not any(counts[shape] < counts[other] for other in found if other != shape)
+    )
+
+
+def counts_of(layout: Layout) -> Counter[str]:
+    """How many instances of each profile a layout has."""
+    return Counter(instance.profile for instance in layout)
+
+
+@dataclass
+class Card:
+    """A device that is being filled."""
+
+    device: Device
+    price: float
+    mask: int = 0
+    held: list[tuple[Instance, str]] = field(default_factory=list)
+
+    @property
+    def family(self) -> Family:
+        """How it is cut.
+
+        Raises:
+            ValueError: if it cannot be.
+        """
+        if self.device.family is None:
+            raise ValueError(f"{self.device.name} cannot be cut")
+        return self.device.family
+
+    @property
+    def fill(self) -> float:
+        """The part of its memory slices that is taken."""
+        return self.mask.bit_count() / self.family.slots
+
+    def start_for(self, profile: Profile) -> int | None:
+        """The highest free start: what is left below suits large profiles best."""
+        starts = self.family.free_starts[self.mask][profile.index]
+        return starts[-1] if starts else None
+
+    def add(self, key: str, function: str) -> bool:
+        """Take a place for an instance, if there is one."""
+        profile = self.family.by_key[key]
+        start = self.start_for(profile)
+        if start is None:
+            return False
+        self.put(Instance(start=start, profile=key), function)
+        return True
+
+    def put(self, instance: Instance, function: str) -> None:
+        """Take a certain place, which must be free."""
+        self.held.append((instance, function))
+        self.mask |= self.family.by_key[instance.profile].mask(instance.start)
+
+    def copy(self) -> Card:
+        return replace(self, held=list(self.held))
+
+    def cutting(self) -> Cutting:
+        """What it has come to."""
+        held = sorted(self.held)
+        return Cutting(
+            device=self.device,
+            layout=tuple(instance for instance, _ in held),
+            functions=tuple(function for _, function in held),
+        )
+
+
+Piece = tuple[str, str]
+"""A slice key and the function whose instance it is."""
+
+
+def fill_in(device: Device, layouts: Sequence[Layout], pieces: Iterable[Piece]) -> list[Cutting]:
+    """Give the instances of chosen layouts to the pieces; what nobody needs is left out.
+
+    Raises:
+        ValueError: if the layouts lack an instance for a piece.
+    """
+    waiting: dict[str, list[str]] = {}
+    for key, function in sorted(pieces, reverse=True):
+        waiting.setdefault(key, []).append(function)
+    cuttings = []
+    for layout in layouts:
+        held = [(at, waiting[at.profile].pop()) for at in layout if waiting.get(at.profile)]
+        if held:
+            cuttings.append(
+                Cutting(device=device, layout=tuple(at for at, _ in held), functions=tuple(f for _, f in held))
+            )
+    if any(waiting.values()):
+        raise ValueError(f"{device.name}: the layouts lack instances for {waiting}")
+    return cuttings

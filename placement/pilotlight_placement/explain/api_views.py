@@ -1,0 +1,179 @@
+"""Decisions, the fleet and the arithmetic of memory, as the API tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pilotlight_core.model.api.placement_api import (
+    ROOM_COUNTED,
+    DecisionTold,
+    FleetRow,
+    FleetSegment,
+    FleetTold,
+    FloorTold,
+    FunctionPlacement,
+    MemoryPlanTold,
+    MemoryRow,
+    PlaceTold,
+)
+from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_core.model.suggestions import as_sentence
+from pilotlight_core.model.units import GpuAsk
+from pilotlight_placement.asks.ask import CPU, MIB, Ask
+from pilotlight_placement.asks.memory_need import plan_of
+from pilotlight_placement.asks.vram import shortfall
+from pilotlight_placement.explain.drawing import row
+from pilotlight_placement.explain.speeds import lines as speed_lines
+from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.occupancy import Unit
+from pilotlight_placement.fleet.reports import name_of
+from pilotlight_placement.hardware.catalogue import is_kind
+from pilotlight_placement.hardware.node import Slice
+from pilotlight_placement.search.decision_record import NoFit, Placement, Value
+from pilotlight_placement.search.place import place
+from pilotlight_placement.search.policy import STEP_NAMES
+from pilotlight_placement.search.refusal import never_reason
+
+UNMEASURED = (
+    "Nothing is known of its speed, so nobody can say how many containers that takes: 'pilotlight profile' finds out."
+)
+
+
+def decision_told(outcome: Placement | NoFit, container: str = "") -> DecisionTold:
+    """A decision with the winner's value and the best loser of each step."""
+    record = outcome.record
+    winner = None
+    if isinstance(outcome, Placement) and record.value is not None:
+        winner = _place(outcome.slice, record.value, container)
+    return DecisionTold(
+        container=container,
+        function=record.ask.function,
+        revision=record.revision,
+        considered=record.considered,
+        refused=dict(record.refused),
+        winner=winner,
+        losers=tuple(_place(rival.slice, rival.value, "", rival.step) for rival in record.rivals),
+        reason=outcome.reason if isinstance(outcome, NoFit) else "",
+        never=isinstance(outcome, NoFit) and outcome.never,
+    )
+
+
+def _place(slice_: Slice, value: Value, container: str, step: str = "") -> PlaceTold:
+    terms = {name: float(term) for name, term in zip(STEP_NAMES, value, strict=True)}
+    return PlaceTold(node=slice_.node, slice=name_of(slice_, container), what=slice_.what, value=terms, step=step)
+
+
+def fleet_told(fleet: Fleet) -> FleetTold:
+    """Every GPU and slot, and by type how many devices' worth is used, free and stranded."""
+    units = [unit for _, there in sorted(fleet.places.items()) for unit in there.units]
+    rows = tuple(_row(unit) for unit in units)
+    totals: dict[str, dict[str, float]] = {}
+    for each in rows:
+        parts = totals.setdefault(each.type, {"devices": 0.0, "used": 0.0, "free": 0.0, "stranded": 0.0, "out": 0.0})
+        parts["devices"] += 1
+        out = each.draining or each.withdrawn
+        for segment in each.segments:
+            # What is free on a device that takes nothing is nobody's.
+            use = "out" if out and segment.use != "used" else segment.use
+            parts[use] += segment.width / each.width
+    rounded = {name: {key: round(part, 4) for key, part in parts.items()} for name, parts in sorted(totals.items())}
+    return FleetTold(devices=rows, totals=rounded)
+
+
+def _row(unit: Unit) -> FleetRow:
+    drawn, node = row(unit), unit.node.node
+    segments = tuple(
+        FleetSegment(
+            use=part.use.value, width=part.width, label=part.label, tenant=part.tenant, container=part.container
+        )
+        for part in drawn.segments
+    )
+    return FleetRow(
+        node=drawn.node,
+        region=node.domain.region,
+        zone=node.domain.zone,
+        id=drawn.unit,
+        type=drawn.type,
+        mig=drawn.mig,
+        spot=node.domain.spot,
+        draining=drawn.draining,
+        width=drawn.width,
+        segments=segments,
+        withdrawn=unit.gpu.withdrawn or unit.gpu.kept if unit.gpu else "",
+        software=unit.gpu is not None and unit.gpu.software,
+    )
+
+
+def placement_told(
+    fleet: Fleet, spec: FunctionSpec, ask: Ask, version: str, rps: float | None = None, floor: FloorTold | None = None
+) -> FunctionPlacement:
+    """The arithmetic of a function's memory for each of its choices, against the largest slice that exists.
+
+    With how much of its floor fits, if it has one.
+    """
+    plans = tuple(_memory(fleet, spec, choice) for choice in ask.choices if choice.type != CPU)
+    found = place(fleet, ask)
+    never = isinstance(found, NoFit) and found.never
+    lines = [line for plan in plans for line in _lines(plan, spec)]
+    if not plans:
+        lines = [f"{spec.name} asks for a CPU slot and {spec.memory / 2**30:.1f} GiB of host memory."]
+    speeds = tuple(speed_lines(ask.curves, ask.slo_ms, rps))
+    lines += speeds or (() if rps is None else (UNMEASURED,))
+    reason = never_reason(fleet, ask, found.record) if never else ""
+    verdict = as_sentence(f"It can never run here: {reason}") if never else "The fleet can hold it."
+    lines = [*lines, verdict, *([_floor_said(floor)] if floor is not None and not never else [])]
+    return FunctionPlacement(
+        version=version, lines=tuple(lines), plans=plans, fits=not never, reason=reason, floor=floor
+    )
+
+
+def _floor_said(floor: FloorTold) -> str:
+    now = f"{floor.there} {'is' if floor.there == 1 else 'are'} there now"
+    room = f"{floor.room} or more" if floor.room >= ROOM_COUNTED else f"{floor.room} more"
+    now += f", and {room} would find a place." if floor.there < floor.wanted else "."
+    if floor.most < floor.wanted:
+        return (
+            f"Of its floor of {floor.wanted} containers {floor.most} fit at most, if all of the fleet were free; {now}"
+        )
+    return f"Its floor of {floor.wanted} containers fits, if all of the fleet is free; {now}"
+
+
+def _memory(fleet: Fleet, spec: FunctionSpec, choice: GpuAsk) -> MemoryPlanTold:
+    made = plan_of(spec, choice.count)
+    largest, name = max(_slices(fleet, choice), default=(0, ""))
+    return MemoryPlanTold(
+        gpu=str(choice),
+        devices=choice.count,
+        per_device=made.per_device if made else 0,
+        rows=tuple(MemoryRow(what=r.what, arithmetic=r.arithmetic, bytes=r.bytes) for r in made.rows) if made else (),
+        largest=name,
+        largest_bytes=largest * MIB,
+    )
+
+
+def _slices(fleet: Fleet, choice: GpuAsk) -> Iterator[tuple[int, str]]:
+    """The largest slice of each kind of device that the choice means: MiB, and what it is called."""
+    for cell in fleet.cells.values():
+        if cell.total and cell.kind.name != CPU and is_kind(choice.type, cell.kind.name):
+            yield _largest(cell)
+
+
+def _largest(cell: Cell) -> tuple[int, str]:
+    if cell.slot is not None:
+        return cell.slot.memory, f"a {cell.slot.kind.value} slice of {cell.kind.name}"
+    if cell.device is None:
+        return 0, ""
+    if cell.kind.mig:
+        return max((cut.memory, f"{cut.name} of {cell.kind.name}") for cut in cell.device.cuts)
+    return cell.device.memory, f"a whole {cell.kind.name}"
+
+
+def _lines(told: MemoryPlanTold, spec: FunctionSpec) -> list[str]:
+    made = plan_of(spec, told.devices)
+    head = f"{told.gpu}:"
+    if made is None:
+        return [head, "  nothing says how much memory is needed (vram= or model=), so it gets whole devices"]
+    if not told.largest:
+        return [head, *(f"  {line}" for line in made.lines()), "  the fleet has none of this type"]
+    return [head, *(f"  {line}" for line in shortfall(made, told.largest_bytes, told.largest))]

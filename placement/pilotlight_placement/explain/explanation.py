@@ -1,0 +1,179 @@
+"""A decision told in plain sentences: what was chosen and by which rule, what was ruled out, and why not elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+
+from pilotlight_core.model.placing import Over
+from pilotlight_core.model.suggestions import as_sentence
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.explain.past_fleet import past
+from pilotlight_placement.explain.speeds import on_slice, said
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.options import COST_STEP, SLOW, UNMEASURED
+from pilotlight_placement.hardware.node import Slice
+from pilotlight_placement.search.decision_record import NoFit, Placement, Record, Rival, Value
+from pilotlight_placement.search.place import best_on
+from pilotlight_placement.search.policy import FILTERS, RULED_OUT, STEP_NAMES, STEPS, refusal_at
+
+MARGIN = 1000
+"""More steps of 5 % than any two costs differ by."""
+NODES_NAMED = 8
+"""So many nodes are named to whoever asked for one that there is not."""
+
+
+def explain(outcome: Placement | NoFit, container: str = "the container") -> list[str]:
+    """The decision in sentences, the result first."""
+    if isinstance(outcome, NoFit):
+        return [as_sentence(f"{container} has no place: {outcome.reason}"), *reasons(outcome)]
+    return [f"{container} runs on {outcome.slice}.", *reasons(outcome)]
+
+
+def reasons(outcome: Placement | NoFit) -> list[str]:
+    """What led to the result, in sentences."""
+    record = outcome.record
+    if isinstance(outcome, NoFit):
+        return [ruled_out(record)]
+    told = [*_speed(outcome), ruled_out(record)]
+    if not record.rivals:
+        others = _left(record) > len(outcome.slice.ids)
+        return [*told, "Nothing else that would do is better." if others else "It was the only place that would do."]
+    return told + [_lost(outcome, rival) for rival in record.rivals]
+
+
+def _speed(outcome: Placement) -> list[str]:
+    ask = outcome.record.ask
+    point = on_slice(ask.curves, outcome.slice, ask.slo_ms)
+    within = f" within {ask.slo_ms:g} ms" if ask.slo_ms is not None else ""
+    return [f"There it does, as far as is known{within}, {said(point)}."] if point is not None else []
+
+
+def ruled_out(record: Record) -> str:
+    """How many devices each filter ruled out."""
+    parts = [f"{count} {RULED_OUT[name]}" for name, count in record.refused]
+    of = f"{record.considered} devices and slots" if record.considered != 1 else "1 device or slot"
+    start = f"Of {of} {_left(record)} would do"
+    return f"{start}: {', '.join(parts)}." if parts else f"{start}."
+
+
+def _left(record: Record) -> int:
+    return record.considered - sum(count for _, count in record.refused)
+
+
+def why_not(fleet: Fleet, outcome: Placement | NoFit, node: str) -> list[str]:
+    """Why a decision did not choose a certain node, found out on the fleet as it was then."""
+    record = outcome.record
+    winner = outcome.slice if isinstance(outcome, Placement) else None
+    then = past(fleet, record)
+    if then is None:
+        return [f"The fleet's state at revision {record.revision} is gone; it is at revision {fleet.standing} now."]
+    if node not in then.places:
+        there = [*islice(sorted(then.places), NODES_NAMED), *["…"][: len(then.places) > NODES_NAMED]]
+        return [f"There was no node {node} at revision {record.revision}; there were: {', '.join(there) or 'none'}."]
+    if winner is not None and winner.node == node:
+        return [f"{node} was chosen: {winner.what}."]
+    place = then.places[node]
+    refusals = [refusal_at(then, unit, record.ask) for unit in place.units]
+    if all(refusals):
+        reasons = Counter(refusal[1] for refusal in refusals if refusal)
+        return [_refused(node, why, count, len(refusals)) for why, count in reasons.items()] or [f"{node} has nothing."]
+    found = best_on(then, record.ask, place)
+    if found is None or record.value is None or winner is None:
+        return [f"{node} has a place, and nothing rules it out."]
+    return [_compared(record.ask, winner, record.value, found[1], found[0])]
+
+
+def _refused(node: str, why: str, count: int, every: int) -> str:
+    which = f"{node}" if count == every else f"{count} of {every} devices and slots of {node}"
+    return f"{which}: {why}."
+
+
+def _lost(outcome: Placement, rival: Rival) -> str:
+    value = outcome.record.value
+    assert value is not None  # noqa: S101 - what was placed has a value
+    return _compared(outcome.record.ask, outcome.slice, value, rival.slice, rival.value)
+
+
+def _compared(ask: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
+    """Why one place went before another, in the words of the step that decided."""
+    step = next((name for name, a, b in zip(STEP_NAMES, mine, theirs, strict=True) if a != b), STEP_NAMES[-1])
+    return f"Not {_told_apart(loser, winner)}: {REASONS[step](ask, winner, mine, loser, theirs)} (rule: {step})."
+
+
+def _told_apart(loser: Slice, winner: Slice) -> str:
+    """A slice in words; with its device's name where the words are the winner's too."""
+    return f"{loser} ({'+'.join(loser.ids)})" if str(loser) == str(winner) else str(loser)
+
+
+def rules() -> list[str]:
+    """The policy in sentences: filters, then steps."""
+    return [f"{item.name}: {item.sentence}" for item in (*FILTERS, *STEPS)]
+
+
+Reason = Callable[[Ask, Slice, Value, Slice, Value], str]
+
+
+def _preference(ask: Ask, _: Slice, mine: Value, __: Slice, theirs: Value) -> str:
+    first, later = ask.choices[mine.preference], ask.choices[theirs.preference]
+    return f"{later} stands after {first} in the function's list"
+
+
+def _spread(ask: Ask, winner: Slice, mine: Value, _: Slice, theirs: Value) -> str:
+    what = "node" if ask.spread and ask.spread.over is Over.NODE else "zone"
+    return f"its {what} has {theirs.spread} of the function's containers, that of {winner.node} has {mine.spread}"
+
+
+def _resident(ask: Ask, winner: Slice, _: Value, loser: Slice, __: Value) -> str:
+    return f"{loser.node} would have to fetch the weights {ask.weights}, {winner.node} has them"
+
+
+def _cost(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:
+    if theirs.cost >= SLOW - MARGIN > mine.cost:
+        return "as far as is known it is too slow there for the service level"
+    if theirs.cost >= UNMEASURED - MARGIN > mine.cost:
+        return f"the function was never measured there, on {winner.what} it was"
+    return f"it costs about {100 * (COST_STEP ** (theirs.cost - mine.cost) - 1):.0f} % more for what it does"
+
+
+def _fragmentation(_: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
+    more = theirs.fragmentation - mine.fragmentation
+    chosen = winner.what if winner.what != loser.what else "the one that was chosen"
+    return f"it would take more than {chosen} from what is typically asked for (by {more:.2g})"
+
+
+def _fit(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:
+    if len(winner.ids) > 1 or not (winner.profile or winner.units):
+        left, least = theirs.fit * 64, mine.fit * 64
+        return f"it would leave {left:.0f} whole devices free on its node, {winner.node} has {least:.0f} left"
+    return f"it would leave {theirs.fit:.0%} of its device free, {winner.what} leaves {mine.fit:.0%}"
+
+
+def _start(_: Ask, winner: Slice, __: Value, loser: Slice, ___: Value) -> str:
+    if winner.profile and loser.profile:
+        return f"{winner.what} starts higher and keeps the lower slices for large profiles"
+    return f"{loser.node} has more empty devices, which are kept together"
+
+
+def _cut(_: Ask, winner: Slice, __: Value, ___: Slice, ____: Value) -> str:
+    return f"its instance would have to be made first, on {winner.node} there is one that nobody uses"
+
+
+def _order(_: Ask, winner: Slice, __: Value, loser: Slice, ___: Value) -> str:
+    if winner.node == loser.node:
+        return f"it is as good in all that counts, and the other one stands first on {winner.node}"
+    return f"it is as good in all that counts, and {winner.node} stands first in the fixed order"
+
+
+REASONS: dict[str, Reason] = {
+    "preference": _preference,
+    "spread": _spread,
+    "resident": _resident,
+    "cost": _cost,
+    "fragmentation": _fragmentation,
+    "fit": _fit,
+    "start": _start,
+    "cut": _cut,
+    "order": _order,
+}

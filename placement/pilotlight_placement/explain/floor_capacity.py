@@ -1,0 +1,114 @@
+"""How many containers of one ask a fleet holds: at most, if all of it were free, and now, beside who is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from pilotlight_core.model.placing import Over
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import Cell, Sort
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.occupancy import Place
+from pilotlight_placement.fleet.offers import Zone, refused_domain
+from pilotlight_placement.fleet.options import Option, Refused, options, slot_options
+from pilotlight_placement.hardware.geometry import Family
+from pilotlight_placement.hardware.node import SHARE_UNITS, Held
+from pilotlight_placement.search.decision_record import NoFit
+from pilotlight_placement.search.place import place
+
+Room = tuple[int, int]
+"""Of a device: how many containers it holds by itself, and how many such devices one container needs (0: it cannot)."""
+
+
+def most(fleet: Fleet, ask: Ask) -> int:
+    """How many containers of an ask the fleet could hold, if all of it were free and cut as they would have it.
+
+    No more than these, ever: whom they avoid is not looked at, GPUs whose MIG mode is switched without a reset count in
+    the mode that holds more, and MIG instances are counted by exhaustion over occupancy masks.
+    """
+    known: dict[Sort, Room] = {}
+    by_zone: dict[Zone, int] = {}
+    spread = ask.spread.most if ask.spread is not None else None
+    over = ask.spread.over if ask.spread is not None else None
+    for where in fleet.places.values():
+        domain, host = where.node.domain, where.node.host_memory
+        if refused_domain(ask, domain) or 0 < host < ask.memory:
+            continue
+        count = _on_node(where, ask, known)
+        count = count if spread is None or over is not Over.NODE else min(count, spread)
+        zone = (domain.region, domain.zone)
+        by_zone[zone] = by_zone.get(zone, 0) + count
+    if spread is None or over is not Over.ZONE:
+        return sum(by_zone.values())
+    return sum(min(count, spread) for count in by_zone.values())
+
+
+def room(fleet: Fleet, ask: Ask, wanted: int) -> int:
+    """How many of `wanted` containers would find a place now, one after the other; the fleet is left as it was."""
+    with fleet.trial():
+        for number in range(wanted):
+            found = place(fleet, ask)
+            if isinstance(found, NoFit):
+                return number
+            held = Held(
+                container=f"{ask.function}~{number}", slice=found.slice, function=ask.function, tenant=ask.tenant,
+                neighbours=ask.neighbours,
+            )  # fmt: skip
+            fleet.hold(held)
+    return wanted
+
+
+def _on_node(where: Place, ask: Ask, known: dict[Sort, Room]) -> int:
+    count = 0
+    together: dict[str, list[int]] = {}
+    for unit in where.units:
+        if not unit.serves:
+            continue
+        kind = unit.cell.kind
+        if kind not in known:
+            known[kind] = _on_device(unit.cell, ask)
+        alone, several = known[kind]
+        count += alone
+        if several and not alone:
+            together.setdefault(kind.name, []).append(several)
+    return count + sum(len(needs) // min(needs) for needs in together.values())
+
+
+def _on_device(cell: Cell, ask: Ask) -> Room:
+    if cell.slot is not None:
+        return int(not isinstance(slot_options(ask, cell.slot), Refused)), 0
+    if cell.device is None:
+        return 0, 0
+    alone, several = 0, 0
+    for mig in (True, False) if cell.device.online_mig else (cell.kind.mig,):
+        made = options(ask, cell.device, mig=mig, shareable=cell.kind.shareable)
+        if isinstance(made, Refused):
+            continue
+        if mig and cell.device.family is not None:
+            alone = max(alone, instances(cell.device.family, frozenset(option.profile for option in made)))
+        elif not mig:
+            alone = max(alone, _plain(made))
+            several = min((option.count for option in made if option.count > 1), default=0)
+    return alone, several
+
+
+def _plain(made: Iterable[Option]) -> int:
+    """Containers on one device that is given whole or in shares."""
+    return max((SHARE_UNITS // option.units if option.units else 1 for option in made if option.count == 1), default=0)
+
+
+@lru_cache(maxsize=1024)
+def instances(family: Family, profiles: frozenset[int]) -> int:
+    """How many MIG instances of some profiles (by index) a device has at most; one of those with media engines.
+
+    Exhaustive: over the occupancy masks, of which there are at most 256.
+    """
+    if any(family.profiles[index].media for index in profiles):
+        return 1
+    best = [0] * (family.full + 1)
+    for mask in range(family.full, -1, -1):
+        for index in profiles:
+            for start in family.free_starts[mask][index]:
+                best[mask] = max(best[mask], 1 + best[mask | family.profiles[index].mask(start)])
+    return best[0]

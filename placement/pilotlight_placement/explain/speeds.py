@@ -1,0 +1,109 @@
+"""What is known of a function's speed: on which slices, in words, and where it could still be measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from pilotlight_core.model.api.curve_api import CPU_SLICE, CPU_TYPE, TARGET_UTILISATION, SliceKindTold
+from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.units import rate
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.asks.curves import Curves, Point, share, whole
+from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.offers import refused_domain
+from pilotlight_placement.fleet.options import Option, Refused, key_of, options, slot_key, slot_options
+from pilotlight_placement.hardware.node import Slice
+
+
+def key_of_slice(slice_: Slice) -> str:
+    """A container's slice as curves name it; "" where it is a part of a GPU that nobody describes."""
+    if slice_.slot:
+        return slot_key(slice_.kind)
+    if slice_.profile:
+        return slice_.profile
+    return share(slice_.units) if slice_.units else whole(len(slice_.ids))
+
+
+def on_slice(curves: Curves | None, slice_: Slice, slo_ms: float | None) -> Point | None:
+    """What goes fastest on a slice within the service level, where that is known."""
+    return curves.best(slice_.type, key_of_slice(slice_), slo_ms) if curves is not None else None
+
+
+def where(device: str, cut: str) -> str:
+    """A kind of slice in words: "3g of H100-80GB", "a whole T4"."""
+    if (device, cut) == (CPU_TYPE, CPU_SLICE):
+        return "a CPU slot"
+    kind, _, number = cut.partition(":")
+    if kind == "share":
+        return f"{int(number) / 64:.0%} of {device}"
+    if kind == "whole":
+        return f"{number} whole {device}" if number else f"a whole {device}"
+    return f"{cut} of {device}"
+
+
+def said(point: Point) -> str:
+    """A point in words, and where it comes from: "412 per second at batch 16, p95 19 ms (measured, 240 batches)"."""
+    made_of = f", {point.samples} batches" if point.samples else ""
+    software = ", on a GPU in software" if point.software else ""
+    return (
+        f"{rate(point.throughput)} per second at batch {point.batch}, p95 {point.p95_ms:,.4g} ms "
+        f"({point.source.value}{made_of}{software})"
+    )
+
+
+def lines(curves: Curves | None, slo_ms: float | None, rps: float | None = None) -> Iterator[str]:
+    """What is known on each kind of slice within the service level; with a rate how many containers carry it there."""
+    for device, cut in sorted(curves.points) if curves is not None else ():
+        best = curves.best(device, cut, slo_ms) if curves is not None else None
+        within = f" within {slo_ms:g} ms" if slo_ms is not None else ""
+        if best is not None:
+            yield f"on {where(device, cut)}{within}: {said(best)}{carried(best, rps)}"
+        elif curves is not None:
+            fastest = min(curves.points[device, cut], key=lambda point: point.p95_ms)
+            yield f"on {where(device, cut)}: no batch size is{within}; {said(fastest)}"
+
+
+def carried(point: Point, rps: float | None) -> str:
+    """How many containers carry so many calls per second, with the arithmetic; "" without a rate."""
+    if rps is None:
+        return ""
+    exact = rps / (point.throughput * TARGET_UTILISATION)
+    count = math.ceil(exact)
+    return (
+        f"; {rps:,.6g} per second / ({rate(point.throughput)} x {TARGET_UTILISATION:.0%}) = {exact:.2f}"
+        f" -> {count} container{'s' * (count > 1)}"
+    )
+
+
+def slice_kinds(fleet: Fleet, ask: Ask) -> list[SliceKindTold]:
+    """The kinds of slices of the fleet that would hold an ask, whoever uses them now, in the order of their names."""
+    found: dict[tuple[str, str], SliceKindTold] = {}
+    for cell in fleet.cells.values():
+        if not cell.total or refused_domain(ask, cell.domain):
+            continue
+        for device, cut, what in _kinds(ask, cell):
+            found.setdefault((device, cut), SliceKindTold(gpu=device, slice=cut, what=what))
+    return [found[key] for key in sorted(found)]
+
+
+def _kinds(ask: Ask, cell: Cell) -> Iterator[tuple[str, str, str]]:
+    if cell.slot is not None:
+        cut = slot_key(cell.slot.kind)
+        if cut and not isinstance(slot_options(ask, cell.slot), Refused):
+            device = CPU_TYPE if cell.slot.kind is SliceKind.CPU else cell.kind.name
+            yield device, cut, where(device, cut)
+    elif cell.device is not None:
+        device = cell.device.name
+        for mig in dict.fromkeys((cell.kind.mig, *([not cell.kind.mig] if cell.device.online_mig else []))):
+            made = options(ask, cell.device, mig=mig, shareable=cell.kind.shareable and not mig)
+            for option in made if not isinstance(made, Refused) else ():
+                yield device, key_of(option, cell.device), _called(cell, option)
+
+
+def _called(cell: Cell, option: Option) -> str:
+    device = cell.device
+    if device is not None and option.profile >= 0:
+        return f"{device.cuts[option.profile].name} of {device.name}"
+    return where(device.name if device else "", key_of(option, device) if device else "")

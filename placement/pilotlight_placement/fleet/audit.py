@@ -1,0 +1,131 @@
+"""Checks that the fleet is what it says: no overlap, no illegal start, and every index as its devices are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pilotlight_placement.fleet.device_classes import Cell, contents, indexed
+from pilotlight_placement.fleet.occupancy import Unit, idle_cuts, occupied
+from pilotlight_placement.hardware.node import SHARE_UNITS
+
+if TYPE_CHECKING:
+    from pilotlight_placement.fleet.fleet import Fleet
+
+
+class IntegrityError(AssertionError):
+    """The fleet contradicts itself: a defect of placement, whatever the input."""
+
+
+def audit(fleet: Fleet) -> None:
+    """Look at everything once.
+
+    Raises:
+        IntegrityError: naming the first thing that is wrong.
+    """
+    for unit in fleet.units.values():
+        _unit(unit)
+    _holds(fleet)
+    _cells(fleet)
+    _counts(fleet)
+
+
+def _unit(unit: Unit) -> None:
+    if unit.gpu is not None and unit.gpu.mig and unit.gpu.device.family is not None:
+        try:
+            mask = unit.gpu.device.family.masks_of(unit.instances())
+        except ValueError as error:
+            raise IntegrityError(f"{unit.id}: {error}") from error
+        _require(mask == unit.mask, f"{unit.id}: the mask is {unit.mask}, its instances make {mask}")
+    _require(occupied(unit) == (unit.mask, unit.free, unit.media), f"{unit.id}: not as its containers make it")
+    _require(idle_cuts(unit) == unit.idle, f"{unit.id}: its idle instances")
+    _require(0 <= unit.free <= SHARE_UNITS, f"{unit.id}: {unit.free} parts are free")
+    tenants = {held.tenant for held in unit.held.values()}
+    if len(tenants) > 1 and not unit.mask:
+        _require(all(held.neighbours for held in unit.held.values()), f"{unit.id}: tenants share who did not agree")
+
+
+def _holds(fleet: Fleet) -> None:
+    there = {(unit.id, held.container) for unit in fleet.units.values() for held in unit.held.values()}
+    wanted = {(name, held.container) for held in fleet.held.values() for name in held.slice.ids}
+    _require({pair[1] for pair in there} == {pair[1] for pair in wanted}, "devices and holds name other containers")
+    for held in fleet.held.values():
+        place = fleet.places.get(held.slice.node)
+        _require(place is not None, f"{held.container} is on {held.slice.node}, which is not there")
+        for name in held.slice.ids:
+            unit = place.by_id.get(name) if place else None
+            _require(unit is not None and held.container in unit.held, f"{held.container} is not on {name}")
+        _require(not held.slice.profile or len(held.slice.ids) == 1, f"{held.container} has several MIG devices")
+
+
+def _cells(fleet: Fleet) -> None:
+    units: dict[Cell, list[Unit]] = {cell: [] for cell in fleet.cells.values()}
+    for unit in fleet.units.values():
+        if unit.serves:
+            units[unit.cell].append(unit)
+    for cell, serving in units.items():
+        _require(cell.total == len(serving), f"{cell.kind}: counts {cell.total}, has {len(serving)}")
+        _require(cell.nodes == {unit.node.rank for unit in serving}, f"{cell.kind}: its nodes")
+        inside = [unit for unit in serving if unit.is_offered]
+        _require(contents(cell, inside) == indexed(cell), f"{cell.kind}: the index is not as its devices are")
+        idle = {cut: {unit.rank for unit in inside if cut in unit.idle} for unit in inside for cut in unit.idle}
+        _require(cell.idle == idle, f"{cell.kind}: idle instances")
+        if not cell.kind.mig:
+            _require(cell.open == [sum(unit.is_empty for unit in inside)], f"{cell.kind}: empty ones")
+        if cell.kind.mig and cell.device is not None and cell.device.family is not None:
+            family = cell.device.family
+            bits = [family.fits[u.mask] & ~(family.media if u.media else 0) for u in inside]
+            fits = [sum(bit >> index & 1 for bit in bits) for index in range(len(cell.open))]
+            _require(cell.open == fits, f"{cell.kind}: open for {cell.open}, should be {fits}")
+    offered = ((cell, unit) for cell, serving in units.items() for unit in serving if unit.is_offered)
+    running = Counter(cell.kind for cell, unit in offered for _ in unit.held)
+    for alike in fleet.sorts.values():
+        tally = alike[0].tally
+        _require(tally.open == [sum(column) for column in zip(*(cell.open for cell in alike), strict=True)], "tallies")
+        _require(tally.cells == len(alike), "tallies of cells")
+        if alike[0].kind.mig:
+            masks: Counter[int] = Counter()
+            for cell in alike:
+                masks.update({mask: len(ranks) for mask, ranks in cell.states.items()})
+            _require(tally.devices == dict(masks), "tallies of states")
+            _require((tally.free, tally.slots) == _slots(alike[0], masks), "tallies of slices")
+            _require(tally.running == running.get(alike[0].kind, 0), "tallies of instances")
+    for place in fleet.places.values():
+        for cell, ranks in place.vacant.items():
+            empty = sorted(unit.rank for unit in place.by_cell[cell] if unit.is_empty and unit.is_offered)
+            _require(ranks == empty, f"{place.name}: its empty devices are not as listed")
+
+
+def _slots(cell: Cell, masks: Counter[int]) -> tuple[int, int]:
+    """Free memory slices and all of them, of so many devices by mask."""
+    family = cell.device.family if cell.device else None
+    if family is None:
+        return 0, 0
+    return sum(family.free_slots[mask] * n for mask, n in masks.items()), family.slots * sum(masks.values())
+
+
+def _counts(fleet: Fleet) -> None:
+    on_node: dict[str, dict[int, int]] = {}
+    for held in fleet.held.values():
+        if held.function:
+            ranks = on_node.setdefault(held.function, {})
+            rank = fleet.places[held.slice.node].rank
+            ranks[rank] = ranks.get(rank, 0) + 1
+    names = {held.function for held in fleet.held.values() if held.function}
+    _require(names == set(fleet.functions), "other functions are listed than hold something")
+    for function in names:
+        _require(dict(fleet.nodes_of(function)) == on_node[function], f"{function}: counts by node")
+        _require(sum(fleet.zones(function).values()) == len(fleet.functions[function]), f"{function}: counts by zone")
+    resident = {w: {p.rank for p in fleet.places.values() if w in p.node.weights} for w in fleet.resident}
+    _require(resident == fleet.resident, "resident weights are not as the nodes say")
+    hosts = sorted((p.node.host_memory, p.rank) for p in fleet.places.values() if p.node.host_memory)
+    _require(hosts == fleet.hosts, "hosts by memory are not as the nodes say")
+    draining = sum(len(place.units) for place in fleet.places.values() if place.node.draining)
+    _require(draining == fleet.draining, "devices of draining nodes are miscounted")
+    out = sum(not unit.serves for unit in fleet.units.values()) - draining
+    _require(out == fleet.withdrawn, "devices that are withdrawn are miscounted")
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise IntegrityError(what)

@@ -1,0 +1,458 @@
+"""The fleet as placement sees it: nodes, who holds what, and the index by which decisions find a place.
+
+Changed only through `put`, `remove`, `hold` and `release`; each is one revision. Inside `trial` changes are
+provisional: a plan is made on the fleet itself, at the cost of its own steps, and taken back afterwards.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeVar
+
+from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.audit import audit
+from pilotlight_placement.fleet.device_classes import Cell, Sort, rank_in
+from pilotlight_placement.fleet.history import Journal, Op, Trail
+from pilotlight_placement.fleet.occupancy import Place, Unit
+from pilotlight_placement.fleet.offers import Offer, Offers, Zone, offers_of
+from pilotlight_placement.fleet.options import Prices, Refused
+from pilotlight_placement.fragmentation.histogram import Histogram, Shape, distance
+from pilotlight_placement.fragmentation.scores import Scores, scores_of
+from pilotlight_placement.hardware.node import Domain, Gpu, Held, Node, Slot, parts_of, rank_of
+
+MAX_CACHED_ASKS = 8192
+
+
+RETUNE = 0.1
+"""Scores are made anew when a twentieth of what is asked for has changed."""
+NOTHING: Mapping[Zone, int] = MappingProxyType({})
+NOWHERE: Mapping[int, int] = MappingProxyType({})
+
+
+class Impossible(ValueError):
+    """A change that the fleet's state does not allow."""
+
+
+@dataclass(kw_only=True)
+class Trial:
+    """Provisional changes; `keep` makes them stand."""
+
+    kept: bool = False
+
+    def keep(self) -> None:
+        self.kept = True
+
+
+class Fleet:
+    """Nodes and holds, with everything derived from them kept up to date."""
+
+    def __init__(self, nodes: Iterable[Node] = (), *, prices: Prices | None = None) -> None:
+        self.revision = 0
+        self.prices = prices or Prices()
+        self.places: dict[str, Place] = {}
+        self.by_rank: dict[int, Place] = {}
+        self.units: dict[int, Unit] = {}
+        self.cells: dict[tuple[Sort, Domain], Cell] = {}
+        self.sorts: dict[Sort, list[Cell]] = {}
+        self.held: dict[str, Held] = {}
+        self.functions: dict[str, dict[str, Held]] = {}
+        """function -> its containers by id."""
+        self.resident: dict[str, set[int]] = {}
+        """weights -> ranks of the nodes that have them."""
+        self.hosts: list[tuple[int, int]] = []
+        """(host memory, rank) of the nodes that say how much they have, ascending."""
+        self.inventory = 0
+        """Changes whenever a node comes, goes or changes."""
+        self.draining = 0
+        """Devices and slots of nodes that take nothing new."""
+        self.withdrawn = 0
+        """Devices of other nodes that take nothing new."""
+        self.mix: dict[Shape, float] = {}
+        self.journal = Journal()
+        self.trail: Trail | None = None
+        self._on_node: dict[str, dict[int, int]] = {}
+        self._in_zone: dict[str, dict[Zone, int]] = {}
+        self._trials = 0
+        self._standing = 0
+        self._offers: dict[Ask, tuple[int, Offers]] = {}
+        self._scores: dict[tuple[str, tuple[int, ...]], Scores] = {}
+        for node in nodes:
+            self.put(node)
+
+    @property
+    def size(self) -> int:
+        """Devices and slots on nodes that take containers."""
+        return len(self.units) - self.draining - self.withdrawn
+
+    @property
+    def standing(self) -> int:
+        """The revision of what stands: without what a trial has changed."""
+        return self._standing if self._trials else self.revision
+
+    # --- what is there ---
+
+    def put(self, node: Node) -> None:
+        """Add a node, or replace its description. Containers stay where their slice still is, the others are released.
+
+        Raises:
+            Impossible: if a node names two parts alike.
+        """
+        ids = [part.id for part in parts_of(node)]
+        if len(ids) != len(set(ids)):
+            raise Impossible(f"{node.name}: two of its devices or slots have the same id")
+        place = self.places.get(node.name)
+        old = place.node if place else None
+        if old == node:
+            return
+        staying = self._clear(place) if place and old and not is_same_hardware(old, node) else []
+        self._set_node(old, node)
+        self._log(Op(revision=self.revision + 1, before=old, after=node))
+        for held in staying:
+            if not self.refusal(held):
+                self.hold(held)
+
+    def remove(self, name: str) -> list[Held]:
+        """Take a node away; its containers are released and returned."""
+        place = self.places[name]
+        lost = self._clear(place)
+        self._set_node(place.node, None)
+        self._log(Op(revision=self.revision + 1, before=place.node))
+        return lost
+
+    def drain(self, name: str, *, draining: bool = True) -> None:
+        """Let a node take nothing new, or again."""
+        self.put(replace(self.places[name].node, draining=draining))
+
+    def retune(self, mix: Mapping[Shape, float]) -> None:
+        """Score places by a new mix of demand from now on."""
+        self.mix = dict(mix)
+        self._scores.clear()
+        for cell in self.cells.values():
+            self._score(cell)
+
+    def follow(self, histogram: Histogram) -> None:
+        """Score places by what was asked for lately, if that has changed enough to matter."""
+        mix = histogram.shares()
+        if distance(mix, self.mix) > RETUNE:
+            self.retune(mix)
+
+    # --- who holds what ---
+
+    def refusal(self, held: Held) -> str:
+        """Why a container cannot be where its slice says; "" if it can."""
+        place = self.places.get(held.slice.node)
+        if place is None:
+            return f"there is no node {held.slice.node}"
+        for name in held.slice.ids:
+            if (unit := place.by_id.get(name)) is None:
+                return f"{place.name} has no {name}"
+            if why := unit.refusal(held):
+                return why
+        return "" if held.slice.ids else "it names no device"
+
+    def hold(self, held: Held) -> None:
+        """Let a container have its slice.
+
+        Raises:
+            Impossible: if the slice is not free, or the container holds one already.
+        """
+        if held.container in self.held:
+            raise Impossible(f"{held.container} holds a slice already")
+        if why := self.refusal(held):
+            raise Impossible(why)
+        self._hold(held)
+        self._log(Op(revision=self.revision + 1, held=held))
+
+    def release(self, container: str) -> Held:
+        """Take a container's slice back.
+
+        Raises:
+            Impossible: if it holds none.
+        """
+        if container not in self.held:
+            raise Impossible(f"{container} holds nothing")
+        held = self._release(container)
+        self._log(Op(revision=self.revision + 1, held=held, taken=False))
+        return held
+
+    # --- what follows from it ---
+
+    def offers(self, ask: Ask) -> Offers:
+        """What kinds of device would do for an ask, whatever is free of them."""
+        cached = self._offers.get(ask)
+        if cached is not None and cached[0] == len(self.cells):
+            return cached[1]
+        if len(self._offers) >= MAX_CACHED_ASKS:
+            self._offers.clear()
+        found = offers_of(ask, self.sorts, self.prices)
+        self._offers[ask] = (len(self.cells), found)
+        return found
+
+    def offers_in(self, ask: Ask, cell: Cell) -> tuple[Offer, ...]:
+        """What of one kind of device would do for an ask."""
+        return self.offers(ask).by_cell.get(cell, ())
+
+    def refusal_of(self, ask: Ask, cell: Cell) -> Refused | None:
+        """Why nothing of one kind of device would do, ever; None if something would."""
+        return self.offers(ask).why.get(cell)
+
+    def zones(self, function: str) -> Mapping[Zone, int]:
+        """How many containers a function has in each zone (with its region)."""
+        return self._in_zone.get(function, NOTHING)
+
+    def nodes_of(self, function: str) -> Mapping[int, int]:
+        """How many containers a function has on each node, by rank."""
+        return self._on_node.get(function, NOWHERE)
+
+    def describe(self) -> str:
+        """What there is on nodes that take containers: "4 CPU slots, 1 H100-80GB"."""
+        counts: dict[str, int] = {}
+        for cell in sorted(self.cells.values(), key=lambda cell: cell.kind.name):
+            name = "CPU slot" if cell.slot is not None and cell.slot.kind is SliceKind.CPU else cell.kind.name
+            counts[name] = counts.get(name, 0) + cell.total
+        return ", ".join(f"{n} {name}{'s' * (n > 1)}" for name, n in counts.items() if n) or "nothing"
+
+    def check_integrity(self) -> None:
+        """Audit everything that is derived against what it derives from.
+
+        Raises:
+            IntegrityError: naming the first thing that is wrong.
+        """
+        audit(self)
+
+    # --- trials ---
+
+    @contextmanager
+    def without(self, units: Sequence[Unit]) -> Iterator[None]:
+        """Offer nothing on some devices until the end of the block."""
+        shut = [unit for unit in units if unit.is_offered]
+        for unit in shut:
+            unit.cell.remove(unit)
+            unit.shut = True
+            unit.node.different.clear()
+        try:
+            yield
+        finally:
+            for unit in shut:
+                unit.shut = False
+                unit.cell.add(unit)
+                unit.node.different.clear()
+
+    @contextmanager
+    def trial(self) -> Iterator[Trial]:
+        """Undo whatever is done inside, unless the trial is kept. Trials nest."""
+        start, trial = self.trail, Trial()
+        self._standing = self.standing
+        self._trials += 1
+        try:
+            yield trial
+        finally:
+            if not trial.kept:
+                self._undo_to(start)
+            self._trials -= 1
+            if not self._trials:
+                self._settle()
+
+    def _undo_to(self, start: Trail | None) -> None:
+        while self.trail is not start and self.trail is not None:
+            op = self.trail.op
+            if op.held is None:
+                self._set_node(op.after, op.before)
+            elif op.taken:
+                self._release(op.held.container)
+            else:
+                self._hold(op.held)
+            self.revision = op.revision - 1
+            self.trail = self.trail.earlier
+
+    def _settle(self) -> None:
+        ops = []
+        while self.trail is not None:
+            ops.append(self.trail.op)
+            self.trail = self.trail.earlier
+        for op in reversed(ops):
+            self.journal.add(op)
+
+    def _log(self, op: Op) -> None:
+        self.revision = op.revision
+        if self._trials:
+            self.trail = Trail(op=op, earlier=self.trail)
+        else:
+            self.journal.add(op)
+
+    # --- changes without a record ---
+
+    def _clear(self, place: Place) -> list[Held]:
+        held = {item.container: item for unit in place.units for item in unit.held.values()}
+        for container in sorted(held):
+            self.release(container)
+        return [held[container] for container in sorted(held)]
+
+    def _hold(self, held: Held) -> None:
+        place = self.places[held.slice.node]
+        for name in held.slice.ids:
+            unit = place.by_id[name]
+            self._withdraw(unit)
+            unit.put(held)
+            self._offer(unit)
+        self.held[held.container] = held
+        if held.function:
+            self.functions.setdefault(held.function, {})[held.container] = held
+            self._count(held.function, place, 1)
+
+    def _release(self, container: str) -> Held:
+        held = self.held.pop(container)
+        place = self.places[held.slice.node]
+        for name in held.slice.ids:
+            unit = place.by_id[name]
+            self._withdraw(unit)
+            unit.drop(container)
+            self._offer(unit)
+        if held.function:
+            del self.functions[held.function][container]
+            if not self.functions[held.function]:
+                del self.functions[held.function]
+            self._count(held.function, place, -1)
+        return held
+
+    def _count(self, function: str, place: Place, change: int) -> None:
+        domain = place.node.domain
+        _change(self._on_node, function, place.rank, change)
+        _change(self._in_zone, function, (domain.region, domain.zone), change)
+
+    def _withdraw(self, unit: Unit) -> None:
+        unit.node.different.clear()
+        if unit.is_offered:
+            unit.cell.remove(unit)
+
+    def _offer(self, unit: Unit) -> None:
+        if unit.is_offered:
+            unit.cell.add(unit)
+
+    def _set_node(self, before: Node | None, after: Node | None) -> None:
+        if before is not None and after is not None and is_same_hardware(before, after):
+            self._refresh(self.places[after.name], after)
+            return
+        self.inventory += 1
+        if before is not None:
+            self._take_away(self.places[before.name])
+        if after is not None:
+            self._bring(after)
+
+    def _refresh(self, place: Place, node: Node) -> None:
+        for weights in place.node.weights - node.weights:
+            self._forget_weights(weights, place.rank)
+        for weights in node.weights:
+            self.resident.setdefault(weights, set()).add(place.rank)
+        place.node = node
+        for gpu in node.gpus:
+            unit = place.by_id[gpu.id]
+            if unit.gpu != gpu:
+                self._withdraw(unit)
+                unit.describe(gpu)
+                self._offer(unit)
+
+    def _forget_weights(self, weights: str, rank: int) -> None:
+        self.resident[weights].discard(rank)
+        if not self.resident[weights]:
+            del self.resident[weights]
+
+    def _bring(self, node: Node) -> None:
+        rank = rank_of(node.name)
+        while rank in self.by_rank:
+            rank += 1
+        place = Place(node, rank)
+        self.places[node.name] = self.by_rank[rank] = place
+        for index, part in enumerate(parts_of(node)):
+            cell = self._cell(node, part)
+            unit = Unit(place, rank_in(rank, index), cell, part)
+            place.add(unit)
+            self.units[unit.rank] = unit
+            if unit.serves:
+                cell.total += 1
+                cell.nodes.add(rank)
+                self._offer(unit)
+            else:
+                self._count_out(node, 1)
+        for weights in node.weights:
+            self.resident.setdefault(weights, set()).add(rank)
+        if node.host_memory:
+            insort(self.hosts, (node.host_memory, rank))
+
+    def _count_out(self, node: Node, change: int) -> None:
+        if node.draining:
+            self.draining += change
+        else:
+            self.withdrawn += change
+
+    def _take_away(self, place: Place) -> None:
+        for unit in place.units:
+            if unit.serves:
+                unit.cell.total -= 1
+                unit.cell.nodes.discard(place.rank)
+                self._withdraw(unit)
+            else:
+                self._count_out(place.node, -1)
+            del self.units[unit.rank]
+        for weights in place.node.weights:
+            self._forget_weights(weights, place.rank)
+        if place.node.host_memory:
+            del self.hosts[bisect_left(self.hosts, (place.node.host_memory, place.rank))]
+        del self.places[place.name], self.by_rank[place.rank]
+
+    def _cell(self, node: Node, part: Gpu | Slot) -> Cell:
+        sort = sort_of(part, spot=node.domain.spot)
+        if (cell := self.cells.get((sort, node.domain))) is None:
+            device, slot = (part.device, None) if isinstance(part, Gpu) else (None, part)
+            alike = self.sorts.setdefault(sort, [])
+            tally = alike[0].tally if alike else None
+            cell = self.cells[sort, node.domain] = Cell(sort, node.domain, device, slot, tally)
+            alike.append(cell)
+            self.sorts[sort].sort(key=lambda cell: cell.domain)
+            self._score(cell)
+        return cell
+
+    def _score(self, cell: Cell) -> None:
+        if cell.device is None:
+            return
+        key = (cell.kind.name, cell.kind.variant)
+        if key not in self._scores:
+            self._scores[key] = scores_of(cell.device, self.mix)
+        cell.scores = self._scores[key]
+        cell.tally.rescore()
+
+
+def is_same_hardware(one: Node, other: Node) -> bool:
+    """Whether two descriptions of a node differ only in its MIG instances, its weights, and what of it is kept."""
+
+    def hardware(node: Node) -> Node:
+        return replace(node, weights=frozenset(), gpus=tuple(replace(gpu, instances=(), kept="") for gpu in node.gpus))
+
+    return hardware(one) == hardware(other)
+
+
+Key = TypeVar("Key")
+
+
+def _change(counts: dict[str, dict[Key, int]], function: str, key: Key, change: int) -> None:
+    """Count up or down; what is zero is not kept."""
+    inner = counts.setdefault(function, {})
+    if left := inner.get(key, 0) + change:
+        inner[key] = left
+    else:
+        del inner[key]
+        if not inner:
+            del counts[function]
+
+
+def sort_of(part: Gpu | Slot, *, spot: bool) -> Sort:
+    """What sort of device or slot a part of a node is."""
+    if isinstance(part, Slot):
+        return Sort(name=part.type, slot=f"{part.kind.value} {part.memory} {part.ppm}", spot=spot)
+    figures = (part.device.memory, *(cut.memory for cut in part.device.cuts))
+    return Sort(name=part.device.name, mig=part.mig, shareable=part.shareable, spot=spot, variant=figures)

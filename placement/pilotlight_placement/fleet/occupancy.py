@@ -1,0 +1,190 @@
+"""Who holds what of a device or slot, and which containers a node has: the changing part of the fleet.
+
+A device in MIG mode is a mask of its memory slices; one that is given whole or in shares is a number of free 64ths;
+a slot is free or not. Nothing here knows of indexes: `Fleet` takes a unit out of its cell, changes it, puts it back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotlight_placement.hardware.geometry import Instance
+from pilotlight_placement.hardware.node import SHARE_UNITS, Gpu, Held, Node, Slot
+
+if TYPE_CHECKING:
+    from pilotlight_placement.fleet.device_classes import Cell
+
+
+Cut = tuple[int, int]
+NO_CUTS: frozenset[Cut] = frozenset()
+
+
+class Unit:
+    """One device or slot of a node."""
+
+    __slots__ = (
+        "agrees",
+        "cell",
+        "free",
+        "gpu",
+        "held",
+        "id",
+        "idle",
+        "mask",
+        "media",
+        "node",
+        "rank",
+        "shut",
+        "slot",
+        "tenant",
+    )
+
+    def __init__(self, node: Place, rank: int, cell: Cell, part: Gpu | Slot) -> None:
+        self.node = node
+        self.rank = rank
+        self.cell = cell
+        self.gpu = part if isinstance(part, Gpu) else None
+        self.slot = part if isinstance(part, Slot) else None
+        self.id = part.id
+        self.held: dict[str, Held] = {}
+        self.mask = 0
+        """Occupied memory slices, in MIG mode."""
+        self.free = SHARE_UNITS
+        """Free 64ths, otherwise; a slot has all or none."""
+        self.tenant = ""
+        """Whose shares are on it; "" if nobody's or several tenants'."""
+        self.agrees = False
+        """Whether all who share it agree to other tenants."""
+        self.idle: frozenset[Cut] = NO_CUTS
+        """MIG instances that exist and nobody uses: profile's index and start."""
+        self.shut = bool(self.gpu and self.gpu.kept)
+        self.media = False
+        """Whether an instance has its video engines."""
+        self._count()
+
+    @property
+    def serves(self) -> bool:
+        """Whether it takes containers: its node does not drain, and it is not withdrawn."""
+        return not self.node.node.draining and (self.gpu is None or not self.gpu.withdrawn)
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether it is in its cell: not if it takes nothing, or while a plan keeps it back."""
+        return not self.shut and self.serves
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.held
+
+    def refusal(self, held: Held) -> str:
+        """Why the container cannot be put here; "" if it can."""
+        wanted = held.slice
+        if wanted.profile:
+            return self._refuses_instance(wanted.profile, wanted.start)
+        need = wanted.units or SHARE_UNITS
+        if need > self.free or self.mask or (self.gpu is not None and self.gpu.mig):
+            return f"{self.id} has {self.free} of {SHARE_UNITS} parts free, {need} are needed"
+        if wanted.units and (self.gpu is None or not self.gpu.shareable):
+            return f"{self.id} is not given in shares"
+        if wanted.units and self.held and not self.takes(held.tenant, neighbours=held.neighbours):
+            return f"{self.id} is shared by another tenant"
+        return ""
+
+    def takes(self, tenant: str, *, neighbours: bool) -> bool:
+        """Whether a tenant may join those who share it."""
+        return not self.held or (self.tenant == tenant and tenant != "") or (self.agrees and neighbours)
+
+    def _refuses_instance(self, profile: str, start: int) -> str:
+        family = self.gpu.device.family if self.gpu else None
+        if self.gpu is None or family is None or not self.gpu.mig:
+            return f"{self.id} is not in MIG mode"
+        shape = family.by_key.get(profile)
+        if shape is None or start not in shape.starts:
+            return f"{profile}@{start} is no legal place on {self.id}"
+        if self.mask & shape.mask(start) or (shape.media and self.media):
+            return f"{profile}@{start} on {self.id} is taken"
+        return ""
+
+    def put(self, held: Held) -> None:
+        """Let a container have its part; it was asked before whether it can."""
+        first = not self.held
+        self.held[held.container] = held
+        self._count()
+        self.agrees = held.neighbours and (first or self.agrees)
+        self.tenant = held.tenant if first or self.tenant == held.tenant else ""
+
+    def drop(self, container: str) -> None:
+        """Take a container's part back."""
+        del self.held[container]
+        self._count()
+        tenants = {held.tenant for held in self.held.values()}
+        self.tenant = tenants.pop() if len(tenants) == 1 else ""
+        self.agrees = bool(self.held) and all(held.neighbours for held in self.held.values())
+
+    def describe(self, gpu: Gpu) -> None:
+        """Take a new description of the same device: other instances may exist on it."""
+        self.gpu = gpu
+        self.shut = bool(gpu.kept)
+        self._count()
+
+    def _count(self) -> None:
+        """Occupancy from who holds what: there are a handful, and what is derived cannot drift."""
+        self.mask, self.free, self.media = occupied(self)
+        self.idle = idle_cuts(self)
+
+    def instances(self) -> list[Instance]:
+        """The MIG instances that containers use, by start."""
+        return sorted(
+            Instance(start=held.slice.start, profile=held.slice.profile)
+            for held in self.held.values()
+            if held.slice.profile
+        )
+
+
+def occupied(unit: Unit) -> tuple[int, int, bool]:
+    """The mask, the free 64ths and whether video engines are used, from the containers alone."""
+    mask, free, media = 0, SHARE_UNITS, False
+    family = unit.gpu.device.family if unit.gpu else None
+    for held in unit.held.values():
+        if held.slice.profile and family is not None:
+            profile = family.by_key[held.slice.profile]
+            mask |= profile.mask(held.slice.start)
+            media = media or profile.media
+        else:
+            free -= held.slice.units or SHARE_UNITS
+    return mask, free, media
+
+
+def idle_cuts(unit: Unit) -> frozenset[Cut]:
+    """The MIG instances that exist on a device and that no container uses."""
+    family = unit.gpu.device.family if unit.gpu and unit.gpu.mig else None
+    if family is None or unit.gpu is None or not unit.gpu.instances:
+        return NO_CUTS
+    used = unit.instances()
+    return frozenset((family.by_key[i.profile].index, i.start) for i in unit.gpu.instances if i not in used)
+
+
+class Place:
+    """One node with its units."""
+
+    __slots__ = ("by_cell", "by_id", "different", "node", "rank", "units", "vacant")
+
+    def __init__(self, node: Node, rank: int) -> None:
+        self.node = node
+        self.rank = rank
+        self.units: list[Unit] = []
+        self.by_id: dict[str, Unit] = {}
+        self.different: dict[Cell, list[Unit]] = {}
+        """What of each cell a search looks at here; made when it is asked for, forgotten at each change."""
+        self.by_cell: dict[Cell, list[Unit]] = {}
+        self.vacant: dict[Cell, list[int]] = {}
+        """Ranks of its empty devices that are given whole, by cell."""
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    def add(self, unit: Unit) -> None:
+        self.units.append(unit)
+        self.by_id[unit.id] = unit
+        self.by_cell.setdefault(unit.cell, []).append(unit)

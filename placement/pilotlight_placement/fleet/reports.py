@@ -1,0 +1,258 @@
+"""From what nodes report to the fleet: a `Mirror` makes its fleet agree with them, and changes only what differs.
+
+GPUs come with their mode and their MIG instances, as the driver has them (`NodeReport.devices`); CPU slots, and what
+an agent offers of GPUs that it does not describe, are given as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from pilotlight_core.model.devices import DeviceReport, MigMode, ProfileReport, SliceName
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.messages.agent_messages import NodeReport, SliceKind, SliceReport
+from pilotlight_placement.asks.ask import CPU, MIB
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.hardware.catalogue import Device, Reading, corrected, standard
+from pilotlight_placement.hardware.geometry import Instance
+from pilotlight_placement.hardware.node import SHARE_UNITS, Domain, Gpu, Held, Node, Slice, Slot
+
+CHANGING = "it is being changed"
+
+
+def slot_of(part: SliceReport) -> Slot:
+    """A reported slice as a slot; its type is the catalogue's name, which tells memory sizes apart."""
+    memory = part.memory // MIB
+    if part.kind is SliceKind.CPU:
+        return Slot(id=part.id, kind=part.kind, type=CPU, memory=memory, ppm=part.ppm)
+    # Of a part of a GPU the size of the whole is not known, so its name is taken as it is.
+    whole = memory if part.kind is SliceKind.GPU else 0
+    kind = part.gpu_type.upper()
+    name = standard().device(kind, memory).name if whole else kind
+    return Slot(id=part.id, kind=part.kind, type=name, memory=memory, ppm=part.ppm)
+
+
+def gpu_of(report: DeviceReport) -> Gpu:
+    """A reported device. One whose driver contradicts the catalogue is given whole, or, if it is cut, not at all."""
+    mig = report.mig is MigMode.ON
+    withdrawn = report.withdrawn
+    device = standard().device(report.type.upper(), report.memory // MIB)
+    try:
+        device = _as_read(report.type, report.memory, report.profiles)
+        instances = tuple(sorted(Instance(start=i.place.start, profile=i.place.profile) for i in report.instances))
+        if mig and device.family is None:
+            raise ValueError(f"how a {device.name} is cut is not known")
+        if device.family is not None:
+            device.family.masks_of(instances)
+    except (ValueError, KeyError) as error:
+        device, instances = replace(device, family=None, cuts=()), ()
+        withdrawn = withdrawn or (f"it is cut otherwise than is known: {error}" if mig else "")
+        mig = False
+    if report.mig is MigMode.NONE and device.family is not None:
+        device = replace(device, family=None, cuts=())
+    return Gpu(
+        id=report.id,
+        device=device,
+        mig=mig,
+        shareable=report.shareable,
+        instances=instances,
+        withdrawn=withdrawn,
+        kept=CHANGING if report.changing else "",
+        software=report.fake,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _as_read(kind: str, memory: int, profiles: tuple[ProfileReport, ...]) -> Device:
+    """The device with its driver's own figures: one object for all alike, so that reports are cheap to compare."""
+    readings = [
+        Reading(name=each.name, memory=each.memory, sms=each.sms, size=each.size, starts=each.starts)
+        for each in profiles
+    ]
+    return corrected(standard().device(kind.upper(), memory // MIB), memory=memory // MIB, readings=readings)
+
+
+def node_of(report: NodeReport) -> Node:
+    """A report's node. The host's memory is what its CPU slots share; one without any does not say."""
+    gpus = {device.id: gpu_of(device) for device in report.devices}
+    slots = {
+        part.id: slot_of(part)
+        for part in report.slices
+        if part.kind is SliceKind.CPU or not gpus  # an agent that describes its GPUs describes them all
+    }
+    return Node(
+        name=report.node,
+        domain=Domain(region=report.region, zone=report.zone, spot=report.spot),
+        gpus=tuple(gpus.values()),
+        slots=tuple(slots.values()),
+        host_memory=sum(part.memory for part in report.slices if part.kind is SliceKind.CPU),
+        draining=report.draining,
+    )
+
+
+def name_of(slice_: Slice, container: str) -> str:
+    """What a slice is called between controller and agent."""
+    if slice_.slot:
+        return slice_.ids[0]
+    holder = container if slice_.units else ""
+    name = SliceName(devices=slice_.ids, profile=slice_.profile, start=slice_.start, units=slice_.units, holder=holder)
+    return str(name)
+
+
+def slice_named(node: Node, text: str) -> Slice | None:
+    """The slice of a node that a name means; None if the node has no such part."""
+    for slot in node.slots:
+        if slot.id == text:
+            return Slice(
+                node=node.name, kind=slot.kind, type=slot.type, ids=(slot.id,), memory=slot.memory,
+                ppm=slot.ppm, slot=True,
+            )  # fmt: skip
+    try:
+        name = SliceName.parse(text)
+    except BadInput:
+        return None
+    gpus = {gpu.id: gpu for gpu in node.gpus}
+    if not all(device in gpus for device in name.devices):
+        return None
+    return _slice_of(node.name, name, gpus[name.devices[0]].device)
+
+
+def _slice_of(node: str, name: SliceName, device: Device) -> Slice | None:
+    memory, kind, ppm = device.memory, SliceKind.GPU, name.ppm or 0
+    if name.profile:
+        index = {cut.profile.key: n for n, cut in enumerate(device.cuts)}.get(name.profile)
+        if index is None:
+            return None
+        memory, kind, ppm = device.cuts[index].memory, SliceKind.MIG, round(device.shares[index] * 1_000_000)
+    elif name.units:
+        memory, kind = device.memory * name.units // SHARE_UNITS, SliceKind.SHARE
+    return Slice(
+        node=node, kind=kind, type=device.name, ids=name.devices, memory=memory, ppm=ppm,
+        profile=name.profile, start=name.start, units=name.units,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coming:
+    """A container on its way to a slice that a name means."""
+
+    container: str
+    node: str
+    slice: str
+    function: str = ""
+    tenant: str = ""
+    neighbours: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What the fleet should know beside the reports."""
+
+    coming: tuple[Coming, ...] = ()
+    """Containers that were sent and are not reported yet; where a report shows somebody there, the report counts."""
+    closed: Collection[tuple[str, str]] = ()
+    """(node, GPU): takes nothing new, since it is about to change."""
+    resident: dict[str, frozenset[str]] = field(default_factory=dict)
+    """node -> weights that it has."""
+    agreeing: Collection[str] = ()
+    """Versions that agree to other tenants on their device."""
+
+
+class Mirror:
+    """A fleet that is kept as its nodes report themselves."""
+
+    def __init__(self) -> None:
+        self.fleet = Fleet()
+        self._known: dict[str, tuple[NodeReport, Node, tuple[Held, ...]]] = {}
+        self._since: dict[str, float] = {}
+
+    def sync(self, reports: Iterable[NodeReport], beside: Beside | None = None, at: float = 0.0) -> Fleet:
+        """Make the fleet what the reports say; what else was changed in it since the last time is undone."""
+        beside = beside or Beside()
+        self._known = {report.node: self._read(report, beside, at) for report in reports}
+        for name in [name for name in self.fleet.places if name not in self._known]:
+            self.fleet.remove(name)
+        for _, node, _ in self._known.values():
+            self.fleet.put(_beside(node, beside))
+        truth = [held for _, _, every in self._known.values() for held in every]
+        self._since = {held.container: held.since for held in truth}
+        self._hold_exactly(truth, beside.coming)
+        return self.fleet
+
+    def _read(self, report: NodeReport, beside: Beside, at: float) -> tuple[NodeReport, Node, tuple[Held, ...]]:
+        known = self._known.get(report.node)
+        if known is not None and known[0] is report:
+            return known
+        node = node_of(report)
+        return report, node, tuple(self._held(report, node, beside, at))
+
+    def _held(self, report: NodeReport, node: Node, beside: Beside, at: float) -> Iterator[Held]:
+        """Who runs on which of the node's slices, by the node's own word."""
+        containers = {container.id: container for container in report.containers}
+        on = {part.id: part.container for part in report.slices if part.container}
+        on |= {i.slice: i.container for device in report.devices for i in device.instances if i.container}
+        # Of several whole devices each is listed with its container, which holds them as one slice, once.
+        placed = {name for name, each in containers.items() if slice_named(node, each.slice) is not None}
+        on = {name: holder for name, holder in on.items() if holder not in placed}
+        on |= {container.slice: container.id for container in report.containers}
+        for name, holder in on.items():
+            if (slice_ := slice_named(node, name)) is None:
+                continue
+            held = Held(container=holder, slice=slice_, since=self._since.get(holder, at))
+            if (container := containers.get(holder)) is not None:
+                held = replace(
+                    held,
+                    function=f"{container.tenant}:{container.app}.{container.function}",
+                    tenant=container.tenant,
+                    since=self._since.get(holder, at - container.age_s),
+                    neighbours=container.version in beside.agreeing,
+                )
+            yield held
+
+    def _hold_exactly(self, truth: Iterable[Held], coming: Iterable[Coming]) -> None:
+        wanted: dict[str, Held] = {}
+        for held in truth:
+            # Two nodes may speak of one container while one of them is behind: both of their slots are taken.
+            name = held.container if held.container not in wanted else f"{held.container} {held.slice}"
+            wanted[name] = replace(held, container=name) if name != held.container else held
+        expected = {each.container: self._expected(each) for each in coming if each.container not in wanted}
+        for name, held in list(self.fleet.held.items()):
+            if wanted.get(name, expected.get(name)) != held:
+                self.fleet.release(name)
+        for name, held in wanted.items():
+            self._hold(name, held)
+        for name, on_its_way in expected.items():
+            if on_its_way is not None:
+                self._hold(name, on_its_way)
+
+    def _hold(self, name: str, held: Held) -> None:
+        # A report that contradicts itself, or a slice that is not free yet, must not stop the controller.
+        if name not in self.fleet.held and not self.fleet.refusal(held):
+            self.fleet.hold(held)
+
+    def _expected(self, each: Coming) -> Held | None:
+        known = self._known.get(each.node)
+        slice_ = slice_named(known[1], each.slice) if known else None
+        if slice_ is None:
+            return None
+        return Held(
+            container=each.container,
+            slice=slice_,
+            function=each.function,
+            tenant=each.tenant,
+            neighbours=each.neighbours,
+        )
+
+
+def _beside(node: Node, beside: Beside) -> Node:
+    """The node with what only the controller knows of it."""
+    gpus = node.gpus
+    if any((node.name, gpu.id) in beside.closed for gpu in gpus):
+        closed = [replace(gpu, kept=CHANGING) for gpu in gpus]
+        gpus = tuple(
+            other if (node.name, gpu.id) in beside.closed else gpu for gpu, other in zip(gpus, closed, strict=True)
+        )
+    weights = beside.resident.get(node.name, frozenset())
+    return node if gpus is node.gpus and not weights else replace(node, gpus=gpus, weights=weights)

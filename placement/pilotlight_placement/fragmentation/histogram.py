@@ -1,0 +1,83 @@
+"""The live demand histogram: how often each shape of container has been asked for lately.
+
+Each ask adds one to its shape; what was added fades with a half-life. Instead of fading every entry at every step, new
+entries weigh more (forward decay, Cormode et al., ICDE 2009): weights are divided only when they grow large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pilotlight_core.model.spec import Isolation
+from pilotlight_placement.asks.ask import CPU, Ask
+
+HALF_LIFE_S = 1800.0
+"""Half an hour: long enough to see a mix, short enough to follow the day."""
+MAX_SHAPES = 256
+"""Shapes beyond this are forgotten, the lightest first."""
+GRAIN_MIB = 256
+"""Memory is rounded up to this, so that nearly equal asks are one shape."""
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Shape:
+    """What matters of an ask to what it leaves behind: MiB on each of `count` devices. 0 MiB: whole devices."""
+
+    mib: int
+    count: int = 1
+    share: bool = True
+    """Whether a bounded share would do."""
+
+    @classmethod
+    def of(cls, ask: Ask) -> Shape | None:
+        """The shape of an ask; None for a CPU slot."""
+        count = ask.choices[0].count
+        if ask.choices[0].type == CPU:
+            return None
+        whole = count > 1 or not ask.vram
+        mib = 0 if whole else -(-ask.mib() // GRAIN_MIB) * GRAIN_MIB
+        return cls(mib=mib, count=count, share=not whole and ask.isolation is Isolation.SHARED)
+
+
+class Histogram:
+    """Weights by shape. Time is seconds of one clock."""
+
+    def __init__(self, half_life_s: float = HALF_LIFE_S) -> None:
+        self._half_life = half_life_s
+        self._weights: dict[Shape, float] = {}
+        self._origin = 0.0
+
+    def observe(self, shape: Shape, at: float, count: float = 1.0) -> None:
+        """Count `count` asks of a shape at an instant."""
+        if at - self._origin > 32 * self._half_life:
+            self._rebase(at)
+        grown = count * 2.0 ** ((at - self._origin) / self._half_life)
+        self._weights[shape] = self._weights.get(shape, 0.0) + grown
+        if len(self._weights) > 2 * MAX_SHAPES:
+            heaviest = sorted(self._weights.items(), key=lambda item: (-item[1], item[0]))
+            self._weights = dict(heaviest[:MAX_SHAPES])
+
+    def weights(self, at: float) -> dict[Shape, float]:
+        """How often each shape was asked for, faded to `at`."""
+        fade = 2.0 ** (-(at - self._origin) / self._half_life)
+        return {shape: weight * fade for shape, weight in sorted(self._weights.items())}
+
+    def shares(self) -> dict[Shape, float]:
+        """The part of each shape in all that was asked for; they sum to 1 unless nothing was."""
+        total = sum(self._weights.values())
+        return {shape: weight / total for shape, weight in sorted(self._weights.items())} if total else {}
+
+    def __iter__(self) -> Iterator[Shape]:
+        return iter(sorted(self._weights))
+
+    def _rebase(self, at: float) -> None:
+        fade = 2.0 ** (-(at - self._origin) / self._half_life)
+        faded = {shape: weight * fade for shape, weight in self._weights.items()}
+        self._weights = {shape: weight for shape, weight in faded.items() if weight > 1e-6}
+        self._origin = at
+
+
+def distance(one: dict[Shape, float], other: dict[Shape, float]) -> float:
+    """How far two mixes are apart, 0 to 2: the sum of absolute differences of their parts."""
+    return sum(abs(one.get(shape, 0.0) - other.get(shape, 0.0)) for shape in one.keys() | other.keys())

@@ -1,0 +1,205 @@
+"""What a place on a MIG device costs those who come later, by how scarce each profile's places are now.
+
+A place is dear if it takes the last rooms of a profile that is often asked for, and costs next to nothing while there
+are many. So a change of one device's occupancy mask is priced in two parts:
+
+* *scarcity*, from the fleet as it is: with n devices on which a profile of demand d (instances wanted at a time) still
+  fits, the chance that it will find none falls like exp(-n / tau), tau growing a little slower than the square root of
+  d, as the swings of a Poisson number do. A device on which the profile no longer fits costs the profile's part in
+  demand times the rise of that chance. What its occupant would displace is taken off while the fleet is full: a place
+  for one large instance is worth less then than the several small ones that it holds.
+* *hope*, a table over masks: how soon each profile would fit if nothing new came (the discounted time until enough
+  instances have left, over all layouts with that mask), and how many of it there would be room for. It decides where
+  nothing is scarce, and keeps small instances together.
+
+The idea of weighing what becomes unusable by demand is FGD's (Weng et al., USENIX ATC 2023), which knows no scarcity:
+it guards what nobody will miss as closely as the last of its kind. Constants were fitted on the churn of 100 devices
+under five mixes (the three of `benchmarks.placement_mig` among them) with seeds that it does not use; acceptance
+changes by 0.06 points at most when any of them is a quarter larger or smaller.
+
+Pure and small: tables are made once per mix of demand, a decision looks at the masks that occur in the fleet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from pilotlight_placement.hardware.geometry import Family, Layout, layouts
+
+TAU = 0.39
+TAU_POWER = 0.36
+"""tau = TAU * d ** TAU_POWER: over how many devices the chance to find no place falls to a third."""
+DISPLACED = 0.15
+"""Of a place's worth, per memory slice, that is taken off when nothing is free."""
+SPARE = 0.135
+"""Free part of the fleet at which that has fallen to a third."""
+HOPE = 3.7e-4
+"""Of soon fitting a profile of half a device; against prices, where a sure refusal of every ask is 1."""
+HOPE_POWER = 3.0
+"""How much more it matters that a larger profile would fit soon."""
+PATIENCE = 58.0
+"""Departures of a device's instances are discounted as if asks came so much faster than one instance lives."""
+ROOM = 8e-5
+"""Of room for one more instance of half a device."""
+HALF = 4
+"""Memory slices of half a device, in which sizes are counted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A place for a profile in a mask: its start, the profiles (bits) that fit no longer, what hope is lost."""
+
+    start: int
+    lost: int
+    hope: float
+
+
+class MaskFragmentation:
+    """The tables of one family of devices under one mix of demand: parts by profile index, summing to 1."""
+
+    def __init__(self, family: Family, mix: Sequence[float]) -> None:
+        total = sum(mix)
+        if len(mix) != len(family.profiles) or not total > 0:
+            raise ValueError(f"{family.name}: a part in demand is needed for each profile, and one above 0")
+        self.family = family
+        self.mix = tuple(part / total for part in mix)
+
+    @cached_property
+    def hope(self) -> tuple[float, ...]:
+        """By mask: what is to be hoped of a device in that state; masks that no layout has count nothing."""
+        weights = [
+            part * math.pow(p.size / HALF, HOPE_POWER) for part, p in zip(self.mix, self.family.profiles, strict=True)
+        ]
+        rooms = [part * p.size / HALF for part, p in zip(self.mix, self.family.profiles, strict=True)]
+        soon = _soon(self.family, self.mix)
+        return tuple(
+            HOPE * _dot(weights, soon[mask]) + ROOM * _dot(rooms, room) for mask, room in enumerate(_rooms(self.family))
+        )
+
+    @cached_property
+    def changes(self) -> tuple[tuple[tuple[Change, ...], ...], ...]:
+        """`changes[profile][mask]`: the places that the profile has in a device in that state, highest start first."""
+        fits, hope = self.family.fits, self.hope
+        return tuple(
+            tuple(
+                tuple(
+                    Change(
+                        start=start,
+                        lost=fits[mask] & ~fits[mask | profile.mask(start)],
+                        hope=hope[mask] - hope[mask | profile.mask(start)],
+                    )
+                    for start in reversed(self.family.free_starts[mask][profile.index])
+                )
+                for mask in range(self.family.full + 1)
+            )
+            for profile in self.family.profiles
+        )
+
+    def prices(self, open_on: Sequence[int], running: float, free: float) -> tuple[float, ...]:
+        """What it costs that each profile fits on one device fewer.
+
+        Args:
+            open_on: on how many devices each profile fits now, by profile index.
+            running: instances that there are now.
+            free: the part of all memory slices that is free, 0 to 1.
+        """
+        displaced = DISPLACED * math.exp(-free / SPARE)
+        return tuple(
+            part * max(0.0, 1 - displaced * profile.size) * _last(count, tau_of(part * running)) if part else 0.0
+            for part, profile, count in zip(self.mix, self.family.profiles, open_on, strict=True)
+        )
+
+    def cost(self, change: Change, prices: Sequence[float]) -> float:
+        """What a change costs: less is better, and only differences mean something."""
+        return change.hope + sum(price for bit, price in enumerate(prices) if change.lost >> bit & 1)
+
+    def best(self, profile: int, masks: Iterable[int], prices: Sequence[float]) -> tuple[float, int, int] | None:
+        """Cost, mask and start of the cheapest place for a profile in any of the masks; None if it fits in none.
+
+        What costs the same is decided by best fit, then by the higher start.
+        """
+        changes, slots = self.changes[profile], self.family.free_slots
+        lost: dict[int, float] = {0: 0.0}
+        found: tuple[float, int, int, int] | None = None
+        for mask in masks:
+            for change in changes[mask]:
+                if change.lost not in lost:
+                    lost[change.lost] = self.cost(change, prices) - change.hope
+                key = (round(lost[change.lost] + change.hope, 12), slots[mask], -change.start, mask)
+                if found is None or key < found:
+                    found = key
+        return None if found is None else (found[0], found[3], -found[2])
+
+
+def tau_of(demand: float) -> float:
+    """Over how many devices the chance that a profile finds no place falls to a third."""
+    return TAU * math.pow(max(demand, 0.01), TAU_POWER)
+
+
+def open_on(family: Family, devices: Mapping[int, int]) -> tuple[int, ...]:
+    """On how many devices each profile fits, from the number of devices by mask."""
+    return tuple(
+        sum(count for mask, count in devices.items() if family.fits[mask] >> profile.index & 1)
+        for profile in family.profiles
+    )
+
+
+def _last(count: int, tau: float) -> float:
+    """How much likelier it gets that no place is found, with one of `count` devices fewer."""
+    return math.exp(-(count - 1) / tau) - math.exp(-count / tau)
+
+
+def _dot(one: Sequence[float], other: Sequence[float]) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+@cache
+def _rooms(family: Family) -> tuple[tuple[int, ...], ...]:
+    """`_rooms(family)[mask][profile]`: how many instances of the profile there would be room for."""
+    table = []
+    for mask in range(family.full + 1):
+        row = []
+        for profile in family.profiles:
+            taken, count = mask, 0
+            for place in profile.masks:
+                if not taken & place:
+                    taken, count = taken | place, count + 1
+            row.append(count)
+        table.append(tuple(row))
+    return tuple(table)
+
+
+@cache
+def _waits(family: Family) -> dict[Layout, tuple[float, ...]]:
+    """For each layout and profile: E[exp(-PATIENCE * t)] of the time t until it fits, if instances only leave.
+
+    Lives are exponential with mean 1, so the next of k instances to leave is any of them, after 1 / k on average.
+    """
+    plain = [profile.key for profile in family.profiles if not profile.media]
+    waits: dict[Layout, tuple[float, ...]] = {}
+    for layout in sorted(layouts(family, plain), key=len):
+        fits = family.fits[family.masks_of(layout)]
+        after = [waits[layout[:gone] + layout[gone + 1 :]] for gone in range(len(layout))]
+        waits[layout] = tuple(
+            1.0 if fits >> profile.index & 1 else sum(row[profile.index] for row in after) / (len(layout) + PATIENCE)
+            for profile in family.profiles
+        )
+    return waits
+
+
+def _soon(family: Family, mix: Sequence[float]) -> list[list[float]]:
+    """`_waits` by mask: the mean over its layouts, each as likely as its instances are by the mix, at any start."""
+    rates = {p.key: part / len(p.starts) for part, p in zip(mix, family.profiles, strict=True)}
+    sums = [[0.0] * len(family.profiles) for _ in range(family.full + 1)]
+    weights = [0.0] * (family.full + 1)
+    for layout, waits in _waits(family).items():
+        # A profile that nobody asks for may still be there: it counts a little.
+        weight = math.prod(max(rates[instance.profile], 1e-6) for instance in layout)
+        mask = family.masks_of(layout)
+        weights[mask] += weight
+        for index, wait in enumerate(waits):
+            sums[mask][index] += weight * wait
+    return [[value / (weight or 1.0) for value in row] for row, weight in zip(sums, weights, strict=True)]

@@ -1,0 +1,137 @@
+"""What a place costs those who come later, in tables over all states of a device.
+
+For MIG masks it is scarcity and hope (`mask_fragmentation.py`): what is lost of a profile's last places, priced by the
+devices that there are now, and how soon each profile would fit again. For shares it is how much less the device can
+then expect to carry, beyond what is taken (`share_fragmentation.py`). A row holds the states in which an option fits,
+best first, so that a decision reads it in order and takes the first state in which it finds a device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from pilotlight_placement.fragmentation.histogram import Shape
+from pilotlight_placement.fragmentation.mask_fragmentation import MaskFragmentation
+from pilotlight_placement.fragmentation.share_fragmentation import Task, table_of
+from pilotlight_placement.hardware.catalogue import Device
+from pilotlight_placement.hardware.geometry import Family
+from pilotlight_placement.hardware.node import SHARE_UNITS
+
+PRIOR = 0.05
+"""Weight of each plain profile before anything was seen: keeps room for large ones where only small ones came."""
+
+DIGITS = 12
+"""Costs are compared to so many: what differs less is alike, whatever the order of sums."""
+
+Key = tuple[float, float, int]
+"""What decides at equal price: the cost to those who come later, the part of the device left free, minus the start."""
+Row = tuple[tuple[Key, int, int], ...]
+"""(key, state, start) by key: all states in which an option fits, with the best start there."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scores:
+    """What is known of one device kind under one mix of demand. Immutable."""
+
+    masks: MaskFragmentation | None
+    shares: tuple[Row, ...]
+    """For each number of 64ths asked for (0 unused); the state is the number of free 64ths."""
+
+    @cached_property
+    def share_best(self) -> tuple[dict[int, Key], ...]:
+        """For each number of 64ths asked for: free ones -> key."""
+        return tuple({state: key for key, state, _ in row} for row in self.shares)
+
+
+def scores_of(device: Device, mix: Mapping[Shape, float]) -> Scores:
+    """The tables of a device under a mix of demand (parts by shape)."""
+    masks = mask_scores(device.family, profile_weights(device, mix)) if device.family else None
+    return Scores(masks=masks, shares=share_rows(share_weights(device, mix)))
+
+
+@lru_cache(maxsize=64)
+def mask_scores(family: Family, weights: tuple[float, ...]) -> MaskFragmentation:
+    """The tables of a family; devices of one family under the same demand share them."""
+    made = MaskFragmentation(family, weights)
+    # Here and not in the first decision that needs them: they take some milliseconds.
+    assert made.changes  # noqa: S101 - it is for making them
+    return made
+
+
+def best_start(scores: MaskFragmentation, profile: int, mask: int, prices: Sequence[float]) -> tuple[Key, int] | None:
+    """The key of a profile's best place in a mask, and its start; None if it has none. `prices` are of the moment."""
+    best: tuple[float, int] | None = None
+    for change in scores.changes[profile][mask]:
+        cost = change.hope
+        for index, price in enumerate(prices):
+            if change.lost >> index & 1:
+                cost += price
+        this = (round(cost, DIGITS), -change.start)
+        if best is None or this < best:
+            best = this
+    if best is None:
+        return None
+    family = scores.family
+    left = (family.free_slots[mask] - family.profiles[profile].size) / family.slots
+    return (best[0], left, best[1]), -best[1]
+
+
+def profile_weights(device: Device, mix: Mapping[Shape, float]) -> tuple[float, ...]:
+    """How often each profile of a device is asked for, by index: a shape counts for the cheapest that holds it."""
+    weights = [PRIOR * (not cut.profile.media and not cut.profile.key.endswith("x")) for cut in device.cuts]
+    order = sorted(range(len(device.cuts)), key=lambda index: (device.shares[index], index))
+    for shape, part in mix.items():
+        if shape.count > 1:
+            continue
+        need = shape.mib or max(cut.memory for cut in device.cuts)
+        fitting = [i for i in order if device.cuts[i].memory >= need and not device.cuts[i].profile.media]
+        if fitting:
+            weights[fitting[0]] += part
+    return tuple(weights)
+
+
+def share_weights(device: Device, mix: Mapping[Shape, float]) -> tuple[float, ...]:
+    """How often each number of 64ths is asked for: index 64 is the whole device."""
+    weights = [0.0] * (SHARE_UNITS + 1)
+    weights[SHARE_UNITS] = PRIOR
+    for shape, part in mix.items():
+        units = units_of(shape.mib, device) if shape.share else SHARE_UNITS
+        if units <= SHARE_UNITS and shape.count == 1:
+            weights[units] += part
+    return tuple(weights)
+
+
+def units_of(mib: int, device: Device) -> int:
+    """The 64ths of a device that hold so many MiB; more than 64 if it has not so much."""
+    return max(1, -(-mib * SHARE_UNITS // device.memory)) if device.memory else SHARE_UNITS + 1
+
+
+@lru_cache(maxsize=256)
+def share_rows(weights: tuple[float, ...]) -> tuple[Row, ...]:
+    """For each number of 64ths asked for, every number of free ones that holds it, by key."""
+    worth = expected(weights)
+    rows: list[Row] = [()]
+    for asked in range(1, SHARE_UNITS + 1):
+        row = [
+            (
+                (round((worth[free] - worth[free - asked] - asked) / SHARE_UNITS, 9), (free - asked) / SHARE_UNITS, 0),
+                free,
+                0,
+            )
+            for free in range(asked, SHARE_UNITS + 1)
+        ]
+        rows.append(tuple(sorted(row)))
+    return tuple(rows)
+
+
+def expected(weights: Sequence[float]) -> list[float]:
+    """64ths that a device with so many free can expect to carry, if typical asks are offered to it in turn.
+
+    The table of `share_fragmentation`, in 64ths and without cores: an ask is taken only if that brings more than it
+    blocks.
+    """
+    asks = [Task(weight=weight, cpu=0, milli=size) for size, weight in enumerate(weights) if weight and size]
+    table = table_of(asks, offers=sum(weights) or 1.0, whole=SHARE_UNITS, grain=1, most_cores=0)
+    return [row[0] for row in table]

@@ -1,0 +1,139 @@
+"""What the fleet is made of, as values: nodes, their devices, the slices that containers get, and who holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_placement.hardware.catalogue import Device
+from pilotlight_placement.hardware.geometry import Layout
+
+MAX_UNITS = 4096
+"""Devices and slots of one node."""
+SHARE_UNITS = 64
+"""A bounded share is a number of 64ths of its device."""
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Domain:
+    """What is alike for all nodes of a kind in one place: the hard filters that need no look at the node."""
+
+    region: str = "local"
+    zone: str = ""
+    pool: str = ""
+    spot: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpu:
+    """One device of a node. In MIG mode it is cut into instances; otherwise it is given whole, or in shares."""
+
+    id: str
+    device: Device
+    mig: bool = False
+    shareable: bool = False
+    """Whether it may be given in bounded shares (MPS or time slicing are set up)."""
+    instances: Layout = ()
+    """The MIG instances that exist, used or not."""
+    link: str = ""
+    """GPUs of one node with the same link reach each other fastest."""
+    withdrawn: str = ""
+    """Why it takes nothing new; "" if it does. What runs on it is left alone."""
+    kept: str = ""
+    """Why it is given to nobody for a while, though nothing is the matter with it; "" if it is."""
+    software: bool = False
+    """It exists in software only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """A slice that exists and is given as it is: a CPU slot, or a part of a GPU that its agent has cut. MiB."""
+
+    id: str
+    kind: SliceKind
+    type: str
+    memory: int
+    ppm: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One host. `host_memory` is bytes, 0 where it does not say."""
+
+    name: str
+    domain: Domain = Domain()
+    gpus: tuple[Gpu, ...] = ()
+    slots: tuple[Slot, ...] = ()
+    host_memory: int = 0
+    draining: bool = False
+    """It takes nothing new, and nothing on it is touched."""
+    weights: frozenset[str] = frozenset()
+    """Ids of the weights in its memory or on its disk."""
+
+
+def parts_of(node: Node) -> list[Gpu | Slot]:
+    """What containers can run on: its devices, then its slots."""
+    return [*node.gpus, *node.slots]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """Where a container runs, or would. `memory` is MiB on each device, `ppm` the part of each that it occupies."""
+
+    node: str
+    kind: SliceKind
+    type: str
+    ids: tuple[str, ...]
+    """The devices (one, or several whole ones), or the one slot."""
+    memory: int
+    ppm: int = WHOLE_DEVICE
+    profile: str = ""
+    start: int = 0
+    units: int = 0
+    slot: bool = False
+    """It exists as it is, and is not cut by placement."""
+
+    @property
+    def id(self) -> str:
+        """Its name on its node."""
+        return "+".join(self.ids) + (f":{self.profile}@{self.start}" if self.profile else "")
+
+    @property
+    def what(self) -> str:
+        """What it is, without where: "3g of an H100-80GB", "2 whole T4"."""
+        if self.profile:
+            return f"{self.profile} at {self.start} of {_a(self.type)}"
+        if self.kind is SliceKind.CPU:
+            return "a CPU slot"
+        if self.units or self.kind is SliceKind.SHARE:
+            return f"{self.ppm / 10_000:.0f} % of {_a(self.type)}"
+        if self.kind is SliceKind.MIG:
+            return f"a MIG instance of {_a(self.type)}"
+        return f"a whole {self.type}" if len(self.ids) == 1 else f"{len(self.ids)} whole {self.type}"
+
+    def __str__(self) -> str:
+        return f"{self.what} on {self.node}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """A container on its slice."""
+
+    container: str
+    slice: Slice
+    function: str = ""
+    tenant: str = ""
+    since: float = 0.0
+    neighbours: bool = False
+    """Whether it agrees to other tenants on its device."""
+
+
+def rank_of(name: str) -> int:
+    """A node's place in the fixed order: a permutation that nobody chose, the same in every process."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=6).digest(), "big")
+
+
+def _a(name: str) -> str:
+    return f"an {name}" if name[:1] in "AHL" else f"a {name}"

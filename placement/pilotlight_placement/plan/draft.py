@@ -1,0 +1,220 @@
+"""A plan in the making: the fleet under trial, the commands so far, and what each of them waits for.
+
+Whatever is started on devices that this plan frees waits for the stops that free them; whoever adds a command need not
+know which. Numbers are given in the order in which commands are added, and each waits only for earlier ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.hardware.geometry import Instance
+from pilotlight_placement.hardware.node import Gpu, Held, Node, Slice
+from pilotlight_placement.plan.commands import AnyCommand, Cut, Start, Stop, SwitchMig
+from pilotlight_placement.search.decision_record import NoFit, Placement
+
+
+@dataclass(frozen=True, kw_only=True)
+class Want:
+    """How many containers a function should have; None: as many as it has, which may be moved.
+
+    `load_s` is what moving one costs: seconds to load it elsewhere.
+    """
+
+    ask: Ask
+    count: int | None
+    load_s: float = 30.0
+    movable: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one plan may do beyond starting and stopping."""
+
+    moves: int = 20
+    """Containers that are moved, to make room and to empty devices."""
+    move_s: float = 600.0
+    """Seconds of loading that one group of moves may cost."""
+    min_residency_s: float = 600.0
+    """A container younger than this is not moved."""
+    donors: int = 20
+    """Devices that are looked at for each blocked ask, and for consolidation."""
+    blocked: int = 20
+    """How often room is looked for."""
+    empties: int = 2
+    """Devices that consolidation empties."""
+    switches: int = 4
+    """GPUs whose MIG mode is switched."""
+    horizon_s: float = 3600.0
+    """An emptied device is worth so many seconds of its time."""
+
+
+EVERYTHING = -1
+"""All memory slices of a device, however many."""
+Outcome = tuple[str, Placement | NoFit]
+"""A container's id ("" without a place) and the decision."""
+
+
+@dataclass(kw_only=True)
+class Draft:
+    """The state of one planning."""
+
+    fleet: Fleet
+    wants: Mapping[str, Want]
+    at: float
+    revision: int
+    limits: Limits
+    commands: list[AnyCommand] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    freed: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
+    """(node, device) -> the commands that free something there: their numbers, and of which memory slices."""
+    fixed: frozenset[str] = frozenset()
+    """Containers that are not moved."""
+    waiting: frozenset[str] = frozenset()
+    """Tenants for whom nothing is moved."""
+    moved: set[str] = field(default_factory=set)
+    """Containers that this plan moves, and their copies."""
+    stopped: set[str] = field(default_factory=set)
+    tries: int = 0
+    """How often room was looked for."""
+    switched: int = 0
+    groups: int = 0
+    ordinals: dict[str, int] = field(default_factory=dict)
+
+    def new_group(self) -> int:
+        self.groups += 1
+        return self.groups
+
+    def new_id(self, function: str) -> str:
+        """The same for the same desired revision and the same fleet, and nobody else's."""
+        while True:
+            ordinal = self.ordinals[function] = self.ordinals.get(function, 0) + 1
+            name = f"{function}~{self.revision}.{ordinal}"
+            if name not in self.fleet.held:
+                return name
+
+    @contextmanager
+    def attempt(self) -> Iterator[Attempt]:
+        """Steps that are taken back, commands and all, unless the attempt is kept."""
+        marks = len(self.commands), len(self.outcomes), dict(self.ordinals), self.groups, self.switched
+        freed, moved = {place: list(numbers) for place, numbers in self.freed.items()}, set(self.moved)
+        attempt = Attempt()
+        with self.fleet.trial() as trial:
+            yield attempt
+            if attempt.kept:
+                trial.keep()
+        if not attempt.kept:
+            del self.commands[marks[0] :], self.outcomes[marks[1] :]
+            self.ordinals, self.groups, self.switched = marks[2], marks[3], marks[4]
+            self.freed, self.moved = freed, moved
+
+    # --- commands ---
+
+    def start(self, ask: Ask, found: Placement, group: int, replaces: str = "") -> Held:
+        """Start a container where it was placed; cut its instance first where it is not there."""
+        held = Held(
+            container=self.new_id(ask.function), slice=found.slice, function=ask.function, tenant=ask.tenant,
+            since=self.at, neighbours=ask.neighbours,
+        )  # fmt: skip
+        if found.slice.profile:
+            self.cut(found.slice, group)
+        self.fleet.hold(held)
+        number = len(self.commands)
+        self.commands.append(
+            Start(number=number, group=group, after=self._waits(held.slice), held=held, replaces=replaces)
+        )
+        self.outcomes.append((held.container, found))
+        return held
+
+    def stop(self, held: Held, reason: str, group: int, after: tuple[int, ...] = ()) -> None:
+        """Stop a container; what is placed in its stead waits for that. Its MIG instance is left, idle."""
+        if held.slice.profile:
+            node, gpu, used = self._gpu(held.slice.node, held.slice.ids[0])
+            self._describe(node, replace(gpu, instances=tuple(sorted({*gpu.instances, *used}))))
+        self.fleet.release(held.container)
+        number = len(self.commands)
+        command = Stop(
+            number=number, group=group, after=after, container=held.container, node=held.slice.node, reason=reason
+        )
+        self.commands.append(command)
+        self.stopped.add(held.container)
+        for name in held.slice.ids:
+            self._frees(held.slice.node, name, number, self._window(held.slice))
+
+    def cut(self, wanted: Slice, group: int) -> None:
+        """Have the instance of a slice made, and idle ones destroyed that lie in its way."""
+        node, gpu, used = self._gpu(wanted.node, wanted.ids[0])
+        family = gpu.device.family
+        instance = Instance(start=wanted.start, profile=wanted.profile)
+        there = {*gpu.instances, *used}
+        if family is None or (instance in there and instance not in used):
+            return
+        profile = family.by_key[wanted.profile]
+        in_the_way = {
+            other
+            for other in there - used
+            if family.by_key[other.profile].mask(other.start) & profile.mask(wanted.start)
+            or (profile.media and family.by_key[other.profile].media)
+        }
+        self.commands.append(
+            Cut(
+                number=len(self.commands), group=group, after=self._waits(wanted), node=node.name, gpu=gpu.id,
+                destroy=tuple(sorted(in_the_way)), create=(instance,),
+            )
+        )  # fmt: skip
+        touched = family.masks_of(in_the_way) | profile.mask(wanted.start)
+        self._frees(node.name, gpu.id, len(self.commands) - 1, touched)
+        self._describe(node, replace(gpu, instances=tuple(sorted(there - in_the_way | {instance}))))
+
+    def switch(self, node_name: str, gpu_id: str, group: int, *, on: bool) -> None:
+        """Switch the MIG mode of an idle GPU; its instances are gone then."""
+        node, gpu, _ = self._gpu(node_name, gpu_id)
+        waits = tuple(number for number, _ in self.freed.get((node_name, gpu_id), ()))
+        number = len(self.commands)
+        self.commands.append(SwitchMig(number=number, group=group, after=waits, node=node_name, gpu=gpu_id, on=on))
+        self._frees(node_name, gpu_id, number, EVERYTHING)
+        self.switched += 1
+        self._describe(node, replace(gpu, mig=on, instances=()))
+
+    def _frees(self, node: str, device: str, number: int, window: int) -> None:
+        self.freed.setdefault((node, device), []).append((number, window))
+
+    def _waits(self, wanted: Slice) -> tuple[int, ...]:
+        """The commands before this one that free some of what the slice needs."""
+        window = self._window(wanted)
+        freed = [pair for name in wanted.ids for pair in self.freed.get((wanted.node, name), ())]
+        return tuple(sorted({number for number, slices in freed if slices & window}))
+
+    def _window(self, slice_: Slice) -> int:
+        """The memory slices of a MIG instance; everything for what else there is."""
+        gpu = self.fleet.places[slice_.node].by_id[slice_.ids[0]].gpu
+        if not slice_.profile or gpu is None or gpu.device.family is None:
+            return EVERYTHING
+        profile = gpu.device.family.by_key[slice_.profile]
+        # The video engines go to one instance of a device, wherever it lies.
+        return EVERYTHING if profile.media else profile.mask(slice_.start)
+
+    def _gpu(self, node_name: str, gpu_id: str) -> tuple[Node, Gpu, set[Instance]]:
+        place = self.fleet.places[node_name]
+        unit = place.by_id[gpu_id]
+        if unit.gpu is None:
+            raise LookupError(f"{gpu_id} is no GPU that can be cut")
+        return place.node, unit.gpu, set(unit.instances())
+
+    def _describe(self, node: Node, gpu: Gpu) -> None:
+        gpus = tuple(gpu if other.id == gpu.id else other for other in node.gpus)
+        self.fleet.put(replace(node, gpus=gpus))
+
+
+@dataclass(kw_only=True)
+class Attempt:
+    """Steps of a draft that stand only if they are kept."""
+
+    kept: bool = False
+
+    def keep(self) -> None:
+        self.kept = True

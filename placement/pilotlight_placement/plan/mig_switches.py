@@ -1,0 +1,125 @@
+"""MIG mode of idle GPUs: switched on where a part would do, or nothing but a part, off where whole ones are needed.
+
+Only on architectures that switch without a reset. On Ampere a reset would take every client of the driver with it, so
+there MIG mode is what the operator has set.
+"""
+
+from __future__ import annotations
+
+from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.spec import Isolation
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import Cell, node_rank
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.occupancy import Unit
+from pilotlight_placement.fleet.offers import refused_domain
+from pilotlight_placement.fleet.options import Refused, options
+from pilotlight_placement.hardware.node import Slice
+from pilotlight_placement.plan.draft import Draft, Limits
+from pilotlight_placement.search.decision_record import Placement
+from pilotlight_placement.search.feasibility import idle_in_other_mode
+from pilotlight_placement.search.place import place
+
+
+def instead_of_whole(draft: Draft, ask: Ask, found: Placement) -> bool:
+    """Cut the idle GPU that an ask was about to get whole, if a part of it would do at less cost."""
+    if draft.switched >= draft.limits.switches or not _is_too_much(draft, ask, found):
+        return False
+    node, gpu = found.slice.node, found.slice.ids[0]
+    with draft.attempt() as attempt:
+        group = draft.new_group()
+        draft.switch(node, gpu, group, on=True)
+        again = place(draft.fleet, ask)
+        if isinstance(again, Placement) and again.slice.ids == (gpu,) and again.slice.profile:
+            draft.start(ask, again, group)
+            attempt.keep()
+    return attempt.kept
+
+
+def _is_too_much(draft: Draft, ask: Ask, found: Placement) -> bool:
+    """Whether the whole device that was found costs more than an instance of it would."""
+    chosen: Slice = found.slice
+    if chosen.kind is not SliceKind.GPU or chosen.slot or len(chosen.ids) != 1:
+        return False
+    if not ask.vram or ask.isolation is Isolation.EXCLUSIVE:
+        return False
+    unit = draft.fleet.places[chosen.node].by_id[chosen.ids[0]]
+    device, value = unit.cell.device, found.record.value
+    if device is None or not device.online_mig or value is None:
+        return False
+    parts = options(ask, device, mig=True, shareable=False)
+    price = draft.fleet.prices.of(device, unit.cell.domain)
+    return not isinstance(parts, Refused) and min(part.level(price) for part in parts) < value.cost
+
+
+def would_do(fleet: Fleet, ask: Ask) -> bool:
+    """Whether an ask that has no place gets one if idle GPUs change their mode; the fleet is left as it was."""
+    if not idle_in_other_mode(fleet, ask)[0]:
+        return False
+    draft = Draft(fleet=fleet, wants={}, at=0.0, revision=0, limits=Limits())
+    with fleet.trial():
+        return switch_off(draft, ask) or switch_on(draft, ask)
+
+
+def switch_on(draft: Draft, ask: Ask) -> bool:
+    """Put one idle GPU into MIG mode, if an ask that no whole one serves then has an instance of it."""
+    for cell in _in_order(draft):
+        device = cell.device
+        if cell.kind.mig or device is None or not device.online_mig or refused_domain(ask, cell.domain):
+            continue
+        if isinstance(options(ask, device, mig=True, shareable=False), Refused):
+            continue
+        nodes = sorted(rank for ranks in cell.vacant.values() for rank in ranks)[: draft.limits.donors]
+        idle = [draft.fleet.units[draft.fleet.by_rank[rank].vacant[cell][0]] for rank in nodes]
+        if draft.switched < draft.limits.switches and any(_switched(draft, ask, [unit], on=True) for unit in idle):
+            return True
+    return False
+
+
+def switch_off(draft: Draft, ask: Ask) -> bool:
+    """Take idle GPUs of one node out of MIG mode, if an ask then has the whole ones that it needs."""
+    for cell in _in_order(draft):
+        for units in _idle(draft, ask, cell):
+            if draft.switched + len(units) <= draft.limits.switches and _switched(draft, ask, units, on=False):
+                return True
+    return False
+
+
+def _in_order(draft: Draft) -> list[Cell]:
+    return sorted(draft.fleet.cells.values(), key=lambda cell: (cell.kind.order, cell.domain))
+
+
+def _switched(draft: Draft, ask: Ask, units: list[Unit], *, on: bool) -> bool:
+    names = [(unit.node.name, unit.id) for unit in units]
+    with draft.attempt() as attempt:
+        group = draft.new_group()
+        for node, gpu in names:
+            draft.switch(node, gpu, group, on=on)
+        found = place(draft.fleet, ask)
+        if isinstance(found, Placement):
+            draft.start(ask, found, group)
+            attempt.keep()
+    return attempt.kept
+
+
+def _idle(draft: Draft, ask: Ask, cell: Cell) -> list[list[Unit]]:
+    """Of each node that has enough of them, the idle MIG GPUs that are missing for the ask; those of few first."""
+    device = cell.device
+    if not cell.kind.mig or device is None or not device.online_mig or refused_domain(ask, cell.domain):
+        return []
+    wholes = options(ask, device, mig=False, shareable=False)
+    if isinstance(wholes, Refused):
+        return []
+    count = min(option.count for option in wholes)
+    by_node: dict[int, list[Unit]] = {}
+    for rank in cell.states.get(0, ()):
+        by_node.setdefault(node_rank(rank), []).append(draft.fleet.units[rank])
+    found = []
+    for units in by_node.values():
+        place = units[0].node
+        vacant = max(
+            (len(ranks) for other, ranks in place.vacant.items() if other.kind.name == cell.kind.name), default=0
+        )
+        if vacant < count <= vacant + len(units):
+            found.append(units[: count - vacant])
+    return sorted(found, key=lambda units: (len(units), units[0].rank))[: draft.limits.donors]

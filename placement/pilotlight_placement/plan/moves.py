@@ -1,0 +1,196 @@
+"""Moving containers: to make room for one that is blocked, and to empty devices that are hardly used.
+
+Make before break: each container that must go gets a copy elsewhere first, on what is free now, and is stopped when
+the copy is ready. All of a group or none, as in KAI's consolidation (commit only if every victim has a new home).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.fleet.occupancy import Unit
+from pilotlight_placement.fleet.offers import Offer
+from pilotlight_placement.hardware.node import SHARE_UNITS, Held
+from pilotlight_placement.plan.draft import Draft
+from pilotlight_placement.search.decision_record import Placement
+from pilotlight_placement.search.place import place
+
+
+@dataclass(frozen=True, kw_only=True)
+class Eviction:
+    """Containers that would have to go from some devices of one node, and what that costs in seconds of loading."""
+
+    units: tuple[Unit, ...]
+    victims: tuple[Held, ...]
+    cost_s: float
+
+
+def make_room(draft: Draft, ask: Ask) -> bool:
+    """Move as little as possible away so that the ask has a place, and start it there. A trial moves nobody."""
+    if ask.slice or ask.tenant in draft.waiting:
+        return False
+    offers = [offer for choice in draft.fleet.offers(ask).choices for _, made in choice.levels for offer in made]
+    found = [each for offer in offers for each in _evictions(draft, offer)]
+    found.sort(key=lambda each: (each.cost_s, len(each.victims), each.units[0].rank))
+    return any(_made_room(draft, ask, each) for each in found[: draft.limits.donors])
+
+
+def _made_room(draft: Draft, ask: Ask, eviction: Eviction) -> bool:
+    with draft.attempt() as attempt:
+        group = draft.new_group()
+        if _moved(draft, eviction, group, f"makes room for {ask.function}"):
+            found = place(draft.fleet, ask)
+            if isinstance(found, Placement):
+                draft.start(ask, found, group)
+                attempt.keep()
+    return attempt.kept
+
+
+def empty_devices(draft: Draft) -> None:
+    """Empty a few devices that are hardly used, if what is on them finds places on devices that are in use."""
+    left = draft.limits.empties
+    for eviction in _hardly_used(draft) if left else ():
+        with draft.attempt() as attempt:
+            if _moved(draft, eviction, draft.new_group(), "its device is being emptied", only_used=True):
+                attempt.keep()
+        left -= attempt.kept
+        if not left:
+            return
+
+
+def _moved(draft: Draft, eviction: Eviction, group: int, reason: str, *, only_used: bool = False) -> bool:
+    """Start a copy of each victim elsewhere, then stop the victims."""
+    copies: list[tuple[Held, Held]] = []
+    numbers: list[int] = []
+    with draft.fleet.without(eviction.units):
+        for victim in eviction.victims:
+            ask = draft.wants[victim.function].ask
+            found = place(draft.fleet, ask)
+            if not isinstance(found, Placement) or (only_used and not _is_used(draft, found)):
+                return False
+            copy = draft.start(ask, found, group, replaces=victim.container)
+            copies.append((victim, copy))
+            numbers.append(len(draft.commands) - 1)
+    for victim, copy in copies:
+        # All copies, not its own alone: if one of them cannot be made ready, nothing was given up for nothing.
+        draft.stop(victim, reason, group, after=tuple(numbers))
+        draft.moved |= {victim.container, copy.container}
+    return True
+
+
+def _is_used(draft: Draft, found: Placement) -> bool:
+    units = draft.fleet.places[found.slice.node].by_id
+    return all(units[name].held for name in found.slice.ids)
+
+
+def movable(draft: Draft, held: Held) -> bool:
+    """Whether a container may be moved: it is known, old enough, not moved already, and its node does not drain."""
+    want = draft.wants.get(held.function)
+    return (
+        want is not None
+        and want.movable
+        and held.container not in draft.moved
+        and held.container not in draft.fixed
+        and draft.at - held.since >= draft.limits.min_residency_s
+        and not draft.fleet.places[held.slice.node].node.draining
+    )
+
+
+def _eviction(draft: Draft, units: Sequence[Unit], victims: Sequence[Held]) -> Eviction | None:
+    """The eviction, if all may be moved within the limits."""
+    room = draft.limits.moves - len(draft.moved) // 2
+    if not victims or len(victims) > room or not all(movable(draft, held) for held in victims):
+        return None
+    cost = sum(draft.wants[held.function].load_s for held in victims)
+    if cost > draft.limits.move_s:
+        return None
+    victims = sorted(victims, key=lambda held: (-held.slice.memory, held.container))
+    return Eviction(units=tuple(units), victims=tuple(victims), cost_s=cost)
+
+
+def _evictions(draft: Draft, offer: Offer) -> Iterator[Eviction]:
+    """What could go so that the offer has a place: of the devices where least is in the way."""
+    if offer.option.profile >= 0:
+        candidates = _windows(draft, offer)
+    elif offer.cells[0].slot is not None:
+        candidates = (slots for cell in offer.cells for slots in _slots(draft, cell))
+    else:
+        candidates = _nodes(draft, offer)
+    for units in islice(candidates, draft.limits.donors):
+        if (eviction := _clear(draft, offer, units)) is not None:
+            yield eviction
+
+
+def _clear(draft: Draft, offer: Offer, units: Sequence[Unit]) -> Eviction | None:
+    """The cheapest way to make the units free for the offer."""
+    family = units[0].gpu.device.family if units[0].gpu else None
+    if offer.option.profile < 0 or family is None:
+        victims = {held.container: held for unit in units for held in unit.held.values()}
+        return _eviction(draft, units, list(victims.values()))
+    profile = family.profiles[offer.option.profile]
+    ways = []
+    for mask in profile.masks:
+        inside = [
+            held for held in units[0].held.values() if family.by_key[held.slice.profile].mask(held.slice.start) & mask
+        ]
+        if (way := _eviction(draft, units, inside)) is not None:
+            ways.append(way)
+    return min(ways, key=lambda way: (way.cost_s, len(way.victims)), default=None)
+
+
+def _windows(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
+    """MIG devices by how few of their slices would have to be cleared."""
+    family = offer.cells[0].device.family if offer.cells[0].device else None
+    if family is None:
+        return
+    masks = family.profiles[offer.option.profile].masks
+    ways = [
+        (min((mask & window).bit_count() for window in masks), mask, number)
+        for number, cell in enumerate(offer.cells)
+        for mask in cell.states
+    ]
+    for _, mask, number in sorted(ways):
+        for rank in offer.cells[number].states[mask]:
+            yield (draft.fleet.units[rank],)
+
+
+def _nodes(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
+    """Of nodes with devices of the sort, the devices that are least used, as many as are missing."""
+    count = offer.option.count
+    for cell in offer.cells:
+        nodes = [draft.fleet.by_rank[rank] for rank in cell.nodes]
+        nodes.sort(key=lambda node: (-len(node.vacant.get(cell, ())), node.rank))
+        for node in nodes[: draft.limits.donors]:
+            used = [unit for unit in node.by_cell[cell] if unit.held and unit.is_offered]
+            used.sort(key=lambda unit: (-unit.free, len(unit.held), unit.rank))
+            missing = count - len(node.vacant.get(cell, ()))
+            if 0 < missing <= len(used):
+                yield tuple(used[:missing])
+
+
+def _slots(draft: Draft, cell: Cell) -> Iterator[tuple[Unit, ...]]:
+    """The taken slots of a sort, in the order of their nodes."""
+    for rank in sorted(cell.nodes):
+        yield from ((unit,) for unit in draft.fleet.by_rank[rank].by_cell[cell] if unit.held)
+
+
+def _hardly_used(draft: Draft) -> Iterator[Eviction]:
+    """Devices by how little of them is used, with what is on them; only those that are cut or shared."""
+    ways: list[tuple[float, int, Unit]] = []
+    for cell in draft.fleet.cells.values():
+        if cell.device is None:
+            continue
+        slots = cell.device.family.slots if cell.device.family else 1
+        states = cell.states if cell.kind.mig else {}
+        ways += [(m.bit_count() / slots, r, draft.fleet.units[r]) for m, ranks in states.items() if m for r in ranks]
+        for pool in cell.shared.values():
+            ways += [(1 - free / SHARE_UNITS, r, draft.fleet.units[r]) for free, ranks in pool.items() for r in ranks]
+    for used, _, unit in sorted(ways, key=lambda way: way[:2])[: draft.limits.donors]:
+        eviction = _eviction(draft, (unit,), list(unit.held.values()))
+        # While a container moves it holds two places: that must cost less than the emptied device is worth.
+        if eviction is not None and eviction.cost_s * used < draft.limits.horizon_s:
+            yield eviction

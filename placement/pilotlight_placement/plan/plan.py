@@ -1,0 +1,173 @@
+"""From desired counts to commands: `plan(fleet, desired, at)`. Pure; the fleet is left as it was.
+
+1. What is missing is started on what is free, the largest first.
+2. What is too much is stopped; what found no place before is tried again on what that frees.
+3. For what is still blocked, room is made: idle GPUs leave or enter MIG mode where that needs no reset, and containers
+   are moved away, each to a place of its own before it is stopped; all of a group, or none.
+4. Devices that are hardly used are emptied onto others that are in use.
+
+Nothing on a draining node is counted, stopped or moved, and no container is moved before its minimum residency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pilotlight_core.model.placing import Over
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.hardware.node import Held
+from pilotlight_placement.plan.commands import AnyCommand
+from pilotlight_placement.plan.draft import Draft, Limits, Outcome, Want
+from pilotlight_placement.plan.mig_switches import instead_of_whole, switch_off, switch_on
+from pilotlight_placement.plan.moves import empty_devices, make_room
+from pilotlight_placement.plan.reservation import Kept, keep
+from pilotlight_placement.search.decision_record import NoFit, Placement
+from pilotlight_placement.search.place import place
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desired:
+    """What there should be. Functions that are not named are left as they are; `revision` makes container ids.
+
+    `starts` are containers to start in any case, in this order and before all wants: whose turn it is was decided
+    elsewhere. `fixed` containers are not moved, and nothing is moved for `waiting` tenants. `kept` devices are for one
+    ask, whose turn it is first; as long as that is not placed nobody else gets them.
+    """
+
+    wants: tuple[Want, ...]
+    starts: tuple[tuple[Ask, int], ...] = ()
+    revision: int = 0
+    fixed: frozenset[str] = frozenset()
+    waiting: frozenset[str] = frozenset()
+    kept: Kept | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Short:
+    """A function of which containers are missing, how many, and why the first of them has no place."""
+
+    function: str
+    missing: int
+    refusal: NoFit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Commands in an order in which they can be done, the decisions behind them, and what remains to be wished for."""
+
+    commands: tuple[AnyCommand, ...]
+    outcomes: tuple[Outcome, ...]
+    short: tuple[Short, ...]
+
+
+def plan(fleet: Fleet, desired: Desired, at: float, limits: Limits | None = None) -> Plan:
+    """The commands that bring the fleet from what it is to what is desired.
+
+    Raises:
+        ValueError: if a function is wanted twice, or has no name.
+    """
+    wants = {want.ask.function: want for want in desired.wants}
+    if len(wants) != len(desired.wants) or "" in wants:
+        raise ValueError("each function is wanted once, by its name")
+    draft = Draft(
+        fleet=fleet, wants=wants, at=at, revision=desired.revision, limits=limits or Limits(),
+        fixed=desired.fixed, waiting=desired.waiting,
+    )  # fmt: skip
+    with fleet.trial():
+        first, starts = _first(draft, desired)
+        wanted = [(want.ask, _missing(fleet, want)) for want in by_size(wants.values())]
+        missing = start_missing(draft, [*starts, *wanted])
+        stop_surplus(draft)
+        if missing and draft.stopped:
+            missing = start_missing(draft, [(short.refusal.record.ask, short.missing) for short in missing])
+        missing = [*first, *(after for short in missing if (after := _force(draft, short)).missing)]
+        empty_devices(draft)
+    outcomes = (*draft.outcomes, *(("", short.refusal) for short in missing))
+    return Plan(commands=tuple(draft.commands), outcomes=outcomes, short=tuple(missing))
+
+
+def _first(draft: Draft, desired: Desired) -> tuple[list[Short], list[tuple[Ask, int]]]:
+    """Start whom devices are kept for; what of it finds no place, and the starts of the others."""
+    kept = desired.kept
+    if kept is None:
+        return [], list(desired.starts)
+    mine = [(ask, count) for ask, count in desired.starts if ask == kept.ask]
+    short = [after for each in start_missing(draft, mine) if (after := _force(draft, each)).missing]
+    if short or not mine:
+        keep(draft.fleet, kept)
+    return short, [(ask, count) for ask, count in desired.starts if ask != kept.ask]
+
+
+def by_size(wants: Iterable[Want]) -> list[Want]:
+    """The largest first: what is hard to place is placed while there is choice."""
+
+    def size(want: Want) -> tuple[int, int, str]:
+        count = max(choice.count for choice in want.ask.choices)
+        return (-count, -want.ask.mib(count) if want.ask.vram else -(count > 1), want.ask.function)
+
+    return sorted(wants, key=size)
+
+
+def start_missing(draft: Draft, wanted: Sequence[tuple[Ask, int]]) -> list[Short]:
+    """Start so many containers of each ask; what finds no place is returned."""
+    short = []
+    for ask, count in wanted:
+        for done in range(count):
+            found = place(draft.fleet, ask)
+            if isinstance(found, NoFit):
+                short.append(Short(function=ask.function, missing=count - done, refusal=found))
+                break
+            _start(draft, ask, found)
+    return short
+
+
+def _start(draft: Draft, ask: Ask, found: Placement) -> None:
+    if not instead_of_whole(draft, ask, found):
+        draft.start(ask, found, draft.new_group())
+
+
+def living(fleet: Fleet, function: str) -> list[Held]:
+    """A function's containers that stay: those of draining nodes are leaving."""
+    every = fleet.functions.get(function, {}).values()
+    return [held for held in every if not fleet.places[held.slice.node].node.draining]
+
+
+def _missing(fleet: Fleet, want: Want) -> int:
+    return 0 if want.count is None else max(0, want.count - len(living(fleet, want.ask.function)))
+
+
+def stop_surplus(draft: Draft) -> None:
+    """Stop what is more than wanted: first where a function is most crowded, then what frees the emptiest device."""
+    for function, want in sorted(draft.wants.items()):
+        if want.count is None:
+            continue
+        there = living(draft.fleet, function)
+        for _ in range(len(there) - want.count):
+            least = min(there, key=lambda held: _worth(draft.fleet, want, held))
+            there.remove(least)
+            draft.stop(least, f"{want.count} wanted, {len(there) + 1} there", draft.new_group())
+
+
+def _worth(fleet: Fleet, want: Want, held: Held) -> tuple[int, int, float, str]:
+    """What keeping a container is worth; the least goes first."""
+    place, crowd = fleet.places[held.slice.node], 0
+    if want.ask.spread is not None:
+        domain = (place.node.domain.region, place.node.domain.zone)
+        zone = fleet.zones(want.ask.function).get(domain, 0)
+        crowd = fleet.nodes_of(want.ask.function)[place.rank] if want.ask.spread.over is Over.NODE else zone
+    company = sum(len(place.by_id[name].held) - 1 for name in held.slice.ids)
+    return (-crowd, company, -held.since, held.container)
+
+
+def _force(draft: Draft, short: Short) -> Short:
+    """Make room for what is blocked, one container at a time, as far as the limits allow."""
+    ask, missing = short.refusal.record.ask, short.missing
+    while missing and draft.tries < draft.limits.blocked:
+        draft.tries += 1
+        switched = switch_off(draft, ask) or switch_on(draft, ask)
+        if not (switched or (not short.refusal.never and make_room(draft, ask))):
+            break
+        missing -= 1
+    return Short(function=short.function, missing=missing, refusal=short.refusal)

@@ -1,0 +1,77 @@
+"""Keeping room for who has waited longest: devices that nobody else gets until it has all that it needs.
+
+Whoever needs two GPUs of one node, or one that nobody uses, never gets them where others, who need less, take each part
+as soon as it is free. So devices are chosen on which least is running, and are given to nobody else for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.occupancy import Unit
+from pilotlight_placement.fleet.offers import refused_domain
+from pilotlight_placement.fleet.options import Refused, options
+from pilotlight_placement.search.place import blocked_nodes
+
+Device = tuple[str, str]
+"""A node, and a GPU of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Devices that are kept for an ask."""
+
+    ask: Ask
+    devices: frozenset[Device]
+
+    @property
+    def why(self) -> str:
+        return f"it is kept for {self.ask.function}, which has waited longest"
+
+
+def to_keep(fleet: Fleet, ask: Ask, but: Collection[Device] = ()) -> frozenset[Device]:
+    """The devices of one node that would hold the ask and have least on them; none if there are none.
+
+    Those in `but` are chosen only where there are no others.
+    """
+    shut = blocked_nodes(fleet, ask)
+    found = [units for cell in fleet.cells.values() for units in _ways(fleet, ask, cell, shut)]
+
+    def burden(units: list[Unit]) -> tuple[bool, int, int]:
+        again = any((unit.node.name, unit.id) in but for unit in units)
+        return again, sum(map(used, units)), units[0].rank
+
+    return frozenset((unit.node.name, unit.id) for unit in min(found, key=burden, default=[]))
+
+
+def used(unit: Unit) -> int:
+    """How much of a device is in use, in millionths."""
+    return sum(held.slice.ppm // len(held.slice.ids) for held in unit.held.values())
+
+
+def _ways(fleet: Fleet, ask: Ask, cell: Cell, shut: Collection[int]) -> Iterator[list[Unit]]:
+    """Of each node the devices of a sort with least on them, as many as the ask needs."""
+    if cell.device is None or refused_domain(ask, cell.domain):
+        return
+    made = options(ask, cell.device, mig=cell.kind.mig, shareable=cell.kind.shareable)
+    if isinstance(made, Refused) and cell.device.online_mig:
+        made = options(ask, cell.device, mig=not cell.kind.mig, shareable=False)
+    if isinstance(made, Refused):
+        return
+    count = min(option.count for option in made)
+    for rank in cell.nodes - set(shut):
+        units = [unit for unit in fleet.by_rank[rank].by_cell[cell] if unit.is_offered]
+        if len(units) >= count:
+            yield sorted(units, key=lambda unit: (used(unit), unit.rank))[:count]
+
+
+def keep(fleet: Fleet, kept: Kept) -> None:
+    """Give kept devices to nobody any more; who is on them stays."""
+    for name in sorted({node for node, _ in kept.devices}):
+        if (place := fleet.places.get(name)) is not None:
+            gpus = (replace(g, kept=kept.why) if (name, g.id) in kept.devices else g for g in place.node.gpus)
+            fleet.put(replace(place.node, gpus=tuple(gpus)))

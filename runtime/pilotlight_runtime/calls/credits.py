@@ -1,0 +1,133 @@
+"""What an agent says of its containers' room: Credits, gathered so that a busy container sends few.
+
+A change of state is said to everybody, and how all are each second. A slot that is free again only to the home that
+had it taken, if that is not told by the origin at once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import structlog
+
+from pilotlight_core.bus import BusError, MessageTooLarge
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, RemoteError
+from pilotlight_runtime.calls.origin_frames import Publisher
+
+log = structlog.get_logger(__name__)
+
+REPEAT_GONE_S = 10.0
+"""How long the end of a container is repeated, for homes and controllers that missed it."""
+
+
+class Source(Protocol):
+    """What a credit says of one container."""
+
+    id: str
+    version: str
+    tenant: str
+    function: str
+    state: ContainerState
+    reason: str
+    error: RemoteError | None
+    timeline: dict[str, float]
+
+    @property
+    def slots(self) -> int: ...
+
+    @property
+    def held(self) -> tuple[str, ...]: ...
+
+    @property
+    def batch_room(self) -> int: ...
+
+
+class Credits:
+    """Publishes credits. `soon(callback)` runs a callback when the loop turns: changes until then are one message."""
+
+    def __init__(
+        self,
+        bus: Publisher,
+        *,
+        region: str,
+        node: str,
+        instance: str,
+        epoch_of: Callable[[str], int],
+        soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._bus = bus
+        self._region = region
+        self._node = node
+        self._instance = instance
+        self._epoch_of = epoch_of
+        self._soon = soon
+        self._dirty: dict[str, Source] = {}
+        self._freed: defaultdict[str, dict[str, Source]] = defaultdict(dict)
+        """Home -> the containers in which slots were freed."""
+        self._gone: dict[str, tuple[Source, float]] = {}
+        self._seq = 0
+
+    def changed(self, container: Source) -> None:
+        """Say how `container` is, soon."""
+        self._flush_soon()
+        self._dirty[container.id] = container
+
+    def freed(self, container: Source, home: str) -> None:
+        """A slot is free that was taken for another gateway than its `home`: say so to that one, soon."""
+        self._flush_soon()
+        self._freed[home][container.id] = container
+
+    def gone(self, container: Source, at: float) -> None:
+        """Say that it has ended, soon and for a while."""
+        self._gone[container.id] = (container, at)
+        self.changed(container)
+
+    def repeat(self, containers: Iterable[Source], at: float) -> None:
+        """Each second: say again how all are."""
+        self._gone = {name: (c, since) for name, (c, since) in self._gone.items() if at - since < REPEAT_GONE_S}
+        for container in (*containers, *(container for container, _ in self._gone.values())):
+            self._dirty[container.id] = container
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what is due; what the bus does not take is said again with the next second."""
+        due = [(subjects.credit(self._region, one.version), one) for one in self._dirty.values()]
+        for home, freed in self._freed.items():
+            subject = subjects.reply(self._region, home)
+            due += [(subject, one) for one in freed.values() if one.id not in self._dirty]
+        self._dirty.clear()
+        self._freed.clear()
+        for subject, container in due:
+            try:
+                self._bus.publish_nowait(subject, self._credit(container))
+            except MessageTooLarge as error:  # one container's fault must not silence, or end, the others
+                log.error("a credit was not sent", container=container.id, error=str(error))
+            except BusError:
+                return
+
+    def _flush_soon(self) -> None:
+        if not self._dirty and not self._freed:
+            self._soon(self.flush)
+
+    def _credit(self, container: Source) -> Credit:
+        self._seq += 1
+        return Credit(
+            container=container.id,
+            version=container.version,
+            tenant=container.tenant,
+            node=self._node,
+            instance=self._instance,
+            epoch=self._epoch_of(container.version),
+            seq=self._seq,
+            state=container.state,
+            slots=container.slots,
+            held=container.held,
+            function=container.function,
+            timeline=container.timeline,
+            reason=container.reason,
+            error=container.error,
+            batch_room=container.batch_room,
+        )

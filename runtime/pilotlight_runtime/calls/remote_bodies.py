@@ -1,0 +1,106 @@
+"""Large inputs and answers, fetched from and left at the origin's internal listener under one-time tokens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+
+from pilotlight_core.model.messages.agent_messages import BodyRef
+
+AT_ONCE = 8
+"""Transfers at a time; more wait, so that they do not slow each other past their deadlines."""
+MAX_BODY = 16 * 2**20
+"""Bytes of one body, whatever the origin says."""
+BUDGET = 512 * 2**20
+"""Bytes of inputs and answers that are on their way at a time, waiting ones counted."""
+TIMEOUT = httpx.Timeout(10.0, connect=1.0)
+TRIES = 2
+"""A listener that was just restarted refuses the first connection at most."""
+
+
+class Bodies:
+    """Starts transfers and reports their end; everything that it runs ends with `close()`."""
+
+    def __init__(self, group: asyncio.TaskGroup, budget: int = BUDGET) -> None:
+        self._group = group
+        self._budget = budget
+        self._used = 0
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._client = httpx.AsyncClient(
+            timeout=TIMEOUT, trust_env=False, limits=httpx.Limits(max_connections=AT_ONCE, keepalive_expiry=30.0)
+        )
+
+    def fetch(self, ref: BodyRef, done: Callable[[bytes | None], None]) -> None:
+        """Get a body; `done` is called once with its bytes, or None if it cannot be had whole."""
+        if ref.size > MAX_BODY or self._used + ref.size > self._budget:
+            asyncio.get_running_loop().call_soon(done, None)
+            return
+        self._used += ref.size
+        self._group.create_task(self._fetch(ref, done))
+
+    def leave(self, ref: BodyRef | None, data: bytes, done: Callable[[bool], None]) -> None:
+        """Put an answer; `done` is called once with whether the origin took it."""
+        if ref is None or len(data) > MAX_BODY or self._used + len(data) > self._budget:
+            asyncio.get_running_loop().call_soon(done, False)  # noqa: FBT003 - it is the answer
+            return
+        self._used += len(data)
+        self._group.create_task(self._leave(ref, data, done))
+
+    async def close(self) -> None:
+        """Give up the connections."""
+        await self._client.aclose()
+
+    async def _fetch(self, ref: BodyRef, done: Callable[[bytes | None], None]) -> None:
+        data = None
+        try:
+            async with self._turns:
+                data = await self._get(ref)
+        finally:
+            self._used -= ref.size
+            done(data)
+
+    async def _get(self, ref: BodyRef) -> bytes | None:
+        for _ in range(TRIES):
+            try:
+                return await self._read(ref)
+            except httpx.ConnectError:
+                continue
+            except httpx.HTTPError:  # it can be read once, and perhaps was
+                break
+        return None
+
+    async def _read(self, ref: BodyRef) -> bytes | None:
+        parts, size = [], 0
+        async with self._client.stream("GET", ref.url, headers=_headers(ref)) as response:
+            if response.status_code != 200:
+                return None
+            async for part in response.aiter_raw():
+                parts.append(part)
+                size += len(part)
+                if size > ref.size:
+                    return None
+        return b"".join(parts) if size == ref.size else None
+
+    async def _leave(self, ref: BodyRef, data: bytes, done: Callable[[bool], None]) -> None:
+        taken = False
+        try:
+            async with self._turns:
+                taken = await self._put(ref, data)
+        finally:
+            self._used -= len(data)
+            done(taken)
+
+    async def _put(self, ref: BodyRef, data: bytes) -> bool:
+        for _ in range(TRIES):
+            try:
+                response = await self._client.put(ref.url, content=data, headers=_headers(ref))
+            except httpx.HTTPError:
+                continue
+            return response.is_success
+        return False
+
+
+def _headers(ref: BodyRef) -> dict[str, str]:
+    return {"authorization": f"Bearer {ref.token}", "content-type": "application/octet-stream"}

@@ -1,0 +1,106 @@
+"""The calls that a node's agent has accepted and not started, readable after its death.
+
+Nothing can be concluded from the silence of an agent that was killed: what it held may have run. So what waits (in a
+batch that forms, for its large input, for a turn) is noted in a file that is mapped into memory. The kernel keeps what
+was written there when the process is killed, at any instruction. The next agent of the node reads the notes and tells
+the origins, who may then let those calls run elsewhere.
+
+A note is taken back before the guest is given its call, so a note means "never started", and the lack of one means
+nothing. The notes of another boot are not believed: what the kernel had not written back then is lost.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+import msgspec
+
+from pilotlight_core.model.messages.agent_messages import Run
+
+SLOT = 192
+"""Bytes of a note: its length, then msgpack."""
+SLOTS = 8192
+"""Notes at most (1.5 MiB); a call beyond them has none."""
+FREE = b"\0"
+NO_NOTE = -1
+
+
+class WaitingCall(msgspec.Struct, frozen=True, array_like=True):
+    """What an origin must be told of a call that never started."""
+
+    call: str
+    grant: int
+    container: str
+    gateway: str
+
+
+class WaitingCalls:
+    """The notes of one agent in the file `path`, of which it must be the only user. `boot` names the machine's boot.
+
+    `former` is what the agent before it had not started when it was killed; empty after another boot.
+
+    Raises:
+        OSError: if the file cannot be made, for instance because the disk is full.
+    """
+
+    def __init__(self, path: Path, boot: str) -> None:
+        self.former = notes_in(path, boot)
+        path.unlink(missing_ok=True)
+        with path.open("xb+") as file:
+            # Allocated, not sparse: a write to a mapped page that finds the disk full would kill the process.
+            os.posix_fallocate(file.fileno(), 0, SLOT * (SLOTS + 1))
+            self._map = mmap.mmap(file.fileno(), 0)
+        self._free = list(range(SLOTS, 0, -1))
+        self._write(0, boot.encode())
+
+    def add(self, run: Run) -> int:
+        """Note a call that waits. Returns where, for `remove`; `NO_NOTE` if there is no room for it."""
+        note = _encoder.encode(WaitingCall(run.call, run.grant, run.container, run.gateway))
+        if len(note) >= SLOT or not self._free:
+            return NO_NOTE
+        slot = self._free.pop()
+        self._write(slot, note)
+        return slot
+
+    def remove(self, slot: int) -> None:
+        """Take a note back: its call is about to start, or has ended."""
+        start = slot * SLOT
+        self._map[start : start + 1] = FREE
+        self._free.append(slot)
+
+    def __len__(self) -> int:
+        return SLOTS - len(self._free)
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._map.close()
+
+    def _write(self, slot: int, note: bytes) -> None:
+        # The length comes last: a note that was torn by a kill is none.
+        start = slot * SLOT
+        self._map[start + 1 : start + 1 + len(note)] = note
+        self._map[start : start + 1] = bytes((len(note),))
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(WaitingCall)
+
+
+def notes_in(path: Path, boot: str) -> tuple[WaitingCall, ...]:
+    """What the file says; nothing if it is of another boot, or not there."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return ()
+    notes = [data[at + 1 : at + 1 + data[at]] for at in range(0, len(data) - SLOT + 1, SLOT)]
+    if not notes or notes[0] != boot.encode():
+        return ()
+    found = []
+    for note in notes[1:]:
+        try:
+            found.append(_decoder.decode(note))
+        except msgspec.DecodeError:
+            continue
+    return tuple(found)

@@ -1,0 +1,123 @@
+"""A blank: a sandbox that is started ahead, with the expensive imports done, for one later container.
+
+A blank has an empty code folder of its own, which it sees read-only; the agent links a version's files into it. What
+has been bound once is never used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from pilotlight_runtime.guest.client import GuestConnection
+from pilotlight_runtime.guest.frames import Frame, Hello
+from pilotlight_runtime.logs.log_tap import LogTap
+from pilotlight_runtime.sandbox.port import Exit, Sandbox
+
+log = structlog.get_logger(__name__)
+
+HELLO_S = 120.0
+"""Imports of a large base environment on a busy node take a while; longer means that something hangs."""
+END_S = 1.0
+"""How long a guest that has closed its socket may take to end."""
+
+
+class BlankDied(Exception):
+    """A sandbox ended, or hung, before its guest was ready."""
+
+
+class Blank:
+    """A sandbox with a guest in it, from its start to its end; it is one container's once it is taken."""
+
+    def __init__(self, sandbox: Sandbox, *, folder: Path, root: Path, tap: LogTap) -> None:
+        self.name = sandbox.name
+        self.sandbox = sandbox
+        self.tap = tap
+        self.code = folder / "app"
+        """Where the version's files go."""
+        self.root = root
+        """The same folder as its guest sees it."""
+        self.on_frame: Callable[[Any], None] = self._greeted
+        self.on_exit: Callable[[Exit], None] = nobody
+        self.exit: Exit | None = None
+        self.guest: GuestConnection | None = None
+        self.hello_ms = 0.0
+        self.broken = ""
+        """How its guest's connection ended, if it did."""
+        self._folder = folder
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())  # seen by whoever waits
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its guest waits for a Load."""
+        return self.exit is None and self._ready.done() and self._ready.exception() is None
+
+    async def watch(self) -> None:
+        """Take over the socket and see the sandbox to its end; for as long as it lives."""
+        try:
+            self.guest = await GuestConnection.open(self.sandbox.socket, on_frame=self._frame, on_closed=self._closed)
+        except OSError as error:
+            log.warning("a guest's socket could not be used", sandbox=self.name, error=str(error))
+            self.sandbox.kill()
+        self.exit = await self.sandbox.wait()
+        self.tap.close()
+        if not self._ready.done():
+            self._ready.set_exception(BlankDied(f"the sandbox ended before its guest was ready: {self.exit}"))
+        self.on_exit(self.exit)
+
+    async def wait_ready(self) -> None:
+        """Wait for its guest.
+
+        Raises:
+            BlankDied: if it did not come.
+        """
+        try:
+            async with asyncio.timeout(HELLO_S):
+                await asyncio.shield(self._ready)
+        except TimeoutError:
+            self.sandbox.kill()
+            raise BlankDied(f"the sandbox was not ready after {HELLO_S:g} s") from None
+
+    def send(self, frame: Frame) -> None:
+        """Send the guest a frame; raises GuestGone, GuestSlow and FrameTooLarge."""
+        assert self.guest is not None  # noqa: S101 - it has said Hello
+        self.guest.send(frame)
+
+    def take_frames_of(self, limit: int) -> None:
+        """Take frames of up to `limit` bytes from its guest from now on."""
+        assert self.guest is not None  # noqa: S101 - it has said Hello
+        self.guest.take_frames_of(limit)
+
+    async def bury(self) -> None:
+        """End it and remove everything that was its own; takes at most seconds."""
+        self.sandbox.kill()
+        if self.guest is not None:
+            self.guest.close()
+        self.tap.close()
+        await self.sandbox.cleanup()
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    def _frame(self, frame: Any) -> None:
+        self.on_frame(frame)
+
+    def _closed(self, error: Exception | None) -> None:
+        self.broken = f"the guest's connection broke: {error}" if error else "the guest closed its connection"
+        if error is not None:
+            log.warning("a guest's connection broke", sandbox=self.name, error=str(error))
+        # Its process is ending, and says best itself how; without its socket it is of no use to anybody.
+        asyncio.get_running_loop().call_later(END_S, self.sandbox.kill)
+
+    def _greeted(self, frame: Any) -> None:
+        if isinstance(frame, Hello) and not self._ready.done():
+            self.hello_ms = frame.ms
+            self._ready.set_result(None)
+
+
+def nobody(_exit: Exit) -> None:
+    """Nobody has asked to be told."""

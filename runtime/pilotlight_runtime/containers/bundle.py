@@ -1,0 +1,80 @@
+"""A version's bundle on its way to a container: the signed manifest, checked, and the files it names. Pure checks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+import msgspec
+
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.messages.agent_messages import Bind
+from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, FileEntry, Manifest, SignedManifest
+
+
+class CannotVerify(PilotlightError):
+    """What the blob store holds is not what was signed: it must not run."""
+
+    code = "load_failed"
+
+
+DIGEST = re.compile(r"[0-9a-f]{64}")
+_decoder = msgspec.msgpack.Decoder(SignedManifest)
+
+
+def read_signed(data: bytes) -> SignedManifest:
+    """The signed manifest in a blob.
+
+    Raises:
+        CannotVerify: if there is none.
+    """
+    try:
+        return _decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise CannotVerify(f"The version's manifest cannot be read: {error}.") from error
+
+
+def check_manifest(manifest: Manifest, bind: Bind) -> None:
+    """Refuse a manifest, whoever signed it, that is not the one which the command names.
+
+    Raises:
+        CannotVerify: saying what differs.
+    """
+    if manifest.version_id != bind.version:
+        raise CannotVerify(f"The manifest is of {manifest.version_id}, not of {bind.version}.")
+    if manifest.tenant != bind.tenant:
+        raise CannotVerify(f"The manifest belongs to {manifest.tenant}, not to {bind.tenant}.")
+    if len(manifest.files) > MAX_BUNDLE_FILES or sum(file.size for file in manifest.files) > MAX_BUNDLE_BYTES:
+        raise CannotVerify(f"The bundle has more than {MAX_BUNDLE_FILES} files or {MAX_BUNDLE_BYTES} bytes.")
+    check_files(manifest.files)
+
+
+def check_files(files: tuple[FileEntry, ...]) -> None:
+    """Refuse paths that leave the bundle, a path that is a file and a folder, and what is no digest and size.
+
+    Raises:
+        CannotVerify: naming the path.
+    """
+    seen: set[str] = set()
+    folders: set[str] = set()
+    sizes: dict[str, int] = {}
+    for file in files:
+        if not _is_inside(file.path):
+            raise CannotVerify(f"The bundle names the path {file.path!r}, which is not one inside it.")
+        if file.path in seen:
+            raise CannotVerify(f"The bundle names the path {file.path!r} twice.")
+        if not DIGEST.fullmatch(file.sha256) or file.size < 0:
+            raise CannotVerify(f"The bundle gives no digest and size of {file.path!r}.")
+        if sizes.setdefault(file.sha256, file.size) != file.size:
+            raise CannotVerify(f"The bundle gives two sizes of the content of {file.path!r}.")
+        seen.add(file.path)
+        folders.update(parent.as_posix() for parent in PurePosixPath(file.path).parents)
+    if both := seen & folders:
+        raise CannotVerify(f"The bundle names {min(both)!r} as a file and as a folder.")
+
+
+def _is_inside(text: str) -> bool:
+    path = PurePosixPath(text)
+    if path.is_absolute() or not path.parts or ".." in path.parts:
+        return False
+    return path.as_posix() == text and "\0" not in text

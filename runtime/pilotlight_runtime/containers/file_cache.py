@@ -1,0 +1,136 @@
+"""A node's verified files, `<folder>/<tenant>/<sha256>`: each is fetched once and hard-linked into many containers.
+
+Tenants do not share files, so that nobody can learn from the speed of a start what others have deployed. The least
+recently used go when all together are too many bytes; containers keep what is linked into them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pilotlight_core.model.spec import FileEntry
+from pilotlight_runtime.containers.bundle import CannotVerify
+
+DEFAULT_BYTES = 20 * 10**9
+CHUNK = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheStatistics:
+    """How full it is."""
+
+    files: int
+    bytes: int
+    limit: int
+    hits: int
+    misses: int
+
+
+class FileCache:
+    """The index is of the loop's thread; the functions below it touch the disk and may run in any."""
+
+    def __init__(self, folder: Path, limit: int = DEFAULT_BYTES) -> None:
+        self.folder = folder
+        self._limit = limit
+        self._sizes: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._bytes = self._hits = self._misses = 0
+        for tenant, digest, size in _scan(folder):
+            self._add((tenant, digest), size)
+
+    def path(self, tenant: str, digest: str) -> Path:
+        """Where the file is, if it is here."""
+        return self.folder / tenant / digest
+
+    def missing(self, tenant: str, files: Iterable[FileEntry]) -> list[FileEntry]:
+        """Those of `files` that must be fetched, each digest once; the others count as used."""
+        wanted = {file.sha256: file for file in files}
+        missing = []
+        for digest, file in wanted.items():
+            if self._sizes.get((tenant, digest)) == file.size:
+                self._sizes.move_to_end((tenant, digest))
+            else:
+                missing.append(file)
+        self._hits += len(wanted) - len(missing)
+        self._misses += len(missing)
+        return missing
+
+    def add(self, tenant: str, file: FileEntry) -> None:
+        """`file` has been verified and lies at its path."""
+        self._add((tenant, file.sha256), file.size)
+
+    def shrink(self) -> list[Path]:
+        """What must be deleted to be within the limit again; it is forgotten here already."""
+        gone = []
+        while self._bytes > self._limit and self._sizes:
+            (tenant, digest), size = self._sizes.popitem(last=False)
+            self._bytes -= size
+            gone.append(self.path(tenant, digest))
+        return gone
+
+    def statistics(self) -> CacheStatistics:
+        return CacheStatistics(
+            files=len(self._sizes), bytes=self._bytes, limit=self._limit, hits=self._hits, misses=self._misses
+        )
+
+    def check_integrity(self) -> None:
+        """Raises AssertionError if the sum is not the sum."""
+        if self._bytes != sum(self._sizes.values()):
+            raise AssertionError(f"the cache counts {self._bytes} bytes, its files have {sum(self._sizes.values())}")
+
+    def _add(self, key: tuple[str, str], size: int) -> None:
+        self._bytes += size - self._sizes.pop(key, 0)
+        self._sizes[key] = size
+
+
+def _scan(folder: Path) -> list[tuple[str, str, int]]:
+    """(tenant, digest, size) of every file, those changed longest ago first; leftovers of a fetch are removed."""
+    found = []
+    for path in folder.glob("*/*"):
+        if path.suffix:
+            path.unlink()
+            continue
+        status = path.stat()
+        found.append((status.st_mtime, path.parent.name, path.name, status.st_size))
+    return [(tenant, digest, size) for _, tenant, digest, size in sorted(found)]
+
+
+def verify_file(path: Path, file: FileEntry) -> None:
+    """Refuse a file whose content is not `file`'s.
+
+    Raises:
+        CannotVerify: if it has another size or digest.
+    """
+    if (size := path.stat().st_size) != file.size:
+        raise CannotVerify(f"{file.path} in the blob store has {size} bytes, not {file.size} as signed.")
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != file.sha256:
+        raise CannotVerify(f"{file.path} in the blob store has digest {digest}, not {file.sha256} as signed.")
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """A hard link where the file system allows one more, else a read-only copy."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        return
+    except OSError:  # another file system, or as many links as it can count
+        shutil.copyfile(source, target, follow_symlinks=False)
+        target.chmod(0o444)
+
+
+def lay_out(files: Iterable[tuple[FileEntry, Path]], into: Path) -> None:
+    """Put each file, by link, at its path below `into`, an empty folder that only the agent can write."""
+    made: set[Path] = {into}
+    for file, source in files:
+        target = into / file.path
+        if target.parent not in made:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            made.add(target.parent)
+        link_or_copy(source, target)

@@ -1,0 +1,64 @@
+"""CPU slots: the node's processors, shared out evenly among so many containers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+
+from pilotlight_core.model.devices import DeviceReport, Layout, SliceName
+from pilotlight_core.model.messages.agent_messages import SliceKind, SliceReport
+from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.units import WHOLE_DEVICE, split_evenly
+from pilotlight_runtime.devices.device_port import Access
+
+PRICE = "cpu"
+
+
+def usable_cores() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def memory_bytes() -> int:
+    """The host's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+class CpuDevices:
+    """`slots` containers without a GPU; together they are the one device "cpu"."""
+
+    def __init__(self, slots: int, memory: int | None = None) -> None:
+        share = (memory or memory_bytes()) // max(1, slots)
+        self._slices = {
+            f"cpu-{n}": SliceReport(id=f"cpu-{n}", kind=SliceKind.CPU, device="cpu", ppm=ppm, price=PRICE, memory=share)
+            for n, ppm in enumerate(split_evenly(WHOLE_DEVICE, slots) if slots else ())
+        }
+
+    def inventory(self) -> list[SliceReport]:
+        return list(self._slices.values())
+
+    def part(self, name: SliceName) -> SliceReport | None:
+        return self._slices.get(str(name))
+
+    def withdrawn(self) -> Mapping[str, str]:
+        return {}
+
+    def access(self, slice_id: str) -> Access:
+        if slice_id not in self._slices:
+            raise KeyError(slice_id)
+        return Access()
+
+    def reports(self, _: Mapping[str, str], /) -> list[DeviceReport]:
+        return []
+
+    def command(self, _: DeviceCommand, __: Collection[str], /) -> str:
+        return "no_such_device"
+
+    def layouts(self) -> Mapping[str, Layout]:
+        return {}
+
+    async def restore(self, _: Mapping[str, Layout], /) -> None:
+        """A processor is not cut."""
+
+    async def watch(self, changed: Callable[[], None]) -> None:
+        """A processor does not fail by itself."""

@@ -1,0 +1,66 @@
+"""How busy MIG instances are: the plain counter of a GPU says nothing in MIG mode, performance monitoring (GPM) does.
+
+A metric is what lies between two samples, so an instance has none at its first look. Only GPUs from Hopper on have it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+import pynvml
+
+from pilotlight_runtime.devices.nvidia.mig import DriverInstance
+from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
+from pilotlight_runtime.devices.nvidia.survey import optional
+
+
+class Gpm:
+    """The last sample of each instance of one GPU. Everything blocks."""
+
+    def __init__(self, nvml: Nvml, handle: Any) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        self._last: dict[str, Any] = {}
+        """By the instance's UUID, which is never used again."""
+        support = optional(nvml.nvmlGpmQueryDeviceSupport, handle)
+        self.is_supported = bool(support is not None and support.isSupportedDevice)
+
+    def look(self, instances: Iterable[DriverInstance]) -> dict[str, int]:
+        """By UUID, in which percent of the time since the last look each instance computed; a new one has none."""
+        found: dict[str, int] = {}
+        if not self.is_supported:
+            return found
+        here = {one.uuid: one for one in instances}
+        for uuid in self._last.keys() - here.keys():
+            self._nvml.nvmlGpmSampleFree(self._last.pop(uuid))
+        for uuid, one in here.items():
+            sample = self._nvml.nvmlGpmSampleAlloc()
+            try:
+                self._nvml.nvmlGpmMigSampleGet(self._handle, one.number, sample)
+                if uuid in self._last:
+                    found[uuid] = self._between(self._last[uuid], sample)
+            except pynvml.NVMLError:
+                self._nvml.nvmlGpmSampleFree(sample)
+                raise
+            if uuid in self._last:
+                self._nvml.nvmlGpmSampleFree(self._last[uuid])
+            self._last[uuid] = sample
+        return found
+
+    def close(self) -> None:
+        """Give the samples back."""
+        for sample in self._last.values():
+            with contextlib.suppress(pynvml.NVMLError):
+                self._nvml.nvmlGpmSampleFree(sample)
+        self._last.clear()
+
+    def _between(self, earlier: Any, later: Any) -> int:
+        asked = pynvml.c_nvmlGpmMetricsGet_t()
+        asked.version = pynvml.NVML_GPM_METRICS_GET_VERSION
+        asked.numMetrics = 1
+        asked.sample1, asked.sample2 = earlier, later
+        asked.metrics[0].metricId = pynvml.NVML_GPM_METRIC_SM_UTIL
+        self._nvml.nvmlGpmMetricsGet(asked)
+        return int(max(0, min(100, round(asked.metrics[0].value))))

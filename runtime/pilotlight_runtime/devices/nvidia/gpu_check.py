@@ -1,0 +1,47 @@
+"""What the node check says of GPUs. A line fails when a GPU that is there cannot be used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
+from pilotlight_runtime.devices.nvidia.product import product_of
+from pilotlight_runtime.devices.nvidia.survey import Gpu
+
+Row = tuple[str, bool, str, str]
+"""name, ok, what was seen, what follows if it is not ok"""
+UNUSED = "functions that ask for a GPU find fewer than this node has"
+
+
+def gpu_rows(devices: NvmlDevices) -> Iterator[Row]:
+    """The lines, from devices that have been looked at."""
+    survey = devices.survey
+    if devices.absent or not (survey.gpus or survey.unreadable):
+        yield "gpus", not devices.broken, f"none: {devices.absent or 'the driver shows none'}", UNUSED
+        return
+    yield "gpu driver", True, survey.driver, ""
+    faults = [*_named(devices.not_offered), *_named(devices.withdrawn()), *survey.unreadable]
+    yield "gpus", not faults, "; ".join([_count(survey.gpus), *faults]), UNUSED
+    libcuda = devices.libraries.libcuda
+    yield "gpu libraries", libcuda is not None, str(libcuda or "no libcuda.so.1"), "no program can use a GPU here"
+    yield "gpu errors", True, "; ".join(_named(devices.deaf)) or "reported by the driver", ""
+    yield "mig mode", True, _switch(survey.gpus, lambda gpu: gpu.mig), ""
+    yield "gpu ecc", True, _switch(survey.gpus, lambda gpu: gpu.ecc), ""
+    yield "gpu persistence", True, _switch(survey.gpus, lambda gpu: gpu.persistence), ""
+
+
+def _named(reasons: Mapping[str, str]) -> list[str]:
+    return [f"{uuid}: {why}" for uuid, why in reasons.items()]
+
+
+def _count(gpus: tuple[Gpu, ...]) -> str:
+    counts = Counter(product_of(gpu.name, gpu.memory).type for gpu in gpus)
+    return ", ".join(f"{number} {kind}" for kind, number in counts.items()) or "none that can be read"
+
+
+def _switch(gpus: tuple[Gpu, ...], value: Callable[[Gpu], bool | None]) -> str:
+    """`on`, `off`, `not supported`, or how many of each."""
+    names = {True: "on", False: "off", None: "not supported"}
+    counts = Counter(names[value(gpu)] for gpu in gpus)
+    return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{name}: {n}" for name, n in counts.items())

@@ -1,0 +1,81 @@
+"""Whether a GPU can be trusted with another container: what is read every few seconds, and the judgement on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+import pynvml
+
+from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
+from pilotlight_runtime.devices.nvidia.survey import Gpu, is_mig, optional
+
+APPLICATION_XIDS = frozenset(
+    {
+        13,  # graphics engine exception
+        31,  # memory page fault
+        43,  # the GPU stopped processing
+        45,  # cleanup after an earlier error
+        68,  # video processor exception
+        109,  # context switch timeout
+    }
+)
+"""Errors (Xid) that a program brings upon itself: the list of NVIDIA's own device plugin for Kubernetes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """One look at a GPU. None is what it does not tell."""
+
+    utilisation: int | None = None
+    """Percent of the last sample period in which a kernel ran."""
+    memory_used: int | None = None
+    """Bytes."""
+    memory_errors: int | None = None
+    """Uncorrectable ones since the driver was loaded."""
+    remap_failed: bool | None = None
+    """A defective row of memory could not be replaced."""
+    mig: bool | None = None
+    processes: int | None = None
+    error: str = ""
+    """Why it could not be read."""
+
+
+def read(nvml: Nvml, gpu: Gpu) -> Reading:
+    """Look at one GPU. Blocks; an error of the driver is part of the answer."""
+    uncorrected, since_load = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
+    try:
+        rates = optional(nvml.nvmlDeviceGetUtilizationRates, gpu.handle)
+        memory = optional(nvml.nvmlDeviceGetMemoryInfo, gpu.handle)
+        rows = optional(nvml.nvmlDeviceGetRemappedRows, gpu.handle)
+        running = optional(nvml.nvmlDeviceGetComputeRunningProcesses, gpu.handle)
+        return Reading(
+            utilisation=None if rates is None else int(rates.gpu),
+            memory_used=None if memory is None else int(memory.used),
+            memory_errors=optional(nvml.nvmlDeviceGetTotalEccErrors, gpu.handle, uncorrected, since_load),
+            remap_failed=None if rows is None else bool(rows[3]),
+            mig=is_mig(nvml, gpu.handle),
+            processes=None if running is None else len(running),
+        )
+    except pynvml.NVMLError as error:
+        return Reading(error=str(error))
+
+
+RULES: tuple[Callable[[Reading], str], ...] = (
+    lambda seen: seen.error and f"it cannot be read: {seen.error}",
+    lambda seen: "a defective row of its memory could not be replaced" if seen.remap_failed else "",
+    lambda seen: f"{seen.memory_errors} uncorrectable memory errors: reset it" if seen.memory_errors else "",
+)
+"""What takes a GPU out of service, in the order in which it is told; "" is no reason."""
+
+
+def fault_of(reading: Reading, xids: Collection[int]) -> str:
+    """Why a GPU takes no new container; "" if it does. `xids` are all errors of it since the agent has started.
+
+    An error that is not a program's doing counts until the agent is started anew: what mends it is a reset, and nobody
+    can reset a GPU that an agent still holds open.
+    """
+    grave = sorted(set(xids) - APPLICATION_XIDS)
+    if grave:
+        return f"the driver reported Xid {', '.join(map(str, grave))}: reset it, then start the agent anew"
+    return next((why for rule in RULES if (why := rule(reading))), "")

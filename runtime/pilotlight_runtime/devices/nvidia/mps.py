@@ -1,0 +1,64 @@
+"""NVIDIA's Multi-Process Service: shares of one GPU run at once, each within its memory and its part of the processors.
+
+The operator runs its control daemon (`nvidia-cuda-mps-control`), and the agent is told where its pipes are. What bounds
+a share is two variables that CUDA reads in the client's own process: they hold back a program that is greedy, not one
+that is malicious (it could unset them), and a fault of one client may end the others. So it is no wall between tenants:
+shares are one tenant's, or of versions that agree to neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.messages.agent_messages import SliceReport
+from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_runtime.devices.device_port import Access
+from pilotlight_runtime.sandbox.profile import Mount
+
+MIB = 2**20
+PID_FILE = "nvidia-cuda-mps-control.pid"
+"""What the daemon writes into the folder of its pipes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mps:
+    """`pipes` is the folder of the daemon's pipes and sockets."""
+
+    pipes: Path
+
+    def bounded(self, access: Access, share: SliceReport) -> Access:
+        """The access to a GPU, within a share of it."""
+        mount = Mount(source=self.pipes, target=self.pipes)
+        return replace(access, read_only=(*access.read_only, mount), env={**access.env, **self.limits(share)})
+
+    def limits(self, share: SliceReport) -> Mapping[str, str]:
+        """What CUDA reads. The device's number is that among those that the container sees: it sees one."""
+        percent = max(1, share.ppm * 100 // WHOLE_DEVICE)
+        return {
+            "CUDA_MPS_PIPE_DIRECTORY": str(self.pipes),
+            "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": f"0={share.memory // MIB}M",
+            "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(percent),
+        }
+
+
+def open_mps(folder: str) -> Mps | None:
+    """The daemon whose pipes are in a folder; None for "".
+
+    Raises:
+        BadInput: if none is at work there: CUDA would go on without it, and nothing would be bounded.
+    """
+    if not folder:
+        return None
+    pipes = Path(folder).resolve()
+    try:
+        pid = int((pipes / PID_FILE).read_text())
+        is_there = Path(f"/proc/{pid}").exists()
+    except (OSError, ValueError):
+        is_there = False
+    if not is_there:
+        why = f"no MPS control daemon is at work in {pipes}: start it with CUDA_MPS_PIPE_DIRECTORY={pipes}"
+        raise BadInput(f"{why} nvidia-cuda-mps-control -d.", field="mps_pipes")
+    return Mps(pipes=pipes)

@@ -1,0 +1,111 @@
+"""The two output pipes of one sandbox, read as they fill and handed on as log lines."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from pilotlight_core.model.messages.agent_messages import RemoteError
+from pilotlight_core.model.messages.logs import LogLine
+from pilotlight_runtime.logs.log_lines import DEFAULT_CAP, Cap, LineSplitter, RateCap
+
+READ_BYTES = 64 * 1024
+"""A pipe's capacity: one read empties it."""
+FINAL_READS = 64
+"""What is read of a pipe after its container's end: 4 MiB, more than a pipe can hold by default."""
+
+
+class Found(Enum):
+    """What a read of a pipe found."""
+
+    SOMETHING = auto()
+    NOTHING = auto()  # for now
+    END = auto()  # nobody can write into it any more
+
+
+@dataclass(kw_only=True)
+class _Pipe:
+    fd: int
+    stream: str
+    splitter: LineSplitter
+
+
+class LogTap:
+    """Reads until `close()`; `sink` gets every line that the cap lets pass, and a line that counts the rest."""
+
+    def __init__(
+        self, *, stdout_fd: int, stderr_fd: int, container: str, sink: Callable[[LogLine], None], cap: Cap = DEFAULT_CAP
+    ) -> None:
+        self.container = container
+        self.running: Callable[[], str] = str
+        """The one call that the container works on; "" when it is none or several."""
+        self.sink = sink
+        self._cap = RateCap(cap)
+        self._loop = asyncio.get_running_loop()
+        self._open: dict[int, _Pipe] = {}
+        for fd, stream in ((stdout_fd, "stdout"), (stderr_fd, "stderr")):
+            self._open[fd] = _Pipe(fd=fd, stream=stream, splitter=LineSplitter())
+            self._loop.add_reader(fd, self._readable, fd)
+
+    def tick(self, at: float) -> None:
+        """Once a second: say what was dropped."""
+        if sentence := self._cap.report(at):
+            self.say(sentence)
+
+    def say(self, sentence: str) -> None:
+        """A line of the platform's own in this container's log."""
+        self.sink(LogLine(time.time(), "platform", sentence, self.container))
+
+    def failed(self, call: str, error: RemoteError) -> None:
+        """Why a call failed, as lines in this container's log; the cap counts them."""
+        at, now = time.monotonic(), time.time()
+        text = error.traceback or f"{error.type}: {error.message}"
+        for line in LineSplitter().feed(text.encode(errors="replace") + b"\n"):
+            if line and self._cap.admit(len(line) + 1, at):
+                self.sink(LogLine(now, "platform", line, self.container, call))
+
+    def close(self) -> None:
+        """Read what the pipes still hold and let them go; they are not closed here."""
+        for pipe in list(self._open.values()):
+            for _ in range(FINAL_READS):
+                if self._read(pipe) is not Found.SOMETHING:
+                    break
+            self._pass_on(pipe, pipe.splitter.rest())
+            self._forget(pipe)
+        if sentence := self._cap.final():
+            self.say(sentence)
+
+    def _readable(self, fd: int) -> None:
+        pipe = self._open[fd]
+        if self._read(pipe) is Found.END:
+            self._pass_on(pipe, pipe.splitter.rest())
+            self._forget(pipe)
+
+    def _read(self, pipe: _Pipe) -> Found:
+        try:
+            data = os.read(pipe.fd, READ_BYTES)
+        except BlockingIOError:
+            return Found.NOTHING
+        except OSError:
+            return Found.END
+        if not data:
+            return Found.END
+        if self._cap.full(time.monotonic()):
+            self._cap.drop(pipe.splitter.skip(data), len(data))
+        else:
+            self._pass_on(pipe, pipe.splitter.feed(data))
+        return Found.SOMETHING
+
+    def _pass_on(self, pipe: _Pipe, lines: list[str]) -> None:
+        at, now, call = time.monotonic(), time.time(), self.running()
+        for text in lines:
+            if self._cap.admit(len(text) + 1, at):
+                self.sink(LogLine(now, pipe.stream, text, self.container, call))
+
+    def _forget(self, pipe: _Pipe) -> None:
+        self._loop.remove_reader(pipe.fd)
+        del self._open[pipe.fd]

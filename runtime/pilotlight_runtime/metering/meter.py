@@ -1,0 +1,370 @@
+"""What each slice was doing, to the nanosecond, and who pays. Pure: instants are integer ns of the node's boot clock.
+
+A slice is always in one state. FREE, BLANK, LOADING, IDLE and DRAINING are set by `transition`; while calls run it is
+BUSY instead, and that time is split among them.
+
+*The split.* Virtual time is what one call has been given since the beginning: with k calls running it advances by
+1/k ns per ns, so a call's share is the difference between its end and its start, and no event costs more with more
+calls. It is kept in whole ns; what a division leaves over (less than k) is carried into the next one, and the last call
+to end, or the eldest at a checkpoint, take what is still carried. So shares always sum to the busy time exactly, and no
+share is off by more than 1 ns per event.
+
+*Windows.* Events are made when the owner or the state set by `transition` changes, and at each checkpoint; a window
+that was in turn busy and idle gives two events that follow each other, in which busy time stands after the rest. A
+busy second thus costs two events, not two per call.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import msgspec
+
+from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
+from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
+
+MAX_SHARES = 1000
+"""Of one event, so that it stays well below what a message of the bus may hold."""
+LOST = "died"
+"""The outcome of calls that were running when their container was gone."""
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """Who has a slice; all empty is the operator."""
+
+    tenant: str = ""
+    app: str = ""
+    function: str = ""
+    version: str = ""
+    container: str = ""
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """What is metered: a part of a device on a node, at a price."""
+
+    instance: str
+    """The agent's incarnation: event ids are `{instance}.{slice}.{n}`."""
+    node: str
+    device: str
+    slice: str
+    ppm: int
+    price: str
+
+
+class MeterMisuse(ValueError):
+    """The meter was told what cannot be."""
+
+
+class _Running(msgspec.Struct, kw_only=True):
+    tenant: str
+    since: int
+    """Virtual time up to which its share has gone into events."""
+    billed: int = 0
+    """What of it has."""
+
+
+OPERATOR = Owner()
+OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
+"""The states that a tenant pays for, beside BUSY."""
+
+
+class SliceMeter:
+    """The meter of one slice. It starts FREE at `at_ns`: after a crash, where the last record ends."""
+
+    def __init__(
+        self, lease: Lease, *, at_ns: int, wall_offset: float = 0.0, numbers: Iterator[int] | None = None
+    ) -> None:
+        """`numbers` are those of its events, for meters that share them."""
+        self.lease = lease
+        self.wall_offset = wall_offset
+        """Unix seconds at the boot clock's zero, for `UsageEvent.wall` only; may be set anew when it drifts."""
+        self._state = LeaseState.FREE
+        self._owner = OPERATOR
+        self._running: dict[str, _Running] = {}
+        self._ended: list[CallShare] = []
+        self._virtual = 0
+        self._carry = 0
+        self._began = self._window = self._now = at_ns
+        self._busy = 0  # ns of the present window in which calls ran
+        self._closed: list[UsageEvent] = []
+        self._numbers = numbers or itertools.count(1)
+        self._metered = 0  # ns that have gone into events
+
+    @property
+    def state(self) -> LeaseState:
+        """What the slice is doing."""
+        return LeaseState.BUSY if self._running else self._state
+
+    def transition(
+        self,
+        state: LeaseState,
+        at_ns: int,
+        *,
+        tenant: str = "",
+        app: str = "",
+        function: str = "",
+        version: str = "",
+        container: str = "",
+    ) -> None:
+        """The slice is in `state` from `at_ns` on, whenever no calls run. Calls go on unless the container changes.
+
+        Raises:
+            MeterMisuse: for BUSY, which only calls make; for an owned state without tenant, or the reverse.
+        """
+        if state is LeaseState.BUSY or (state in OWNED) is not bool(tenant):
+            raise MeterMisuse(f"a slice cannot be {state.value} for tenant {tenant!r}")
+        owner = Owner(tenant=tenant, app=app, function=function, version=version, container=container)
+        if (state, owner) == (self._state, self._owner):
+            return
+        self._advance(at_ns)
+        if owner.container != self._owner.container:
+            for call in list(self._running):
+                self.call_ended(call, LOST, at_ns)
+        self._close()
+        self._state, self._owner = state, owner
+
+    def call_started(self, call: str, tenant: str, at_ns: int) -> None:
+        """The container works on `call`, which `tenant` has made.
+
+        Raises:
+            MeterMisuse: if it does already, or the slice is nobody's.
+        """
+        if call in self._running or not self._owner.tenant:
+            raise MeterMisuse(f"{call} cannot start on a slice that is {self.state.value}")
+        self._advance(at_ns)
+        self._running[call] = _Running(tenant=tenant, since=self._virtual)
+
+    def call_ended(self, call: str, outcome: str, at_ns: int, batch_size: int = 1) -> Spent:
+        """The container has done with `call`; returns what it used, which is the sum of its shares in all events.
+
+        Raises:
+            MeterMisuse: if it was not running.
+        """
+        if call not in self._running:
+            raise MeterMisuse(f"{call} is not running")
+        self._advance(at_ns)
+        running = self._running.pop(call)
+        ns = self._virtual - running.since
+        if not self._running:
+            ns += self._carry
+            self._carry = 0
+        self._ended.append(CallShare(call, running.tenant, ns, outcome, batch_size))
+        if len(self._ended) >= MAX_SHARES:
+            self._close()
+        return Spent(ns=running.billed + ns, ppm=self.lease.ppm, price=self.lease.price, batch_size=batch_size)
+
+    def checkpoint(self, at_ns: int) -> list[UsageEvent]:
+        """All events up to `at_ns` that have not been returned before, in order."""
+        self._advance(at_ns)
+        self._close()
+        events, self._closed = self._closed, []
+        return events
+
+    @property
+    def began(self) -> int:
+        """Where it begins."""
+        return self._began
+
+    @property
+    def now(self) -> int:
+        """The newest instant that it knows."""
+        return self._now
+
+    @property
+    def metered_ns(self) -> int:
+        """Nanoseconds from the beginning that are in events, or will be by the next checkpoint."""
+        return self._metered + (self._now - self._window)
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError unless every nanosecond is accounted for once."""
+        given = sum(share.ns for share in self._ended)
+        open_shares = sum(self._virtual - running.since for running in self._running.values())
+        if given + open_shares + self._carry != self._busy:
+            raise AssertionError(
+                f"{self.lease.slice}: {given} + {open_shares} + {self._carry} ns is not {self._busy} ns"
+            )
+        if self.metered_ns != self._now - self._began or not 0 <= self._busy <= self._now - self._window:
+            raise AssertionError(f"{self.lease.slice}: {self.metered_ns} of {self._now - self._began} ns are metered")
+
+    def _advance(self, at_ns: int) -> None:
+        """Time has passed. An instant that is older than the newest one known counts as that."""
+        passed = max(0, at_ns - self._now)
+        self._now += passed
+        if not self._running:
+            return
+        self._busy += passed
+        each, self._carry = divmod(passed + self._carry, len(self._running))
+        self._virtual += each
+
+    def _close(self) -> None:
+        """Put the window into events and begin the next one."""
+        quiet_until = self._now - self._busy
+        if quiet_until > self._window:
+            self._emit(self._state, self._window, quiet_until)
+        since = quiet_until
+        shares = iter([*self._ended, *self._open_shares()])
+        while part := tuple(islice(shares, MAX_SHARES)):
+            until = since + sum(share.ns for share in part)
+            self._emit(LeaseState.BUSY, since, until, part)
+            since = until
+        self._ended = []
+        self._window, self._busy = self._now, 0
+
+    def _open_shares(self) -> Iterator[CallShare]:
+        """What the running calls got in this window; they begin the next one with nothing."""
+        for call, running in self._running.items():
+            extra = 1 if self._carry else 0
+            self._carry -= extra
+            ns = self._virtual - running.since + extra
+            running.since = self._virtual
+            running.billed += ns
+            if ns:
+                yield CallShare(call, running.tenant, ns)
+
+    def _emit(self, state: LeaseState, t0: int, t1: int, shares: tuple[CallShare, ...] = ()) -> None:
+        self._metered += t1 - t0
+        lease, owner = self.lease, self._owner
+        self._closed.append(
+            UsageEvent(
+                id=f"{lease.instance}.{lease.slice}.{next(self._numbers)}",
+                node=lease.node,
+                device=lease.device,
+                slice=lease.slice,
+                ppm=lease.ppm,
+                price=lease.price,
+                state=state,
+                t0=t0,
+                t1=t1,
+                wall=self.wall_offset + t1 / NS_PER_S,
+                tenant=owner.tenant,
+                app=owner.app,
+                function=owner.function,
+                version=owner.version,
+                container=owner.container,
+                shares=shares,
+            )
+        )
+
+
+class DeviceMeter:
+    """The meters of one device's slices; what no slice covers is the operator's, as a slice `{device}.rest`.
+
+    A device may be cut anew while it is metered (`recut`): the meters of parts that are gone end, those of new parts
+    begin at the same instant, and the sum stays the whole device.
+    """
+
+    def __init__(
+        self,
+        *,
+        instance: str,
+        node: str,
+        device: str,
+        price: str,
+        slices: dict[str, int],
+        at_ns: int,
+        since_ns: int | None = None,
+        wall_offset: float = 0.0,
+    ) -> None:
+        """Meter `slices` (id -> ppm), from where an earlier incarnation has ended with the device (`since_ns`).
+
+        That is one instant for the whole device, however it was cut then: a part that was cut away and is there again
+        has an older record of its own, after which others had its place and were metered for it.
+
+        Raises:
+            MeterMisuse: if the slices are more than the device.
+        """
+        self.device = device
+        self._identity = (instance, node, price)
+        self._wall_offset = wall_offset
+        self._numbers = itertools.count(1)
+        self._now = at_ns
+        self._closed: list[UsageEvent] = []
+        self._past = 0  # ppm-ns of meters that have ended
+        self._meters: dict[str, SliceMeter] = {}
+        self._first = at_ns if since_ns is None else min(at_ns, since_ns)
+        for name, ppm in self._whole(slices).items():
+            self._meters[name] = self._meter(name, ppm, self._first)
+
+    def slice(self, name: str) -> SliceMeter:
+        """Raises: KeyError"""
+        return self._meters[name]
+
+    @property
+    def slices(self) -> dict[str, int]:
+        """The present parts, but for the rest: id -> ppm."""
+        rest = f"{self.device}.rest"
+        return {name: meter.lease.ppm for name, meter in self._meters.items() if name != rest}
+
+    def recut(self, slices: dict[str, int], at_ns: int) -> None:
+        """From `at_ns` on the device has these parts.
+
+        Raises:
+            MeterMisuse: if they are more than the device, or somebody has a part that is to go.
+        """
+        parts = self._whole(slices)
+        goes = [meter for name, meter in self._meters.items() if parts.get(name) != meter.lease.ppm]
+        if taken := [meter.lease.slice for meter in goes if meter.state is not LeaseState.FREE]:
+            raise MeterMisuse(f"{', '.join(taken)} cannot go: somebody has it")
+        # Nothing may end before the newest instant that any of its meters has seen.
+        self._now = max(self._now, at_ns, *(meter.now for meter in self._meters.values()))
+        for meter in goes:
+            self._closed += meter.checkpoint(self._now)
+            self._past += meter.metered_ns * meter.lease.ppm
+            del self._meters[meter.lease.slice]
+        for name, ppm in parts.items():
+            if name not in self._meters:
+                self._meters[name] = self._meter(name, ppm, self._now)
+
+    def checkpoint(self, at_ns: int) -> list[UsageEvent]:
+        """The events of all slices up to `at_ns`, each part's to the same instant."""
+        # One instant for all of them: what the next incarnation goes on from.
+        self._now = max(self._now, at_ns, *(meter.now for meter in self._meters.values()))
+        events, self._closed = self._closed, []
+        return events + [event for meter in self._meters.values() for event in meter.checkpoint(self._now)]
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError unless, after a checkpoint, tenants and operator have all of the device and no more."""
+        for meter in self._meters.values():
+            meter.check_integrity()
+        whole = (self._now - self._first) * WHOLE_DEVICE
+        metered = self._past + sum(meter.metered_ns * meter.lease.ppm for meter in self._meters.values())
+        if metered != whole:
+            raise AssertionError(f"{self.device}: {metered} of {whole} ppm-ns are metered")
+
+    def _whole(self, slices: dict[str, int]) -> dict[str, int]:
+        rest = WHOLE_DEVICE - sum(slices.values())
+        if rest < 0 or min(slices.values(), default=1) < 1:
+            raise MeterMisuse(f"{self.device}: slices of {slices} do not fit {WHOLE_DEVICE} ppm")
+        return slices | ({f"{self.device}.rest": rest} if rest else {})
+
+    def _meter(self, name: str, ppm: int, at_ns: int) -> SliceMeter:
+        instance, node, price = self._identity
+        lease = Lease(instance=instance, node=node, device=self.device, slice=name, ppm=ppm, price=price)
+        return SliceMeter(lease, at_ns=at_ns, wall_offset=self._wall_offset, numbers=self._numbers)
+
+
+class SeveralMeters:
+    """The meters of devices that one container has whole: what happens, happens on all of them."""
+
+    def __init__(self, meters: Sequence[SliceMeter]) -> None:
+        self._meters = tuple(meters)
+
+    @property
+    def state(self) -> LeaseState:
+        return self._meters[0].state
+
+    def transition(self, state: LeaseState, at_ns: int, **owner: str) -> None:
+        for meter in self._meters:
+            meter.transition(state, at_ns, **owner)
+
+    def call_started(self, call: str, tenant: str, at_ns: int) -> None:
+        for meter in self._meters:
+            meter.call_started(call, tenant, at_ns)
+
+    def call_ended(self, call: str, outcome: str, at_ns: int, batch_size: int = 1) -> Spent:
+        """What the call used of all of them together: they were used alike."""
+        spent = [meter.call_ended(call, outcome, at_ns, batch_size) for meter in self._meters]
+        return msgspec.structs.replace(spent[0], ppm=sum(each.ppm for each in spent))

@@ -1,0 +1,162 @@
+"""What of a node can be bound, and who is on it: the agent's own count, which no command can talk it out of.
+
+Two containers are on one device at a time only where both are on MIG instances, or both have shares that fit together
+and are one tenant's, or of versions that agree to neighbours. The meters follow: whenever the parts of a device change,
+they are cut anew at one instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from pilotlight_core.model.devices import SHARE_UNITS, DeviceReport, SliceName
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.messages.agent_messages import SliceKind, SliceReport
+from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_runtime.devices.device_port import Devices
+from pilotlight_runtime.metering.usage_metering import Metering
+
+
+class Hold(msgspec.Struct, frozen=True, kw_only=True):
+    """A container on its slice."""
+
+    name: SliceName
+    part: SliceReport
+    container: str
+    tenant: str
+    neighbours: bool = False
+    """Whether it agrees to shares of other tenants beside its own."""
+
+
+class Slices:
+    """The slices of all devices of a node."""
+
+    def __init__(self, devices: Devices, metering: Metering) -> None:
+        self._devices = devices
+        self._metering = metering
+        self._holds: dict[str, Hold] = {}
+        """By slice."""
+        self.sync()
+
+    @property
+    def cpu_slots(self) -> int:
+        """CPU slots, taken ones too."""
+        return sum(part.kind is SliceKind.CPU for part in self._devices.inventory())
+
+    @property
+    def held(self) -> dict[str, str]:
+        """slice -> who is on it."""
+        return {slice_id: hold.container for slice_id, hold in self._holds.items()}
+
+    def refusal(self, slice_id: str, tenant: str, *, neighbours: bool = False) -> str:
+        """Why a tenant's container cannot be bound there; "" if it can."""
+        try:
+            name = SliceName.parse(slice_id)
+        except BadInput:
+            return "no_such_slice"
+        if why := conflict(name, tenant, self._holds.values(), neighbours=neighbours):
+            return why
+        if self._devices.part(name) is None:
+            return "no_such_slice"
+        withdrawn = self._devices.withdrawn()
+        return "slice_withdrawn" if any(device in withdrawn for device in name.devices) else ""
+
+    def take(self, slice_id: str, container: str, tenant: str, *, neighbours: bool = False) -> SliceReport:
+        """Let a container have a slice that was not refused."""
+        name = SliceName.parse(slice_id)
+        part = self._devices.part(name)
+        if part is None:
+            raise LookupError(slice_id)
+        hold = Hold(name=name, part=part, container=container, tenant=tenant, neighbours=neighbours)
+        self._holds[slice_id] = hold
+        self.sync()
+        return part
+
+    def release(self, slice_id: str) -> None:
+        """Its container is gone."""
+        del self._holds[slice_id]
+        self.sync()
+
+    def command(self, command: DeviceCommand) -> str:
+        """Begin to cut a device; why not, or ""."""
+        busy = [slice_id for slice_id, hold in self._holds.items() if command.device in hold.name.devices]
+        answer = self._devices.command(command, busy)
+        self.sync()
+        return answer
+
+    def sync(self) -> None:
+        """Meter what there is now."""
+        prices = {report.id: report.price for report in self._devices.reports({})}
+        self._metering.recut(self._parts(), prices)
+
+    def reports(self) -> tuple[SliceReport, ...]:
+        """What is offered, with who is on it. A withdrawn slice is not, unless somebody is still there."""
+        withdrawn = self._devices.withdrawn()
+        on = {device: hold.container for hold in self._holds.values() for device in hold.name.devices}
+        holders = {slice_id: hold.container for slice_id, hold in self._holds.items()}
+        shared = {device for hold in self._holds.values() if hold.name.units for device in hold.name.devices}
+        found = []
+        for part in self._devices.inventory():
+            whole = part.id == part.device
+            container = on.get(part.id, "") if whole else holders.get(part.id, "")
+            if part.id not in shared and (container or not {part.id, part.device} & withdrawn.keys()):
+                found.append(msgspec.structs.replace(part, container=container))
+        shares = [hold for hold in self._holds.values() if hold.name.units]
+        return (*found, *(msgspec.structs.replace(hold.part, container=hold.container) for hold in shares))
+
+    def devices(self) -> tuple[DeviceReport, ...]:
+        """The GPUs."""
+        return tuple(self._devices.reports(self.held))
+
+    def check_integrity(self) -> None:
+        """Raises AssertionError if two are on one slice, or a slice is not there."""
+        for slice_id, hold in self._holds.items():
+            others = [other for name, other in self._holds.items() if name != slice_id]
+            if conflict(hold.name, hold.tenant, others, neighbours=hold.neighbours):
+                raise AssertionError(f"{slice_id} is held twice")
+
+    def _parts(self) -> list[SliceReport]:
+        """What is metered: what is held, and what is not, of each device no more than there is of it.
+
+        Somebody may cut a GPU by hand on which a container is: then it still is the container that is metered.
+        """
+        held = [part for hold in self._holds.values() for part in _wholes(hold)]
+        kept = {part.id: part for part in held}
+        left = dict.fromkeys((part.device for part in held), WHOLE_DEVICE)
+        for part in held:
+            left[part.device] -= part.ppm
+        shared = {part.device for part in held if part.kind is SliceKind.SHARE}
+        free = []
+        for part in self._devices.inventory():
+            if part.id in kept or part.device in shared or part.ppm > left.setdefault(part.device, WHOLE_DEVICE):
+                continue
+            left[part.device] -= part.ppm
+            free.append(part)
+        return [*free, *kept.values()]
+
+
+def _wholes(hold: Hold) -> Iterable[SliceReport]:
+    """The parts of devices that a container has: its slice, or each of several whole devices."""
+    if len(hold.name.devices) == 1:
+        return (hold.part,)
+    return (
+        msgspec.structs.replace(hold.part, id=device, device=device, ppm=WHOLE_DEVICE) for device in hold.name.devices
+    )
+
+
+def conflict(name: SliceName, tenant: str, holds: Iterable[Hold], *, neighbours: bool = False) -> str:
+    """Why a slice cannot be given beside those that are held; "" if it can."""
+    used = 0
+    for hold in holds:
+        other = hold.name
+        if not set(name.devices) & set(other.devices):
+            continue
+        if name == other or not ((name.profile and other.profile) or (name.units and other.units)):
+            return "slice_taken"
+        if name.units and hold.tenant != tenant and not (neighbours and hold.neighbours):
+            return "other_tenant"
+        used += other.units
+    return "slice_taken" if name.units + used > SHARE_UNITS else ""

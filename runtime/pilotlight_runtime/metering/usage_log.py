@@ -1,0 +1,211 @@
+"""The agent's append log of usage: on disk before it is on the bus, kept until the bus has it.
+
+A record is `u32 length, u32 crc32, msgpack of Record`, little-endian. Files are numbered; records are appended to the
+last one. What a crash tore at the end of it is cut off when the log is opened: the whole append of which it is a part,
+so that all parts of a device are metered up to the same instant. How far the USAGE stream has taken the records is
+remembered in `acknowledged`; a crash between the two repeats records, and their ids make that harmless.
+
+All methods block (they write and sync); the agent calls them in a thread, one at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import struct
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from pilotlight_core.model.messages.usage import UsageEvent
+
+HEADER = struct.Struct("<II")
+MAX_RECORD = 16 * 2**20
+"""A longer length than that is a torn header, not a record."""
+ROTATE_BYTES = 8 * 2**20
+"""A file of this size, once acknowledged, is left behind for a new one."""
+
+FORGET_NS = 600 * 10**9
+"""A device that has not been metered for so long while others were has gone."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What is published as one message: `id` is its Nats-Msg-Id, `tenant` who pays ("" is the operator)."""
+
+    id: str
+    tenant: str
+    events: tuple[UsageEvent, ...]
+    more: bool = False
+    """Another record follows that was appended with it."""
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """What the file `acknowledged` holds."""
+
+    number: int = 1
+    """Of the file."""
+    offset: int = 0
+    """Bytes of it that the stream has taken."""
+    boot: str = ""
+    """The boot of the machine whose clock `devices` is of."""
+    devices: dict[str, int] = {}
+    """device -> the instant up to which it has been metered, in ns of the boot clock."""
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that waits for the stream, and where it ends in the file."""
+
+    record: Record
+    end: int
+
+
+class UsageLog:
+    """One agent's log in `folder`; nobody else may have it open. `boot` names the boot whose clock is running."""
+
+    def __init__(self, folder: Path, boot: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        mark = _read_mark(folder)
+        self._path = _path(folder, mark.number)
+        for path in folder.glob("*.log"):
+            if path.name < self._path.name:  # taken whole; a crash came before its removal
+                path.unlink()
+        whole = _whole_bytes(self._path)
+        self.cut_bytes = _cut(self._path, whole)
+        """What opening it cut off."""
+        self._file = self._path.open("ab")
+        devices = dict(mark.devices) if mark.boot == boot else {}
+        self._mark = Mark(number=mark.number, offset=min(mark.offset, whole), boot=boot, devices=devices)
+        if mark.boot == boot:
+            for pending in self.pending(sys.maxsize):
+                self._remember(pending.record)
+        _write_mark(folder, self._mark)
+
+    @property
+    def metered(self) -> dict[str, int]:
+        """device -> how far it has been metered, in ns of this boot's clock."""
+        return self._mark.devices
+
+    def append(self, records: list[Record]) -> None:
+        """Write `records` and see them safe on disk, all of them or none.
+
+        Raises:
+            OSError: if the disk does not take them; none of them counts then.
+        """
+        start = self._file.tell()
+        try:
+            for left, record in zip(range(len(records) - 1, -1, -1), records, strict=True):
+                data = msgspec.msgpack.encode(msgspec.structs.replace(record, more=left > 0))
+                self._file.write(HEADER.pack(len(data), zlib.crc32(data)) + data)
+            self._file.flush()
+            os.fdatasync(self._file.fileno())
+        except OSError:
+            self._reopen(start)
+            raise
+        for record in records:
+            self._remember(record)
+
+    def pending(self, limit: int) -> list[Pending]:
+        """The oldest records that the stream has not taken, at most `limit`."""
+        with self._path.open("rb") as file:
+            file.seek(self._mark.offset)
+            return [
+                Pending(record=_decoder.decode(data), end=end) for data, end in itertools.islice(_frames(file), limit)
+            ]
+
+    def acknowledge(self, end: int) -> None:
+        """The stream has taken everything up to `end`; a large file that it has taken whole is removed."""
+        self._mark = msgspec.structs.replace(self._mark, offset=end)
+        done = self._path if end >= ROTATE_BYTES and end == self._file.tell() else None
+        if done:
+            self._file.close()
+            self._mark = msgspec.structs.replace(self._mark, number=self._mark.number + 1, offset=0)
+            self._path = _path(self._folder, self._mark.number)
+            self._file = self._path.open("ab")
+        self._forget()
+        _write_mark(self._folder, self._mark)
+        if done:
+            done.unlink()
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._file.close()
+
+    def _remember(self, record: Record) -> None:
+        # Records are by tenant, so the last of them need not hold a device's last event.
+        devices = self._mark.devices
+        for event in record.events:
+            devices[event.device] = max(event.t1, devices.get(event.device, 0))
+
+    def _forget(self) -> None:
+        """Drop devices that are no more: one that is there is metered each second, whatever it does."""
+        devices = self._mark.devices
+        newest = max(devices.values(), default=0)
+        for name in [name for name, at in devices.items() if newest - at > FORGET_NS]:
+            del devices[name]
+
+    def _reopen(self, size: int) -> None:
+        # What is buffered must not be written by a later flush: the descriptor goes first.
+        with contextlib.suppress(OSError):
+            self._file.close()
+        os.truncate(self._path, size)
+        self._file = self._path.open("ab")
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What of a record says whether its append ends with it."""
+
+    more: bool = False
+
+
+_decoder = msgspec.msgpack.Decoder(Record)
+_heads = msgspec.msgpack.Decoder(_Head)
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"{number:08}.log"
+
+
+def _frames(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """The payloads from where `file` stands and the offset behind each, up to the first that is not whole."""
+    while len(header := file.read(HEADER.size)) == HEADER.size:
+        length, crc = HEADER.unpack(header)
+        data = file.read(length) if length <= MAX_RECORD else b""
+        if len(data) < length or zlib.crc32(data) != crc or not length:
+            return
+        yield data, file.tell()
+
+
+def _whole_bytes(path: Path) -> int:
+    """Where the last append ends of which every record is there."""
+    if not path.exists():
+        return 0
+    with path.open("rb") as file:
+        return max((end for data, end in _frames(file) if not _heads.decode(data).more), default=0)
+
+
+def _cut(path: Path, size: int) -> int:
+    if not path.exists() or (torn := path.stat().st_size - size) <= 0:
+        return 0
+    os.truncate(path, size)
+    return torn
+
+
+def _read_mark(folder: Path) -> Mark:
+    try:
+        return msgspec.json.decode((folder / "acknowledged").read_bytes(), type=Mark)
+    except (OSError, msgspec.DecodeError):
+        numbers = [int(path.stem) for path in folder.glob("*.log") if path.stem.isdigit()]
+        return Mark(number=min(numbers, default=1))
+
+
+def _write_mark(folder: Path, mark: Mark) -> None:
+    # Not synced: a mark that a crash takes back repeats records, and the stream knows their ids.
+    new = folder / "acknowledged.new"
+    new.write_bytes(msgspec.json.encode(mark))
+    new.replace(folder / "acknowledged")

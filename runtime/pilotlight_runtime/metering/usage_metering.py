@@ -1,0 +1,183 @@
+"""Usage on its way: meters are checkpointed each second, written to the append log, then stored in the USAGE stream."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+
+from pilotlight_core.bus import BusError
+from pilotlight_core.model import subjects
+from pilotlight_core.model.devices import SliceName
+from pilotlight_core.model.messages.agent_messages import SliceReport
+from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
+from pilotlight_runtime.logs.log_shipper import Store
+from pilotlight_runtime.metering.meter import DeviceMeter, SeveralMeters, SliceMeter
+from pilotlight_runtime.metering.usage_log import Record, UsageLog
+
+log = structlog.get_logger(__name__)
+
+EVERY_S = 1.0
+STORE_S = 10.0
+AT_ONCE = 64
+"""Records read from the log at a time."""
+RECORD_SHARES = 4_000
+"""Calls in one record: what fits a message of the bus several times."""
+OPERATOR = "-"
+"""Where the operator's own usage is stored: no tenant's name begins so."""
+
+T = TypeVar("T")
+Meter = SliceMeter | SeveralMeters
+
+
+def boot_ns() -> int:
+    """The node's boot clock, which runs on while the machine is suspended."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def boot_id() -> str:
+    """Which boot the clock is of."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+class Metering:
+    """The meters of all slices of a node, and the way of their events."""
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        instance: str,
+        region: str,
+        slices: Iterable[SliceReport],
+        usage_log: UsageLog,
+        store: Store,
+        clock: Callable[[], int] = boot_ns,
+    ) -> None:
+        self._instance = instance
+        self._region = region
+        self._log = usage_log
+        self._store = store
+        self._clock = clock
+        self._numbers = itertools.count(1)
+        self._turn = asyncio.Lock()  # the log is one thread's at a time
+        self._written = asyncio.Event()
+        self._written.set()  # what a dead agent has left
+        self._node = node
+        self._began = clock()
+        self._metered = dict(usage_log.metered)
+        self._devices: dict[str, DeviceMeter] = {}
+        self.recut(slices)
+
+    def slice(self, slice_id: str) -> Meter:
+        """The meter of one slice, or of several whole devices."""
+        name = SliceName.parse(slice_id)
+        meters = [self._devices[self._of_slice[part]].slice(part) for part in _parts_of(name)]
+        return meters[0] if len(meters) == 1 else SeveralMeters(meters)
+
+    def recut(self, slices: Iterable[SliceReport], prices: Mapping[str, str] | None = None) -> None:
+        """From now on there are these slices, where there were others before.
+
+        `prices` names devices that are metered even if nothing of them can be had, with their price ids.
+        """
+        grouped: dict[str, list[SliceReport]] = {device: [] for device in (*self._devices, *(prices or {}))}
+        for part in slices:
+            grouped.setdefault(part.device, []).append(part)
+        for device, parts in grouped.items():
+            wanted = {part.id: part.ppm for part in parts}
+            if device not in self._devices:
+                price = (prices or {}).get(device) or parts[0].price
+                self._devices[device] = self._new_meter(device, price, wanted)
+            elif self._devices[device].slices != wanted:
+                self._devices[device].recut(wanted, self._clock())
+        self._of_slice = {name: device for device, meter in self._devices.items() for name in meter.slices}
+
+    def _new_meter(self, device: str, price: str, parts: dict[str, int]) -> DeviceMeter:
+        return DeviceMeter(
+            instance=self._instance,
+            node=self._node,
+            device=device,
+            price=price,
+            slices=parts,
+            at_ns=self._began,
+            since_ns=self._metered.get(device),
+            wall_offset=time.time() - self._clock() / 1e9,
+        )
+
+    def check_integrity(self) -> None:
+        """Raises AssertionError if a slice's time is metered twice or not at all."""
+        for name in self._of_slice:
+            self._devices[self._of_slice[name]].slice(name).check_integrity()
+
+    async def run(self) -> None:
+        """Write and store until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._write_each_second())
+            group.create_task(self._store_what_is_written())
+
+    async def write(self) -> None:
+        """Bring everything metered so far to disk."""
+        at = self._clock()
+        events = [event for device in self._devices.values() for event in device.checkpoint(at)]
+        records = [
+            Record(id=f"{self._instance}.{next(self._numbers)}", tenant=tenant, events=part)
+            for tenant, part in by_tenant(events)
+        ]
+        try:
+            await self._blocking(self._log.append, records)
+        except OSError as error:
+            # The events are lost to tenants, and the operator has the gap: better than to stop serving.
+            log.error("usage could not be written", events=len(events), error=str(error))
+        self._written.set()
+
+    async def ship(self) -> bool:
+        """Store what the stream does not have yet; whether all of it is there now."""
+        while pending := await self._blocking(self._log.pending, AT_ONCE):
+            for item in pending:
+                record = item.record
+                subject = subjects.usage(self._region, record.tenant or OPERATOR)
+                try:
+                    await self._store.store(subject, UsageBatch(events=record.events), id=record.id, timeout=STORE_S)
+                except BusError as error:
+                    log.warning("usage is not stored yet", record=record.id, error=str(error))
+                    return False
+                await self._blocking(self._log.acknowledge, item.end)
+        return True
+
+    async def _write_each_second(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY_S)
+            await self.write()
+
+    async def _store_what_is_written(self) -> None:
+        while True:
+            await self._written.wait()
+            self._written.clear()
+            await self.ship()
+
+    async def _blocking(self, call: Callable[..., T], *args: Any) -> T:
+        async with self._turn:
+            return await asyncio.to_thread(call, *args)
+
+
+def by_tenant(events: Iterable[UsageEvent]) -> list[tuple[str, tuple[UsageEvent, ...]]]:
+    """Events by who pays, in parts of a bounded number of calls."""
+    grouped: dict[str, list[UsageEvent]] = defaultdict(list)
+    parts: list[tuple[str, tuple[UsageEvent, ...]]] = []
+    for event in events:
+        group = grouped[event.tenant]
+        if group and sum(len(e.shares) for e in group) + len(event.shares) > RECORD_SHARES:
+            parts.append((event.tenant, tuple(group)))
+            group.clear()
+        group.append(event)
+    return [*parts, *((tenant, tuple(group)) for tenant, group in grouped.items())]
+
+
+def _parts_of(name: SliceName) -> tuple[str, ...]:
+    return name.devices if len(name.devices) > 1 else (str(name),)

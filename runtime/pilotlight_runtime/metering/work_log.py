@@ -1,0 +1,73 @@
+"""How long the batches of a node's containers took, until it is told once a second. Bounded; the latest are kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from pilotlight_core.model.messages.ran import BatchesRan
+
+MOST_KINDS = 512
+"""Containers and batch sizes of one report; a further one waits for the next."""
+MOST_OF_ONE = 32
+"""Batch sizes of one container: nobody keeps others out of the report."""
+MOST_MS = 8
+"""Durations of one batch size of one container."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worker:
+    """Whose batches they are."""
+
+    container: str
+    version: str
+    slice: str
+
+
+@dataclass(kw_only=True, slots=True)
+class Times:
+    """The last durations of one batch size, and how many there were in all."""
+
+    count: int = 0
+    ms: list[float] = field(default_factory=list)
+
+    def add(self, ms: float) -> None:
+        if len(self.ms) < MOST_MS:
+            self.ms.append(ms)
+        else:
+            self.ms[self.count % MOST_MS] = ms
+        self.count += 1
+
+
+class WorkLog:
+    """What ran since it was last told."""
+
+    def __init__(self) -> None:
+        self._times: dict[tuple[Worker, int], Times] = {}
+        self._of: Counter[Worker] = Counter()
+
+    def add(self, worker: Worker, batch: int, ms: float) -> None:
+        """A batch ended well after so many ms."""
+        times = self._times.get((worker, batch))
+        if times is None:
+            if len(self._times) >= MOST_KINDS or self._of[worker] >= MOST_OF_ONE:
+                return
+            self._of[worker] += 1
+            times = self._times[worker, batch] = Times()
+        times.add(ms)
+
+    def take(self) -> tuple[BatchesRan, ...]:
+        """All of it, and begin anew."""
+        taken, self._times = self._times, {}
+        self._of.clear()
+        return tuple(
+            BatchesRan(
+                container=worker.container,
+                version=worker.version,
+                slice=worker.slice,
+                batch=batch,
+                count=times.count,
+                ms=tuple(times.ms),
+            )
+            for (worker, batch), times in taken.items()
+        )

@@ -1,0 +1,78 @@
+"""An agent's own folders below `<state>/node/<name>`, and the remains of a dead one in them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pilotlight_core.host.file_permissions import OWNER_ONLY, WALK_ONLY, own_folder
+
+
+class NodeTaken(RuntimeError):
+    """Another agent on this machine already is this node."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFolders:
+    """Where an agent keeps what."""
+
+    root: Path
+
+    @property
+    def cache(self) -> Path:
+        """Verified files of tenants."""
+        return self.root / "cache"
+
+    @property
+    def sandboxes(self) -> Path:
+        """The code folders of blanks and containers; of no use to the next agent."""
+        return self.root / "sandboxes"
+
+    @property
+    def usage(self) -> Path:
+        """The append log of usage."""
+        return self.root / "usage"
+
+    @property
+    def waiting(self) -> Path:
+        """The file that says which calls have not started."""
+        return self.root / "waiting"
+
+    @property
+    def fake_gpus(self) -> Path:
+        """The file that says how GPUs that exist in software only are cut."""
+        return self.root / "fake_gpus.json"
+
+
+@contextmanager
+def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
+    """The node's folders, for one agent at a time; what a dead one has left in the passing ones is removed.
+
+    Raises:
+        NodeTaken: if another agent has them.
+    """
+    folders = NodeFolders(root=(state_dir / "node" / node).resolve())
+    # Containers' uids walk to their code folders; nobody has to list what others there are.
+    for folder in (state_dir / "node", folders.root):
+        own_folder(folder, WALK_ONLY)
+    with (folders.root / "agent.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise NodeTaken(
+                f"another agent (pid {lock.read().strip()}) is node {node!r}: choose another --node"
+            ) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        shutil.rmtree(folders.sandboxes, ignore_errors=True)
+        own_folder(folders.sandboxes, WALK_ONLY)
+        for folder in (folders.cache, folders.usage):
+            own_folder(folder, OWNER_ONLY)
+        yield folders

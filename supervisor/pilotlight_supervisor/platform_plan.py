@@ -1,0 +1,168 @@
+"""What `up` is told, and the processes that follow from it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from pilotlight_core.bus import bus_users
+from pilotlight_core.bus.lease_cleanup import bury_gateway
+from pilotlight_core.host import config
+from pilotlight_supervisor.embedded_bus import (
+    EmbeddedError,
+    cluster,
+    find_nats_server,
+    folder_of,
+    user_url,
+    wait_listening,
+    write_config,
+)
+from pilotlight_supervisor.supervisor import Part
+
+NATS_WITHIN = 15.0
+NATS_SERVERS = (1, 3)
+"""Two would stand still when one of them is gone: what is stored needs more than half."""
+
+
+class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What `up` is told."""
+
+    state_dir: Annotated[Path, msgspec.Meta(description="where this machine keeps everything")] = Path(".pilotlight")
+    host: Annotated[str, msgspec.Meta(description="address of the HTTP API")] = "127.0.0.1"
+    port: Annotated[config.Port, msgspec.Meta(description="port of the HTTP API; 0: any")] = 8470
+    nats_port: Annotated[config.Port, msgspec.Meta(description="port of the embedded nats-server; 0: any")] = 0
+    nats_servers: Annotated[int, msgspec.Meta(description="1, or 3: a cluster that survives one of them")] = 1
+    region: Annotated[config.Name, msgspec.Meta(description="the region")] = "local"
+    zone: Annotated[config.Name, msgspec.Meta(description="the zone")] = "local-a"
+    agent: Annotated[bool, msgspec.Meta(description="run an agent on this machine")] = True
+    extra_agents: Annotated[config.Count, msgspec.Meta(description="further agents, as if nodes of their own")] = 0
+    extra_gateways: Annotated[config.Count, msgspec.Meta(description="further gateways, on ports of their own")] = 0
+    cpu_slots: Annotated[config.Count, msgspec.Meta(description="CPU slots of each agent; 0: the machine's cores")] = 0
+    blanks: Annotated[config.Count, msgspec.Meta(description="blanks that each agent keeps")] = 2
+    sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
+        "bubblewrap"
+    )
+    fake_gpus: Annotated[
+        str, msgspec.Meta(description="GPUs of each agent that exist in software only, such as 2xH100:mig,1xT4")
+    ] = ""
+    blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
+    client_file: Annotated[str, msgspec.Meta(description="where the first admin key is written")] = ""
+    json_ready: Annotated[str, msgspec.Meta(description="file to write when ready: url, api_key_file, pids")] = ""
+
+    def __post_init__(self) -> None:
+        if self.sandbox not in config.SANDBOXES:
+            raise ValueError(f"expected one of {', '.join(config.SANDBOXES)} - at `$.sandbox`")
+        if self.nats_servers not in NATS_SERVERS:
+            raise ValueError("expected 1 or 3 - at `$.nats_servers`")
+
+
+def client_file(settings: UpSettings) -> Path:
+    """Where the SDK looks for the address and key."""
+    if settings.client_file:
+        return Path(settings.client_file).expanduser().resolve()
+    home = Path(os.environ.get("PILOTLIGHT_HOME") or "~/.pilotlight").expanduser()
+    return (home / "client.json").resolve()
+
+
+def plan(settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_ports: Sequence[int]) -> tuple[Part, ...]:
+    """The processes of a platform, in the order in which they are shown.
+
+    Args:
+        ports: public and internal port of each gateway.
+        nats_ports: client port of each nats-server.
+    """
+    state = settings.state_dir.resolve()
+    common = ("--state-dir", str(state), "--region", settings.region, "--zone", settings.zone)
+    nats = state / "nats"
+    nodes = [_numbered("local", number) for number in _agents(settings)]
+
+    def env(user: str) -> Mapping[str, str]:
+        # The address holds the user's password, and everybody can read a command line.
+        return {"PILOTLIGHT_NATS_URL": user_url(nats, nats_ports, user)}
+
+    blob_url = settings.blob_url or f"file://{state / 'blobs'}"
+    return (
+        *_bus(nats, nats_ports, nodes),
+        *(
+            _gateway(settings, number, pair, common, env(bus_users.GATEWAY), blob_url)
+            for number, pair in enumerate(ports, 1)
+        ),
+        Part(
+            name="controller", rank=1, stop_within=5.0, env=env(bus_users.CONTROLLER),
+            command=_python("pilotlight_autoscaler", *common, "--name", "controller"),
+        ),
+        # It ends after the agents: what they meter at last is in the ledger when all is over.
+        Part(
+            name="duties", rank=1, stop_within=5.0, env=env(bus_users.DUTIES),
+            command=_python("pilotlight_gateway.duties", *common, "--name", "duties", "--blob-url", blob_url),
+        ),
+        *(
+            _agent(settings, number, common, env(bus_users.agent(node).name), blob_url)
+            for number, node in zip(_agents(settings), nodes, strict=True)
+        ),
+    )  # fmt: skip
+
+
+def _bus(folder: Path, ports: Sequence[int], nodes: Sequence[str]) -> list[Part]:
+    members = cluster(folder, ports) if len(ports) > 1 else (None,)
+    return [
+        Part(
+            name=_numbered("nats", number + 1), rank=0, stop_within=5.0,
+            ready=partial(_nats_ready, folder_of(folder, number), ports[number]),
+            command=(str(find_nats_server()), "-c", str(write_config(folder, ports[0], nodes, member))),
+        )
+        for number, member in enumerate(members)
+    ]  # fmt: skip
+
+
+async def _nats_ready(folder: Path, port: int) -> None:
+    if not await wait_listening(folder, port, NATS_WITHIN):
+        raise EmbeddedError(f"nats-server does not answer on port {port}.")
+
+
+def _gateway(
+    settings: UpSettings,
+    number: int,
+    ports: tuple[int, int],
+    common: Sequence[str],
+    env: Mapping[str, str],
+    blob_url: str,
+) -> Part:
+    name = _numbered("gateway", number)
+    flags = (
+        "--name", name, "--host", settings.host, "--port", str(ports[0]), "--internal-port", str(ports[1]),
+        "--blob-url", blob_url, "--replicas", str(settings.nats_servers),
+    )  # fmt: skip
+    first = ("--bootstrap-client-file", str(client_file(settings))) if number == 1 else ()
+    command = _python("pilotlight_gateway", *common, *flags, *first)
+    bury = partial(bury_gateway, env["PILOTLIGHT_NATS_URL"], name)
+    return Part(name=name, rank=3, stop_within=30.0, env=env, command=command, bury=bury)
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-{number}"
+
+
+def _agents(settings: UpSettings) -> range:
+    return range(1, 1 + (1 if settings.agent else 0) + settings.extra_agents)
+
+
+def _agent(settings: UpSettings, number: int, common: Sequence[str], env: Mapping[str, str], blob_url: str) -> Part:
+    flags = (
+        "--name", _numbered("agent", number), "--node", _numbered("local", number),
+        "--cpu-slots", str(settings.cpu_slots), "--blanks", str(settings.blanks), "--sandbox", settings.sandbox,
+        "--blob-url", blob_url,
+    )  # fmt: skip
+    fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
+    command = _python("pilotlight_runtime", *common, *flags, *fake)
+    return Part(name=_numbered("agent", number), rank=2, stop_within=10.0, env=env, command=command)
+
+
+def _python(module: str, *arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", module, *arguments)

@@ -1,0 +1,82 @@
+"""Whether a platform is up: asked over HTTP, told in a file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from pilotlight_core.host.file_permissions import own_file
+from pilotlight_supervisor.supervisor import Supervisor
+
+READY_WITHIN = 60.0
+READY_EVERY = 0.03
+ANSWER_WITHIN = 2.0
+GIVE_UP_AFTER = 4
+"""Deaths of one part before the platform was ever ready."""
+
+
+class UpError(RuntimeError):
+    """The platform cannot be started; the message says why."""
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """The ready file; written anew when a pid changes."""
+
+    url: str
+    api_key_file: str
+    nats_url: str
+    state_dir: str
+    urls: tuple[str, ...] = ()
+    """Of all gateways; `url` is the first."""
+    pids: dict[str, int] = {}
+
+
+def write_ready(path: Path, ready: Ready) -> None:
+    """Write the ready file, whole or not at all; for its owner's eyes, since the bus's address holds its token."""
+    temporary = own_file(path.with_name(f".{path.name}.{os.getpid()}"))
+    temporary.write_bytes(msgspec.json.encode(ready))
+    temporary.rename(path)
+
+
+async def wait_ready(supervisor: Supervisor, url: str, within: float = READY_WITHIN) -> None:
+    """Until the gateway at `url` says that it is ready.
+
+    Raises:
+        UpError: with the end of the logs, if a part dies again and again, or it takes too long.
+    """
+    try:
+        async with asyncio.timeout(within):
+            while await http_status(f"{url}/readyz") != 200:
+                for name, statistics in supervisor.statistics().items():
+                    if statistics.deaths >= GIVE_UP_AFTER:
+                        raise UpError(f"{name} does not start:\n{supervisor.log_tail(name)}")
+                await asyncio.sleep(READY_EVERY)
+    except TimeoutError:
+        tails = "\n".join(f"--- {name}\n{supervisor.log_tail(name)[-1000:]}" for name in supervisor.statistics())
+        raise UpError(f"The gateway is not ready after {within:.0f} s.\n{tails}") from None
+
+
+async def http_status(url: str) -> int:
+    """The status of a GET, 0 if there is no answer."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        reader, writer = await asyncio.open_connection(host, parts.port or 80)
+    except OSError:
+        return 0
+    try:
+        async with asyncio.timeout(ANSWER_WITHIN):
+            writer.write(f"GET {parts.path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            words = (await reader.readline()).split()
+        return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+    except (OSError, TimeoutError):
+        return 0
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()

@@ -1,0 +1,199 @@
+"""`python -m pilotlight_supervisor.up`: the whole platform on one machine, until Ctrl-C.
+
+It keeps a nats-server, a gateway, a controller and an agent running as processes, and ends them in order:
+
+    1. the gateway stops admitting and finishes what it holds
+    2. the agents end their containers and hand in their usage
+    3. the controller gives up its lease
+    4. nats-server ends last, because all others speak through it
+
+Each step has a bound, after which the process is killed. One `up` at a time uses a state folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from pilotlight_core.bus import bus_users
+from pilotlight_core.host import config, telemetry
+from pilotlight_core.host.blobs.opening import open_blobs
+from pilotlight_core.host.file_permissions import WALK_ONLY, own_folder
+from pilotlight_supervisor.embedded_bus import EmbeddedError, can_listen, choose_ports, free_port, user_url
+from pilotlight_supervisor.platform_plan import UpSettings, client_file, plan
+from pilotlight_supervisor.readiness import Ready, UpError, wait_ready, write_ready
+from pilotlight_supervisor.supervisor import Part, Supervisor
+
+
+@contextmanager
+def locked(state: Path) -> Iterator[None]:
+    """The state folder for ourselves.
+
+    Raises:
+        UpError: if another `up` has it, or there can be none.
+    """
+    try:
+        own_folder(state, WALK_ONLY)
+        lock = (state / "up.lock").open("a+")
+    except OSError as error:
+        raise UpError(f"{state} cannot hold the state ({error.strerror}): choose another --state-dir.") from None
+    with lock as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise UpError(
+                f"{state} is in use by another 'pilotlight up' (pid {file.read().strip() or 'unknown'}): "
+                "stop that one, or choose another --state-dir."
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def choose_http_port(settings: UpSettings) -> int:
+    """The port of the HTTP API.
+
+    Raises:
+        UpError: if somebody listens there already.
+    """
+    if not settings.port:
+        return free_port(settings.host)
+    if not can_listen(settings.host, settings.port):
+        raise UpError(f"Port {settings.port} of {settings.host} is in use: choose another with --port.")
+    return settings.port
+
+
+def check_blob_url(url: str) -> None:
+    """Read the blob store's address as the parts will; "" is a folder of the state's.
+
+    Raises:
+        UpError: if it is none.
+    """
+    try:
+        if url:
+            open_blobs(url)
+    except ValueError as error:
+        raise UpError(f"--blob-url: {error}.") from None
+
+
+async def check_fake_gpus(spec: str) -> None:
+    """Ask the runtime, which reads such specs, whether it understands this one; "" is none.
+
+    Raises:
+        UpError: if it does not, with its words.
+    """
+    if not spec:
+        return
+    command = (sys.executable, "-m", "pilotlight_runtime.devices.fake.fake_machine", spec)
+    child = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    _, told = await child.communicate()
+    if child.returncode:
+        raise UpError(f"{told.decode(errors='replace').strip()} Correct --fake-gpus.")
+
+
+async def run(settings: UpSettings) -> None:
+    """Run the platform until SIGINT or SIGTERM.
+
+    Raises:
+        UpError, EmbeddedError: if it cannot be started; nothing is left running then.
+    """
+    check_blob_url(settings.blob_url)
+    await check_fake_gpus(settings.fake_gpus)
+    port = choose_http_port(settings)
+    if settings.nats_port and not can_listen("127.0.0.1", settings.nats_port):
+        raise UpError(f"Port {settings.nats_port} is in use: choose another with --nats-port.")
+    nats = settings.state_dir / "nats"
+    nats_ports = choose_ports(nats, settings.nats_servers, settings.nats_port)
+    ready = Ready(
+        url=f"http://{settings.host}:{port}",
+        api_key_file=str(client_file(settings)),
+        nats_url=user_url(nats, nats_ports, bus_users.OPERATOR),
+        state_dir=str(settings.state_dir.resolve()),
+    )
+    ports = [(port, free_port()), *((free_port(settings.host), free_port()) for _ in range(settings.extra_gateways))]
+    ready = msgspec.structs.replace(ready, urls=tuple(f"http://{settings.host}:{public}" for public, _ in ports))
+    parts = plan(settings, ports=ports, nats_ports=nats_ports)
+    ready_file = Path(settings.json_ready) if settings.json_ready else None
+    await supervise(parts, settings.state_dir / "logs", ready, ready_file)
+
+
+async def supervise(parts: tuple[Part, ...], logs: Path, ready: Ready, ready_file: Path | None) -> None:
+    """Run `parts` until SIGINT or SIGTERM; a second one ends them without waiting.
+
+    When `ready.url` answers, one line says so and the ready file is written; then whenever a pid changes.
+    """
+    is_up = False
+
+    def tell() -> None:
+        if is_up and ready_file is not None:
+            write_ready(ready_file, msgspec.structs.replace(ready, pids=supervisor.pids))
+
+    supervisor = Supervisor(parts, logs, tell)
+    stop = _stop_on_signals(supervisor)
+    try:
+        is_up = await _come_up(supervisor, ready.url, stop)
+        if is_up:
+            tell()
+            print(f"Pilotlight is up at {ready.url} (key in {ready.api_key_file})", flush=True)  # noqa: T201
+            await stop.wait()
+    finally:
+        is_up = False
+        await supervisor.stop()
+
+
+async def _come_up(supervisor: Supervisor, url: str, stop: asyncio.Event) -> bool:
+    """Whether everything is ready; False if it was told to stop before."""
+
+    async def all_ready() -> None:
+        await supervisor.start()
+        await wait_ready(supervisor, url)
+
+    up, told = asyncio.create_task(all_ready()), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((up, told), return_when=asyncio.FIRST_COMPLETED)
+        if up.done():
+            up.result()
+        return up.done()
+    finally:
+        for task in (up, told):
+            task.cancel()
+        await asyncio.wait((up, told))
+
+
+def _stop_on_signals(supervisor: Supervisor) -> asyncio.Event:
+    stop = asyncio.Event()
+
+    def told() -> None:
+        if stop.is_set():
+            supervisor.kill()
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, told)
+    return stop
+
+
+def main() -> None:
+    """The command."""
+    settings = config.load(UpSettings, "The whole platform on this machine, until Ctrl-C.")
+    telemetry.setup("up")
+    try:
+        with locked(settings.state_dir):
+            asyncio.run(run(settings))
+    except (UpError, EmbeddedError) as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

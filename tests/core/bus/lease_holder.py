@@ -1,0 +1,28 @@
+"""A process that holds a lease and says once in a while whether it may act; for tests that pause it.
+
+`python lease_holder.py URL KEY HOLDER TTL` prints `held EPOCH`, then `valid`, and `lost` when it has lost it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+
+from pilotlight_core.bus import connect
+from pilotlight_core.host import telemetry
+
+
+async def main(url: str, key: str, holder: str, ttl: float) -> None:
+    async with connect(url, name=holder) as bus:
+        lease = bus.lease(key, holder, ttl)
+        print("held", await lease.acquire(), flush=True)
+        while not lease.lost.is_set():
+            print("valid" if lease.valid(time.monotonic()) else "invalid", flush=True)
+            await asyncio.sleep(0.05)
+        print("lost", flush=True)
+
+
+if __name__ == "__main__":
+    telemetry.setup("holder")
+    asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])))

@@ -1,0 +1,224 @@
+"""Messages: publish, request, subscribe, and what happens when nobody listens or nothing fits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pilotlight_core.bus import NO_RESPONDERS, Bus, BusDown, BusTimeout, MessageTooLarge, NoResponders, connect
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.agent_messages import Cancel, CommandReply
+from pilotlight_supervisor.embedded_bus import free_port, nats_url
+
+
+class Heard:
+    """A handler that remembers, and a way to wait for as much as is expected."""
+
+    def __init__(self, expected: int = 1) -> None:
+        self.all: list[tuple[str, Any, str]] = []
+        self._expected = expected
+        self._enough = asyncio.Event()
+
+    def __call__(self, subject: str, message: Any, reply: str) -> None:
+        self.all.append((subject, message, reply))
+        if len(self.all) >= self._expected:
+            self._enough.set()
+
+    async def wait(self) -> list[Any]:
+        async with asyncio.timeout(30):
+            await self._enough.wait()
+        return [message for _, message, _ in self.all]
+
+
+async def test_messages_arrive_decoded_and_in_order(bus: Bus, other: Bus) -> None:
+    """A subscriber sees what was published, typed, in the order of publication."""
+    subject, heard = f"t.{token()}", Heard(100)
+    await other.subscribe(f"{subject}.*", heard)
+    await other.flush()
+
+    for number in range(100):
+        await bus.publish(f"{subject}.x", Cancel(call=str(number)))
+
+    assert [message.call for message in await heard.wait()] == [str(number) for number in range(100)]
+
+
+async def test_of_several_addresses_one_that_answers_is_enough(server_url: str) -> None:
+    """Whichever it is; where nobody listens the next one is tried."""
+    nobody = nats_url(free_port(), "x")
+    for url in (f"{nobody},{server_url}", f"{server_url},{nobody}"):
+        async with connect(url, name="x", timeout=5) as bus:
+            await bus.flush()
+
+
+async def test_a_queue_group_shares_the_messages(bus: Bus, other: Bus) -> None:
+    """Of the members of a queue group one gets each message."""
+    subject, heard = f"t.{token()}", Heard(20)
+    for member in (bus, other):
+        await member.subscribe(subject, heard, queue="workers")
+        await member.flush()
+
+    for number in range(20):
+        bus.publish_nowait(subject, Cancel(call=str(number)))
+    await heard.wait()
+    await bus.flush()
+    await other.flush()
+
+    assert len(heard.all) == 20
+
+
+async def test_a_request_is_answered(bus: Bus, other: Bus) -> None:
+    """A request returns the decoded answer; many at once get their own."""
+    subject = f"t.{token()}"
+
+    def answer(_: str, message: Any, reply: str) -> None:
+        other.publish_nowait(reply, CommandReply(ok=True, reason=message.call))
+
+    await other.subscribe(subject, answer)
+    await other.flush()
+
+    answers = await asyncio.gather(*(bus.request(subject, Cancel(call=str(n)), 5.0) for n in range(50)))
+
+    assert [answer.reason for answer in answers] == [str(n) for n in range(50)]
+    assert bus.statistics().open_requests == 0
+
+
+async def test_a_request_to_nobody_fails_at_once(bus: Bus) -> None:
+    """Nobody listens: NoResponders, long before the timeout."""
+    with pytest.raises(NoResponders):
+        async with asyncio.timeout(30):
+            await bus.request(f"t.{token()}", Cancel(call="x"), 90.0)
+
+
+async def test_a_request_without_an_answer_times_out(bus: Bus, other: Bus) -> None:
+    """Somebody listens and says nothing: BusTimeout."""
+    subject = f"t.{token()}"
+    await other.subscribe(subject, lambda *_: None)
+    await other.flush()
+
+    with pytest.raises(BusTimeout):
+        await bus.request(subject, Cancel(call="x"), 0.05)
+
+
+async def test_a_publisher_learns_that_nobody_listened(bus: Bus) -> None:
+    """A message with a reply subject comes back as NO_RESPONDERS, which names where nobody listened."""
+    subject, heard = f"t.{token()}", Heard()
+    await bus.subscribe(f"{subject}.back", heard)
+
+    await bus.publish(f"{subject}.nobody", Cancel(call="x"), reply=f"{subject}.back")
+    await heard.wait()
+
+    assert heard.all == [(f"{subject}.back", NO_RESPONDERS, f"{subject}.nobody")]
+
+
+async def test_unsubscribed_means_silence(bus: Bus) -> None:
+    """After unsubscribe the handler is not called again."""
+    subject, heard = f"t.{token()}", Heard()
+    subscription = await bus.subscribe(subject, heard)
+
+    await subscription.unsubscribe()
+    await bus.publish(subject, Cancel(call="x"))
+    await bus.flush()
+
+    assert heard.all == []
+
+
+async def test_a_bad_message_or_handler_harms_nobody(bus: Bus, server_url: str) -> None:
+    """What cannot be decoded is counted and dropped, what a handler raises is logged; later messages arrive."""
+    import nats  # the raw client, to send what ours cannot
+
+    subject, heard = f"t.{token()}", Heard()
+
+    def handler(subject: str, message: Any, reply: str) -> None:
+        if message.call == "bad":
+            raise RuntimeError("on purpose")
+        heard(subject, message, reply)
+
+    await bus.subscribe(subject, handler)
+    await bus.flush()
+    raw = await nats.connect(server_url)
+    await raw.publish(subject, b"\xc1 not msgpack")
+    await raw.flush()  # the server has seen it before what follows on another connection
+    await raw.close()
+
+    await bus.publish(subject, Cancel(call="bad"))
+    await bus.publish(subject, Cancel(call="good"))
+
+    assert [message.call for message in await heard.wait()] == ["good"]
+    assert (bus.statistics().undecodable, bus.statistics().handler_errors) == (1, 1)
+
+
+async def test_a_message_that_does_not_fit_is_refused(bus: Bus) -> None:
+    """An oversize message is refused here: the server would close the connection for good."""
+    with pytest.raises(MessageTooLarge):
+        await bus.publish("t.large", Cancel(call="x" * (4 * 2**20 - 100)))
+    await bus.flush()
+
+    assert bus.connected
+
+
+@pytest.mark.parametrize("subject", ["", "a b", "a\r\nPUB x 0", "x" * 300])
+async def test_a_subject_cannot_break_the_protocol(bus: Bus, subject: str) -> None:
+    """White space and endless subjects never reach the socket."""
+    with pytest.raises(ValueError, match="is not a subject"):
+        await bus.publish(subject, Cancel(call="x"))
+
+
+async def test_a_flush_that_is_cancelled_does_no_harm(bus: Bus) -> None:
+    """After a cancelled flush the connection still works."""
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await bus.flush()
+
+    await bus.flush()
+
+
+async def test_no_server_is_said_clearly() -> None:
+    """Without a server, connecting ends within its time, with the address in the message, its token left out."""
+    port = free_port()
+
+    with pytest.raises(BusDown, match=f"at nats://127.0.0.1:{port} within"):
+        async with connect(nats_url(port, "secret"), name="test", timeout=0.3):
+            pass
+
+
+async def test_without_the_token_there_is_no_connection(server_url: str) -> None:
+    """Loopback is everybody's on the machine, the bus is not."""
+    for place in (server_url.partition("@")[2], f"wrong@{server_url.partition('@')[2]}"):
+        with pytest.raises(BusDown, match="No connection"):
+            async with connect(f"nats://{place}", name="test", timeout=0.3):
+                pass
+
+
+async def test_what_the_block_raises_comes_out_as_it_is(server_url: str) -> None:
+    """An exception in the block is not wrapped into a group."""
+    with pytest.raises(KeyError):
+        async with connect(server_url, name="test"):
+            raise KeyError("mine")
+
+
+async def test_a_standing_job_that_crashes_closes_the_bus(bus: Bus) -> None:
+    """A crash of a standing job is told by `closed`, so that the process ends and is started anew."""
+
+    async def crash() -> None:
+        raise RuntimeError("on purpose")
+
+    bus.spawn(crash())
+
+    async with asyncio.timeout(30):
+        await bus.closed.wait()
+
+
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": True})])
+async def test_it_runs_on_uvloop(bus: Bus, other: Bus) -> None:
+    """The gateway's event loop carries it too."""
+    subject, heard = f"t.{token()}", Heard(3)
+    await other.subscribe(subject, heard)
+    await other.flush()
+
+    for number in range(3):
+        await bus.publish(subject, Cancel(call=str(number)))
+
+    assert len(await heard.wait()) == 3
+    assert "uvloop" in type(asyncio.get_running_loop()).__module__

@@ -1,0 +1,100 @@
+"""What we rely on in nats-py: the overridden methods are called, and the server's errors do not close us for good."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pilotlight_core.bus.bus_errors import BusDown, MessageTooLarge
+from pilotlight_core.bus.client import NatsClient, checked_subject, header_block
+from pilotlight_core.model.ids import token
+from tests.waiting import until
+
+Heard = list[tuple[str, str, bytes, dict[str, str] | None]]
+
+
+async def opened(url: str) -> NatsClient:
+    client = NatsClient()
+    await client.connect(url, pending_size=0, reconnect_time_wait=0.05, max_reconnect_attempts=-1)  # type: ignore[arg-type]
+    return client
+
+
+async def test_the_short_ways_carry_messages_with_headers_and_replies(server_url: str) -> None:
+    """What goes in by `publish_nowait` comes out at a raw handler, byte for byte."""
+    client, subject = await opened(server_url), f"t.{token()}"
+    heard: Heard = []
+    await client.subscribe_raw(subject, lambda *message: heard.append(message))
+
+    client.publish_nowait(subject, b"plain")
+    client.publish_nowait(subject, b"\r\nwith\r\n", "back.to", header_block({"A": "1", "B": "zwei: ü"}))
+    await until(lambda: len(heard) == 2)
+
+    assert heard == [
+        (subject, "", b"plain", None), (subject, "back.to", b"\r\nwith\r\n", {"A": "1", "B": "zwei: ü"}),
+    ]  # fmt: skip
+    assert client.backlog == 0
+    await client.close()
+    with pytest.raises(BusDown):
+        client.publish_nowait(subject, b"late")
+
+
+async def test_a_burst_larger_than_the_sockets_buffer_arrives_whole(server_url: str) -> None:
+    """What the socket does not take at once waits in order; the backlog is counted and goes down again."""
+    client, subject = await opened(server_url), f"t.{token()}"
+    sizes: list[int] = []
+    await client.subscribe_raw(subject, lambda _s, _r, data, _h: sizes.append(len(data)))
+    expected = [(n * 7919) % 200_000 for n in range(200)]
+
+    for size in expected:
+        client.publish_nowait(subject, b"x" * size)
+        if size % 3 == 0:
+            await asyncio.sleep(0)
+    await until(lambda: len(sizes) == len(expected))
+
+    assert sizes == expected
+    assert client.backlog == 0
+    await client.close()
+
+
+async def test_an_error_of_the_server_means_a_reconnect_not_the_end(server_url: str) -> None:
+    """After a protocol violation, which nats-py would close for good, it is connected anew and still subscribed."""
+    client, subject = await opened(server_url), f"t.{token()}"
+    heard: Heard = []
+    await client.subscribe_raw(subject, lambda *message: heard.append(message))
+
+    await client._send_command(b"PUB x 99999999\r\n")
+    await client._flush_pending()
+    await until(lambda: client.stats["reconnects"] == 1 and client.is_connected)
+    client.publish_nowait(subject, b"again")
+
+    await until(lambda: heard)
+    await client.close()
+
+
+async def test_what_would_cost_the_connection_is_not_sent(server_url: str) -> None:
+    """A payload that fits alone but not with its headers is refused."""
+    client = await opened(server_url)
+
+    with pytest.raises(MessageTooLarge):
+        client.publish_nowait("t.x", b"x" * (client.max_payload - 4096), "", header_block({"A": "1"}))
+    client.publish_nowait("t.x", b"x" * (client.max_payload - 4096))
+    await until(lambda: client.backlog == 0)
+
+    assert client.is_connected
+    await client.close()
+
+
+@pytest.mark.parametrize("headers", [{"A": "1\r\nB: 2"}, {"A\n": "1"}, {"A": "\r"}])
+def test_a_header_cannot_start_a_line(headers: dict[str, str]) -> None:
+    """Line breaks in names and values are refused."""
+    with pytest.raises(ValueError, match="line break"):
+        header_block(headers)
+
+
+def test_a_subject_is_one_word() -> None:
+    """What the rest of the code relies on when it builds a line."""
+    assert checked_subject("pl.local.node.n1.run") == "pl.local.node.n1.run"
+    for bad in ("", " a", "a ", "a b", "a\tb", "a\nb", "x" * 257):
+        with pytest.raises(ValueError, match="is not a subject"):
+            checked_subject(bad)

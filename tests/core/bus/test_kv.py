@@ -1,0 +1,91 @@
+"""Keys and values: compare-and-set, deletion, expiry, listing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pilotlight_core.bus import Bus, Entry, KeyExists, WrongRevision
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.subjects import LEASE_BUCKET, REGISTRY_BUCKET
+
+
+async def test_what_was_put_is_there(bus: Bus, other: Bus) -> None:
+    """A confirmed write is seen by the next read of anybody."""
+    key = f"x.{token()}"
+
+    revision = await bus.kv(REGISTRY_BUCKET).put(key, b"one")
+
+    assert await other.kv(REGISTRY_BUCKET).get(key) == Entry(b"one", revision)
+    assert await other.kv(REGISTRY_BUCKET).get(f"{key}.none") is None
+
+
+async def test_create_succeeds_once(bus: Bus, other: Bus) -> None:
+    """Of two that create a key one is told that it exists."""
+    key = f"x.{token()}"
+
+    results = await asyncio.gather(
+        bus.kv(REGISTRY_BUCKET).create(key, b"a"), other.kv(REGISTRY_BUCKET).create(key, b"b"), return_exceptions=True
+    )
+
+    assert [type(result) for result in results if isinstance(result, Exception)] == [KeyExists]
+
+
+async def test_update_needs_the_revision_that_is_there(bus: Bus) -> None:
+    """An update with an old revision is refused and changes nothing."""
+    kv, key = bus.kv(REGISTRY_BUCKET), f"x.{token()}"
+    first = await kv.create(key, b"1")
+    second = await kv.update(key, b"2", first)
+
+    with pytest.raises(WrongRevision):
+        await kv.update(key, b"3", first)
+
+    assert await kv.get(key) == Entry(b"2", second)
+
+
+async def test_a_deleted_key_can_be_created_again(bus: Bus) -> None:
+    """Deleting leaves a marker, which neither reads as a value nor stands in the way."""
+    kv, key = bus.kv(REGISTRY_BUCKET), f"x.{token()}"
+    first = await kv.create(key, b"1")
+    await kv.delete(key, first)
+
+    assert await kv.get(key) is None
+    assert await kv.create(key, b"2") > first
+
+
+async def test_delete_with_an_old_revision_is_refused(bus: Bus) -> None:
+    """Who deletes by revision deletes only what it has seen."""
+    kv, key = bus.kv(REGISTRY_BUCKET), f"x.{token()}"
+    first = await kv.create(key, b"1")
+    await kv.update(key, b"2", first)
+
+    with pytest.raises(WrongRevision):
+        await kv.delete(key, first)
+
+
+async def test_an_expired_key_reads_as_none_and_can_be_created(bus: Bus) -> None:
+    """The server's marker of an expired key is not taken for a value."""
+    kv, key = bus.kv(LEASE_BUCKET), f"x.{token()}"
+    await kv.create(key, b"1", ttl=1.0)
+
+    async with asyncio.timeout(30), bus.mirror(LEASE_BUCKET, "x.") as mirror:
+        gone = asyncio.Event()
+        mirror.on_change.append(lambda changed, entry: gone.set() if changed == key and entry is None else None)
+        if mirror.get(key) is not None:
+            await gone.wait()
+
+    assert await kv.get(key) is None
+    assert await kv.create(key, b"2") > 0
+
+
+async def test_keys_are_listed_by_prefix(bus: Bus) -> None:
+    """Listing sees whole tokens, more than one page of them, and no deleted keys."""
+    kv, base = bus.kv(REGISTRY_BUCKET), token()
+    for number in range(300):
+        await kv.put(f"{base}.a.{number}", b"v")
+    await kv.put(f"{base}.b.0", b"v")
+    await kv.delete(f"{base}.a.7")
+
+    assert await kv.keys(f"{base}.a.") == [f"{base}.a.{number}" for number in range(300) if number != 7]
+    assert len(await kv.entries(f"{base}.")) == 300

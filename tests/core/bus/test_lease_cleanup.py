@@ -1,0 +1,44 @@
+"""The lease of a process that is dead is ended for it, and nobody else's."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from pilotlight_core.bus import connect
+from pilotlight_core.bus.lease_cleanup import bury_gateway, instance_of
+from pilotlight_core.model.ids import token
+from tests.core.conftest import server_url  # noqa: F401 - a fixture
+
+
+async def test_a_dead_gateways_lease_is_free_at_once(server_url: str) -> None:  # noqa: F811
+    """Whoever waits for it has it long before it would have expired."""
+    name = f"g{token(8)}"
+    async with connect(server_url, name="dying") as dying:
+        lease = dying.lease(f"gateway.{name}", name, ttl=60.0, data=instance_of(name, "life1").encode())
+        await lease.acquire()
+    async with connect(server_url, name="heir") as bus:
+        heir = asyncio.create_task(bus.lease(f"gateway.{name}", "heir").acquire(timeout=30))
+        buried = time.monotonic()
+        await bury_gateway(server_url, name, "life1")
+
+        assert await heir > lease.epoch
+        assert time.monotonic() - buried < 20.0
+
+
+async def test_another_process_of_that_name_keeps_its_lease(server_url: str) -> None:  # noqa: F811
+    """The one that died was a second one, or its successor has begun already."""
+    name = f"g{token(8)}"
+    async with (
+        connect(server_url, name="alive") as bus,
+        bus.lease(f"gateway.{name}", name, data=instance_of(name, "life2").encode()),
+    ):
+        before = await bus.kv("LEASES").get(f"gateway.{name}")
+        await bury_gateway(server_url, name, "life1")
+
+        await bury_gateway(server_url, f"{name}-other", "life1")
+
+        after = await bus.kv("LEASES").get(f"gateway.{name}")
+        assert before is not None
+        assert after is not None
+        assert after.value == before.value

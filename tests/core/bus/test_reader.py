@@ -1,0 +1,85 @@
+"""Reading streams: all, from a place, new ones, and following."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pilotlight_core.bus import Bus, Stored
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.logs import LogBatch, LogLine
+from pilotlight_core.model.subjects import LOGS_STREAM, logs
+
+
+def batch(text: str) -> LogBatch:
+    return LogBatch(lines=(LogLine(at=0.0, stream="stdout", text=text, container="c"),))
+
+
+def text(stored: Stored) -> str:
+    line: str = stored.message.lines[0].text
+    return line
+
+
+async def test_everything_stored_is_read_once_and_in_order(bus: Bus, other: Bus) -> None:
+    """Reading to the end gives what was stored, over page boundaries, and nothing of others."""
+    tenant = token()
+    subject = logs("local", tenant, "app", "fn")
+    await bus.store(logs("local", f"{tenant}x", "app", "fn"), batch("other"), id="0")
+    for number in range(600):
+        await bus.store(subject, batch(str(number)), id=str(number))
+
+    read = [stored async for stored in other.read_stream(LOGS_STREAM, subject)]
+
+    assert [text(stored) for stored in read] == [str(number) for number in range(600)]
+    assert [stored.seq for stored in read] == sorted({stored.seq for stored in read})
+    assert read[0].subject == subject
+
+
+async def test_a_repeated_id_is_stored_once(bus: Bus, other: Bus) -> None:
+    """Storing again under the same id answers the first sequence; another subject's ids are its own."""
+    one, two = logs("local", token(), "app", "fn"), logs("local", token(), "app", "fn")
+
+    first = await bus.store(one, batch("a"), id="same")
+
+    assert await bus.store(one, batch("b"), id="same") == first
+    assert await bus.store(two, batch("c"), id="same") != first
+    assert [text(stored) async for stored in other.read_stream(LOGS_STREAM, one)] == ["a"]
+
+
+async def test_reading_starts_where_it_is_told(bus: Bus) -> None:
+    """By sequence, or with what comes next."""
+    subject = logs("local", token(), "app", "fn")
+    numbers = [await bus.store(subject, batch(str(n)), id=str(n)) for n in range(5)]
+
+    assert [text(s) async for s in bus.read_stream(LOGS_STREAM, subject, start=numbers[3])] == ["3", "4"]
+    assert [text(s) async for s in bus.read_stream(LOGS_STREAM, subject, start="new")] == []
+    with pytest.raises(ValueError, match="start="):
+        await anext(aiter(bus.read_stream(LOGS_STREAM, subject, start="yesterday")))
+
+
+async def test_following_goes_on_with_what_is_stored_later(bus: Bus, other: Bus) -> None:
+    """A follower gets the old, then waits and gets the new soon after it is stored."""
+    subject = logs("local", token(), "app", "fn")
+    await bus.store(subject, batch("old"), id="old")
+
+    reader = other.read_stream(LOGS_STREAM, subject, follow=True)
+    async with asyncio.timeout(30):
+        assert text(await anext(reader)) == "old"
+        waiting = asyncio.ensure_future(anext(reader))
+        await asyncio.sleep(0)
+        await bus.store(subject, batch("new"), id="new")
+        assert text(await waiting) == "new"
+    await reader.aclose()
+
+
+async def test_what_was_purged_is_not_read(bus: Bus) -> None:
+    """Purging removes a subject's messages below a sequence, and no others."""
+    subject, bystander = logs("local", token(), "app", "fn"), logs("local", token(), "app", "fn")
+    await bus.store(bystander, batch("stays"), id="0")
+    numbers = [await bus.store(subject, batch(str(n)), id=str(n)) for n in range(5)]
+
+    assert await bus.purge_before(LOGS_STREAM, subject, numbers[3]) == 3
+
+    assert [text(s) async for s in bus.read_stream(LOGS_STREAM, subject)] == ["3", "4"]
+    assert [text(s) async for s in bus.read_stream(LOGS_STREAM, bystander)] == ["stays"]

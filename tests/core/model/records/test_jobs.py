@@ -1,0 +1,180 @@
+"""A job ends once, starts as often as it may, and waits no longer than it has time."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_core.model.errors import CODES, BadInput, FunctionRaised
+from pilotlight_core.model.ids import parse_call_id
+from pilotlight_core.model.records import jobs
+from pilotlight_core.model.records.jobs import JobError, JobRecord, JobState, Point, Reason, Runner
+
+HERE, THERE = Runner("one", "one-a"), Runner("two", "two-a")
+ERROR = JobError(code="function_raised", detail="ValueError: no")
+
+
+def job(**more: object) -> JobRecord:
+    fields: dict[str, object] = {
+        "id": "call_local_1_00000000000000000001", "tenant": "acme", "function": "acme:shop.hello", "version": "ver_1",
+        "ref": "shop.hello@v1", "created_at": 100.0, "run_at": 100.0, "expires_at": 1_000.0, "keep_s": 60.0,
+    }  # fmt: skip
+    return JobRecord(**fields | more)  # type: ignore[arg-type]
+
+
+def running(**more: object) -> JobRecord:
+    begun = jobs.started(job(**more), HERE, "call_1", 1, 101.0)
+    assert begun is not None
+    return begun
+
+
+def test_a_job_is_started_by_one() -> None:
+    """Whoever comes second, or too early, or too late, may not; nor may anybody once its end is wanted."""
+    assert jobs.started(running(), THERE, "call_2", 1, 102.0) is None
+    assert jobs.started(job(run_at=200.0), HERE, "call_1", 1, 199.0) is None
+    assert jobs.started(job(), HERE, "call_1", 1, 1_000.0) is None
+    assert jobs.started(msgspec.structs.replace(running(), cancel=True), HERE, "call_1", 2, 102.0) is None
+
+
+def test_a_run_that_was_turned_away_is_the_same_attempt() -> None:
+    """Its runner sends it again under a higher grant: one attempt. The same grant starts nothing twice."""
+    begun = running()
+    again = jobs.started(begun, HERE, "call_1", 2, 102.0)
+
+    assert again is not None
+    assert (again.attempts, again.grant) == (1, 2)
+    assert jobs.started(again, HERE, "call_1", 2, 103.0) is None
+
+
+def test_raised_code_is_tried_again_as_often_as_the_function_says() -> None:
+    """With growing pauses, and then the job is dead, with the reason and the last traceback."""
+    now, current, pauses = 101.0, running(retries=2, expires_at=10_000.0), []
+    while (after := jobs.failed(current, Point.RAISED, ERROR, now)).state is JobState.QUEUED:
+        pauses.append(after.run_at - now)
+        now = after.run_at
+        begun = jobs.started(after, HERE, f"call_{now}", 1, now)
+        assert begun is not None
+        current = begun
+
+    assert pauses == [1.0, 2.0]
+    assert (after.state, after.reason, after.attempts, after.error) == (JobState.FAILED, Reason.RAISED, 3, ERROR)
+
+
+def test_what_was_interrupted_runs_again_only_if_that_is_safe() -> None:
+    """An idempotent job has three starts in all; another is dead at the first loss."""
+    assert jobs.interrupted(running(), 102.0, "its node is gone").reason is Reason.INTERRUPTED
+    lost = jobs.interrupted(running(idempotent=True), 102.0, "its node is gone")
+    assert lost.state is JobState.QUEUED
+    spent = running(idempotent=True, interruptions=jobs.MAX_RERUNS)
+    assert jobs.interrupted(spent, 102.0, "its node is gone").state is JobState.FAILED
+
+
+def test_what_never_started_waits_until_it_expires() -> None:
+    """It is no attempt. A job that never started expires; one that did, and has no time left, has failed."""
+    waits = jobs.failed(job(), Point.NOT_STARTED, JobError(code="no_capacity", detail=""), 500.0)
+    assert (waits.state, waits.attempts) == (JobState.QUEUED, 0)
+    assert jobs.failed(job(), Point.NOT_STARTED, ERROR, 999.9).state is JobState.EXPIRED
+    late = jobs.failed(running(retries=9), Point.RAISED, ERROR, 999.9)
+    assert (late.state, late.reason) == (JobState.FAILED, Reason.RAISED)
+
+
+def test_cancelling() -> None:
+    """A job that waits has ended; a running one is told, and ends as cancelled however its run fails."""
+    assert jobs.cancel_wanted(job(), 101.0).state is JobState.CANCELLED
+    told = jobs.cancel_wanted(running(idempotent=True), 102.0)
+    assert told.state is JobState.RUNNING
+    assert jobs.interrupted(told, 103.0, "").state is JobState.CANCELLED
+    done = jobs.succeeded(told, 103.0, output=b"\x01")
+    assert jobs.cancel_wanted(done, 104.0) is done
+
+
+def test_only_the_dead_are_driven_again() -> None:
+    """With all their tries, and as much time as they had; what succeeded or lives stays as it is."""
+    dead = jobs.failed(running(), Point.RAISED, ERROR, 102.0)
+    anew = jobs.redriven(dead, 5_000.0)
+
+    assert anew is not None
+    assert (anew.state, anew.expires_at, anew.redrives, anew.attempts) == (JobState.QUEUED, 5_900.0, 1, 1)
+    assert jobs.redriven(running(), 102.0) is None
+    assert jobs.redriven(jobs.succeeded(running(), 102.0), 103.0) is None
+
+
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_every_error_has_its_point(code: str) -> None:
+    """What certainly never began is no attempt; whatever began and is not known is no free try."""
+    assert jobs.point_of(code, began=True) is not Point.NOT_STARTED
+    assert jobs.point_of(code, began=False) in (Point.NOT_STARTED, Point.RAISED, Point.FINAL)
+
+
+def test_an_id_of_a_key() -> None:
+    """Stable, of the tenant's own, and a call id."""
+    made = jobs.keyed_job_id("local", "acme", "key", "order-7")
+    assert parse_call_id(made).epoch == 0
+    assert made == jobs.keyed_job_id("local", "acme", "key", "order-7")
+    others = {jobs.keyed_job_id("local", *names) for names in (("rival", "key", "order-7"), ("acme", "cid", "order-7"))}
+    assert made not in others
+    assert len(others) == 2
+
+
+def test_times_have_bounds() -> None:
+    """A job neither waits for ever nor is over before it can begin."""
+    jobs.check_times(100.0, 200.0, 100.0)
+    for run_at, expires_at in ((100.0, 100.0), (1e12, 1e12 + 1), (100.0, 1e12), (float("nan"), 200.0)):
+        with pytest.raises(BadInput):
+            jobs.check_times(run_at, expires_at, 100.0)
+
+
+def test_an_error_is_kept_as_text() -> None:
+    """Its code, sentence, type and traceback."""
+    error = FunctionRaised("ValueError: no", type="ValueError", traceback="Traceback …")
+    assert jobs.job_error(error) == JobError(
+        code="function_raised", detail="ValueError: no", type="ValueError", traceback="Traceback …"
+    )
+
+
+EVENTS = st.one_of(
+    st.tuples(st.just("start"), st.sampled_from([HERE, THERE]), st.integers(1, 3)),
+    st.tuples(st.just("fail"), st.sampled_from(list(Point)), st.sampled_from(sorted(jobs.REASONS))),
+    st.tuples(st.sampled_from(["succeed", "cancel", "expire", "interrupt"]), st.none(), st.none()),
+)
+
+
+@given(
+    st.lists(st.tuples(EVENTS, st.floats(0.0, 400.0)), max_size=40), st.integers(0, 3), st.booleans()
+)  # fmt: skip
+def test_whatever_happens_a_job_ends_once(
+    history: list[tuple[tuple[str, object, object], float]], retries: int, idempotent: bool
+) -> None:
+    """Only what runs succeeds; starts are bounded by the tries it has; nothing leaves a terminal state by itself."""
+    current, now, starts = job(retries=retries, idempotent=idempotent), 100.0, 0
+    for (event, first, second), pause in history:
+        now += pause
+        if current.state.terminal:
+            assert jobs.started(current, HERE, "x", 99, now) is None
+            assert jobs.cancel_wanted(current, now) is current
+            break
+        before = current
+        if event == "start" and isinstance(first, Runner) and isinstance(second, int):
+            current = jobs.started(current, first, f"call_{starts}", second, now) or current
+            starts += before.state is JobState.QUEUED and current.state is JobState.RUNNING
+        elif event == "fail" and current.state is JobState.RUNNING:
+            current = jobs.failed(current, Point(str(first)), JobError(code=str(second), detail=""), now)
+            starts -= first is Point.NOT_STARTED
+        elif event == "interrupt" and current.state is JobState.RUNNING:
+            current = jobs.interrupted(current, now, "gone")
+        elif event == "succeed" and current.state is JobState.RUNNING:
+            current = jobs.succeeded(current, now)
+        elif event == "cancel":
+            current = jobs.cancel_wanted(current, now)
+        elif event == "expire" and current.state is JobState.QUEUED and now >= current.expires_at:
+            current = jobs.expired(current, now)
+        assert current.attempts == starts
+        assert (current.runner is not None) == (current.state is JobState.RUNNING)
+        assert (current.ended_at > 0) == current.state.terminal
+        assert current.state is not JobState.EXPIRED or not starts
+        if not idempotent:
+            assert current.interruptions == 0
+        assert current.raised <= retries
+        assert current.interruptions <= jobs.MAX_RERUNS

@@ -1,0 +1,60 @@
+"""Which calls a gateway knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from pilotlight_core.model.errors import Cancelled
+from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Priority, VersionRecord
+from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.call_book import CallBook
+from pilotlight_gateway.calls.call_plan import CallPlan
+from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.in_flight import Live
+from pilotlight_gateway.calls.origin import Origin
+
+METHOD = MethodSpec(name="", attribute="f")
+VERSION = VersionRecord(
+    id="ver_1", tenant="acme", app="a", function="f", number=1, manifest_sha256="00", bundle_bytes=1, created_at=0.0,
+    spec=FunctionSpec(name="f", module="app", qualname="f", methods=(METHOD,)),
+)  # fmt: skip
+
+
+def live_maker() -> Callable[[str, str, str], Live]:
+    """Makes calls of a tenant, with an id and their client's."""
+    loop = asyncio.get_running_loop()
+
+    def live(tenant: str, id: str, client_id: str) -> Live:  # noqa: A002
+        call = PreparedCall(
+            id=id, client_id=client_id, tenant=tenant, version=VERSION, method=METHOD, input=b"",
+            priority=Priority.STANDARD, deadline=10.0, arrived=0.0, stream=False,
+        )  # fmt: skip
+        plan = CallPlan(
+            id=id, tenant=tenant, version="ver_1", function="acme:a.f", method="", priority=Priority.STANDARD,
+            gateway="gw", arrived=0.0, deadline=10.0,
+        )  # fmt: skip
+        answer: asyncio.Future[CallResult] = loop.create_future()
+        return Live(call=call, shard=0, origin=Origin(plan, 0.0), answer=answer, budget=Budget(limit=1))
+
+    return live
+
+
+async def test_a_busy_tenant_does_not_evict_what_others_may_ask_for() -> None:
+    """The quiet one still finds its call, by both ids; of the busy one's calls the oldest are gone, with their ids."""
+    book, live = CallBook(remembered=5), live_maker()
+    for tenant, count in (("quiet", 1), ("busy", 20)):
+        for number in range(count):
+            one = live(tenant, f"{tenant}-{number}", f"cid-{number}")
+            book.enter(one)
+            one.fail(Cancelled("x"))
+            book.leave(one, 1.0)
+
+    for name in ("quiet-0", "cid-0"):
+        _, status = book.find("quiet", name, 2.0)
+        assert status is not None
+        assert status.id == "quiet-0"
+    found = [number for number in range(20) if book.find("busy", f"busy-{number}", 2.0)[1] is not None]
+    assert found == [16, 17, 18, 19]
+    assert book.find("busy", "quiet-0", 2.0) == (None, None)
+    book.enter(live("busy", "busy-21", "cid-0"))  # the id of a call that is forgotten may stand for another

@@ -1,0 +1,379 @@
+"""Live calls over a real bus, with an agent that follows a script."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from pilotlight_core.bus import Bus, connect
+from pilotlight_core.model import subjects, values
+from pilotlight_core.model.errors import (
+    Cancelled,
+    Conflict,
+    ContainerDied,
+    DeadlineExceeded,
+    FunctionRaised,
+    Unavailable,
+    UnknownCall,
+)
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.agent_messages import (
+    Chunk,
+    ContainerState,
+    Demand,
+    Ended,
+    Message,
+    Outcome,
+    Reconcile,
+    Refusal,
+    Refused,
+    RemoteError,
+    Run,
+    Shortage,
+    Spent,
+    Started,
+)
+from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority, VersionRecord
+from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, Go, PreparedCall, StageEvent
+from pilotlight_gateway.calls.call_service import Calls
+from pilotlight_gateway.calls.large_bodies import Bodies
+from pilotlight_gateway.home.home import QueueLimits
+from pilotlight_gateway.limits.call_usage import Tab
+from tests.core.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
+from tests.gateway.scripted_agent import ScriptedAgent
+from tests.waiting import until
+
+
+@pytest.fixture
+async def bus(server_url: str) -> AsyncIterator[Bus]:  # noqa: F811
+    async with connect(server_url, name="calls") as bus:
+        yield bus
+
+
+@pytest.fixture
+async def node(server_url: str) -> AsyncIterator[Bus]:  # noqa: F811
+    """The bus as the agent's process has it."""
+    async with connect(server_url, name="agent") as bus:
+        yield bus
+
+
+@pytest.fixture
+def bodies() -> Bodies:
+    return Bodies(url="http://origin", budget=Budget(limit=10**7))
+
+
+@pytest.fixture
+async def calls(bus: Bus, bodies: Bodies) -> AsyncIterator[Calls]:
+    calls = Calls(
+        bus, region="local", gateway=token(8), name="gateway", bodies=bodies, budget=bodies.budget,
+        limits=QueueLimits(),
+    )  # fmt: skip
+    async with calls.running():
+        async with asyncio.timeout(30):
+            await calls.shards.settled.wait()
+        yield calls
+
+
+@pytest.fixture
+async def agent(node: Bus) -> ScriptedAgent:
+    agent = ScriptedAgent(node, version=f"ver_{token(12)}")
+    await agent.listen()
+    return agent
+
+
+def prepared(calls: Calls, agent: ScriptedAgent, *, within_s: float = 10.0, **more: Any) -> PreparedCall:
+    mode = more.pop("mode", Mode.UNARY)
+    spec_options = {key: more.pop(key) for key in ("idempotent", "retries") if key in more}
+    method = MethodSpec(name="", attribute="f", mode=mode)
+    spec = FunctionSpec(name="f", module="app", qualname="f", methods=(method,), **spec_options)
+    version = VersionRecord(
+        id=agent._version, tenant="acme", app="a", function="f", number=1, manifest_sha256="00", spec=spec,
+        bundle_bytes=1, created_at=0.0,
+    )  # fmt: skip
+    at = time.monotonic()
+    options: dict[str, Any] = {"client_id": None, "input": values.encode({"x": 1}), "stream": False} | more
+    return PreparedCall(
+        id=calls.new_id(), tenant="acme", version=version, method=method, priority=Priority.STANDARD,
+        deadline=at + within_s, arrived=at, **options,
+    )  # fmt: skip
+
+
+async def test_a_call_goes_to_the_container_and_back(calls: Calls, agent: ScriptedAgent) -> None:
+    """Output, receipt and stages come back; the stages sum to what passed."""
+    agent.credit()
+    result = await calls.run(prepared(calls, agent))
+
+    assert values.decode(result.output) == {"x": 1}
+    assert result.spent is not None
+    assert result.attempts == 1
+    assert set(result.stages) == {"gateway", "queue", "start", "transport", "batch_wait", "execute"}
+
+
+async def test_a_first_call_waits_for_its_container(calls: Calls, agent: ScriptedAgent, node: Bus) -> None:
+    """The controller is told at once; the call is held, and goes when the container is ready."""
+    edges: asyncio.Queue[Demand] = asyncio.Queue()
+    await node.subscribe(subjects.demand("local", agent._version), lambda _, message, __: edges.put_nowait(message))
+    await node.flush()
+    call = asyncio.ensure_future(calls.run(prepared(calls, agent)))
+
+    async with asyncio.timeout(30):
+        first = await edges.get()
+    assert first.edge
+    assert first.queued == 1
+    agent.credit(ContainerState.LOADING, timeline={"bind": 3.0})
+    agent.credit(timeline={"bind": 3.0, "import": 5.0})
+    result = await call
+    assert result.cold_start == {"bind": 3.0, "import": 5.0}
+
+
+async def test_a_full_container_is_not_overcommitted(calls: Calls, agent: ScriptedAgent) -> None:
+    """With one slot, the second call is sent only when the first has ended."""
+    agent.script = lambda run: []
+    agent.credit()
+    first = asyncio.ensure_future(calls.run(prepared(calls, agent)))
+    second = asyncio.ensure_future(calls.run(prepared(calls, agent)))
+    await agent.until(lambda: agent.runs)
+    (run,) = agent.runs
+    agent.say(run, _ok(run))
+    await first
+
+    await agent.until(lambda: len(agent.runs) == 2)
+    agent.say(agent.runs[1], _ok(agent.runs[1]))
+    await second
+
+
+async def test_a_refused_grant_goes_elsewhere(calls: Calls, agent: ScriptedAgent) -> None:
+    """`draining` costs nothing: when the container speaks again, the call is sent anew with a higher number."""
+
+    def refuse_once(run: Run) -> list[Message]:
+        if run.grant == 1:
+            return [Refused(call=run.call, grant=run.grant, container=run.container, reason=Refusal.DRAINING)]
+        return [_ok(run)]
+
+    agent.script = refuse_once
+    agent.credit()
+    call = asyncio.ensure_future(calls.run(prepared(calls, agent)))
+    await agent.until(lambda: agent.runs)
+    agent.credit()
+
+    assert (await call).attempts == 1
+    assert [run.grant for run in agent.runs] == [1, 2]
+
+
+async def test_nobody_listening_is_proof_that_it_never_started(calls: Calls, agent: ScriptedAgent, node: Bus) -> None:
+    """A credit of a node without an agent: the bus says so, and the call waits for a real one."""
+    ghost = ScriptedAgent(node, version=agent._version, node="ghost", container="ghost")
+    ghost.credit()
+    call = asyncio.ensure_future(calls.run(prepared(calls, agent)))
+    await node.flush()
+    agent.credit()
+
+    assert (await call).container == "c1"
+
+
+async def test_a_dead_agents_calls_have_died_unless_they_may_run_twice(calls: Calls, agent: ScriptedAgent) -> None:
+    """A new incarnation of the agent: what was sent counts as started."""
+    agent.script = lambda run: []
+    agent._slots = 2
+    agent.credit()
+    plain = asyncio.ensure_future(calls.run(prepared(calls, agent)))
+    twice = asyncio.ensure_future(calls.run(prepared(calls, agent, idempotent=True)))
+    await agent.until(lambda: len(agent.runs) == 2)
+    agent.instance, agent.script = "i2", lambda run: [_ok(run)]
+    agent.report()
+    agent.credit()
+
+    with pytest.raises(ContainerDied):
+        await plain
+    assert (await twice).attempts == 2
+
+
+async def test_code_that_raises_fails_with_its_traceback(calls: Calls, agent: ScriptedAgent) -> None:
+    """Type, message and the remote traceback reach the caller; `retries=` runs it again first."""
+    error = RemoteError("ValueError", "no", "Traceback…")
+    agent.script = lambda run: [
+        Ended(call=run.call, grant=run.grant, container="c1", outcome=Outcome.RAISED, error=error)
+    ]
+    agent.credit()
+
+    with pytest.raises(FunctionRaised) as raised:
+        await calls.run(prepared(calls, agent, retries=1))
+
+    assert raised.value.detail == "ValueError: no"
+    assert raised.value.remote_traceback == "Traceback…"
+    assert len(agent.runs) == 2
+
+
+async def test_a_deadline_in_the_queue_says_what_it_waited_for(calls: Calls, agent: ScriptedAgent, node: Bus) -> None:
+    """The controller's reason is in the error, and the call never runs."""
+    call = asyncio.ensure_future(calls.run(prepared(calls, agent, within_s=0.3)))
+    await asyncio.sleep(0)
+    shortage = Shortage(version=agent._version, epoch=1, reason="it asks for H100, and the fleet has 2 CPU slots")
+    node.publish_nowait(subjects.shortage("local", agent._version), shortage)
+
+    with pytest.raises(DeadlineExceeded, match="waited"):
+        await call
+    assert agent.runs == []
+
+
+async def test_a_cancelled_call_is_cancelled_at_its_agent(calls: Calls, agent: ScriptedAgent) -> None:
+    """By the client's own id; afterwards its status says so, and another tenant finds nothing."""
+    agent.script = lambda run: [Started(call=run.call, grant=run.grant)]
+    agent.credit()
+    call = asyncio.ensure_future(calls.run(prepared(calls, agent, client_id="cid_12345678")))
+    await agent.until(lambda: agent.runs)
+
+    with pytest.raises(UnknownCall):
+        await calls.cancel("mallory", "cid_12345678")
+    assert await calls.cancel("acme", "cid_12345678")
+    with pytest.raises(Cancelled):
+        await call
+    await agent.until(lambda: agent.cancels)
+    assert (await calls.status("acme", "cid_12345678")).state == "cancelled"
+    assert not await calls.cancel("acme", "cid_12345678")
+    with pytest.raises(Conflict):
+        await calls.run(prepared(calls, agent, client_id="cid_12345678"))
+
+
+async def test_a_caller_who_goes_away_cancels(calls: Calls, agent: ScriptedAgent) -> None:
+    """Cancelling the task that waits is what a disconnect does."""
+    agent.script = lambda run: []
+    agent.credit()
+    call = asyncio.ensure_future(calls.run(prepared(calls, agent)))
+    await agent.until(lambda: agent.runs)
+    call.cancel()
+
+    await agent.until(lambda: agent.cancels)
+    assert agent.cancels[0].call == agent.runs[0].call
+
+
+async def test_what_a_cancelled_call_takes_is_told_when_it_has_ended(calls: Calls, agent: ScriptedAgent) -> None:
+    """It is asked for if its agent is silent; until then its tab is open."""
+    agent.script = lambda run: [Started(call=run.call, grant=run.grant)]
+    agent.credit()
+    tab, settled = Tab(), list[Tab]()
+    call = asyncio.ensure_future(calls.run(prepared(calls, agent, tab=tab)))
+    await agent.until(lambda: agent.runs)
+    call.cancel()
+    await asyncio.wait([call])
+    tab.settle(settled.append)
+    (run,) = agent.runs
+    await agent.until(lambda: any(run.call in getattr(told, "grants", ()) for told in agent.windows))
+    assert settled == []
+
+    spent = Spent(ns=7_000_000, ppm=1_000_000, price="cpu")
+    ended = Ended(call=run.call, grant=run.grant, container=run.container, outcome=Outcome.CANCELLED, spent=spent)
+    agent.say(run, ended)
+
+    await until(lambda: settled)
+    assert (tab.cost, tab.known, tab.lost) == (7.0, 1, 0)
+
+
+async def test_a_refused_call_is_no_work_for_the_garbage_collector(calls: Calls, agent: ScriptedAgent) -> None:
+    """An error knows the frames that it came through: those that know its call would be a cycle per refusal."""
+    agent.credit()
+    await calls.run(prepared(calls, agent))
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            with contextlib.suppress(DeadlineExceeded):
+                await calls.run(prepared(calls, agent, within_s=-1.0))
+        assert gc.collect() < 20
+    finally:
+        gc.enable()
+
+
+async def test_a_stream_keeps_its_window(calls: Calls, agent: ScriptedAgent) -> None:
+    """Chunks come in order; the container is told how far the caller has read."""
+    total = 300
+
+    def stream(run: Run) -> list[Message]:
+        chunks = [Chunk(call=run.call, grant=run.grant, seq=n, data=values.encode(n)) for n in range(1, total + 1)]
+        return [Started(call=run.call, grant=run.grant), *chunks]
+
+    agent.script = stream
+    agent.credit()
+    reading = asyncio.ensure_future(_all(calls.stream(prepared(calls, agent, stream=True, mode=Mode.GENERATOR))))
+    await agent.until(lambda: agent.windows)
+    agent.say(agent.runs[0], _ok(agent.runs[0], last_seq=total))
+    events = await reading
+
+    assert [values.decode(e.data) for e in events if isinstance(e, ChunkEvent)] == list(range(1, total + 1))
+    assert isinstance(events[-1], CallResult)
+    assert next(e.name for e in events if isinstance(e, StageEvent)) == "queued"
+    assert calls._budget.used == 0
+
+
+async def test_more_chunks_than_the_gateway_may_hold_end_the_stream(calls: Calls, agent: ScriptedAgent) -> None:
+    """A tenant has its share of the gateway's bytes and no more; what was held is given back."""
+    calls._budget.limit = 10
+    agent.script = lambda run: [Chunk(call=run.call, grant=run.grant, seq=1, data=values.encode("x" * 20))]
+    agent.credit()
+    with pytest.raises(Unavailable, match="bytes"):
+        await _all(calls.stream(prepared(calls, agent, stream=True, mode=Mode.GENERATOR)))
+
+    assert calls._budget.used == 0
+
+
+async def test_large_inputs_and_answers_take_the_internal_listener(
+    calls: Calls, agent: ScriptedAgent, bodies: Bodies
+) -> None:
+    """The bus carries one-time references; both are closed when the call is over."""
+    agent.script = lambda run: []
+    agent.credit()
+    data = values.encode({"x": b"y" * 1_000_000})
+    call = asyncio.ensure_future(calls.run(prepared(calls, agent, input=data)))
+    await agent.until(lambda: agent.runs)
+    run = agent.runs[0]
+    assert run.body is not None
+    assert run.answer is not None
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=bodies)) as http:
+        body = (await http.get(run.body.url)).content
+        await http.put(run.answer.url, content=body)
+        agent.say(run, _ok(run, answer_size=len(body)))
+        result = await call
+
+        assert (result.output, bodies.budget.used) == (data, 0)
+        assert (await http.put(run.answer.url, content=b"late")).status_code == 404
+
+
+async def test_calls_of_a_former_gateway_are_lost_and_strangers_are_unknown(calls: Calls) -> None:
+    """The id tells whose call it was."""
+    with pytest.raises(UnknownCall) as lost:
+        await calls.status("acme", f"call_local_1_{token(20)}")
+    assert lost.value.wire_code == "call_lost"
+    with pytest.raises(UnknownCall) as unknown:
+        await calls.status("acme", "cid_neverheard")
+    assert unknown.value.wire_code == "unknown_call"
+
+
+async def _all(events: AsyncIterator[CallEvent]) -> list[CallEvent]:
+    return [event async for event in events]
+
+
+def _ok(run: Run, **more: Any) -> Ended:
+    return Ended(
+        call=run.call, grant=run.grant, container=run.container, outcome=Outcome.OK, output=values.encode(None), **more
+    )
+
+
+async def test_a_call_before_its_gate_is_not_asked_for(calls: Calls, agent: ScriptedAgent) -> None:
+    """Its agent has never heard of it: asked, it would see to it that the call can start there no more."""
+    gates: list[Go] = []
+    agent.credit()
+    task = asyncio.create_task(calls.run(prepared(calls, agent, gate=lambda _, go: gates.append(go))))
+
+    await agent.until(lambda: any(isinstance(told, Reconcile) and told.calls for told in agent.windows))
+
+    assert [told.grants for told in agent.windows if isinstance(told, Reconcile)] == [{}]
+    assert gates.pop()(allowed=True)
+    assert values.decode((await task).output) == {"x": 1}

@@ -1,0 +1,403 @@
+"""Batches on a real bus: every item becomes one job and is counted once, whoever drives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+from msgspec import structs
+
+from pilotlight_core.bus import Bus, WrongRevision
+from pilotlight_core.bus.streams import bucket_stream, key_subject
+from pilotlight_core.host.blobs import BlobMissing, MemoryBlobs
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.job_messages import JobNote
+from pilotlight_core.model.records import jobs
+from pilotlight_core.model.records.batches import BatchQuery, BatchRecord, BatchState, Counts
+from pilotlight_core.model.records.jobs import JobError, JobState, Point, Runner
+from pilotlight_core.model.spec import Priority
+from pilotlight_core.model.subjects import BATCH_BUCKET, JOB_BUCKET
+from pilotlight_gateway.batches.batch_manifest import CHUNK_ITEMS
+from pilotlight_gateway.batches.batch_service import Batches
+from pilotlight_gateway.batches.bus_batches import BusBatches
+from pilotlight_gateway.calls.call_responses import read_value
+from pilotlight_gateway.duties.batch_driver import Driver, Ground
+from pilotlight_gateway.duties.batch_duty import BatchDuty
+from pilotlight_gateway.duties.batch_progress import OUT_AT_MOST
+from pilotlight_gateway.jobs.bus_jobs import BusJobs
+from pilotlight_gateway.jobs.job_service import Jobs
+from pilotlight_gateway.schemas.schema_validators import Validators
+from tests.core.conftest import anyio_backend, bus  # noqa: F401 - fixtures
+from tests.gateway.batches.makers import version
+
+T = TypeVar("T")
+ALL = frozenset(str(state) for state in JobState if state.terminal)
+ME = Runner("test", "test-1")
+
+
+class Platform:
+    """A tenant's batches, and a function whose jobs a test ends by hand."""
+
+    def __init__(self, bus: Bus) -> None:  # noqa: F811
+        self.bus = bus
+        self.tenant = f"t{token(8)}"
+        self.blobs = MemoryBlobs()
+        self.jobs = BusJobs(bus)
+        self.store = BusBatches(bus)
+        self.desk = Batches(self.store, Jobs(self.jobs, blobs=self.blobs), blobs=self.blobs)
+        self.told: list[str] = []
+        self.runs = False
+        """Whether a job ends as soon as it is told of."""
+        self._ends: set[asyncio.Task[None]] = set()
+        self.ground = Ground(
+            bus=bus, batches=self.store, jobs=self.jobs, blobs=self.blobs, tell=self.tell, region="local"
+        )
+
+    async def submit(self, count: int, **more: Any) -> BatchRecord:
+        """A batch of so many inputs."""
+
+        async def body() -> AsyncIterator[bytes]:
+            yield b"\n".join(msgspec.json.encode({"input": {"name": str(number)}}) for number in range(count))
+
+        query = BatchQuery(function="shop.hello", **more)
+        return await self.desk.submit(self.tenant, version(self.tenant), query, body(), Validators())
+
+    def tell(self, _flow: str, note: JobNote) -> None:
+        self.told.append(note.id)
+        if self.runs:
+            task = asyncio.get_running_loop().create_task(self.end(note.id))
+            self._ends.add(task)
+            task.add_done_callback(self._ends.discard)
+
+    async def start(self, job: str) -> None:
+        """As its home does."""
+        found = await self.jobs.read(self.tenant, job)
+        assert found is not None
+        started = jobs.started(found.job, ME, job, 1, found.job.created_at)
+        assert started is not None
+        await self.jobs.update(started, found.revision)
+
+    async def end(self, job: str, code: str = "") -> None:
+        """A job ends; with a code it fails."""
+        found = await self.jobs.read(self.tenant, job)
+        if found is None or found.job.state.terminal:
+            return
+        at = found.job.created_at
+        if code:
+            done = jobs.failed(found.job, Point.FINAL, JobError(code=code, detail="no"), at)
+        else:
+            done = jobs.succeeded(found.job, at, output=found.job.input)
+        try:
+            await self.jobs.update(done, found.revision)
+        except WrongRevision:
+            await self.end(job, code)
+
+    async def until(self, record: BatchRecord, state: BatchState) -> BatchRecord:
+        """The batch, once it is so."""
+
+        async def there() -> BatchRecord | None:
+            found = await self.desk.find(self.tenant, record.id)
+            return found if found.state is state else None
+
+        return await until(there)
+
+    async def until_told(self, count: int) -> list[str]:
+        """The jobs of which the work queue was told, once they are so many."""
+
+        async def told() -> list[str] | None:
+            return self.told if len(self.told) >= count else None
+
+        return await until(told)
+
+    async def results(self, record: BatchRecord, states: frozenset[str] = ALL) -> list[tuple[int, str, Any]]:
+        found = self.desk.results(record, read_value, states)
+        return [(result.index, result.state, result.output) async for result in found]
+
+    @asynccontextmanager
+    async def driving(self) -> AsyncIterator[None]:
+        """The duty, for as long as the block lasts."""
+        duty = asyncio.ensure_future(BatchDuty(self.bus, self.ground, holder=token(8)).run())
+        try:
+            yield
+        finally:
+            duty.cancel()
+            await asyncio.wait([duty])
+
+
+async def until(ask: Callable[[], Awaitable[T | None]], within: float = 30.0) -> T:
+    """What it says at last that is not None."""
+    async with asyncio.timeout(within):
+        while (found := await ask()) is None:  # noqa: ASYNC110 - nothing rings for a test
+            await asyncio.sleep(0.01)
+    return found
+
+
+@pytest.fixture
+def platform(bus: Bus) -> Platform:  # noqa: F811
+    return Platform(bus)
+
+
+async def test_every_item_runs_at_the_lowest_class_and_is_counted(platform: Platform) -> None:
+    """Over several chunks; results are in the order of the lines."""
+    platform.runs = True
+    count = CHUNK_ITEMS + 20
+    record = await platform.submit(count)
+    async with platform.driving():
+        done = await platform.until(record, BatchState.COMPLETED)
+
+    assert done.counts == Counts(succeeded=count)
+    assert done.submitted == done.total == count
+    assert await platform.results(done) == [(n, "succeeded", {"name": str(n)}) for n in range(count)]
+    job = await platform.jobs.read(platform.tenant, platform.told[0])
+    assert job is not None
+    assert (job.job.priority, job.job.timeout) == (Priority.BATCH, 12.0)
+
+
+async def test_only_so_many_wait_at_a_time(platform: Platform) -> None:
+    """The others stay in the batch until some have ended; what has ended can be read meanwhile."""
+    record = await platform.submit(OUT_AT_MOST + 30)
+    async with platform.driving():
+        told = list(await platform.until_told(OUT_AT_MOST))
+        for job in told[:10]:
+            await platform.end(job)
+        await platform.end(told[10], "bad_output")
+        await platform.until_told(OUT_AT_MOST + 11)
+        assert len(platform.told) == OUT_AT_MOST + 11
+
+        async def counted() -> BatchRecord | None:
+            found = await platform.desk.find(platform.tenant, record.id)
+            return found if found.counts.ended == 11 else None
+
+        present = await until(counted)
+
+    assert present.counts == Counts(succeeded=10, failed=1)
+    partial = await platform.results(present)
+    assert len(partial) == 11
+    assert len(await platform.results(present, frozenset({"failed"}))) == 1
+
+
+async def test_a_driver_that_dies_is_followed_by_another(platform: Platform) -> None:
+    """Nothing is submitted twice: its jobs are found again, and what ended meanwhile is counted."""
+    record = await platform.submit(40)
+    async with platform.driving():
+        told = list(await platform.until_told(40))
+    for job in told[:25]:
+        await platform.end(job)
+    platform.told.clear()
+    async with platform.driving():
+        await platform.until_told(15)  # those that wait are told of again
+        for job in told[25:]:
+            await platform.end(job, "bad_output")
+        done = await platform.until(record, BatchState.COMPLETED)
+
+    assert done.counts == Counts(succeeded=25, failed=15)
+    assert len(set(told)) == 40
+    assert set(platform.told) == set(told[25:])
+
+
+async def test_cancelling_leaves_what_runs(platform: Platform) -> None:
+    """What waits is cancelled, nothing more is submitted, and what runs ends by itself."""
+    record = await platform.submit(OUT_AT_MOST + 30)
+    async with platform.driving():
+        told = list(await platform.until_told(OUT_AT_MOST))
+        await platform.start(told[0])
+        cancelling = await platform.desk.cancel(platform.tenant, record.id)
+
+        async def only_one_left() -> bool | None:
+            found = await platform.results(cancelling, frozenset({"cancelled"}))
+            return True if len(found) == OUT_AT_MOST - 1 else None
+
+        await until(only_one_left)
+        assert (await platform.desk.find(platform.tenant, record.id)).state is BatchState.CANCELLING
+        await platform.end(told[0])
+        done = await platform.until(record, BatchState.CANCELLED)
+
+    assert cancelling.state is BatchState.CANCELLING
+    assert done.counts == Counts(succeeded=1, cancelled=OUT_AT_MOST - 1)
+    assert len(set(platform.told)) == OUT_AT_MOST
+
+
+async def test_a_cancellation_goes_on_over_the_death_of_the_driver(platform: Platform) -> None:
+    """Also where the batch was cancelled while nobody drove it."""
+    record = await platform.submit(30)
+    async with platform.driving():
+        told = list(await platform.until_told(30))
+    await platform.end(told[0])
+    await platform.desk.cancel(platform.tenant, record.id)
+    async with platform.driving():
+        done = await platform.until(record, BatchState.CANCELLED)
+
+    assert done.counts == Counts(succeeded=1, cancelled=29)
+
+
+async def test_a_cancelled_batch_is_resumed(platform: Platform) -> None:
+    """What was cancelled, or was not submitted, runs; what was done is not done again."""
+    record = await platform.submit(30)
+    async with platform.driving():
+        told = list(await platform.until_told(30))
+        for job in told[:10]:
+            await platform.end(job)
+        await platform.desk.cancel(platform.tenant, record.id)
+        await platform.until(record, BatchState.CANCELLED)
+        platform.told.clear()
+        platform.runs = True
+        await platform.desk.resume(platform.tenant, record.id)
+        done = await platform.until(record, BatchState.COMPLETED)
+
+    assert done.counts == Counts(succeeded=30)
+    assert sorted(platform.told) == sorted(told[10:])
+
+
+async def test_what_is_forgotten_is_not_done_again(platform: Platform) -> None:
+    """Nobody can tell an item that has ended and is not kept any more from one that never ran: neither runs."""
+    record = await platform.submit(3)
+    async with platform.driving():
+        told = list(await platform.until_told(3))
+        await platform.end(told[0])
+    subject = key_subject(JOB_BUCKET, f"{platform.tenant}.{told[0]}")
+    await platform.bus.purge_before(bucket_stream(JOB_BUCKET), subject, 2**62)
+    found = await platform.store.read(platform.tenant, record.id)
+    assert found is not None
+    await platform.store.update(structs.replace(found[0], created_at=record.created_at - record.keep_s), found[1])
+    platform.runs = True
+    async with platform.driving():
+        done = await platform.until(record, BatchState.COMPLETED)
+
+    assert await platform.jobs.read(platform.tenant, told[0]) is None
+    assert done.counts == Counts(succeeded=2, expired=1)
+
+
+async def test_what_somebody_cancels_by_itself_stays_so(platform: Platform) -> None:
+    """A new driver is no resumption."""
+    record = await platform.submit(2)
+    async with platform.driving():
+        told = list(await platform.until_told(2))
+    found = await platform.jobs.read(platform.tenant, told[0])
+    assert found is not None
+    await platform.jobs.update(jobs.cancelled(found.job, 5.0), found.revision)
+    platform.runs = True
+    async with platform.driving():
+        done = await platform.until(record, BatchState.COMPLETED)
+
+    assert done.counts == Counts(succeeded=1, cancelled=1)
+
+
+async def test_a_batch_whose_inputs_are_gone_fails_and_says_so(platform: Platform) -> None:
+    """It does not stand in the way of others."""
+    record = await platform.submit(2)
+    await platform.blobs.delete(platform.tenant, record.chunks.sha256)
+    async with platform.driving():
+        failed = await platform.until(record, BatchState.FAILED)
+
+    assert "an input is gone" in failed.reason
+
+
+async def test_what_cannot_be_read_stands_in_nobodys_way(platform: Platform) -> None:
+    """A record, or the inputs of a batch: the duty goes on with the others, and says what it can."""
+    await platform.bus.kv(BATCH_BUCKET).put(f"{platform.tenant}.batch_{'0' * 20}", b"\xc1 of a version to come")
+    damaged = await platform.submit(2)
+    platform.blobs.kept[platform.tenant, damaged.chunks.sha256] = b"\xc1" * 100
+    platform.runs = True
+    async with platform.driving():
+        failed = await platform.until(damaged, BatchState.FAILED)
+        record = await platform.submit(2)
+        await platform.until(record, BatchState.COMPLETED)
+
+    assert failed.reason == "its inputs cannot be read"
+    assert [one.id for one in await platform.desk.all(platform.tenant)] == [record.id, damaged.id]
+
+
+async def test_a_large_input_is_a_blob_of_its_job(platform: Platform) -> None:
+    """As with a job that is submitted by itself."""
+
+    async def body() -> AsyncIterator[bytes]:
+        yield msgspec.json.encode({"input": {"name": "x" * 100_000}})
+
+    query = BatchQuery(function="shop.hello")
+    record = await platform.desk.submit(platform.tenant, version(platform.tenant), query, body(), Validators())
+    async with platform.driving():
+        (job,) = await platform.until_told(1)
+        found = await platform.jobs.read(platform.tenant, job)
+        await platform.end(job)
+        await platform.until(record, BatchState.COMPLETED)
+
+    assert found is not None
+    assert found.job.input == b""
+    assert found.job.input_blob is not None
+    assert found.job.input_blob.size > 100_000
+
+
+async def test_a_driver_whose_turn_is_over_leaves_the_rest(platform: Platform) -> None:
+    """However far it is; who goes on submits nothing twice and misses no end."""
+    record = await platform.submit(OUT_AT_MOST + 30)
+    for so_far in (0, OUT_AT_MOST):
+        found = await platform.store.read(platform.tenant, record.id)
+        assert found is not None
+        driver = Driver(platform.ground, *found)
+        if not so_far:
+            driver.leave()
+        driving = asyncio.ensure_future(driver.run())
+        told = list(await platform.until_told(so_far))
+        driver.leave()
+        await driving
+        assert platform.told == told
+        assert (await platform.desk.find(platform.tenant, record.id)).state is BatchState.RUNNING
+    for job in told[:10]:
+        await platform.end(job)
+    platform.told.clear()
+    platform.runs = True
+    async with platform.driving():
+        done = await platform.until(record, BatchState.COMPLETED)
+    assert done.counts == Counts(succeeded=OUT_AT_MOST + 30)
+    assert not set(platform.told) & set(told[:10])
+
+
+async def test_a_cancelled_batch_is_left_as_well(platform: Platform) -> None:
+    """What runs of it is waited for in another turn."""
+    record = await platform.submit(3)
+    async with platform.driving():
+        told = list(await platform.until_told(3))
+    await platform.start(told[0])
+    await platform.desk.cancel(platform.tenant, record.id)
+    found = await platform.store.read(platform.tenant, record.id)
+    assert found is not None
+    driver = Driver(platform.ground, *found)
+    driving = asyncio.ensure_future(driver.run())
+
+    async def others() -> bool | None:
+        return True if len(await platform.results(found[0], frozenset({"cancelled"}))) == 2 else None
+
+    await until(others)
+    driver.leave()
+    await driving
+    assert (await platform.desk.find(platform.tenant, record.id)).state is BatchState.CANCELLING
+    await platform.end(told[0])
+    async with platform.driving():
+        done = await platform.until(record, BatchState.CANCELLED)
+    assert done.counts == Counts(succeeded=1, cancelled=2)
+
+
+async def test_inputs_are_removed_when_their_retention_is_over(platform: Platform) -> None:
+    """Not before, and of that batch only."""
+    platform.runs = True
+    old, young = await platform.submit(2), await platform.submit(2)
+    async with platform.driving():
+        await platform.until(old, BatchState.COMPLETED)
+        await platform.until(young, BatchState.COMPLETED)
+    found = await platform.store.read(platform.tenant, old.id)
+    assert found is not None
+    await platform.store.update(structs.replace(found[0], ended_at=1.0), found[1])
+
+    async def is_gone() -> bool | None:
+        return None if await platform.blobs.sizes(platform.tenant, [old.chunks.sha256]) else True
+
+    async with platform.driving():
+        await until(is_gone)
+
+    assert await platform.blobs.sizes(platform.tenant, [young.chunks.sha256])
+    with pytest.raises(BlobMissing):
+        await platform.results(found[0])

@@ -1,0 +1,67 @@
+"""What the duties tell of their work."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import httpx
+
+from pilotlight_gateway.duties.batch_duty import BatchDuty, BatchStatistics
+from pilotlight_gateway.duties.duty_metrics import DutyGauges, metrics_app
+from pilotlight_gateway.duties.job_sweeper import JobDuty, SweepStatistics
+from pilotlight_gateway.duties.webhook_duty import WebhookDuty, WebhookStatistics
+
+
+class Duty:
+    """One that tells what it was given."""
+
+    def __init__(self, told: object) -> None:
+        self.told = told
+
+    def statistics(self) -> object:
+        return self.told
+
+
+async def scraped(jobs: object, webhooks: object, batches: object) -> set[str]:
+    """The lines of a scrape that have values."""
+    gauges = DutyGauges(
+        jobs=cast("JobDuty", Duty(jobs)),
+        webhooks=cast("WebhookDuty", Duty(webhooks)),
+        batches=cast("BatchDuty", Duty(batches)),
+    )
+    transport = httpx.ASGITransport(metrics_app(gauges.collect))
+    async with httpx.AsyncClient(transport=transport, base_url="http://duties") as client:
+        assert (await client.get("/healthz")).status_code == 200
+        text = (await client.get("/metrics")).text
+    return {line for line in text.splitlines() if not line.startswith("#")}
+
+
+async def test_whoever_has_the_duties_tells_of_them() -> None:
+    """Jobs by state, deliveries, batches and what is left of them."""
+    assert await scraped(
+        SweepStatistics(queued=4, running=2, dead=3, oldest=7.5, told_again=1),
+        WebhookStatistics(webhooks=2, pending=5, under_way=1),
+        BatchStatistics(driven=1, waiting=2, items_left=900),
+    ) == {
+        'pilotlight_job_records{state="queued"} 4.0',
+        'pilotlight_job_records{state="running"} 2.0',
+        'pilotlight_job_records{state="dead"} 3.0',
+        "pilotlight_job_oldest_seconds 7.5",
+        "pilotlight_jobs_told_again_total 1.0",
+        "pilotlight_webhooks 2.0",
+        'pilotlight_webhook_deliveries{state="waiting"} 4.0',
+        'pilotlight_webhook_deliveries{state="under_way"} 1.0',
+        'pilotlight_batches{state="driven"} 1.0',
+        'pilotlight_batches{state="waiting"} 2.0',
+        "pilotlight_batch_items_left 900.0",
+        'pilotlight_duty_holds{duty="jobs"} 1.0',
+        'pilotlight_duty_holds{duty="webhooks"} 1.0',
+        'pilotlight_duty_holds{duty="batches"} 1.0',
+    }
+
+
+async def test_whoever_has_none_says_so_and_nothing_else() -> None:
+    """Another process has it, and tells."""
+    assert await scraped(None, None, None) == {
+        f'pilotlight_duty_holds{{duty="{name}"}} 0.0' for name in ("jobs", "webhooks", "batches")
+    }

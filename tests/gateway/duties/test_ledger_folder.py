@@ -1,0 +1,113 @@
+"""The fold as a duty, over a real stream: from the last place on, by one holder, and every event once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from pilotlight_core.bus import Bus, connect
+from pilotlight_core.model import subjects
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
+from pilotlight_gateway.duties.ledger_folder import FoldDuty
+from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.prices import load_prices
+from pilotlight_gateway.ledger.tables import lease_line
+from tests.gateway.ledger.metering import busy
+from tests.waiting import until
+
+
+@pytest.fixture
+async def bus(server_url: str) -> AsyncIterator[Bus]:
+    async with connect(server_url, name="ledger") as bus:
+        yield bus
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices())
+    yield ledger
+    ledger.close()
+
+
+@pytest.fixture
+def tenant() -> str:
+    """The stream outlives a test: each has a tenant of its own."""
+    return f"t{token(8)}"
+
+
+def events(tenant: str, *numbers: int) -> tuple[UsageEvent, ...]:
+    now = time.time()
+    return tuple(
+        busy(n, n * 10, (f"call{n}", 10, "ok"), id=f"{tenant}.{n}", tenant=tenant, wall=now, device=tenant)
+        for n in numbers
+    )
+
+
+async def publish(bus: Bus, tenant: str, batch: tuple[UsageEvent, ...]) -> None:
+    await bus.store(subjects.usage("local", tenant), UsageBatch(events=batch), id=token())
+
+
+def folded(ledger: Ledger, tenant: str) -> int:
+    count = sa.select(sa.func.count().label("n")).where(lease_line.c.device == tenant)
+    return int(ledger.read(count)[0]["n"])
+
+
+@asynccontextmanager
+async def on_duty(bus: Bus, ledger: Ledger, holder: str = "duties") -> AsyncIterator[None]:
+    task = asyncio.create_task(FoldDuty(bus, ledger, holder=holder).run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_what_agents_stored_is_folded_once_and_in_full(bus: Bus, ledger: Ledger, tenant: str) -> None:
+    """Before and after the start, repeated by its agent, over a restart of the duty."""
+    await publish(bus, tenant, events(tenant, 1, 2))
+    async with on_duty(bus, ledger):
+        await until(lambda: folded(ledger, tenant) == 2)
+        await publish(bus, tenant, events(tenant, 2, 3))
+        await until(lambda: folded(ledger, tenant) == 3)
+    seq = ledger.last_seq("USAGE")
+    await publish(bus, tenant, events(tenant, 4))
+    async with on_duty(bus, ledger):
+        await until(lambda: folded(ledger, tenant) == 4)
+
+    assert ledger.last_seq("USAGE") > seq
+    assert ledger.results()["repeated"] == 1
+
+
+async def test_one_of_two_folds(bus: Bus, server_url: str, ledger: Ledger, tmp_path: Path, tenant: str) -> None:
+    """The other takes over when the first is gone."""
+    others = Ledger(f"sqlite:///{tmp_path / 'other.sqlite'}", load_prices())
+    async with connect(server_url, name="other") as other:
+        async with on_duty(bus, ledger, "one"):
+            await publish(bus, tenant, events(tenant, 1))
+            await until(lambda: folded(ledger, tenant) == 1)
+            async with on_duty(other, others, "two"):
+                await publish(bus, tenant, events(tenant, 2))
+                await until(lambda: folded(ledger, tenant) == 2)
+                assert folded(others, tenant) == 0
+        async with on_duty(other, others, "two"):
+            await publish(bus, tenant, events(tenant, 3))
+            await until(lambda: folded(others, tenant) == 3)
+    others.close()
+
+
+async def test_a_stream_that_was_made_anew_is_read_from_its_start(bus: Bus, ledger: Ledger, tenant: str) -> None:
+    """A place beyond the stream's end means that it is another stream; known events do no harm."""
+    await publish(bus, tenant, events(tenant, 1))
+    ledger.fold("USAGE", 10**9, [])
+
+    async with on_duty(bus, ledger):
+        await until(lambda: folded(ledger, tenant) == 1)
+
+    assert ledger.last_seq("USAGE") < 10**9

@@ -1,0 +1,140 @@
+"""Blobs of jobs and batches that nobody will ask for are deleted, and no others."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+import pytest
+
+from pilotlight_core.host.blobs import BlobsDown, MemoryBlobs
+from pilotlight_core.model.records import jobs
+from pilotlight_core.model.records.batches import BatchRecord, Item
+from pilotlight_core.model.records.jobs import JobRecord
+from pilotlight_gateway.batches.batch_manifest import ManifestWriter
+from pilotlight_gateway.duties.orphan_blobs import YOUNG_S, Orphans
+from pilotlight_gateway.jobs.job_payloads import LONGEST_HEAD, keep, owner_of
+from tests.gateway.batches.makers import batch
+from tests.gateway.jobs.records import JOB, job
+
+LARGE = b"x" * 100_000
+BATCH = "batch_00000000000000000000"
+AT = 10_000.0
+
+
+class Site:
+    """A store, and records by their keys."""
+
+    def __init__(self) -> None:
+        self.blobs = MemoryBlobs()
+        self.jobs: dict[str, bytes] = {}
+        self.batches: dict[tuple[str, str], BatchRecord] = {}
+        self.broken = False
+
+    def put(self, *kept: JobRecord) -> None:
+        self.jobs = {one.key: msgspec.msgpack.encode(one) for one in kept}
+
+    async def upload(self, upload: str, items: int, *, tenant: str = "acme") -> BatchRecord:
+        """The inputs of a batch, and the record that would name them."""
+        writer = ManifestWriter(self.blobs, tenant, f"{BATCH} {upload}")
+        await writer.add([Item(index, str(index), b"x") for index in range(items)])
+        return batch(tenant, id=BATCH, chunks=await writer.finish())
+
+    async def delete(self) -> int:
+        return await Orphans(self.blobs, self._job, self._batch).delete(AT)
+
+    async def _job(self, key: str) -> bytes | None:
+        return self.jobs.get(key)
+
+    async def _batch(self, tenant: str, name: str) -> tuple[BatchRecord, int] | None:
+        if self.broken:
+            raise msgspec.DecodeError
+        found = self.batches.get((tenant, name))
+        return None if found is None else (found, 1)
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+def ended(**more: object) -> JobRecord:
+    return jobs.expired(job(**more), 2_000.0)
+
+
+async def test_what_a_forgotten_job_left_goes(site: Site) -> None:
+    """Its input and its result, however large or small; once."""
+    for what, content in (("input", LARGE), ("run", 3 * 2**20 * b"y"), ("small", b"x" * 257), ("tiny", b"")):
+        await keep(site.blobs, "acme", JOB, what, content)
+    assert await site.delete() == 4
+    assert not site.blobs.kept
+    assert await site.delete() == 0
+
+
+async def test_what_a_job_needs_stays(site: Site) -> None:
+    """Anything of one that has not ended; of one that has, what its record names and nothing else."""
+    mine = await keep(site.blobs, "acme", JOB, "input", LARGE)
+    lost = await keep(site.blobs, "acme", JOB, "a run that lost", b"small")
+    site.put(job(input_blob=mine))
+    assert await site.delete() == 0
+    site.put(ended(input_blob=mine))
+    assert await site.delete() == 1
+    assert set(site.blobs.kept) == {("acme", mine.sha256)}
+    assert lost != mine
+
+
+async def test_what_an_upload_left_goes(site: Site) -> None:
+    """One that was broken off with its gateway, or that another was before; not what a batch needs, however small."""
+    await site.upload("broken-off", 1_200, tenant="zoo")
+    assert await site.delete() == 4
+    record = await site.upload("first", 501)
+    mine = set(site.blobs.kept)
+    await site.upload("second", 501)
+    site.batches["acme", BATCH] = record
+    assert await site.delete() == 3
+    assert set(site.blobs.kept) == mine
+    assert await site.delete() == 0
+
+
+async def test_others_are_left_alone(site: Site) -> None:
+    """What is young or a bundle's; another tenant's job or batch does not keep it, nor lose its own."""
+    young = await keep(site.blobs, "acme", JOB, "input", LARGE)
+    site.blobs.at["acme", young.sha256] = AT - YOUNG_S + 1
+    for content in (LARGE, b"pilotlight call_ input\n" + LARGE, b"pilotlight call_1 " + LARGE, b"", b"x = 1\n"):
+        await site.blobs.put("acme", hashlib.sha256(content).hexdigest(), content)
+    kept = set(site.blobs.kept)
+    assert await site.delete() == 0
+    theirs = await keep(site.blobs, "zoo", JOB, "input", LARGE)
+    site.batches["acme", BATCH] = await site.upload("mine", 1)
+    kept |= {one for one in site.blobs.kept if one[0] == "acme"}
+    await site.upload("theirs", 1, tenant="zoo")
+    site.put(ended(input_blob=theirs))
+    assert await site.delete() == 3
+    assert set(site.blobs.kept) == kept
+
+
+async def test_what_cannot_be_known_stays(site: Site) -> None:
+    """A record or a list of chunks that cannot be read, a store that cannot be reached."""
+    ref = await keep(site.blobs, "acme", JOB, "input", LARGE)
+    site.jobs[job().key] = b"\xc1"
+    record = await site.upload("first", 1)
+    site.broken = True
+    assert await site.delete() == 0
+    site.broken = False
+    site.batches["acme", BATCH] = record
+    await site.blobs.delete("acme", record.chunks.sha256)
+    assert await site.delete() == 0
+    site.blobs.down = True
+    with pytest.raises(BlobsDown):
+        await site.delete()
+    assert ("acme", ref.sha256) in site.blobs.kept
+
+
+def test_a_head_names_its_owner() -> None:
+    """And nothing else does; it is never longer than what is looked at."""
+    assert owner_of(b"pilotlight call_local_1_a input\nrest") == "call_local_1_a"
+    assert owner_of(b"pilotlight batch_a upload items 1\nrest") == "batch_a"
+    assert owner_of(b"pilotlight app_a upload\nrest") is None
+    assert owner_of(b"") is None
+    longest = b"pilotlight batch_" + b"a" * 128 + b" " + b"b" * 256 + b"\n"
+    assert owner_of(longest[:LONGEST_HEAD]) is not None

@@ -1,0 +1,380 @@
+"""The duty on a real bus: what ended is told, once its receiver says so, whoever sends."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+from standardwebhooks import Webhook
+
+from pilotlight_core.bus import Bus, StoreRefused
+from pilotlight_core.model.api.webhook_api import (
+    WEBHOOKS_PER_TENANT,
+    DeliveryRecord,
+    State,
+    WebhookChange,
+    WebhookRecord,
+    WebhookRequest,
+)
+from pilotlight_core.model.errors import Conflict
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_BUCKET
+from pilotlight_gateway.duties.webhook_duty import WebhookDuty
+from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
+from pilotlight_gateway.webhooks.delivery import resent
+from pilotlight_gateway.webhooks.delivery_sender import FINISHED_KEPT, Sender
+from pilotlight_gateway.webhooks.endpoints import change_webhook, create_webhook, delete_webhook, ping
+from pilotlight_gateway.webhooks.events import delivery_id
+from pilotlight_gateway.webhooks.http_sender_fake import FakePoster
+from tests.core.conftest import anyio_backend, bus  # noqa: F401 - fixtures
+
+T = TypeVar("T")
+
+
+class Tenant:
+    """Somebody with webhooks and jobs."""
+
+    def __init__(self, bus: Bus) -> None:  # noqa: F811
+        self.name = f"t{token(8)}"
+        self.store = BusWebhooks(bus)
+        self._jobs = bus.kv(JOB_BUCKET)
+
+    async def webhook(self, **more: Any) -> tuple[str, str, str]:
+        """A webhook's id, address and secret."""
+        url = f"https://{token(8)}.example.com/"
+        made = await create_webhook(self.store, self.name, WebhookRequest(url=url, **more), time.time(), ())
+        return made.id, url, made.secret
+
+    async def job(self, state: str = "succeeded", job: str = "", **more: Any) -> str:
+        """A job's record in a state; its id."""
+        job = job or f"call_local_1_{token()}"
+        record: dict[str, Any] = {"id": job, "tenant": self.name, "ref": "app.fn@v1", "state": state}
+        record |= {"created_at": 1.0, "ended_at": 2.0}
+        await self._jobs.put(f"{self.name}.{job}", msgspec.msgpack.encode(record | more))
+        return job
+
+    async def deliveries(self, webhook: str) -> list[DeliveryRecord]:
+        return await self.store.deliveries(self.name, webhook)
+
+
+@pytest.fixture
+def tenant(bus: Bus) -> Tenant:  # noqa: F811
+    return Tenant(bus)
+
+
+@asynccontextmanager
+async def sending(bus: Bus, poster: FakePoster) -> AsyncIterator[None]:  # noqa: F811
+    """The duty, for as long as the block lasts."""
+    duty = asyncio.ensure_future(WebhookDuty(bus, poster, holder=token(8)).run())
+    try:
+        yield
+    finally:
+        duty.cancel()
+        await asyncio.wait([duty])
+
+
+async def until_state(tenant: Tenant, webhook: str, *states: State) -> list[DeliveryRecord]:
+    """The deliveries, once they are in these states."""
+
+    async def found() -> list[DeliveryRecord] | None:
+        records = await tenant.deliveries(webhook)
+        return records if sorted(record.state for record in records) == sorted(states) else None
+
+    return await until(found)
+
+
+async def until_posted(poster: FakePoster, url: str) -> None:
+    """Something was sent there."""
+
+    async def posted() -> bool | None:
+        return True if poster.to(url) else None
+
+    await until(posted)
+
+
+async def until(ask: Callable[[], Awaitable[T | None]], within: float = 20.0) -> T:
+    """What it says at last that is not None."""
+    async with asyncio.timeout(within):
+        while (found := await ask()) is None:  # noqa: ASYNC110 - the bus rings for its followers only
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def test_the_end_of_a_job_is_told_and_signed(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """What is told says which job, how it ended and where its answer is."""
+    id_, url, secret = await tenant.webhook()
+    poster = FakePoster()
+    async with sending(bus, poster):
+        await tenant.job("queued")
+        await tenant.job("running")
+        error = {"code": "function_raised", "detail": "x" * 5_000}
+        job = await tenant.job("failed", attempts=3, reason="raised", error=error, client_id="cid_12345678")
+        (record,) = await until_state(tenant, id_, State.DELIVERED)
+
+    (posted,) = poster.to(url)
+    told = msgspec.json.decode(posted.body)
+    assert Webhook(secret).verify(posted.body, dict(posted.headers))
+    assert posted.headers["webhook-id"] == record.id
+    assert told["type"] == record.event == "job.failed"
+    assert told["timestamp"] == "1970-01-01T00:00:02.000Z"
+    assert told["data"]["id"] == record.about == job
+    assert (told["data"]["state"], told["data"]["attempts"], told["data"]["reason"]) == ("failed", 3, "raised")
+    assert told["data"]["error"]["code"] == "function_raised"
+    assert told["data"]["url"] == f"/v1/calls/{job}"
+    assert len(posted.body) < 20_000
+
+
+async def test_each_webhook_hears_of_what_it_listens_to(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """And of its own tenant's jobs only."""
+    failures, failures_url, _ = await tenant.webhook(events=("job.failed", "job.expired"))
+    everything, everything_url, _ = await tenant.webhook()
+    stranger = Tenant(bus)
+    _, strangers_url, _ = await stranger.webhook()
+    poster = FakePoster()
+    async with sending(bus, poster):
+        for state in ("succeeded", "failed", "cancelled", "expired"):
+            await tenant.job(state)
+        await until_state(tenant, everything, *[State.DELIVERED] * 4)
+        await until_state(tenant, failures, *[State.DELIVERED] * 2)
+
+    types = sorted(msgspec.json.decode(posted.body)["type"] for posted in poster.to(failures_url))
+    assert types == ["job.expired", "job.failed"]
+    assert len(poster.to(everything_url)) == 4
+    assert not poster.to(strangers_url)
+
+
+async def test_what_ended_while_nobody_sent_is_told_later_and_once(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """From the moment at which the webhook was made, over as many senders as there were."""
+    before = await tenant.job()
+    id_, url, _ = await tenant.webhook()
+    poster = FakePoster()
+    ended = [await tenant.job() for _ in range(5)]
+    for _ in range(3):
+        async with sending(bus, poster):
+            await until_state(tenant, id_, *[State.DELIVERED] * len(ended))
+        ended.append(await tenant.job())
+
+    told = [msgspec.json.decode(posted.body)["data"]["id"] for posted in poster.to(url)]
+    assert sorted(told) == sorted(ended[:-1])
+    assert before not in told
+
+
+async def test_a_job_that_is_driven_again_ends_again(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """Under another id, so that its receiver does not take it for a repetition."""
+    id_, url, _ = await tenant.webhook()
+    poster = FakePoster()
+    async with sending(bus, poster):
+        job = await tenant.job("failed")
+        await until_state(tenant, id_, State.DELIVERED)
+        await tenant.job("failed", job, redrives=1)
+        await until_state(tenant, id_, State.DELIVERED, State.DELIVERED)
+
+    first, second = (posted.headers["webhook-id"] for posted in poster.to(url))
+    assert first != second
+
+
+async def test_who_dies_in_the_middle_is_followed_by_another(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """The delivery is sent again, under the same id and with the same body."""
+    id_, url, _ = await tenant.webhook()
+    poster = FakePoster(held={url: asyncio.Event()})
+    await tenant.job()
+    async with sending(bus, poster):
+        await until_posted(poster, url)
+    poster.held.clear()
+    async with sending(bus, poster):
+        await until_state(tenant, id_, State.DELIVERED)
+
+    first, second = poster.to(url)
+    assert first.headers["webhook-id"] == second.headers["webhook-id"]
+    assert first.body == second.body
+
+
+async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """The log says what was tried; sent again by hand it goes at once, under its id."""
+    id_, url, _ = await tenant.webhook()
+    poster = FakePoster(statuses={url: [500]})
+    async with sending(bus, poster):
+        await tenant.job()
+
+        async def tried() -> DeliveryRecord | None:
+            return next((record for record in await tenant.deliveries(id_) if record.attempts), None)
+
+        record = await until(tried)
+        assert record.state is State.PENDING
+        assert 5.0 <= record.next_at - record.attempts[0].at <= 5.5 + 1e-6
+
+        async def noticed() -> WebhookRecord | None:
+            present = await tenant.store.webhook(tenant.name, id_)
+            return present if present and present.failing_since is not None else None
+
+        failing = await until(noticed)
+        await tenant.store.change_delivery(
+            tenant.name, id_, record.id, lambda present: present and resent(present, time.time())
+        )
+        (record,) = await until_state(tenant, id_, State.DELIVERED)
+
+        async def changed() -> WebhookRecord | None:
+            present = await tenant.store.webhook(tenant.name, id_)
+            return None if present == failing else present
+
+        well = await until(changed)
+
+    assert [attempt.status for attempt in record.attempts] == [500, 200]
+    assert len({posted.headers["webhook-id"] for posted in poster.to(url)}) == 1
+    assert failing.failing_since is not None
+    assert well.failing_since is None
+
+
+async def test_who_says_gone_is_told_nothing_more(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """Its webhook is disabled; enabled again it hears of what ends from then on."""
+    id_, url, _ = await tenant.webhook()
+    poster = FakePoster(statuses={url: [410]})
+    async with sending(bus, poster):
+        await tenant.job()
+        await until_state(tenant, id_, State.FAILED)
+
+        async def disabled() -> WebhookRecord | None:
+            present = await tenant.store.webhook(tenant.name, id_)
+            return present if present is not None and present.disabled else None
+
+        record = await until(disabled)
+        assert record.disabled == "it answered 410 Gone"
+        await tenant.job()
+        await change_webhook(tenant.store, tenant.name, id_, WebhookChange(disabled=False), ())
+        heard = await tenant.job()
+        await until_state(tenant, id_, State.FAILED, State.DELIVERED)
+
+    assert msgspec.json.decode(poster.to(url)[-1].body)["data"]["id"] == heard
+    assert len(poster.to(url)) == 2
+
+
+async def test_a_slow_receiver_delays_nobody_else(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """However much waits for it; no more than a few connections are open to it."""
+    slow, slow_url, _ = await tenant.webhook()
+    quick, quick_url, _ = await tenant.webhook()
+    stranger = Tenant(bus)
+    strangers, strangers_url, _ = await stranger.webhook()
+    poster = FakePoster(held={slow_url: asyncio.Event()})
+    async with sending(bus, poster):
+        for _ in range(20):
+            await tenant.job()
+        await stranger.job()
+        await until_state(tenant, quick, *[State.DELIVERED] * 20)
+        await until_state(stranger, strangers, State.DELIVERED)
+        assert poster.inside[slow_url] == len(poster.to(slow_url)) == 4
+        poster.held.pop(slow_url).set()
+        await until_state(tenant, slow, *[State.DELIVERED] * 20)
+
+    assert len(poster.to(quick_url)) == len(poster.to(slow_url)) == 20
+    assert len(poster.to(strangers_url)) == 1
+
+
+async def test_a_deleted_webhook_is_sent_nothing(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """Neither what waits nor what comes."""
+    id_, url, _ = await tenant.webhook()
+    witness, _, _ = await tenant.webhook()
+    await ping(tenant.store, tenant.name, id_, time.time())
+    await delete_webhook(tenant.store, tenant.name, id_)
+    poster = FakePoster()
+    async with sending(bus, poster):
+        await tenant.job()
+        await until_state(tenant, witness, State.DELIVERED)
+        await until_state(tenant, id_)
+
+    assert not poster.to(url)
+
+
+async def test_the_log_is_bounded(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """The oldest that are over go first."""
+    id_, _, _ = await tenant.webhook()
+    poster = FakePoster()
+    jobs = [await tenant.job() for _ in range(FINISHED_KEPT + 10)]
+    async with sending(bus, poster):
+        await until_state(tenant, id_, *[State.DELIVERED] * FINISHED_KEPT)
+
+    assert len(poster.posted) >= len(jobs)
+
+
+async def test_what_cannot_be_read_holds_nobody_up(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """A webhook, how far one has read, a delivery: others are told, and what waits for the first is kept."""
+    of_later = b"\xc1 of a version to come"
+    odd, odd_url, _ = await tenant.webhook()
+    waits, _, _ = await tenant.webhook()
+    well, _, _ = await tenant.webhook()
+    poster = FakePoster()
+    job = await tenant.job()
+    await ping(tenant.store, tenant.name, odd, time.time())
+    await bus.kv(WEBHOOK_BUCKET).put(f"{tenant.name}.{odd}", of_later)
+    deliveries = bus.kv(DELIVERY_BUCKET)
+    await deliveries.put(f"{tenant.name}.{well}", of_later)
+    await deliveries.put(f"{tenant.name}.{waits}.{delivery_id(waits, 'job.succeeded', job)}", of_later)
+    async with sending(bus, poster):
+        await until_state(tenant, well, State.DELIVERED)
+        assert [record.state for record in await tenant.deliveries(odd)] == [State.PENDING]
+
+    assert not poster.to(odd_url)
+    assert [record.id for record in await tenant.store.webhooks(tenant.name)] == [waits, well]
+
+
+async def test_what_is_kept_of_a_webhook_goes_with_it(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """What was sent, and what waits for tomorrow: who makes webhooks anew again and again fills nothing."""
+    id_, _, _ = await tenant.webhook()
+    later = DeliveryRecord(
+        id=f"msg_{token()}{token(12)}", tenant=tenant.name, webhook=id_, event="job.failed", about="", body=b"{}",
+        created_at=time.time(), next_at=time.time() + 86_400.0,
+    )  # fmt: skip
+    await tenant.store.change_delivery(tenant.name, id_, later.id, lambda _: later)
+    poster = FakePoster()
+    async with sending(bus, poster):
+        await tenant.job()
+        await until_state(tenant, id_, State.DELIVERED, State.PENDING)
+        await delete_webhook(tenant.store, tenant.name, id_)
+        await until_state(tenant, id_)
+    assert len(poster.posted) == 1
+
+
+class Unwritten(BusWebhooks):
+    """What is written is refused at first, as by a bucket that is full."""
+
+    refusals = 2
+
+    async def change_delivery(self, tenant: str, webhook: str, delivery: str, change: Any) -> DeliveryRecord | None:
+        if self.refusals:
+            self.refusals -= 1
+            raise StoreRefused("maximum bytes exceeded")
+        return await super().change_delivery(tenant, webhook, delivery, change)
+
+
+async def test_what_cannot_be_written_down_is_not_sent_again(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+    """A receiver that failed is left alone for as long as its schedule says, however long the bus refuses."""
+    id_, url, _ = await tenant.webhook()
+    poster = FakePoster(status=500)
+    await ping(tenant.store, tenant.name, id_, time.time())
+
+    async def tried() -> DeliveryRecord | None:
+        return next((record for record in await tenant.deliveries(id_) if record.attempts), None)
+
+    async with bus.mirror(WEBHOOK_BUCKET) as webhooks:
+        sending = asyncio.ensure_future(Sender(bus, poster, webhooks, store=Unwritten(bus)).run())
+        record = await until(tried)
+        sending.cancel()
+        await asyncio.wait([sending])
+
+    assert len(poster.to(url)) == len(record.attempts) == 1
+
+
+async def test_webhooks_that_are_made_at_the_same_time_are_no_more_than_there_may_be(
+    bus: Bus,  # noqa: F811
+    tenant: Tenant,
+) -> None:
+    """Each request saw room for its own."""
+    made = await asyncio.gather(*(tenant.webhook() for _ in range(3 * WEBHOOKS_PER_TENANT)), return_exceptions=True)
+    refused = [one for one in made if isinstance(one, Conflict)]
+
+    # As many as there may be, or a few more: who is first at the clock may be last at the store.
+    assert len(await tenant.store.webhooks(tenant.name)) == len(made) - len(refused) < 2 * WEBHOOKS_PER_TENANT

@@ -1,0 +1,61 @@
+"""What is listed of containers."""
+
+from __future__ import annotations
+
+from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState, NodeReport
+from pilotlight_core.model.messages.scheduling import Breakers, BreakerTold
+from pilotlight_gateway.fleet.fleet_view import FORGOTTEN_S, REMEMBERED_S, SILENT_S, FleetView
+
+
+def report(seq: int = 1) -> NodeReport:
+    containers = tuple(
+        ContainerReport(
+            id=name, version="ver_1", tenant="acme", app="app", function="fn", slice="s0", state=ContainerState.READY,
+            slots=1, running=0, age_s=1.0, idle_s=1.0,
+        )
+        for name in ("c1", "c2")
+    )  # fmt: skip
+    return NodeReport(
+        node="n1", instance="i1", seq=seq, region="local", zone="z", sandbox="process", containers=containers
+    )
+
+
+def breakers(view: FleetView, at: float) -> list[tuple[str, int, str]]:
+    return [(c["breaker"], c["failures"], c["version_breaker"]) for c in view.containers("acme", at)]
+
+
+def test_breakers_are_listed_with_their_containers() -> None:
+    """As the home of the version last told, whichever gateway that is; closed where nothing was said, or long ago."""
+    view = FleetView()
+    view.on_report(report(), 0.0)
+    assert breakers(view, 0.0) == [("closed", 0, "closed")] * 2
+    told = (
+        BreakerTold(version="ver_1", container="c1", state="open", failures=5, retry_after=1.0),
+        BreakerTold(version="ver_1", state="half_open", failures=6),
+        BreakerTold(version="ver_1", tenant="t1", state="open", failures=5),
+        BreakerTold(version="ver_1", tenant="t2", state="closed", failures=1),
+    )
+    view.on_breakers(Breakers(gateway="gw1", told=told), 1.0)
+    view.on_breakers(Breakers(gateway="gw2"), 1.0)
+    assert breakers(view, 1.0) == [("open", 5, "half_open"), ("closed", 0, "half_open")]
+    assert [container["tenant_breakers"] for container in view.containers(None, 1.0)] == [1, 1]
+
+    view.on_report(report(2), SILENT_S + 2.0)
+    assert breakers(view, SILENT_S + 2.0) == [("closed", 0, "closed")] * 2
+    view.on_breakers(Breakers(gateway="gw1", told=told), SILENT_S + 2.0)
+    view.on_breakers(Breakers(gateway="gw1"), SILENT_S + 3.0)
+    assert breakers(view, SILENT_S + 3.0) == [("closed", 0, "closed")] * 2
+
+
+def test_what_counts_no_more_is_forgotten() -> None:
+    """Nodes and gateways that died without a word; nodes count as part of the fleet for longer than they are listed."""
+    view = FleetView()
+    view.on_report(report(), 0.0)
+    view.on_breakers(Breakers(gateway="gw1", told=(BreakerTold(version="ver_1", state="open", failures=5),)), 0.0)
+    view.forget(FORGOTTEN_S)
+    assert (len(view._reports), len(view._breakers)) == (1, 1)
+    view.forget(FORGOTTEN_S + 1.0)
+    assert (len(view._reports), len(view._breakers)) == (1, 0)
+    assert [each.node for each in view.remembered(REMEMBERED_S)] == ["n1"]
+    view.forget(REMEMBERED_S + 1.0)
+    assert not view._reports

@@ -1,0 +1,181 @@
+"""Which calls are refused at once, and when they are told to come back."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
+from pilotlight_core.model.limits import Reached
+from pilotlight_core.model.messages.agent_messages import ContainerState
+from pilotlight_gateway.home.call_admission import QueueLimits, admit
+from pilotlight_gateway.home.container_pool import Rooms
+from pilotlight_gateway.home.counters import FunctionCounters
+from pilotlight_gateway.home.estimate import Pace
+from pilotlight_gateway.home.queue import FairQueue
+from tests.gateway.builders import call, credit
+
+
+def pace(hold_ms: float | None) -> Pace:
+    made = Pace()
+    made.hold_ms = hold_ms
+    return made
+
+
+def filled(count: int, tenant: str = "acme") -> FairQueue:
+    queue = FairQueue(FunctionCounters())
+    for n in range(count):
+        queue.push(call(f"c{n}", tenant), cost=1.0, at=0.0)
+    return queue
+
+
+def busy(slots: int = 2) -> Rooms:
+    rooms = Rooms()
+    rooms.hear(credit("c1", 1, *(f"h{n}" for n in range(slots)), slots=slots), 0.0)
+    return rooms
+
+
+def test_what_is_not_known_is_admitted() -> None:
+    """No container, no measured start, no measured service: the call may wait."""
+    admit(call("x", remaining_ms=1.0), filled(50), Rooms(), pace(None), QueueLimits(), 0.0)
+    admit(call("x", remaining_ms=1.0), filled(50), busy(), pace(None), QueueLimits(), 0.0)
+
+
+def test_a_call_that_cannot_make_it_is_refused_with_the_time_of_its_turn() -> None:
+    """429 now, rather than a timeout later."""
+    with pytest.raises(TooMuch) as caught:
+        admit(call("x", remaining_ms=400.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+    assert caught.value.wire_code == "queue_full"
+    assert caught.value.retry_after == 0.5
+    admit(call("x", remaining_ms=680.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+
+
+def test_a_call_needs_time_to_run_after_its_wait() -> None:
+    """One that would start just before its deadline would hold a slot for nothing; one that can start may try."""
+    with pytest.raises(TooMuch):
+        admit(call("x", remaining_ms=600.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+    free = Rooms()
+    free.hear(credit("c1", slots=4), 0.0)
+    admit(call("x", remaining_ms=50.0), filled(0), free, pace(100.0), QueueLimits(), 0.0)
+
+
+def test_the_fair_share_of_the_flow_decides_not_the_length_of_the_queue() -> None:
+    """Of two tenants behind the same flood, the one with more weight is let in for longer."""
+    queue = filled(100, "flood")
+    for n in range(10):
+        queue.push(call(f"l{n}", "light"), cost=1.0, at=0.0)
+        queue.push(call(f"h{n}", "heavy", weight=4.0), cost=1.0, at=0.0)
+    admit(call("x", "heavy", weight=4.0, remaining_ms=1_500.0), queue, busy(), pace(100.0), QueueLimits(), 0.0)
+    with pytest.raises(TooMuch):
+        admit(call("y", "light", remaining_ms=1_500.0), queue, busy(), pace(100.0), QueueLimits(), 0.0)
+
+
+def test_a_call_is_refused_whose_queue_age_would_run_out() -> None:
+    """Its tenant's limit in seconds of waiting is a bound of its own, and the age that it comes with counts."""
+    limited = call("x", queue_ms=400.0)
+    with pytest.raises(TooMuch) as caught:
+        admit(limited, filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+    assert caught.value.wire_code == "queue_full"
+    assert caught.value.retry_after == 0.5
+    assert caught.value.more["limits"] == [
+        Reached(limit="queue_seconds", tenant="acme", function="acme:app.fn", allowed=0.4, current=0.5)
+    ]
+    admit(call("x", queue_ms=600.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+    with pytest.raises(TooMuch):
+        admit(call("x", queue_ms=600.0, age_ms=200.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
+
+
+def test_a_tenants_own_bound_on_waiting_calls_goes_first() -> None:
+    """Narrower or wider than what the home allows by itself."""
+    limits = QueueLimits(per_flow=5)
+    with pytest.raises(TooMuch):
+        admit(call("x", queue_calls=3), filled(3), busy(), pace(None), limits, 0.0)
+    admit(call("x", queue_calls=9), filled(8), busy(), pace(None), limits, 0.0)
+
+
+def test_a_call_is_held_while_more_containers_start() -> None:
+    """What will be ready in time counts; if nobody knows when that is, the call waits and sees."""
+    rooms = busy()
+    rooms.start_ms = 300.0
+    with pytest.raises(TooMuch):
+        admit(call("x", remaining_ms=600.0), filled(20), rooms, pace(100.0), QueueLimits(), 0.0)
+    rooms.hear(credit("c2", 1, slots=16, state=ContainerState.LOADING), 0.0)
+    admit(call("x", remaining_ms=600.0), filled(20), rooms, pace(100.0), QueueLimits(), 0.0)
+    rooms.start_ms = None
+    admit(call("x", remaining_ms=1.0), filled(20), rooms, pace(100.0), QueueLimits(), 0.0)
+
+
+def test_a_free_slot_that_is_kept_for_a_higher_tier_is_none() -> None:
+    """A call of another tier waits beside it, and is refused if it cannot."""
+    queue = filled(0)
+    queue.push(call("vip", "gold", tier_rank=2, reserved=0.5), cost=1.0, at=0.0)
+    assert queue.remove("vip") is not None
+    rooms = Rooms()
+    rooms.hear(credit("c1", 1, "h0", slots=2), 0.0)
+    with pytest.raises(TooMuch) as caught:
+        admit(call("x", remaining_ms=90.0), queue, rooms, pace(100.0), QueueLimits(), 0.0)
+    assert caught.value.retry_after == 0.1
+    admit(call("y", "gold", tier_rank=2, remaining_ms=90.0), queue, rooms, pace(100.0), QueueLimits(), 0.0)
+
+
+def test_a_flood_of_another_tenant_does_not_get_a_call_refused() -> None:
+    """The estimate knows that tenants take turns."""
+    admit(call("x", "mouse", remaining_ms=400.0), filled(500), busy(), pace(100.0), QueueLimits(), 0.0)
+
+
+def test_a_known_start_counts_less_what_has_passed_of_it() -> None:
+    """A start of 10 s that began 4 s ago leaves 6."""
+    rooms = Rooms()
+    rooms.start_ms = 10_000.0
+    with pytest.raises(Unavailable) as caught:
+        admit(call("x", remaining_ms=9_000.0), filled(0), rooms, pace(None), QueueLimits(), 4.0)
+    assert caught.value.retry_after == 10.0
+    rooms.hear(credit("c1", state=ContainerState.LOADING), 0.0)
+    admit(call("x", remaining_ms=9_000.0), filled(0), rooms, pace(None), QueueLimits(), 4.0)
+    with pytest.raises(Unavailable) as caught:
+        admit(call("x", remaining_ms=5_000.0), filled(0), rooms, pace(None), QueueLimits(), 4.0)
+    assert caught.value.retry_after == 6.0
+
+
+def test_a_silent_container_is_unknown_rather_than_absent() -> None:
+    """While the only container is quarantined, nobody knows; the call is admitted."""
+    rooms = busy()
+    rooms.start_ms = 10_000.0
+    rooms.quarantine(5.0)
+    admit(call("x", remaining_ms=100.0), filled(0), rooms, pace(50.0), QueueLimits(), 5.0)
+
+
+def test_queues_are_bounded_per_flow_and_per_version() -> None:
+    """A full flow refuses its own tenant only; a full version refuses everybody."""
+    limits = QueueLimits(per_flow=5, per_version=8)
+    queue = filled(5)
+    with pytest.raises(TooMuch):
+        admit(call("x"), queue, busy(), pace(None), limits, 0.0)
+    admit(call("x", "other"), queue, busy(), pace(None), limits, 0.0)
+    for n in range(3):
+        queue.push(call(f"o{n}", "other"), cost=1.0, at=0.0)
+    with pytest.raises(TooMuch) as caught:
+        admit(call("x", "third"), queue, busy(), pace(None), limits, 0.0)
+    assert caught.value.retry_after == 1.0
+
+
+def test_no_time_left_is_a_deadline_not_a_queue() -> None:
+    """The caller gets 408, not 429."""
+    with pytest.raises(DeadlineExceeded):
+        admit(call("x", remaining_ms=0.0), filled(0), busy(), pace(None), QueueLimits(), 0.0)
+
+
+def test_a_full_queue_says_whose_it_is_and_nothing_of_others() -> None:
+    """A tenant hears of its own limit in numbers; of a queue that is full of others' calls only that it is."""
+    queue = filled(30, "rival")
+    for number in range(4):
+        queue.push(call(f"a{number}"), cost=1.0, at=0.0)
+    with pytest.raises(TooMuch) as caught:
+        admit(call("x", queue_calls=4, function="acme:a.f"), queue, busy(), pace(100.0), QueueLimits(), 0.0)
+    assert caught.value.detail == "acme may have 4 standard calls waiting for acme:a.f, and 4 do."
+    assert caught.value.more["limits"] == [
+        Reached(limit="queue_calls", tenant="acme", function="acme:a.f", allowed=4, current=4)
+    ]
+
+    with pytest.raises(TooMuch) as caught:
+        admit(call("x"), queue, busy(), pace(100.0), QueueLimits(per_version=34), 0.0)
+    assert (caught.value.detail, caught.value.more) == ("As many calls wait for this function as may.", {})

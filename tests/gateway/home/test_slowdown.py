@@ -1,0 +1,57 @@
+"""How much longer calls take than they would alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_gateway.home.slowdown import ALERT, ENOUGH, FLOWS, Slowdowns
+from tests.gateway.builders import call
+
+
+def test_who_floods_is_slow_by_its_own_doing() -> None:
+    """Forty calls at once on two slots wait for each other, alone or not."""
+    slowdowns = Slowdowns()
+    for n in range(40):
+        slowdowns.ended(call(str(n)), 0.0, 0.0, 1.0, 2, 1.0 + n // 2)
+    assert slowdowns.of("acme", "standard") == pytest.approx(1.0, abs=0.05)
+    assert slowdowns.slow("v", "f") == []
+
+
+def test_who_waits_for_others_is_slow_and_they_are_named() -> None:
+    """A call that takes 100 ms and ends after a second is ten times slower than alone; the flood is the neighbour."""
+    slowdowns = Slowdowns()
+    for n in range(2 * ENOUGH):
+        slowdowns.ended(call(f"e{n}", "elephant"), 0.0, 0.0, 1.0, 1, 1.0 + n)
+        slowdowns.ended(call(f"m{n}", "mouse"), float(n), 0.0, 0.1, 1, n + 1.0)
+        slowdowns.ended(call(f"o{n}", "other"), float(n), 0.0, 0.1, 1, n + 0.1)
+    assert slowdowns.of("mouse", "standard") == pytest.approx(10.0)
+    (slow,) = slowdowns.slow("ver_1", "acme:app.fn")
+    assert (slow.tenant, slow.priority, slow.neighbour) == ("mouse", "standard", "elephant")
+    assert slow.slowdown >= ALERT
+    assert slowdowns.worst() == {"standard": pytest.approx(10.0)}
+
+
+def test_a_start_is_waited_for_alone_too() -> None:
+    """Nobody else is to blame for it."""
+    slowdowns = Slowdowns()
+    for n in range(ENOUGH):
+        slowdowns.ended(call(str(n)), 100.0 * n, 9_000.0, 1.0, 1, 100.0 * n + 10.0)
+    assert slowdowns.of("acme", "standard") == pytest.approx(1.0)
+
+
+def test_a_few_calls_are_no_alert() -> None:
+    """One slow call is no slow flow."""
+    slowdowns = Slowdowns()
+    for n in range(ENOUGH - 1):
+        slowdowns.ended(call(str(n)), 100.0 * n, 0.0, 1.0, 1, 100.0 * n + 50.0)
+    assert slowdowns.slow("v", "f") == []
+    assert slowdowns.worst() == {}
+
+
+def test_what_is_followed_is_bounded() -> None:
+    """A function that many tenants call once each does not fill the memory."""
+    slowdowns = Slowdowns()
+    for n in range(FLOWS + 100):
+        slowdowns.ended(call("x", f"t{n}"), 0.0, 0.0, 1.0, 1, 2.0)
+    assert len(slowdowns._flows) == FLOWS
+    slowdowns.age()

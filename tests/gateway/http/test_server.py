@@ -1,0 +1,258 @@
+"""Connections are bounded: real sockets, hostile and friendly clients."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from pilotlight_gateway.http import server
+from pilotlight_gateway.http.server import HEAD_BYTES, PIPELINED, BoundedProtocol, listen, make_server, url_of
+from tests.gateway.world import World, function
+from tests.waiting import until
+
+CALL = b"POST /v1/functions/shop.hello/calls HTTP/1.1\r\nhost: x\r\n"
+
+
+class Hurried(BoundedProtocol):
+    """With bounds that a test can wait for."""
+
+    head_seconds = 0.05
+    linger_seconds = 0.05
+    connections_at_most = 3
+
+
+class Restless(BoundedProtocol):
+    """Does not rest for long."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.timeout_keep_alive = 0.3  # type: ignore[assignment] # uvicorn says whole seconds
+
+
+@asynccontextmanager
+async def serving(world: World, protocol: type[BoundedProtocol] = BoundedProtocol) -> AsyncIterator[tuple[str, int]]:
+    listening = listen("127.0.0.1", 0)
+    running = make_server(world.app, graceful_seconds=1, protocol=protocol)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(running.serve(sockets=[listening]))
+        await until(lambda: running.started)
+        yield listening.getsockname()[:2]
+        running.stop()
+
+
+async def test_calls_are_answered_over_real_connections(world: World) -> None:
+    """Several on one connection, and one with ten megabytes."""
+    world.deploy(function())
+    async with serving(world) as (host, port):
+        headers = {"authorization": f"Bearer {world.key}"}
+        async with httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=headers) as client:
+            for name in ("x", "y", "x" * 10**7):
+                answer = await client.post("/v1/functions/shop.hello/calls", json={"input": {"name": name}})
+                assert answer.json()["output"] == {"name": name}
+            assert "server" not in answer.headers
+
+
+def whole_call(world: World) -> bytes:
+    """A call as one piece."""
+    body = b'{"input": {"name": "x"}}'
+    request = b"%sauthorization: Bearer %s\r\ncontent-length: %d\r\n\r\n%s"
+    return request % (CALL, str(world.key).encode(), len(body), body)
+
+
+async def read_answer(reader: asyncio.StreamReader) -> None:
+    """The whole answer of a call that succeeded."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
+    assert head.startswith(b"HTTP/1.1 200")
+
+
+async def test_a_connection_is_closed_when_it_has_rested_and_not_while_it_works(world: World) -> None:
+    """Its timer is not set anew for each request: one that finds work under way leaves it alone."""
+    world.deploy(function())
+    whole = whole_call(world)
+    async with asyncio.timeout(30), serving(world, Restless) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        for seconds in (0.0, 0.7):
+            world.calls.hold = asyncio.Event()
+            asyncio.get_running_loop().call_later(seconds, world.calls.hold.set)
+            writer.write(whole)
+            await read_answer(reader)
+        writer.write(b"\r\n")  # allowed between requests, and no reason to stay
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_the_body_of_the_next_request_is_waited_for(world: World) -> None:
+    """It is not what is left of the one that has just been answered."""
+    world.deploy(function())
+    whole = whole_call(world)
+    async with asyncio.timeout(30), serving(world, Hurried) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(whole + whole[:-10])
+        for rest in (whole[-10:], b""):
+            await read_answer(reader)
+            await asyncio.sleep(3 * Hurried.linger_seconds)
+            writer.write(rest)
+        writer.close()
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_a_call_is_no_work_for_the_garbage_collector(world: World, watched: bool) -> None:
+    """Short or so long that its caller is watched: nothing of it is a cycle, which would stop all others later."""
+    world.deploy(function())
+    whole = whole_call(world)
+    async with serving(world) as address:
+        reader, writer = await asyncio.open_connection(*address)
+
+        async def call() -> None:
+            tasks = len(asyncio.all_tasks())
+            world.calls.hold = asyncio.Event() if watched else None
+            writer.write(whole)
+            if world.calls.hold is not None:
+                await until(lambda: len(asyncio.all_tasks()) == tasks + 2)  # the request's, and the watch
+                world.calls.hold.set()
+            await read_answer(reader)
+            await until(lambda: len(asyncio.all_tasks()) == tasks)
+
+        await call()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(20):
+                await call()
+            assert gc.collect() < 20
+        finally:
+            gc.enable()
+            writer.close()
+            await writer.wait_closed()
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_client_that_sends_eleven_megabytes_reads_413(world: World, chunked: bool) -> None:
+    """It gets its answer instead of a broken connection, with a length and without."""
+    world.deploy(function())
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(11):
+            yield b"x" * 10**6
+
+    async with serving(world) as (host, port):
+        headers = {"authorization": f"Bearer {world.key}"}
+        async with httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=headers) as client:
+            body = pieces() if chunked else b"x" * (11 * 10**6)
+            answer = await client.post("/v1/functions/shop.hello/calls", content=body)
+            assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+            assert (await client.get("/healthz")).status_code == 200
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HT", CALL, CALL + b"x-slow: "])
+async def test_a_head_must_arrive_in_time(world: World, sent: bytes) -> None:
+    """Silence, half a line or half a head: the connection is closed."""
+    async with serving(world, Hurried) as (host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(sent)
+        async with asyncio.timeout(5.0):
+            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_head_must_not_grow_without_end(world: World) -> None:
+    """431, and the connection is closed."""
+    async with serving(world) as (host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(CALL + b"x-more: " + b"y" * (HEAD_BYTES + 1))
+        answer = await reader.read()
+        writer.close()
+
+    assert answer.startswith(b"HTTP/1.1 431")
+
+
+async def test_a_body_that_goes_on_after_its_answer_is_cut_off(world: World) -> None:
+    """It is thrown away for a while, then the connection is closed."""
+    async with serving(world, Hurried) as (host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(CALL + b"content-length: 99999999\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 401")
+        async with asyncio.timeout(5.0):
+            await reader.read()
+        writer.close()
+
+
+async def closed(host: str, port: int, *pieces: bytes) -> bytes:
+    """What a client reads that sends on and on until it is cut off."""
+    reader, writer = await asyncio.open_connection(host, port)
+
+    async def send() -> None:
+        with contextlib.suppress(ConnectionError):
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+
+    read = b""
+    async with asyncio.timeout(20.0):
+        sending = asyncio.create_task(send())
+        with contextlib.suppress(ConnectionError):
+            read = await reader.read()
+        await sending
+    writer.close()
+    return read
+
+
+async def test_requests_do_not_pile_up_on_a_connection(world: World) -> None:
+    """Few may wait for the answer to an earlier one; who sends more is cut off."""
+    async with serving(world) as (host, port):
+        read = await closed(host, port, *([b"GET /v1/apps HTTP/1.1\r\nhost: x\r\n\r\n" * 1_000] * 20))
+
+    assert read.count(b"HTTP/1.1 401") <= 2 * PIPELINED
+    assert b"HTTP/1.1 400" in read or not read
+
+
+@pytest.mark.parametrize("trailer", [b"a: b\r\n", b"a"], ids=["lines", "one line"])
+async def test_trailers_do_not_pile_up(world: World, trailer: bytes) -> None:
+    """Nobody reads them; too many, or one without end, close the connection."""
+    async with serving(world) as (host, port):
+        head = CALL + b"transfer-encoding: chunked\r\n\r\n0\r\n"
+        await closed(host, port, head, *([trailer * 10_000] * 100))
+
+
+async def test_a_body_that_was_not_asked_for_is_no_request(world: World) -> None:
+    """Answered before it was told to go on, a client may send its body or not: the connection ends either way."""
+    async with serving(world) as (host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(CALL + b"expect: 100-continue\r\ncontent-length: 40\r\n\r\n")
+        async with asyncio.timeout(5.0):
+            read = await reader.read()
+        writer.close()
+
+    assert read.startswith(b"HTTP/1.1 401")
+    assert b"connection: close" in read
+
+
+async def test_connections_are_counted(world: World) -> None:
+    """The one too many hears 503 at once."""
+    async with serving(world, Hurried) as (host, port):
+        held = [await asyncio.open_connection(host, port) for _ in range(3)]
+        reader, writer = await asyncio.open_connection(host, port)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 503")
+        for _, other in [*held, (reader, writer)]:
+            other.close()
+            await other.wait_closed()
+
+
+async def test_a_taken_address_is_refused() -> None:
+    """By the operating system's own error."""
+    with listen("127.0.0.1", 0) as first, pytest.raises(OSError):
+        listen("127.0.0.1", first.getsockname()[1])
+
+
+def test_a_url_is_one_that_clients_here_can_use() -> None:
+    """A socket on all addresses is reached on loopback."""
+    with listen("0.0.0.0", 0) as everywhere:  # noqa: S104
+        assert url_of(everywhere) == f"http://127.0.0.1:{everywhere.getsockname()[1]}"
+    assert server.KEEP_ALIVE_SECONDS > 60

@@ -1,0 +1,125 @@
+"""What a home knows of a flow of jobs: who is next, who waits, and which messages are done."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_core.model.messages.job_messages import JobNote
+from pilotlight_gateway.jobs.job_flow import READ_AHEAD, Flow
+
+
+def notes(*names: str, run_at: float = 0.0) -> list[JobNote]:
+    return [JobNote(name, run_at) for name in names]
+
+
+def flow(*messages: list[JobNote]) -> Flow:
+    made = Flow("jobs.local.1.x.acme.standard")
+    for seq, message in enumerate(messages, 1):
+        made.heard(seq, message)
+    return made
+
+
+def test_jobs_are_taken_in_the_order_in_which_they_were_told() -> None:
+    """Each once, until it is given back."""
+    told = flow(notes("a", "b"), notes("c"))
+    assert [told.take(0.0) for _ in range(4)] == ["a", "b", "c", None]
+
+
+def test_a_job_that_waits_for_its_time_lets_others_pass() -> None:
+    """It is due when it says; what was put off comes behind what was there already."""
+    told = flow(notes("later", run_at=10.0), notes("now"))
+    assert told.take(5.0) == "now"
+    assert told.take(5.0) is None
+    assert told.due_at() == 10.0
+    assert told.take(10.0) == "later"
+    told.put_off("later", 20.0)
+    assert told.take(19.0) is None
+    assert told.take(20.0) == "later"
+
+
+def test_done_messages_go_up_to_the_first_that_is_not() -> None:
+    """Those behind it are removed one by one: a job of next week keeps nobody's message."""
+    told = flow(notes("a"), notes("b"), notes("c"))
+    for _ in range(3):
+        told.take(0.0)
+    told.over("c")
+    told.over("a")
+    assert told.purge_below() == 2
+    assert told.purge_below() == 0
+    assert told.strays() == [3]
+    assert told.strays() == []
+    told.over("b")
+    assert told.purge_below() == 4
+    assert not told
+
+
+def test_a_job_that_is_told_twice_is_one_job() -> None:
+    """Both its messages are done when it is over."""
+    told = flow(notes("a"), notes("a", "a"))
+    assert [told.take(0.0), told.take(0.0)] == ["a", None]
+    told.over("a")
+    assert told.purge_below() == 3
+
+
+def test_a_message_without_jobs_is_done() -> None:
+    """What could not be read is removed too."""
+    told = flow([], notes("a"))
+    assert told.purge_below() == 2
+
+
+def test_a_job_knows_its_place() -> None:
+    """How many are before it, running ones among them; of others nothing is known."""
+    told = flow(notes("a", "b", "c"))
+    told.take(0.0)
+    assert [told.position(name) for name in ("a", "b", "c", "d")] == [0, 1, 2, None]
+    told.put_off("a", 5.0)
+    assert [told.position(name) for name in ("a", "b", "c")] == [2, 0, 1]
+
+
+def test_it_reads_only_so_far_ahead() -> None:
+    """A backlog of a million is not held in memory."""
+    told = flow([JobNote(str(number)) for number in range(READ_AHEAD)])
+    assert not told.wants
+    name = told.take(0.0)
+    assert name is not None
+    told.over(name)
+    assert told.wants
+
+
+@given(st.lists(st.tuples(st.sampled_from(["tell", "take", "later", "over"]), st.integers(0, 9)), max_size=80))
+def test_nothing_is_lost_and_nothing_is_removed_too_early(history: list[tuple[str, int]]) -> None:
+    """A message goes only when all its jobs are over, and in the end all of them are gone."""
+    told, at, seq = Flow("x"), 0.0, 0
+    wanted: dict[int, set[str]] = {}
+    taken: set[str] = set()
+
+    def over(name: str) -> None:
+        told.over(name)
+        for names in wanted.values():
+            names.discard(name)
+        below = told.purge_below()
+        for gone in [one for one in wanted if one < below] + told.strays():
+            assert not wanted.pop(gone, set())
+
+    for what, number in history:
+        at += 1.0
+        if what == "tell":
+            seq += 1
+            wanted[seq] = {str(number), str(number + 1)}
+            told.heard(seq, notes(*wanted[seq]))
+        elif what == "take" and (name := told.take(at)) is not None:
+            assert name not in taken
+            taken.add(name)
+        elif taken and what == "later":
+            told.put_off(taken.pop(), at + number)
+        elif taken and what == "over":
+            over(taken.pop())
+        places = [place for name in range(11) if (place := told.position(str(name))) is not None]
+        assert sorted(places) == list(range(len(told)))
+    while taken or told:
+        at += 100.0
+        found = taken.pop() if taken else told.take(at)
+        assert found is not None
+        over(found)
+    assert not wanted

@@ -1,0 +1,92 @@
+"""What a submission leaves behind that was refused, or that another one was before."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pilotlight_core.model.errors import Conflict, TooMuch, Unavailable
+from pilotlight_core.model.records import jobs
+from pilotlight_core.model.records.jobs import JobRecord, JobState
+from pilotlight_gateway.jobs.job_port import Found
+from pilotlight_gateway.jobs.job_service import WAITERS_PER_TENANT, Jobs
+from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
+from tests.gateway.http.endpoints.test_jobs import submit
+from tests.gateway.jobs.records import JOB, dead_job, job
+from tests.gateway.world import World, function
+
+BIG = "x" * 100_000
+
+
+class Full(MemoryJobs):
+    """Has no room."""
+
+    async def create(self, job: JobRecord) -> Found:
+        raise Unavailable("no room", code="overloaded")
+
+
+async def test_a_key_that_is_used_leaves_no_second_input(world: World) -> None:
+    """Neither the same one again nor another one: the blob store would fill with what nobody counts."""
+    world.deploy(function())
+    async with world.client() as client:
+        first = await submit(client, key="once", input={"name": BIG})
+        kept = dict(world.blobs.kept)
+        same = await submit(client, key="once", input={"name": BIG})
+        others = [await submit(client, key="once", input={"name": f"{BIG}{number}"}) for number in range(3)]
+
+    assert (first.status_code, same.status_code, {other.status_code for other in others}) == (202, 202, {422})
+    assert world.blobs.kept == kept
+    assert len(kept) == 1
+
+
+@pytest.mark.parametrize("name", ["Ada", BIG], ids=["small", "large"])
+async def test_what_there_is_no_room_for_leaves_nothing(world: World, name: str) -> None:
+    """Neither a record nor a blob, nor room taken."""
+    world.deploy(function())
+    world.services.jobs = Jobs(Full(), blobs=world.blobs, wall=world.wall, share_bytes=200_000)
+    async with world.client() as client:
+        answers = [await submit(client, input={"name": name}) for _ in range(4)]
+
+    assert [answer.json()["code"] for answer in answers] == ["overloaded"] * 4
+    assert not world.blobs.kept
+
+
+async def test_only_so_many_requests_of_a_tenant_listen_for_jobs() -> None:
+    """Those beyond wait a moment and look once; others' tenants have their own."""
+    store = MemoryJobs()
+    desk = Jobs(store)
+    mine, other = job(), job(tenant="bolt")
+    first, _ = [await store.create(one) for one in (mine, other)]
+    waits = [asyncio.ensure_future(desk.wait(mine, 60.0)) for _ in range(WAITERS_PER_TENANT + 5)]
+    waits.append(asyncio.ensure_future(desk.wait(other, 60.0)))
+    await asyncio.sleep(0)
+    assert len(store.bells) == WAITERS_PER_TENANT + 1
+
+    await store.update(jobs.cancelled(mine, 200.0), first.revision)
+    *ended, left = waits
+    assert {(await wait).state for wait in ended} == {JobState.CANCELLED}
+    left.cancel()
+    await asyncio.wait([left])
+    assert not store.bells
+
+
+async def test_driving_a_job_again_takes_room_again() -> None:
+    """It is kept for longer; where there is none, or it is not dead, nothing is taken and it stays as it is."""
+    store = MemoryJobs()
+    desk = Jobs(store, share_bytes=100_000, keep_s=60.0, wall=lambda: 200.0)
+    dead = dead_job(input=b"x" * 40_000)
+    await store.create(dead)
+    again = await desk.redrive("acme", dead.id)
+    assert again.state is JobState.QUEUED
+    with pytest.raises(Conflict):
+        await desk.redrive("acme", dead.id)
+
+    for number in (3, 4):
+        await store.create(dead_job(id=f"{JOB[:-1]}{number}", input=b"x" * 40_000))
+    await desk.redrive("acme", f"{JOB[:-1]}3")
+    with pytest.raises(TooMuch, match="room for jobs is used up"):
+        await desk.redrive("acme", f"{JOB[:-1]}4")
+    left = await desk.find("acme", f"{JOB[:-1]}4")
+    assert left is not None
+    assert left.state is JobState.FAILED

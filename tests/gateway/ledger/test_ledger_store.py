@@ -1,0 +1,152 @@
+"""The fold counts every event once, and receipts sum to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
+from pilotlight_core.model.units import cost_of
+from pilotlight_gateway.ledger.conservation import device_account
+from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.prices import PriceBook, load_prices
+from pilotlight_gateway.ledger.tables import call_line, lease_line, usage_day
+from pilotlight_gateway.ledger.usage_report import receipts
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event, histories
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices())
+    yield ledger
+    ledger.close()
+
+
+def content(ledger: Ledger) -> list[list[tuple[object, ...]]]:
+    return [
+        sorted(tuple(row.values()) for row in ledger.read(sa.select(table)))
+        for table in (lease_line, usage_day, call_line)
+    ]
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(histories(), st.data())
+def test_repetition_and_order_change_nothing(history: list[UsageEvent], data: st.DataObject) -> None:
+    """Any order, any cut into folds, any repetition: the same ledger, and it conserves the device's time."""
+    once, often = Ledger("sqlite://", load_prices()), Ledger("sqlite://", load_prices())
+    once.fold("USAGE", len(history), history)
+    deliveries = data.draw(st.permutations(history + data.draw(st.lists(st.sampled_from(history), max_size=6))))
+    cut = data.draw(st.integers(0, len(deliveries)))
+
+    folds = [often.fold("USAGE", number, part) for number, part in enumerate((deliveries[:cut], deliveries[cut:]))]
+
+    assert sum(fold.new for fold in folds) == len(history)
+    assert sum(fold.repeated for fold in folds) == len(deliveries) - len(history)
+    assert content(once) == content(often)
+    end = history[-1].t1
+    account = device_account(often, "n1", "d0", 0, end)
+    assert (account.excess, account.unrecorded) == (0, 0)
+    often.close()
+    once.close()
+
+
+@settings(deadline=None, max_examples=60)
+@given(histories())
+def test_receipts_sum_to_the_report(history: list[UsageEvent]) -> None:
+    """In nanoseconds and in exact dollars, for every tenant."""
+    ledger = Ledger("sqlite://", load_prices())
+    ledger.fold("USAGE", 1, history)
+    for tenant in ("acme", "rival"):
+        lines = ledger.read(sa.select(usage_day).where(usage_day.c.tenant == tenant, usage_day.c.state == "busy"))
+        billed = sum((cost_of(line["ns"], line["ppm"], line["rate"]) for line in lines), Fraction(0))
+        calls = {row["call"] for row in ledger.read(sa.select(call_line).where(call_line.c.tenant == tenant))}
+        own = [line for call in calls for line in receipts(ledger, tenant, call)]
+
+        assert sum((line["cost"] for line in own), Fraction(0)) == billed
+        assert sum(line["ns"] for line in own) == sum(line["ns"] for line in lines)
+    ledger.close()
+
+
+def test_the_place_in_the_stream_is_kept_with_what_was_read(ledger: Ledger) -> None:
+    """After a fold, and after a fold of nothing."""
+    assert ledger.last_seq("USAGE") == 0
+    ledger.fold("USAGE", 7, [event(1, 0, 5)])
+    assert ledger.last_seq("USAGE") == 7
+    ledger.fold("USAGE", 9, [])
+    assert ledger.last_seq("USAGE") == 9
+
+
+def test_a_fold_that_fails_leaves_nothing(ledger: Ledger) -> None:
+    """Neither lines nor place: the next try reads the same again."""
+    with pytest.raises(OverflowError):
+        ledger.fold("USAGE", 7, [event(1, 0, 5), event(2, 2**70, 2**70 + 5, wall=MIDNIGHT)])
+
+    assert ledger.last_seq("USAGE") == 0
+    assert content(ledger) == [[], [], []]
+
+
+def test_a_new_price_does_not_reprice_what_was_recorded(tmp_path: Path) -> None:
+    """Lines keep the rate they were folded with."""
+    url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+    for number, rate in enumerate((100, 200)):
+        ledger = Ledger(url, PriceBook(rates={"cpu": rate}))
+        ledger.fold("USAGE", number, [event(number, number * 5, number * 5 + 5)])
+        lines = ledger.read(sa.select(usage_day.c.rate, usage_day.c.ns).order_by(usage_day.c.rate))
+        ledger.close()
+
+    assert [(line["rate"], line["ns"]) for line in lines] == [(100, 5), (200, 5)]
+
+
+def test_a_call_that_runs_on_has_one_receipt_that_grows(ledger: Ledger) -> None:
+    """Each second adds to it; the last one says how it ended."""
+    ledger.fold("USAGE", 1, [busy(1, 0, ("a", SECOND, ""))])
+    ledger.fold("USAGE", 2, [busy(2, SECOND, ("a", SECOND, ""))])
+    ledger.fold("USAGE", 3, [busy(3, 2 * SECOND, ("a", 5, "ok"), ("b", 5, "ok"))])
+
+    (line,) = receipts(ledger, "acme", "a")
+    assert (line["ns"], line["outcome"], line["batch_size"]) == (2 * SECOND + 5, "ok", 2)
+    assert receipts(ledger, "rival", "a") == []
+
+
+def test_old_intervals_go_and_sums_stay(ledger: Ledger) -> None:
+    """Pruning forgets details only."""
+    old = event(1, 0, 5, LeaseState.LOADING, wall=MIDNIGHT - 10 * 86_400)
+    ledger.fold("USAGE", 1, [old, busy(2, 5, ("a", 5, "ok"), wall=MIDNIGHT - 10 * 86_400), busy(3, 10, ("b", 5, "ok"))])
+
+    assert ledger.prune(MIDNIGHT) == 2
+
+    assert [row["id"] for row in ledger.read(sa.select(lease_line))] == ["node-1.s0.3"]
+    assert [row["call"] for row in ledger.read(sa.select(call_line))] == ["b"]
+    assert sum(row["ns"] for row in ledger.read(sa.select(usage_day))) == 15
+
+
+def test_a_thousand_calls_a_second_are_affordable(ledger: Ledger) -> None:
+    """Two thousand events of a second, with as many receipts, fold in well under that second."""
+    import time
+
+    events = [busy(number, number * 10, (f"call{number}", 10, "ok")) for number in range(2_000)]
+    started = time.process_time()
+
+    assert ledger.fold("USAGE", 1, events).new == 2_000
+    assert time.process_time() - started < 0.7
+
+
+def test_a_ledger_in_a_file_is_its_owners(ledger: Ledger, tmp_path: Path) -> None:
+    """With what SQLite puts beside it; also one that was open before."""
+    ledger.fold("USAGE", 1, [busy(1, 0, ("call_a", SECOND, "ok"))])
+    files = sorted(tmp_path.iterdir())
+
+    assert [path.name for path in files] == ["ledger.sqlite", "ledger.sqlite-shm", "ledger.sqlite-wal"]
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+
+    for path in files:
+        path.chmod(0o644)
+    Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices()).close()
+
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}

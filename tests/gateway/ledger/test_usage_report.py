@@ -1,0 +1,104 @@
+"""Reports add up, whatever they are grouped by."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
+from pilotlight_core.model.units import cost_of, money
+from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.prices import load_prices
+from pilotlight_gateway.ledger.usage_report import COLUMNS, GROUPS, as_csv, read_groups, usage_report
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event, histories
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices())
+    ledger.fold(
+        "USAGE",
+        1,
+        [
+            event(1, 0, SECOND, LeaseState.LOADING),
+            busy(2, SECOND, ("a", SECOND, "ok"), ("b", SECOND, "ok")),
+            event(3, 3 * SECOND, 4 * SECOND, version="ver_2"),
+            event(4, 4 * SECOND, 5 * SECOND, tenant="rival"),
+            event(5, 5 * SECOND, 6 * SECOND, LeaseState.FREE, tenant="", app="", function="", version=""),
+            event(6, 6 * SECOND, 7 * SECOND, wall=MIDNIGHT + 90_000),
+        ],
+    )
+    yield ledger
+    ledger.close()
+
+
+def test_a_tenant_sees_its_own_lines_by_default_in_full(ledger: Ledger) -> None:
+    """One line per day, version, state and price, and nobody else's."""
+    report = usage_report(ledger, "acme", "2026-09-22", "2026-09-23")
+
+    assert [(line.version, line.state, line.calls, line.ns) for line in report.lines] == [
+        ("ver_1", "busy", 2, 2 * SECOND),
+        ("ver_1", "loading", 0, SECOND),
+        ("ver_2", "idle", 0, SECOND),
+    ]
+    assert report.lines[0].cost == money(cost_of(2 * SECOND, 1_000_000, ledger.book.rate("cpu")))
+    assert report.lines[0].gpu_seconds == 2.0
+    assert (report.total.calls, report.total.ns) == (2, 4 * SECOND)
+
+
+def test_days_outside_are_not_in_it(ledger: Ledger) -> None:
+    """The first day is, the last is not."""
+    assert len(usage_report(ledger, "acme", "2026-09-23", "2026-09-24").lines) == 1
+    assert usage_report(ledger, "acme", "2026-09-24", "2026-09-30").lines == ()
+
+
+@settings(deadline=None, max_examples=40)
+@given(histories())
+def test_the_total_does_not_depend_on_the_grouping(history: list[UsageEvent]) -> None:
+    """Lines are rounded once each, the total once from exact sums."""
+    ledger = Ledger("sqlite://", load_prices())
+    ledger.fold("USAGE", 1, history)
+
+    reports = [usage_report(ledger, "acme", "2026-01-01", "2027-01-01", groups) for groups in (GROUPS, ("day",), ())]
+
+    assert len({report.total for report in reports}) == 1
+    for report in reports:
+        apart = abs(sum(Decimal(line.cost) for line in report.lines) - Decimal(report.total.cost))
+        assert apart <= Decimal("1e-12") * len(report.lines)
+        assert sum(line.ns for line in report.lines) == report.total.ns
+    ledger.close()
+
+
+def test_what_it_is_not_grouped_by_is_blank(ledger: Ledger) -> None:
+    """Grouped by state, a line belongs to no day or version."""
+    report = usage_report(ledger, "acme", "2026-09-22", "2026-09-24", read_groups("state"))
+
+    assert [(line.state, line.day, line.version, line.ppm) for line in report.lines] == [
+        ("busy", "", "", 0),
+        ("idle", "", "", 0),
+        ("loading", "", "", 0),
+    ]
+
+
+def test_groups_are_read_in_any_order_and_refused_by_name() -> None:
+    """Commas and blanks; an unknown one is named."""
+    assert read_groups("") == GROUPS
+    assert read_groups(" state, day ") == ("day", "state")
+    with pytest.raises(BadInput, match="tenant"):
+        read_groups("day,tenant")
+
+
+def test_csv_says_the_same(ledger: Ledger) -> None:
+    """With a header, and every column of the JSON."""
+    report = usage_report(ledger, "acme", "2026-09-22", "2026-09-23")
+    rows = list(csv.DictReader(io.StringIO(as_csv(report))))
+
+    assert list(rows[0]) == list(COLUMNS)
+    assert [row["cost"] for row in rows] == [line.cost for line in report.lines]

@@ -1,0 +1,29 @@
+"""What a call is taken to cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_gateway.limits.cost_estimates import FIRST, MOST_KNOWN, Estimates
+
+
+def test_an_estimate_follows_what_calls_cost() -> None:
+    """The first known one replaces the guess, later ones move it slowly."""
+    costs = Estimates()
+    assert costs.of("v1") == FIRST
+
+    costs.learn("v1", 10.0)
+    assert costs.of("v1") == 10.0
+    costs.learn("v1", 20.0)
+    assert costs.of("v1") == pytest.approx(11.0)
+
+
+def test_only_so_many_are_remembered() -> None:
+    """The version that was learnt of longest ago goes first."""
+    costs = Estimates()
+    for number in range(MOST_KNOWN):
+        costs.learn(str(number), 1.0)
+    costs.learn("0", 1.0)
+    costs.learn("new", 1.0)
+
+    assert (costs.of("0"), costs.of("new"), costs.of("1")) == (1.0, 1.0, FIRST)

@@ -1,0 +1,292 @@
+"""Decisions in sentences, and whether the sentences are true."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+
+from pilotlight_core.model.placing import Over, Purchase, Spread
+from pilotlight_core.model.spec import Isolation
+from pilotlight_placement.asks.ask import CPU, Ask
+from pilotlight_placement.asks.curves import Curves, Point, whole
+from pilotlight_placement.explain.explanation import REASONS, explain, ruled_out, rules, why_not
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.history import Journal
+from pilotlight_placement.fleet.occupancy import Unit
+from pilotlight_placement.fleet.options import key_of, options, slot_options
+from pilotlight_placement.hardware.catalogue import is_kind
+from pilotlight_placement.hardware.geometry import Instance
+from pilotlight_placement.hardware.node import Held, Node, Slice
+from pilotlight_placement.search.decision_record import NoFit, Placement
+from pilotlight_placement.search.place import place
+from pilotlight_placement.search.policy import FILTERS, STEPS, refusal_at
+from tests.placement.makers import ask, asks, gpu, node, some_nodes
+from tests.placement.search.test_place import STEPS as HISTORY
+from tests.placement.search.test_place import fill
+
+
+def placed(fleet: Fleet, wanted: Ask) -> Placement:
+    found = place(fleet, wanted)
+    assert isinstance(found, Placement)
+    return found
+
+
+def test_the_winner_and_the_best_loser_of_each_step_are_told() -> None:
+    """Each loser is alike in all steps before the one by which it lost."""
+    fleet = Fleet([
+        node("a", gpu("g1", mig=True)), node("b", gpu("g2", mig=True)), node("c", gpu("g3", "B200", mig=True)),
+        node("d", gpu("g4", mig=True), weights=frozenset(("w",))),
+    ])  # fmt: skip
+    found = placed(fleet, ask("ANY", gib=5, weights="w"))
+
+    told = explain(found, "c1")
+
+    assert told[0] == "c1 runs on 1g at 6 of an H100-80GB on d."
+    assert told[1] == "Of 4 devices and slots 4 would do."
+    assert any("d has them" in line and "(rule: resident)" in line for line in told)
+
+
+def test_places_that_are_called_alike_are_told_apart() -> None:
+    """Two GPUs of a kind on one node: the other one by its name."""
+    found = placed(Fleet([node("a", gpu("g1", mig=True), gpu("g2", mig=True))]), ask("H100", gib=5))
+    (other,) = {"g1", "g2"} - set(found.slice.ids)
+
+    assert any(line.startswith(f"Not {found.slice} ({other}): ") for line in explain(found))
+
+
+def test_each_step_has_its_own_sentence() -> None:
+    """Preference, spread, cost and order."""
+    curves = Curves({("T4", whole()): (Point(batch=1, throughput=10, p95_ms=9),)})
+    fleet = Fleet([
+        node("a", gpu("g1", "T4"), zone="x"), node("b", gpu("g2", "T4"), zone="y"),
+        node("c", gpu("g3", "T4"), zone="y"), node("d", gpu("g4", "A10"), zone="y"),
+    ])  # fmt: skip
+    fleet.hold(Held(container="old", slice=placed(fleet, ask("T4", zones=("x",))).slice, function="f"))
+    wanted = ask("T4", "A10", function="f", spread=Spread(over=Over.ZONE))
+
+    told = " ".join(explain(placed(fleet, wanted)))
+    assert "A10 stands after T4 in the function's list" in told
+    assert "(rule: order)" in told
+
+    cheap = " ".join(explain(placed(fleet, ask("T4", "A10", by_cost=True, curves=curves))))
+    assert "was never measured there" in cheap
+    dear = " ".join(explain(placed(fleet, ask("T4", "A10", by_cost=True))))
+    assert "86 % more" in dear or "8" in dear
+    assert "(rule: cost)" in dear
+
+
+def test_an_instance_that_exists_saves_making_one() -> None:
+    """Between places that are alike in all else."""
+    idle = (Instance(start=6, profile="1g"),)
+    for first in ("a", "b"):
+        fleet = Fleet([node(name, gpu(f"g{name}", mig=True, instances=idle if name == first else ())) for name in "ab"])
+        found = placed(fleet, ask("H100", gib=5))
+
+        assert found.slice.node == first
+        assert "its instance would have to be made first" in " ".join(explain(found))
+
+
+def test_a_refusal_says_how_many_and_why() -> None:
+    """Counts by filter, in the order in which they are asked."""
+    fleet = Fleet(
+        [node("a", gpu("g1", "T4"), gpu("g2", "T4")), node("b", gpu("g3")), node("c", gpu("g4"), draining=True)]
+    )
+    fleet.hold(Held(container="x", slice=placed(fleet, ask("H100")).slice))
+
+    found = place(fleet, ask("H100", gib=20))
+
+    assert isinstance(found, NoFit)
+    assert not found.never
+    told = explain(found, "c1")
+    assert told[0] == "c1 has no place: the only device or slot that could hold H100 with 20.0 GiB is in use."
+    assert told[1] == "Of 4 devices and slots 0 would do: 1 on nodes that are draining, 2 of other types, 1 in use."
+
+
+def test_what_can_never_fit_names_the_largest_slice_and_what_is_missing() -> None:
+    """The largest that exists of a type that is asked for."""
+    fleet = Fleet([node("a", gpu("g1", "T4")), node("b", gpu("g2", mig=True), gpu("g3", "A100-40GB"))])
+
+    found = place(fleet, ask("H100", "A100", gib=100))
+
+    assert isinstance(found, NoFit)
+    assert found.never
+    assert "the largest slice that exists is 7g.80gb of H100-80GB with 79.2 GiB: 20.8 GiB are missing" in found.reason
+
+
+def test_why_not_looks_at_the_fleet_as_it_was() -> None:
+    """Later changes do not count; the chosen node and one that is not there say so."""
+    fleet = Fleet([node("a", gpu("g1", "T4")), node("b", gpu("g2", "T4")), node("c", gpu("g3", "L4"))])
+    found = placed(fleet, ask("T4"))
+    other = "b" if found.slice.node == "a" else "a"
+    fleet.hold(Held(container="x", slice=found.slice))
+    fleet.hold(Held(container="y", slice=placed(fleet, ask("T4")).slice))
+
+    assert why_not(fleet, found, "c") == ["c: it is a GPU (L4), the ask is for T4."]
+    assert "stands first in the fixed order (rule: order)" in why_not(fleet, found, other)[0]
+    assert why_not(fleet, found, found.slice.node) == [f"{found.slice.node} was chosen: a whole T4."]
+    assert why_not(fleet, found, "z") == ["There was no node z at revision 3; there were: a, b, c."]
+
+
+def test_a_state_that_is_gone_is_said_to_be_gone() -> None:
+    """The journal is bounded; nothing is made up."""
+    fleet = Fleet([node("a", gpu("g1", "T4")), node("b", gpu("g2", "T4"))])
+    fleet.journal = Journal(most=1)
+    found = placed(fleet, ask("T4"))
+    fleet.hold(Held(container="x", slice=found.slice))
+    fleet.release("x")
+
+    told = why_not(fleet, found, "b")
+
+    assert told == ["The fleet's state at revision 2 is gone; it is at revision 4 now."]
+
+
+def test_why_not_of_a_plan_knows_what_the_plan_had_done_before() -> None:
+    """The decision was made after the plan's own first steps, which were taken back."""
+    fleet = Fleet([node("a", gpu("g1", "T4")), node("b", gpu("g2", "T4"))])
+    with fleet.trial():
+        first = placed(fleet, ask("T4"))
+        fleet.hold(Held(container="x", slice=first.slice))
+        second = placed(fleet, ask("T4"))
+
+    told = why_not(fleet, second, first.slice.node)
+
+    assert told == [f"{first.slice.node}: nothing that would do is free: it is taken."]
+
+
+def test_the_rules_are_told_in_their_order() -> None:
+    """One sentence each."""
+    assert len(rules()) == len(FILTERS) + len(STEPS)
+    assert rules()[0].startswith("draining: ")
+    assert all(line.endswith(".") for line in rules())
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_nodes(), HISTORY, asks(), HISTORY)
+def test_every_rejection_has_a_true_reason_and_keeps_it(
+    nodes: list[Node], before: list[tuple[Ask, int]], wanted: Ask, after: list[tuple[Ask, int]]
+) -> None:
+    """Each reason is checked by its meaning, and is told alike after the fleet has changed."""
+    fleet = Fleet(nodes)
+    fill(fleet, before)
+    found = place(fleet, wanted)
+    for unit in fleet.units.values():
+        refusal = refusal_at(fleet, unit, wanted)
+        if refusal is not None:
+            assert is_true(fleet, unit, wanted, refusal[0].name), refusal
+    told = {name: why_not(fleet, found, name) for name in fleet.places}
+    assert all(told.values())
+    assert ruled_out(found.record).startswith(f"Of {len(fleet.units)} device")
+    assert explain(found)
+
+    for container in list(fleet.held):
+        fleet.release(container)
+    fill(fleet, after)
+    fleet.put(replace(nodes[0], draining=not nodes[0].draining))
+
+    assert {name: why_not(fleet, found, name) for name in fleet.places} == told
+
+
+def is_true(fleet: Fleet, unit: Unit, wanted: Ask, name: str) -> bool:  # noqa: C901 - one line a filter
+    """Whether a filter's claim holds, by what it says and not by how it is computed."""
+    node, domain = unit.node.node, unit.node.node.domain
+    runs = [held for held in fleet.held.values() if held.slice.node == node.name]
+    match name:
+        case "draining":
+            return node.draining
+        case "health":
+            return unit.gpu is not None and bool(unit.gpu.withdrawn)
+        case "region":
+            return domain.region not in wanted.regions
+        case "zone":
+            return domain.zone not in wanted.zones
+        case "purchase":
+            return domain.spot is (wanted.purchase is Purchase.ON_DEMAND)
+        case "type":
+            is_cpu = unit.slot is not None
+            return not any(
+                (c.type == CPU) == is_cpu and (is_cpu or is_kind(c.type, unit.cell.kind.name)) for c in wanted.choices
+            )
+        case "count":
+            return any(choice.count > 1 for choice in wanted.choices)
+        case "vram":
+            counts = [1] if unit.gpu and unit.gpu.mig else [choice.count for choice in wanted.choices]
+            assert unit.gpu is not None
+            sizes = [cut.memory for cut in unit.gpu.device.cuts] if unit.gpu.mig else [unit.gpu.device.memory]
+            return all(wanted.mib(count) > max(sizes) for count in counts)
+        case "isolation":
+            return wanted.isolation is not Isolation.SHARED or wanted.media
+        case "slice":
+            return wanted.slice not in keys_on(unit, replace(wanted, slice="", slo_ms=None))
+        case "slo":
+            keys = keys_on(unit, replace(wanted, slo_ms=None))
+            return bool(keys) and all(is_known_slow(wanted, key) for key in keys)
+        case "host_memory":
+            return 0 < node.host_memory < wanted.memory
+        case "avoid":
+            return any(held.function in wanted.avoid for held in runs)
+        case "spread":
+            assert wanted.spread is not None
+            same = [held for held in fleet.held.values() if held.function == wanted.function]
+            where = [fleet.places[held.slice.node].node for held in same]
+            over_node = wanted.spread.over is Over.NODE
+            there = [n for n in where if (n.name == node.name if over_node else n.domain.zone == domain.zone)]
+            return len(there) >= (wanted.spread.most or 0)
+    return name == "room" and not has_room(fleet, unit, wanted)
+
+
+def keys_on(unit: Unit, wanted: Ask) -> set[str]:
+    """The kinds of slices of a unit that would hold the ask, whoever uses them."""
+    if unit.slot is not None:
+        return {"CPU/slot"} if isinstance(slot_options(wanted, unit.slot), list) else set()
+    assert unit.gpu is not None
+    device = unit.gpu.device
+    made = options(wanted, device, mig=unit.gpu.mig, shareable=unit.gpu.shareable)
+    assert isinstance(made, list)
+    return {f"{device.name}/{key_of(option, device)}" for option in made}
+
+
+def is_known_slow(wanted: Ask, key: str) -> bool:
+    """Whether all that is known of it is too slow, and some of that for sure; a share may go by its whole."""
+    assert wanted.curves is not None
+    assert wanted.slo_ms is not None
+    device, cut = key.split("/")
+    known = wanted.curves.points
+    points = known.get((device, cut)) or (known.get((device, "whole"), ()) if cut.startswith("share") else ())
+    return all(p.p95_ms > wanted.slo_ms for p in points) and any(p.hard for p in points)
+
+
+def has_room(fleet: Fleet, unit: Unit, wanted: Ask) -> bool:
+    """Whether any slice that would do could be taken on the unit now, tried one by one."""
+    if unit.slot is not None:
+        slices = [Slice(node=unit.node.name, kind=unit.slot.kind, type="", ids=(unit.id,), memory=0, slot=True)]
+        return isinstance(slot_options(wanted, unit.slot), list) and can(fleet, slices, wanted)
+    assert unit.gpu is not None
+    made = options(wanted, unit.gpu.device, mig=unit.gpu.mig, shareable=unit.gpu.shareable)
+    assert isinstance(made, list)
+    slices = []
+    for option in made:
+        others = [u for u in unit.node.by_cell[unit.cell] if u.is_empty and u is not unit]
+        empty = [u.id for u in others if u.gpu is not None and not u.gpu.withdrawn]
+        base = Slice(node=unit.node.name, kind=option.kind, type="", ids=(unit.id,), memory=0, units=option.units)
+        if option.profile >= 0:
+            cut = unit.gpu.device.cuts[option.profile].profile
+            slices += [replace(base, profile=cut.key, start=start) for start in cut.starts]
+        elif len(empty) + 1 >= option.count:
+            slices.append(replace(base, ids=(unit.id, *empty[: option.count - 1])))
+    return can(fleet, slices, wanted)
+
+
+def can(fleet: Fleet, slices: list[Slice], wanted: Ask) -> bool:
+    holds = [Held(container="new", slice=s, tenant=wanted.tenant, neighbours=wanted.neighbours) for s in slices]
+    return any(not fleet.refusal(held) for held in holds)
+
+
+def test_of_two_gpus_of_one_node_no_node_is_said_to_stand_first() -> None:
+    """Which node stands first says nothing about devices of the same one."""
+    found = placed(Fleet([node("n", gpu("g1", "T4"), gpu("g2", "T4"))]), ask("T4"))
+    value = found.record.value
+    assert value is not None
+
+    told = REASONS["order"](ask("T4"), found.slice, value, found.slice, value)
+    assert told == "it is as good in all that counts, and the other one stands first on n"

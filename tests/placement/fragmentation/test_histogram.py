@@ -1,0 +1,50 @@
+"""What has been asked for lately."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_core.model.spec import Isolation
+from pilotlight_placement.fragmentation.histogram import HALF_LIFE_S, MAX_SHAPES, Histogram, Shape, distance
+from tests.placement.makers import ask
+
+SMALL, LARGE = Shape(mib=4096), Shape(mib=40_960)
+
+
+def test_an_ask_weighs_half_after_its_half_life() -> None:
+    """However long the histogram lives."""
+    histogram = Histogram()
+    for day in range(400):
+        histogram.observe(LARGE, day * 86_400.0)
+    at = 399 * 86_400.0
+    histogram.observe(SMALL, at)
+
+    assert histogram.weights(at)[SMALL] == pytest.approx(1.0)
+    assert histogram.weights(at + HALF_LIFE_S)[SMALL] == pytest.approx(0.5)
+    assert histogram.shares() == pytest.approx({SMALL: 0.5, LARGE: 0.5})
+
+
+def test_it_stays_bounded() -> None:
+    """The lightest shapes are forgotten first."""
+    histogram = Histogram()
+    for number in range(10 * MAX_SHAPES):
+        histogram.observe(Shape(mib=256 * (number + 1)), 0.0)
+    histogram.observe(SMALL, 0.0, count=100.0)
+
+    assert len(list(histogram)) <= 2 * MAX_SHAPES
+    assert SMALL in histogram
+
+
+def test_the_shape_of_an_ask() -> None:
+    """Rounded up; what needs whole devices has no memory of its own; a CPU slot has no shape."""
+    assert Shape.of(ask("H100", gib=4.1)) == Shape(mib=4352)
+    assert Shape.of(ask("H100", gib=4, isolation=Isolation.MIG)) == Shape(mib=4096, share=False)
+    assert Shape.of(ask("H100")) == Shape(mib=0, share=False)
+    assert Shape.of(ask("H100:4", gib=200)) == Shape(mib=0, count=4, share=False)
+    assert Shape.of(ask()) is None
+
+
+def test_how_far_two_mixes_are_apart() -> None:
+    """0 for the same, 2 for what has nothing in common."""
+    assert distance({SMALL: 1.0}, {SMALL: 1.0}) == 0
+    assert distance({SMALL: 1.0}, {LARGE: 1.0}) == 2

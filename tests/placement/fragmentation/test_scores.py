@@ -1,0 +1,103 @@
+"""Scores of places: what they must prefer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from pilotlight_placement.fragmentation.histogram import Shape
+from pilotlight_placement.fragmentation.scores import Row, best_start, expected, profile_weights, scores_of, units_of
+from pilotlight_placement.hardware.catalogue import family, standard
+from pilotlight_placement.hardware.node import SHARE_UNITS
+
+SEVEN = family("seven")
+H100 = standard()["H100-80GB"]
+NO_PRICES = (0.0,) * len(SEVEN.profiles)
+MIXED = {Shape(mib=8_000, share=False): 0.5, Shape(mib=18_000, share=False): 0.2, Shape(mib=40_000, share=False): 0.3}
+
+
+def row_of(key: str, masks: Iterable[int], prices: Sequence[float] = NO_PRICES) -> Row:
+    scores = scores_of(H100, MIXED).masks
+    assert scores is not None
+    found = {mask: best_start(scores, SEVEN.by_key[key].index, mask, prices) for mask in masks}
+    return tuple(sorted((best[0], mask, best[1]) for mask, best in found.items() if best))
+
+
+def test_the_first_small_instance_starts_high() -> None:
+    """On an empty device: the lower half stays free for large profiles as long as it can."""
+    assert row_of("1g", [0])[0][2] == 6
+    assert row_of("2g", [0])[0][2] == 4
+    assert row_of("3g", [0])[0][2] == 4
+
+
+def test_what_is_begun_is_filled_before_something_whole_is_broken() -> None:
+    """A 1g prefers a device with a gap of its size to an empty one."""
+    gap = 0b1111_1110  # slice 0 alone is free
+
+    assert [mask for _, mask, _ in row_of("1g", [0, gap])] == [gap, 0]
+
+
+def test_the_last_place_of_a_kind_is_spared() -> None:
+    """With a price on a profile, a mask in which it fits goes after one in which it does not."""
+    four = SEVEN.by_key["4g"].index
+    prices = [0.5 if index == four else 0.0 for index in range(len(SEVEN.profiles))]
+    broken, whole = 0b0000_1000, 0b1111_0000  # 4g fits in the second only
+
+    assert [mask for _, mask, _ in row_of("2g", [whole, broken], prices)] == [broken, whole]
+
+
+def test_every_state_has_its_best_start() -> None:
+    """For each profile exactly the masks in which it fits, at a legal start."""
+    for profile in SEVEN.profiles:
+        row = row_of(profile.key, range(256))
+        assert {mask for _, mask, _ in row} == {m for m in range(256) if SEVEN.free_starts[m][profile.index]}
+        assert all(start in SEVEN.free_starts[mask][profile.index] for _, mask, start in row)
+
+
+def test_a_shape_counts_for_the_cheapest_profile_that_holds_it() -> None:
+    """What several devices share, and what none holds, does not count."""
+    mix = {Shape(mib=18_000): 0.5, Shape(mib=0, share=False): 0.3, Shape(mib=0, count=4): 0.1, Shape(mib=200_000): 0.1}
+    weights = profile_weights(H100, mix)
+    prior = profile_weights(H100, {})
+
+    gained = {SEVEN.profiles[i].key: round(w - prior[i], 6) for i, w in enumerate(weights) if w != prior[i]}
+    assert gained == {"1g.2x": 0.5, "7g": 0.3}
+
+
+def test_a_share_goes_where_the_rest_stays_useful() -> None:
+    """Where halves are asked for, a half is taken from a half and not from three quarters."""
+    half = standard()["T4"].memory // 2
+    best = scores_of(standard()["T4"], {Shape(mib=half): 1.0}).share_best[32]
+
+    assert best[32] < best[48]
+    assert best[32] < best[64]
+
+
+def test_what_a_device_can_expect_grows_with_what_is_free() -> None:
+    """And never beyond it."""
+    weights = [0.0] * (SHARE_UNITS + 1)
+    weights[10], weights[32], weights[64] = 0.5, 0.3, 0.2
+    worth = expected(weights)
+
+    assert worth == sorted(worth)
+    assert all(0 <= value <= free for free, value in enumerate(worth))
+    assert worth[9] == 0
+
+
+@pytest.mark.parametrize(("mib", "units"), [(1, 1), (240, 1), (241, 2), (15_360, 64), (15_361, 65)])
+def test_memory_in_64ths(mib: int, units: int) -> None:
+    """Rounded up; more than the device has is more than 64."""
+    assert units_of(mib, standard()["T4"]) == units
+
+
+def test_what_a_share_can_expect_is_the_table_of_shares() -> None:
+    """Half a device is worth its half where halves are asked for, and nothing where only whole ones are."""
+    halves = [0.0] * (SHARE_UNITS + 1)
+    halves[SHARE_UNITS // 2] = 1.0
+    wholes = [0.0] * SHARE_UNITS + [1.0]
+
+    assert expected(halves)[SHARE_UNITS // 2] == SHARE_UNITS // 2
+    assert expected(halves)[SHARE_UNITS // 2 - 1] == 0
+    assert expected(wholes)[SHARE_UNITS - 1] == 0
+    assert expected(wholes)[SHARE_UNITS] == SHARE_UNITS

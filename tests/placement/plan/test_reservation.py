@@ -1,0 +1,89 @@
+"""Devices that are kept for one ask."""
+
+from __future__ import annotations
+
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.hardware.node import Held
+from pilotlight_placement.plan.plan import Desired, plan
+from pilotlight_placement.plan.reservation import Kept, keep, to_keep
+from pilotlight_placement.search.decision_record import NoFit, Placement
+from pilotlight_placement.search.place import place
+from tests.placement.makers import ask, gpu, node
+
+
+def busy(fleet: Fleet, *names: str) -> None:
+    """A container on each GPU that is named, as "node/GPU"."""
+    for name in names:
+        where, _, which = name.partition("/")
+        with fleet.without([unit for unit in fleet.units.values() if (unit.node.name, unit.id) != (where, which)]):
+            found = place(fleet, ask("H100"))
+        assert isinstance(found, Placement)
+        fleet.hold(Held(container=name, slice=found.slice, function="zoo:app.f", tenant="zoo"))
+
+
+def two_nodes() -> Fleet:
+    """Four H100s of which one is free, a T4, and a node that drains."""
+    fleet = Fleet([
+        node("a", gpu("a1"), gpu("a2")), node("b", gpu("b1"), gpu("b2"), gpu("t", "T4")),
+        node("c", gpu("c1"), gpu("c2"), draining=True),
+    ])  # fmt: skip
+    busy(fleet, "a/a1", "a/a2", "b/b1")
+    return fleet
+
+
+def test_devices_of_one_node_with_least_on_them_are_chosen() -> None:
+    """Of the sort that is asked for; others than the last time, where there are others; none that are not enough."""
+    fleet = two_nodes()
+
+    assert to_keep(fleet, ask("H100:2")) == {("b", "b1"), ("b", "b2")}
+    assert to_keep(fleet, ask("H100")) == {("b", "b2")}
+    assert to_keep(fleet, ask("H100:2"), but={("b", "b1")}) == {("a", "a1"), ("a", "a2")}
+    assert to_keep(fleet, ask("H100:4")) == frozenset()
+    assert to_keep(fleet, ask()) == frozenset()
+
+
+def test_devices_in_the_other_mode_will_do_where_that_is_switched_without_a_reset() -> None:
+    """Once nobody is on them."""
+    hopper, ampere = Fleet([node("a", gpu("a1", mig=True))]), Fleet([node("a", gpu("a1", "A100-80GB", mig=True))])
+
+    assert to_keep(hopper, ask("H100:1")) == {("a", "a1")}
+    assert to_keep(ampere, ask("A100:2")) == frozenset()
+
+
+def test_what_is_kept_is_given_to_nobody_and_is_there_all_the_same() -> None:
+    """Whoever runs there runs on, and nobody is told that there is no such device; it ends with the trial."""
+    fleet = two_nodes()
+    kept = Kept(ask=ask("H100:2", function="acme:app.pair"), devices=frozenset({("b", "b1"), ("b", "b2")}))
+    with fleet.trial():
+        keep(fleet, kept)
+        fleet.check_integrity()
+
+        refused = place(fleet, ask("H100"))
+        assert isinstance(refused, NoFit)
+        assert not refused.never
+        assert "b/b1" in fleet.held
+        assert isinstance(place(fleet, ask("T4")), Placement)
+        fleet.release("b/b1")
+        fleet.check_integrity()
+        assert isinstance(place(fleet, ask("H100")), NoFit)
+
+    fleet.check_integrity()
+    assert isinstance(place(fleet, ask("H100")), Placement)
+
+
+def test_whoever_it_is_kept_for_comes_first_and_then_the_others() -> None:
+    """As soon as all of it is free; before that nobody gets a part of it."""
+    fleet = two_nodes()
+    pair, single = ask("H100:2", function="acme:app.pair"), ask("H100", function="acme:app.one")
+    kept = Kept(ask=pair, devices=to_keep(fleet, pair))
+    starts = ((single, 1), (pair, 1))
+
+    made = plan(fleet, Desired(wants=(), starts=starts, kept=kept), 0.0)
+    assert (made.commands, {short.function for short in made.short}) == ((), {"acme:app.one", "acme:app.pair"})
+    elsewhere = plan(fleet, Desired(wants=(), starts=starts[:1], kept=kept), 0.0)
+    assert elsewhere.commands == ()
+
+    fleet.release("b/b1")
+    made = plan(fleet, Desired(wants=(), starts=starts, kept=kept), 0.0)
+    assert [short.function for short in made.short] == ["acme:app.one"]
+    assert len(made.commands) == 1

@@ -1,0 +1,150 @@
+"""Frames to gateways, and gateways that do not listen."""
+
+from __future__ import annotations
+
+from pilotlight_core.bus import NO_RESPONDERS, BusDown
+from pilotlight_core.model.messages.agent_messages import Chunk, Ended, Message, Outcome, Started
+from pilotlight_runtime.calls import origin_frames
+from pilotlight_runtime.calls.origin_frames import Origins
+
+
+class World:
+    """A bus that writes down what is sent, and a clock that is set."""
+
+    def __init__(self) -> None:
+        self.at = 100.0
+        self.down = False
+        self.sent: list[tuple[str, Message, str]] = []
+        self.vanished: list[str] = []
+        self.origins = Origins(self, "local", "_PL.n.i", clock=lambda: self.at, vanished=self.vanished.append)
+
+    def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
+        if self.down:
+            raise BusDown("down")
+        self.sent.append((subject, message, reply))
+
+    def later(self, seconds: float) -> None:
+        self.at += seconds
+        self.origins.sweep(self.at)
+
+    def unheard(self) -> None:
+        """The bus says that nobody heard the last message."""
+        self.origins.on_notice(self.sent[-1][2], NO_RESPONDERS, self.sent[-1][0])
+
+
+def ended(call: str = "call_1", output: bytes = b"") -> Ended:
+    return Ended(call=call, grant=1, container="c1", outcome=Outcome.OK, output=output)
+
+
+def test_frames_go_to_their_gateway() -> None:
+    """With an address for complaints that names gateway and call."""
+    world = World()
+    world.origins.tell("gw1", Started(call="call_1", grant=1))
+    world.origins.tell("gw1", ended())
+
+    assert [(subject, reply) for subject, _, reply in world.sent] == [
+        ("pl.local.gw.gw1.reply", "_PL.n.i.gw1.-"),
+        ("pl.local.gw.gw1.reply", "_PL.n.i.gw1.call_1"),
+    ]
+
+
+def test_a_last_frame_is_offered_until_it_is_heard() -> None:
+    """For a while; one that was heard is not repeated."""
+    world = World()
+    world.origins.tell("gw1", ended())
+    world.unheard()
+    world.later(0.5)
+    assert len(world.sent) >= 2
+    assert world.sent[1][1] == ended()
+
+    count = sum(message == ended() for _, message, _ in world.sent)
+    world.later(0.5)
+    assert sum(message == ended() for _, message, _ in world.sent) == count
+
+
+def test_while_the_bus_is_down_last_frames_wait() -> None:
+    """Other frames are lost: the last one says enough, or the stream shows its gap."""
+    world = World()
+    world.down = True
+    world.origins.tell("gw1", Chunk(call="call_1", grant=1, seq=1, data=b""))
+    world.origins.tell("gw1", ended())
+    world.later(3.0)
+
+    world.down = False
+    world.later(0.5)
+
+    assert [message for _, message, _ in world.sent] == [ended()]
+
+
+def test_last_frames_are_not_kept_for_ever() -> None:
+    """Neither too long nor too many bytes of them."""
+    world = World()
+    world.down = True
+    world.origins.tell("gw1", ended())
+    world.later(origin_frames.KEEP_S + 1)
+    size = origin_frames.KEEP_BYTES // 4
+    for number in range(5):
+        world.origins.tell("gw1", ended(f"call_{number}", b"x" * size))
+
+    world.down = False
+    world.later(0.5)
+
+    assert len(world.sent) == 3
+
+
+def test_a_gateway_that_stays_away_has_vanished() -> None:
+    """It is asked again before that is believed, and reported once."""
+    world = World()
+    world.origins.tell("gw1", Started(call="call_1", grant=1))
+    for _ in range(10):
+        world.unheard()
+        world.later(0.5)
+        if world.vanished:
+            break
+
+    assert world.vanished == ["gw1"]
+    assert world.at - 100.0 > origin_frames.VANISHED_S
+
+
+def test_a_gateway_that_is_back_has_not_vanished() -> None:
+    """One question that nobody complains about clears it."""
+    world = World()
+    world.origins.tell("gw1", Started(call="call_1", grant=1))
+    world.unheard()
+    for _ in range(10):
+        world.later(0.5)
+
+    assert world.vanished == []
+    assert len(world.sent) == 2  # the frame, and one question
+
+
+def test_our_own_absence_says_nothing_of_gateways() -> None:
+    """While we are disconnected, nobody vanishes."""
+    world = World()
+    world.origins.tell("gw1", Started(call="call_1", grant=1))
+    world.unheard()
+    world.down = True
+    for _ in range(10):
+        world.later(0.5)
+
+    assert world.vanished == []
+
+
+def test_a_last_frame_can_be_asked_for() -> None:
+    """By an origin that has missed it, for that very grant."""
+    world = World()
+    world.origins.tell("gw1", ended())
+
+    assert world.origins.repeat("call_1", 1)
+    assert not world.origins.repeat("call_1", 2)
+    assert not world.origins.repeat("call_2", 1)
+    assert [message for _, message, _ in world.sent] == [ended(), ended()]
+
+
+def test_what_is_no_notice_is_ignored() -> None:
+    """Somebody may publish there."""
+    world = World()
+    world.origins.on_notice("_PL.n.i.gw1.-", ended(), "")
+    world.later(0.5)
+
+    assert world.sent == []

@@ -1,0 +1,233 @@
+"""The slot table: fence, room, duplicates, time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotlight_core.model.messages.agent_messages import Reconcile, Refusal, Run
+from pilotlight_runtime.calls.slot_table import ORPHANED_AFTER, Held, Past, SlotTable
+
+
+def run(call: str = "a", grant: int = 1, **more: Any) -> Run:
+    fields: dict[str, Any] = {
+        "tenant": "acme", "version": "ver_1", "container": "c1", "method": "", "epoch": 1, "gateway": "gw1",
+        "home": "gw1", "start_within_ms": 10_000.0, "timeout_ms": 10_000.0,
+    }  # fmt: skip
+    return Run(call=call, grant=grant, **fields | more)
+
+
+@pytest.fixture
+def table() -> SlotTable:
+    made = SlotTable(instance="i1")
+    made.open("c1", "ver_1", 2)
+    return made
+
+
+def ids(held: tuple[Held, ...]) -> list[tuple[str, int, bool]]:
+    return [(item.call, item.grant, item.started) for item in held]
+
+
+def test_a_container_never_holds_more_than_its_slots(table: SlotTable) -> None:
+    """Whatever homes believe."""
+    assert [table.accept(run(name), 0.0) for name in "abc"] == [None, None, Refusal.NO_SLOT]
+    assert (table.held("c1"), table.room("c1")) == (("a", "b"), 0)
+    assert table.release("a", 1)
+    assert not table.release("a", 1)
+    assert table.accept(run("d"), 0.0) is None
+    table.check_integrity()
+
+
+def test_a_home_that_was_replaced_is_refused(table: SlotTable) -> None:
+    """Per version: once a newer home has spoken, the older one's grants are stale."""
+    table.open("d1", "ver_2", 1)
+    assert table.accept(run("a", epoch=5), 0.0) is None
+    assert table.accept(run("b", epoch=4), 0.0) is Refusal.STALE_EPOCH
+    assert table.accept(run("c", epoch=4, container="d1", version="ver_2"), 0.0) is None
+    assert (table.epoch("ver_1"), table.epoch("ver_2"), table.epoch("ver_3")) == (5, 4, 0)
+
+
+def test_even_a_refused_run_raises_the_fence(table: SlotTable) -> None:
+    """The newer home has spoken, whatever the answer."""
+    table.accept(run("a", epoch=9, container="c9"), 0.0)
+    assert table.accept(run("b", epoch=8), 0.0) is Refusal.STALE_EPOCH
+
+
+def test_draining_and_gone_containers_take_nothing(table: SlotTable) -> None:
+    """A draining one finishes what it holds."""
+    table.accept(run("a"), 0.0)
+    table.drain("c1")
+    table.drain("c9")
+    assert table.accept(run("b"), 0.0) is Refusal.DRAINING
+    assert table.room("c1") == 0
+    assert table.start("a", 1, 0.1) is None
+    assert table.accept(run("c", container="c9"), 0.0) is Refusal.GONE
+    assert table.accept(run("d", version="ver_2"), 0.0) is Refusal.GONE
+
+
+def test_a_grant_is_answered_once(table: SlotTable) -> None:
+    """A copy is refused while the call is held, after it has ended, and also if the first was refused."""
+    table.accept(run("a", 2), 0.0)
+    assert table.accept(run("a", 2), 0.0) is Refusal.DUPLICATE
+    assert table.accept(run("a", 1), 0.0) is Refusal.DUPLICATE
+    table.release("a", 2)
+    assert table.accept(run("a", 2), 0.0) is Refusal.DUPLICATE
+    assert table.accept(run("a", 3), 0.0) is None
+    assert table.accept(run("b", container="c9"), 0.0) is Refusal.GONE
+    assert table.accept(run("b"), 0.0) is Refusal.DUPLICATE
+
+
+def test_the_memory_of_what_has_ended_is_bounded() -> None:
+    """And what is held is never forgotten."""
+    table = SlotTable(memory=3)
+    table.open("c1", "ver_1", 2)
+    table.accept(run("held"), 0.0)
+    for n in range(10):
+        table.accept(run(f"x{n}"), 0.0)
+        table.release(f"x{n}", 1)
+    assert table.statistics().remembered == 3
+    assert table.accept(run("held"), 0.0) is Refusal.DUPLICATE
+    assert table.accept(run("x9"), 0.0) is Refusal.DUPLICATE
+    table.check_integrity()
+
+
+def test_a_call_that_could_not_start_in_time_never_starts(table: SlotTable) -> None:
+    """An agent that was paused wakes up with calls whose callers have gone."""
+    assert table.accept(run("late", start_within_ms=0.0), 0.0) is Refusal.EXPIRED
+    table.accept(run("a", start_within_ms=1_000.0), 0.0)
+    table.accept(run("b", start_within_ms=1_000.0), 0.0)
+    assert table.start("a", 1, 0.5) is None
+    assert table.start("b", 1, 1.5) is Refusal.EXPIRED
+    assert table.held("c1") == ("a",)
+    assert table.overdue(9.0) == ()
+
+
+def test_overdue_calls_free_their_slots(table: SlotTable) -> None:
+    """What waits in a batch for too long is given up in one sweep."""
+    table.accept(run("a", start_within_ms=1_000.0), 0.0)
+    assert table.overdue(1.0) == ()
+    assert ids(table.overdue(1.1)) == [("a", 1, False)]
+    assert table.room("c1") == 2
+
+
+def test_a_cancelled_call_never_starts(table: SlotTable) -> None:
+    """Before its start it is removed, afterwards it keeps its slot until it ends, and before it came it never comes."""
+    table.accept(run("a"), 0.0)
+    table.accept(run("b"), 0.0)
+    table.start("b", 1, 0.1)
+    assert ids(table.cancel("a")) == [("a", 1, False)]
+    assert table.start("a", 1, 0.2) is Refusal.GONE
+    assert ids(table.cancel("b")) == [("b", 1, True)]
+    assert table.held("c1") == ("b",)
+    table.release("b", 1)
+    assert table.cancel("early") == ()
+    assert table.accept(run("early", 7), 0.3) is Refusal.DUPLICATE
+    table.check_integrity()
+
+
+def test_a_closed_container_tells_what_it_held_and_what_had_started(table: SlotTable) -> None:
+    """Only what had started may be lost; the rest goes elsewhere."""
+    table.accept(run("a"), 0.0)
+    table.accept(run("b"), 0.0)
+    table.start("a", 1, 0.1)
+    assert ids(table.close("c1")) == [("a", 1, True), ("b", 1, False)]
+    assert table.close("c1") == ()
+    assert table.start("b", 1, 0.2) is Refusal.GONE
+    assert table.statistics().held == 0
+    table.check_integrity()
+
+
+def ask(*calls: str, **grants: int) -> Reconcile:
+    return Reconcile(gateway="gw1", calls=calls, grants=grants, instance="i1")
+
+
+def test_what_an_origin_does_not_want_any_more_is_an_orphan(table: SlotTable) -> None:
+    """But not what came so lately that the list may be older, nor what belongs to another gateway."""
+    table.accept(run("old"), 0.0)
+    table.accept(run("theirs", gateway="gw2"), 0.0)
+    assert table.reconcile(ask(), 1.0).orphans == ()
+    assert ids(table.reconcile(ask(), ORPHANED_AFTER + 0.1).orphans) == [("old", 1, False)]
+    assert table.reconcile(ask("old"), ORPHANED_AFTER + 0.1).orphans == ()
+
+
+def test_a_run_that_was_given_up_is_an_orphan_too(table: SlotTable) -> None:
+    """The call lives, with a newer grant: the old run is nobody's."""
+    table.accept(run("a", 1), 0.0)
+    assert ids(table.reconcile(ask("a", a=2), 5.0).orphans) == [("a", 1, False)]
+
+
+def test_an_origin_learns_what_became_of_a_silent_call(table: SlotTable) -> None:
+    """Ended, refused, or never come; and what never came cannot come afterwards."""
+    table.accept(run("ended"), 0.0)
+    table.start("ended", 1, 0.0)
+    table.release("ended", 1)
+    table.accept(run("refused", container="c9"), 0.0)
+    table.accept(run("here"), 0.0)
+    found = table.reconcile(ask(ended=1, refused=1, here=1, never=3), 5.0)
+    assert found.over == (
+        Past("ended", 1, started=True),
+        Past("refused", 1, started=False),
+        Past("never", 3, started=False),
+    )
+    assert table.accept(run("never", 3), 5.1) is Refusal.DUPLICATE
+    assert table.accept(run("never", 4), 5.2) is None
+
+
+def test_once_something_was_forgotten_the_unknown_counts_as_started() -> None:
+    """It may be what was forgotten: claiming that it never ran could run it twice."""
+    table = SlotTable(instance="i1", memory=1)
+    table.open("c1", "ver_1", 1)
+    for name in "ab":
+        table.accept(run(name), 0.0)
+        table.release(name, 1)
+    (past,) = table.reconcile(ask(unknown=1), 5.0).over
+    assert past.started
+
+
+def test_a_new_incarnation_says_nothing_of_what_the_old_one_was_sent(table: SlotTable) -> None:
+    """It has never seen the call, and that proves nothing."""
+    message = Reconcile(gateway="gw1", calls=("a",), grants={"a": 1}, instance="i0")
+    assert table.reconcile(message, 5.0).over == ()
+    assert table.accept(run("a", 1), 5.1) is None
+
+
+def test_who_does_not_say_which_incarnation_is_meant_gets_the_careful_answer(table: SlotTable) -> None:
+    """It may have been another one: the call counts as started."""
+    (past,) = table.reconcile(Reconcile(gateway="gw1", calls=("a",), grants={"a": 1}), 5.0).over
+    assert past.started
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from("aaaassrrcxdo"), st.integers(0, 5), st.integers(1, 4), st.integers(0, 1)), max_size=150
+)
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(steps=steps)
+def test_any_history_keeps_the_books_in_order(steps: list[tuple[str, int, int, int]]) -> None:
+    """Accepts, starts, releases, cancels, deaths in any order: no slot leaks, and no grant starts twice."""
+    table = SlotTable(memory=50)
+    starts: list[tuple[str, int]] = []
+    for at, (step, name, grant, where) in enumerate(steps):
+        call, container = f"call{name}", f"c{where}"
+        if step == "o" and not table.held(container):
+            table.open(container, "ver_1", 2)
+        elif step == "a":
+            table.accept(run(call, grant, container=container, start_within_ms=20_000.0), float(at))
+        elif step == "s" and call in {*table.held("c0"), *table.held("c1")}:
+            if table.start(call, grant, float(at)) is None:
+                starts.append((call, grant))
+                table.release(call, grant)
+        elif step == "r":
+            table.release(call, grant)
+        elif step == "c":
+            table.cancel(call)
+        elif step == "x":
+            table.close(container)
+        elif step == "d":
+            table.drain(container)
+        table.check_integrity()
+    assert len(starts) == len(set(starts))

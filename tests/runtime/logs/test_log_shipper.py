@@ -1,0 +1,120 @@
+"""Log lines on their way to their stream."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pilotlight_core.bus import BusDown
+from pilotlight_core.model.messages.agent_messages import Message
+from pilotlight_core.model.messages.logs import LogBatch, LogLine
+from pilotlight_runtime.logs import log_shipper
+from pilotlight_runtime.logs.log_shipper import BATCH_LINES, LogShipper, Topic
+
+TOPIC = Topic("acme", "demo", "f")
+
+
+class Stream:
+    """Keeps what is stored; `down` refuses, `stored_anyway` keeps it and says that it did not."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, LogBatch] = {}
+        self.subjects: list[str] = []
+        self.down = False
+        self.stored_anyway = False
+
+    async def store(self, subject: str, message: Message, *, id: str, timeout: float) -> int:  # noqa: A002
+        if self.down and not self.stored_anyway:
+            raise BusDown("down")
+        assert isinstance(message, LogBatch)
+        self.kept.setdefault(id, message)
+        self.subjects.append(subject)
+        if self.stored_anyway:
+            raise BusDown("the answer was lost")
+        return 1
+
+    @property
+    def texts(self) -> list[str]:
+        return [line.text for batch in self.kept.values() for line in batch.lines]
+
+
+def line(text: str) -> LogLine:
+    return LogLine(1.0, "stdout", text, "c1")
+
+
+async def test_lines_are_stored_in_batches_of_their_function(anyio_backend: str) -> None:
+    """In order, at most 256 together."""
+    stream = Stream()
+    shipper = LogShipper(stream, "local", "i1")
+    for number in range(BATCH_LINES + 1):
+        shipper.offer(TOPIC, line(str(number)))
+
+    await shipper.ship()
+
+    assert stream.texts == [str(number) for number in range(BATCH_LINES + 1)]
+    assert [len(batch.lines) for batch in stream.kept.values()] == [BATCH_LINES, 1]
+    assert set(stream.subjects) == {"logs.local.acme.demo.f"}
+    assert shipper.statistics().waiting_bytes == 0
+
+
+async def test_large_lines_make_small_batches(anyio_backend: str) -> None:
+    """A batch must fit a message."""
+    stream = Stream()
+    shipper = LogShipper(stream, "local", "i1")
+    for _ in range(40):
+        shipper.offer(TOPIC, line("x" * 8_000))
+
+    await shipper.ship()
+
+    assert all(len(batch.lines) <= 16 for batch in stream.kept.values())
+    assert len(stream.texts) == 40
+
+
+async def test_nothing_is_lost_or_doubled_over_a_reconnect(anyio_backend: str) -> None:
+    """A batch that may be stored already is sent again as it was, under the same id."""
+    stream = Stream()
+    shipper = LogShipper(stream, "local", "i1")
+    shipper.offer(TOPIC, line("one"))
+    stream.stored_anyway = True
+    await shipper.ship()
+    shipper.offer(TOPIC, line("two"))
+    stream.stored_anyway = False
+
+    await shipper.ship()
+
+    assert stream.texts == ["one", "two"]
+
+
+async def test_while_the_bus_is_away_memory_is_bounded(anyio_backend: str) -> None:
+    """What does not fit is dropped and counted, and the log says so."""
+    stream = Stream()
+    stream.down = True
+    shipper = LogShipper(stream, "local", "i1")
+    many = 2 + log_shipper.WAITING_BYTES // 16_000
+    for _ in range(many):
+        shipper.offer(TOPIC, line("x" * 8_000))
+    await shipper.ship()
+    dropped = shipper.statistics().dropped
+    assert dropped > 0
+
+    stream.down = False
+    await shipper.ship()
+    shipper.offer(TOPIC, line("again"))
+    await shipper.ship()
+
+    assert stream.texts[-2:] == [f"{dropped} lines were dropped: the log could not be stored", "again"]
+
+
+async def test_lines_leave_by_themselves(anyio_backend: str) -> None:
+    """Within a tenth of a second, or at once when a batch is full."""
+    stream = Stream()
+    shipper = LogShipper(stream, "local", "i1")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(shipper.run())
+        for number in range(BATCH_LINES):
+            shipper.offer(TOPIC, line(str(number)))
+        async with asyncio.timeout(30):
+            while not stream.kept:  # noqa: ASYNC110 - it rings no bell
+                await asyncio.sleep(0.005)
+        running.cancel()
+
+    assert len(stream.texts) == BATCH_LINES

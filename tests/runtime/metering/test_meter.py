@@ -1,0 +1,426 @@
+"""The meter: every nanosecond of every slice is somebody's, once."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
+from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_runtime.metering.meter import MAX_SHARES, DeviceMeter, Lease, MeterMisuse, SeveralMeters, SliceMeter
+
+LEASE = Lease(instance="i1", node="n1", device="gpu0", slice="gpu0-a", ppm=250_000, price="h100")
+ACME = {"tenant": "acme", "app": "shop", "function": "rank", "version": "ver_1", "container": "c1"}
+
+
+def idle_meter(at_ns: int = 0) -> SliceMeter:
+    """A meter whose slice is warm and waits."""
+    meter = SliceMeter(LEASE, at_ns=at_ns)
+    meter.transition(LeaseState.IDLE, at_ns, **ACME)
+    return meter
+
+
+def shares_of(events: list[UsageEvent], call: str) -> int:
+    """What all events give to a call."""
+    return sum(share.ns for event in events for share in event.shares if share.call == call)
+
+
+def test_states_follow_each_other_without_gap() -> None:
+    """Each transition closes an interval, and the next begins where it ended."""
+    meter = SliceMeter(LEASE, at_ns=100)
+    meter.transition(LeaseState.BLANK, 150)
+    meter.transition(LeaseState.LOADING, 180, **ACME)
+    meter.transition(LeaseState.IDLE, 250, **ACME)
+    events = meter.checkpoint(300)
+
+    assert [(event.state.value, event.t0, event.t1, event.tenant) for event in events] == [
+        ("free", 100, 150, ""),
+        ("blank", 150, 180, ""),
+        ("loading", 180, 250, "acme"),
+        ("idle", 250, 300, "acme"),
+    ]
+
+
+def test_event_ids_are_deterministic_and_rise() -> None:
+    """The id is the incarnation, the slice and a number, so that a repeated event counts once."""
+    meter = SliceMeter(LEASE, at_ns=0)
+    ids = [event.id for at in (10, 20, 30) for event in meter.checkpoint(at)]
+
+    assert ids == ["i1.gpu0-a.1", "i1.gpu0-a.2", "i1.gpu0-a.3"]
+
+
+def test_a_call_pays_for_its_own_time() -> None:
+    """One call alone gets all the busy time, and its receipt says so."""
+    meter = idle_meter()
+    meter.call_started("a", "acme", 10)
+    spent = meter.call_ended("a", "ok", 35)
+    events = meter.checkpoint(50)
+
+    assert (spent.ns, spent.ppm, spent.price, spent.batch_size) == (25, 250_000, "h100", 1)
+    assert [(event.state.value, event.t1 - event.t0) for event in events] == [("idle", 25), ("busy", 25)]
+    assert [(share.call, share.tenant, share.ns, share.ended) for share in events[1].shares] == [
+        ("a", "acme", 25, "ok")
+    ]
+
+
+def test_overlapping_calls_share_what_they_overlap() -> None:
+    """Three calls of a batch in 100 ns get 34, 33 and 33: nothing is lost and nothing counts twice."""
+    meter = idle_meter()
+    for call in "abc":
+        meter.call_started(call, "acme", 0)
+    spent = [meter.call_ended(call, "ok", 100, batch_size=3) for call in "abc"]
+
+    assert sorted(part.ns for part in spent) == [33, 33, 34]
+    assert {part.batch_size for part in spent} == {3}
+
+
+def test_a_long_call_is_billed_each_second_and_once() -> None:
+    """Checkpoints bill the call so far; the receipt is the sum, and only the last share has an outcome."""
+    meter = idle_meter()
+    meter.call_started("a", "acme", 0)
+    events = [event for at in (10, 20, 30) for event in meter.checkpoint(at)]
+    spent = meter.call_ended("a", "raised", 37)
+    events += meter.checkpoint(40)
+
+    assert spent.ns == 37 == shares_of(events, "a")
+    assert [share.ended for event in events for share in event.shares] == ["", "", "", "raised"]
+
+
+def test_many_short_calls_make_two_events() -> None:
+    """A window that was busy a hundred times costs two events, not two hundred."""
+    meter = idle_meter()
+    for n in range(100):
+        meter.call_started(f"c{n}", "acme", n * 10)
+        meter.call_ended(f"c{n}", "ok", n * 10 + 7)
+    events = meter.checkpoint(1_000)
+
+    assert [(event.state.value, event.t0, event.t1) for event in events] == [("idle", 0, 300), ("busy", 300, 1_000)]
+    assert len(events[1].shares) == 100
+
+
+def test_shares_of_an_event_are_bounded() -> None:
+    """More calls than one event may list go into several, each exact, which follow each other."""
+    meter = idle_meter()
+    for n in range(2 * MAX_SHARES + 5):
+        meter.call_started(f"c{n}", "acme", n)
+    events = meter.checkpoint(1_000_003)
+    busy = [event for event in events if event.state is LeaseState.BUSY]
+
+    assert all(len(event.shares) <= MAX_SHARES for event in events)
+    assert all(sum(share.ns for share in event.shares) == event.t1 - event.t0 for event in busy)
+    assert [event.t1 for event in busy[:-1]] == [event.t0 for event in busy[1:]]
+    assert sum(event.t1 - event.t0 for event in events) == 1_000_003
+
+
+def test_ended_calls_do_not_pile_up() -> None:
+    """A thousand ended calls close the window, even if nobody asks for a checkpoint."""
+    meter = idle_meter()
+    for n in range(3 * MAX_SHARES):
+        meter.call_started(f"c{n}", "acme", n * 2)
+        meter.call_ended(f"c{n}", "ok", n * 2 + 1)
+    events = meter.checkpoint(6 * MAX_SHARES)
+
+    assert sum(len(event.shares) for event in events) == 3 * MAX_SHARES
+    assert max(len(event.shares) for event in events) == MAX_SHARES
+
+
+def test_a_lost_container_ends_its_calls() -> None:
+    """When the slice goes to the operator, calls that still ran have died, and have paid until then."""
+    meter = idle_meter()
+    meter.call_started("a", "acme", 10)
+    meter.transition(LeaseState.FREE, 30)
+    events = meter.checkpoint(40)
+
+    assert [(event.state.value, event.t1 - event.t0) for event in events] == [("idle", 10), ("busy", 20), ("free", 10)]
+    assert events[1].shares[0].ended == "died"
+
+
+def test_draining_goes_on_with_its_calls() -> None:
+    """A draining slice is busy while its calls run, and draining after them."""
+    meter = idle_meter()
+    meter.call_started("a", "acme", 10)
+    meter.transition(LeaseState.DRAINING, 20, **ACME)
+    spent = meter.call_ended("a", "ok", 50)
+    events = meter.checkpoint(60)
+
+    assert spent.ns == 40 == shares_of(events, "a")
+    assert [(event.state.value, event.t0, event.t1) for event in events] == [
+        ("idle", 0, 10),
+        ("busy", 10, 20),
+        ("draining", 20, 30),
+        ("busy", 30, 60),
+    ]
+
+
+def test_an_instant_of_the_past_counts_as_now() -> None:
+    """Two clocks readings that arrive in the wrong order make no negative time."""
+    meter = idle_meter()
+    meter.call_started("a", "acme", 100)
+
+    assert meter.call_ended("a", "ok", 90).ns == 0
+    meter.check_integrity()
+
+
+def test_wall_time_is_that_of_the_end() -> None:
+    """Reports get unix seconds at t1."""
+    meter = SliceMeter(LEASE, at_ns=0, wall_offset=1_000.0)
+
+    assert meter.checkpoint(2_500_000_000)[0].wall == 1_002.5
+
+
+def test_misuse_is_refused() -> None:
+    """What cannot be is told at once, and changes nothing."""
+    meter = SliceMeter(LEASE, at_ns=0)
+    with pytest.raises(MeterMisuse):
+        meter.call_started("a", "acme", 5)
+    with pytest.raises(MeterMisuse):
+        meter.transition(LeaseState.BUSY, 5, **ACME)
+    with pytest.raises(MeterMisuse):
+        meter.transition(LeaseState.IDLE, 5)
+    with pytest.raises(MeterMisuse):
+        meter.call_ended("a", "ok", 5)
+    assert meter.state is LeaseState.FREE
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["start", "end", "checkpoint", "loading", "idle", "draining", "free", "blank"]),
+        st.integers(0, 50),
+        st.integers(0, 30),
+    ),
+    max_size=60,
+)
+OPERATORS = {"free", "blank"}
+
+
+class Story:
+    """A meter that is told any sequence of steps, with the shares that fractions would give."""
+
+    def __init__(self) -> None:
+        self.meter = SliceMeter(LEASE, at_ns=1_000)
+        self.now = 1_000
+        self.events: list[UsageEvent] = []
+        self.receipts: dict[str, int] = {}
+        self.ideal: dict[str, Fraction] = defaultdict(Fraction)
+        self.running: list[str] = []
+        self.owned = False
+        self.number = 0
+        self.steps = 0
+
+    def tell(self, what: str, which: int, passed: int) -> None:
+        for call in self.running:
+            self.ideal[call] += Fraction(passed, len(self.running))
+        self.now += passed
+        self.steps += 1
+        if what == "start":
+            self.start()
+        elif what == "end":
+            self.end(which)
+        elif what == "checkpoint":
+            self.events += self.meter.checkpoint(self.now)
+        else:
+            self.change(what)
+        self.meter.check_integrity()
+
+    def start(self) -> None:
+        if self.owned:
+            self.number += 1
+            self.running.append(f"c{self.number}")
+            self.meter.call_started(f"c{self.number}", "acme", self.now)
+
+    def end(self, which: int) -> None:
+        if self.running:
+            call = self.running.pop(which % len(self.running))
+            self.receipts[call] = self.meter.call_ended(call, "ok", self.now).ns
+
+    def change(self, state: str) -> None:
+        self.owned = state not in OPERATORS
+        if not self.owned:
+            self.running.clear()
+        self.meter.transition(LeaseState(state), self.now, **(ACME if self.owned else {}))
+
+
+@settings(max_examples=300, deadline=None)
+@given(STEPS)
+def test_every_nanosecond_is_counted_once(steps: list[tuple[str, int, int]]) -> None:
+    """Whatever happens: intervals follow each other, splits are exact, receipts are sums, and shares are fair."""
+    story = Story()
+    for step in steps:
+        story.tell(*step)
+    events = story.events + story.meter.checkpoint(story.now)
+
+    edges = [1_000] + [event.t1 for event in events]
+    assert [event.t0 for event in events] == edges[:-1]
+    assert edges[-1] == story.now
+    for event in events:
+        assert sum(share.ns for share in event.shares) == (event.t1 - event.t0 if event.shares else 0)
+        assert bool(event.shares) is (event.state is LeaseState.BUSY)
+        assert bool(event.tenant) is (event.state.value not in OPERATORS)
+    for call, ns in story.receipts.items():
+        assert ns == shares_of(events, call)
+    for call, ideal in story.ideal.items():
+        assert abs(shares_of(events, call) - ideal) <= story.steps + 1
+    assert len({event.id for event in events}) == len(events)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(1, 300_000), max_size=3), st.lists(st.tuples(st.integers(0, 2), st.integers(1, 10**9))))
+def test_a_device_is_accounted_whole(slices: list[int], steps: list[tuple[int, int]]) -> None:
+    """Tenants and operator together have wall time times the device, to the last ppm-nanosecond."""
+    sizes = {f"s{n}": ppm for n, ppm in enumerate(slices)}
+    device = DeviceMeter(instance="i", node="n", device="gpu0", price="h100", slices=sizes, at_ns=7)
+    now = 7
+    events = []
+    for which, passed in steps:
+        now += passed
+        if which < len(slices):
+            meter = device.slice(f"s{which}")
+            meter.transition(LeaseState.FREE if meter.state is LeaseState.IDLE else LeaseState.IDLE, now,
+                             **({} if meter.state is LeaseState.IDLE else ACME))  # fmt: skip
+        else:
+            events += device.checkpoint(now)
+    events += device.checkpoint(now)
+    device.check_integrity()
+
+    assert sum((event.t1 - event.t0) * event.ppm for event in events) == (now - 7) * WHOLE_DEVICE
+
+
+def test_a_gap_after_a_crash_is_the_operators() -> None:
+    """A new incarnation meters from where the old one's records of the device end, as nobody's time."""
+    device = DeviceMeter(
+        instance="i2", node="n", device="cpu", price="cpu", slices={"a": 500_000, "b": 500_000}, at_ns=90, since_ns=60
+    )
+    events = device.checkpoint(100)
+    device.check_integrity()
+
+    assert [(event.slice, event.t0, event.t1, event.tenant) for event in events] == [
+        ("a", 60, 100, ""),
+        ("b", 60, 100, ""),
+    ]
+
+
+def test_slices_larger_than_their_device_are_refused() -> None:
+    """A layout that would bill a device more than once is a mistake."""
+    with pytest.raises(MeterMisuse):
+        DeviceMeter(instance="i", node="n", device="d", price="p", slices={"a": WHOLE_DEVICE, "b": 1}, at_ns=0)
+
+
+def gpu_meter(slices: dict[str, int], at_ns: int = 0) -> DeviceMeter:
+    return DeviceMeter(instance="i", node="n", device="g", price="h100", slices=slices, at_ns=at_ns)
+
+
+def lines(events: list[UsageEvent]) -> list[tuple[str, int, int, int]]:
+    return sorted((event.slice, event.t0, event.t1, event.ppm) for event in events)
+
+
+def test_a_device_that_is_cut_anew_is_the_whole_device_all_the_time() -> None:
+    """Old parts end where new ones begin; what no part has is the rest, which is another one each time."""
+    device = gpu_meter({"g": WHOLE_DEVICE})
+    device.recut({"g:3g@4": 500_000}, 10)
+    device.recut({"g:3g@4": 500_000, "g:1g@0": 125_000}, 25)
+    events = device.checkpoint(40)
+    device.check_integrity()
+
+    assert lines(events) == [
+        ("g", 0, 10, WHOLE_DEVICE),
+        ("g.rest", 10, 25, 500_000),
+        ("g.rest", 25, 40, 375_000),
+        ("g:1g@0", 25, 40, 125_000),
+        ("g:3g@4", 10, 40, 500_000),
+    ]
+    assert device.slices == {"g:3g@4": 500_000, "g:1g@0": 125_000}
+    assert len({event.id for event in events}) == len(events)
+
+
+def test_what_stays_is_not_disturbed_by_a_cut() -> None:
+    """The container on it goes on with its call, in one interval."""
+    device = gpu_meter({"g:3g@4": 500_000, "g:1g@0": 125_000})
+    stays = device.slice("g:3g@4")
+    stays.transition(LeaseState.IDLE, 0, **ACME)
+    stays.call_started("a", "acme", 5)
+    device.recut({"g:3g@4": 500_000, "g:2g@0": 250_000}, 20)
+
+    assert device.slice("g:3g@4") is stays
+    assert stays.call_ended("a", "ok", 35).ns == 30
+    assert {(one.slice, one.state.value) for one in device.checkpoint(40) if one.tenant} == {
+        ("g:3g@4", "idle"), ("g:3g@4", "busy"),
+    }  # fmt: skip
+    device.check_integrity()
+
+
+def test_a_part_that_somebody_has_cannot_be_cut_away() -> None:
+    """Nor can parts be more than the device; neither changes anything."""
+    device = gpu_meter({"g:3g@4": 500_000})
+    device.slice("g:3g@4").transition(LeaseState.IDLE, 0, **ACME)
+
+    with pytest.raises(MeterMisuse, match="g:3g@4 cannot go"):
+        device.recut({}, 10)
+    with pytest.raises(MeterMisuse, match="do not fit"):
+        device.recut({"g:3g@4": 500_000, "g:4g@0": 500_001}, 10)
+    assert lines(device.checkpoint(20)) == [("g.rest", 0, 20, 500_000), ("g:3g@4", 0, 20, 500_000)]
+    device.check_integrity()
+
+
+def test_no_part_ends_before_what_another_has_seen() -> None:
+    """An instant that is older than that counts as that."""
+    device = gpu_meter({"g:3g@4": 500_000, "g:3g@0": 500_000})
+    device.slice("g:3g@4").transition(LeaseState.IDLE, 50, **ACME)
+    device.recut({"g:3g@4": 500_000}, 40)
+
+    assert {event.t1 for event in device.checkpoint(45)} == {50}
+    device.check_integrity()
+
+
+CUTS: tuple[dict[str, int], ...] = (
+    {"g": WHOLE_DEVICE},
+    {"g:3g@4": 500_000},
+    {"g:3g@4": 500_000, "g:1g@0": 125_000},
+    {"g:7g@0": WHOLE_DEVICE},
+    {},
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["cut", "write", "crash"]), st.integers(0, 4), st.integers(0, 30))))
+def test_cuts_and_crashes_neither_lose_nor_repeat_a_nanosecond(story: list[tuple[str, int, int]]) -> None:
+    """An agent is killed and starts anew, and finds the device cut otherwise: all records together are the device."""
+    device, now, written, number = gpu_meter(CUTS[0], 7), 7, [], 0
+    for what, which, passed in story:
+        now += passed
+        if what == "cut":
+            device.recut(CUTS[which], now)
+        elif what == "write":
+            written += device.checkpoint(now)
+        else:
+            number += 1
+            since = max((event.t1 for event in written), default=None)
+            device = DeviceMeter(
+                instance=f"i{number}", node="n", device="g", price="h100", slices=CUTS[which], at_ns=now, since_ns=since
+            )
+    written += device.checkpoint(now)
+    device.check_integrity()
+
+    began = min((event.t0 for event in written), default=now)
+    assert sum((event.t1 - event.t0) * event.ppm for event in written) == (now - began) * WHOLE_DEVICE
+    edges = sorted({edge for event in written for edge in (event.t0, event.t1)})
+    for t0, t1 in itertools.pairwise(edges):
+        assert sum(event.ppm for event in written if event.t0 <= t0 and t1 <= event.t1) == WHOLE_DEVICE
+
+
+def test_several_whole_devices_are_used_alike() -> None:
+    """A call on two costs both, and both are the container's for the same time."""
+    meters = [gpu_meter({"g": WHOLE_DEVICE}).slice("g") for _ in range(2)]
+    both = SeveralMeters(meters)
+    both.transition(LeaseState.IDLE, 10, **ACME)
+    both.call_started("a", "acme", 20)
+    assert both.state is LeaseState.BUSY
+    spent = both.call_ended("a", "ok", 50, batch_size=2)
+
+    assert (spent.ns, spent.ppm, spent.batch_size) == (30, 2 * WHOLE_DEVICE, 2)
+    first, second = ([(one.state, one.t0, one.t1) for one in meter.checkpoint(60)] for meter in meters)
+    assert first == second

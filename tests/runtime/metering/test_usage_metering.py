@@ -1,0 +1,175 @@
+"""Usage on its way from the meters to the stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pilotlight_core.bus import BusDown
+from pilotlight_core.model.messages.agent_messages import Message, SliceKind, SliceReport
+from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
+from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_runtime.metering.usage_log import UsageLog
+from pilotlight_runtime.metering.usage_metering import RECORD_SHARES, Metering, boot_id, boot_ns, by_tenant
+
+SLICES = tuple(SliceReport(id=f"cpu-{n}", kind=SliceKind.CPU, device="cpu", ppm=500_000, price="cpu") for n in range(2))
+
+
+class World:
+    """A stream that keeps what is stored, and a boot clock that is set."""
+
+    def __init__(self) -> None:
+        self.at_ns = 1_000
+        self.down = False
+        self.kept: dict[str, tuple[str, UsageBatch]] = {}
+        self.came = asyncio.Event()
+
+    async def store(self, subject: str, message: Message, *, id: str, timeout: float) -> int:  # noqa: A002
+        if self.down:
+            raise BusDown("down")
+        assert isinstance(message, UsageBatch)
+        self.kept.setdefault(id, (subject, message))
+        self.came.set()
+        return 1
+
+    @property
+    def events(self) -> list[UsageEvent]:
+        return [event for _, batch in self.kept.values() for event in batch.events]
+
+    @asynccontextmanager
+    async def metering(
+        self, folder: Path, instance: str = "i1", slices: tuple[SliceReport, ...] = SLICES
+    ) -> AsyncIterator[Metering]:
+        log = UsageLog(folder, "boot")
+        try:
+            yield Metering(
+                node="n",
+                instance=instance,
+                region="local",
+                slices=slices,
+                usage_log=log,
+                store=self,
+                clock=lambda: self.at_ns,
+            )
+        finally:
+            log.close()
+
+
+def event(tenant: str, shares: int) -> UsageEvent:
+    return UsageEvent(
+        id=f"{tenant}.{shares}",
+        node="n",
+        device="cpu",
+        slice="cpu-0",
+        ppm=1,
+        price="cpu",
+        state=LeaseState.BUSY,
+        t0=0,
+        t1=1,
+        wall=0.0,
+        tenant=tenant,
+        shares=tuple(CallShare(str(n), tenant, 1) for n in range(shares)),
+    )
+
+
+async def test_usage_is_on_disk_before_it_is_stored(tmp_path: Path, anyio_backend: str) -> None:
+    """While the bus is away it waits there, and the next agent hands it in."""
+    world = World()
+    world.down = True
+    async with world.metering(tmp_path) as metering:
+        metering.slice("cpu-0").transition(LeaseState.IDLE, 2_000, tenant="acme", container="c1")
+        world.at_ns = 5_000
+        await metering.write()
+        assert not await metering.ship()
+    world.down = False
+    world.at_ns = 9_000
+    async with world.metering(tmp_path, "i2") as metering:
+        await metering.write()
+        assert await metering.ship()
+
+    assert {subject for subject, _ in world.kept.values()} == {"usage.local.acme", "usage.local.-"}
+    line = [(e.tenant, e.t0, e.t1) for e in sorted(world.events, key=lambda e: e.t0) if e.slice == "cpu-0"]
+    assert line == [("", 1_000, 2_000), ("acme", 2_000, 5_000), ("", 5_000, 9_000)]
+
+
+def gpu(name: str, ppm: int) -> SliceReport:
+    return SliceReport(id=name, kind=SliceKind.GPU, device="GPU-1", ppm=ppm, price="h100")
+
+
+async def test_a_part_that_comes_back_after_a_crash_is_not_metered_for_others_time(
+    tmp_path: Path, anyio_backend: str
+) -> None:
+    """Its own last record is older than that of the shares that were there meanwhile."""
+    world, whole, share = World(), gpu("GPU-1", WHOLE_DEVICE), gpu("GPU-1:16/64~c1", WHOLE_DEVICE // 4)
+    async with world.metering(tmp_path, slices=(whole,)) as metering:
+        world.at_ns = 2_000
+        await metering.write()
+        metering.recut([share])
+        metering.slice(share.id).transition(LeaseState.IDLE, 2_000, tenant="acme", container="c1")
+        world.at_ns = 6_000
+        await metering.write()
+        world.at_ns = 7_000  # and it is killed
+    world.at_ns = 9_000
+    async with world.metering(tmp_path, "i2", (whole,)) as metering:
+        await metering.write()
+        assert await metering.ship()
+
+    line = sorted((e.t0, e.t1, e.slice, e.tenant) for e in world.events)
+    assert line == [
+        (1_000, 2_000, "GPU-1", ""),
+        (2_000, 6_000, "GPU-1.rest", ""),
+        (2_000, 6_000, "GPU-1:16/64~c1", "acme"),
+        (6_000, 9_000, "GPU-1", ""),
+    ]
+    assert sum((e.t1 - e.t0) * e.ppm for e in world.events) == 8_000 * WHOLE_DEVICE
+
+
+async def test_a_device_of_which_nothing_can_be_had_is_metered(tmp_path: Path, anyio_backend: str) -> None:
+    """A GPU in MIG mode without instances is the operator's, at its own price."""
+    world = World()
+    async with world.metering(tmp_path, slices=()) as metering:
+        metering.recut([], {"GPU-1": "h100"})
+        world.at_ns = 3_000
+        await metering.write()
+        await metering.ship()
+        metering.check_integrity()
+
+    assert [(e.slice, e.t0, e.t1, e.ppm, e.price) for e in world.events] == [
+        ("GPU-1.rest", 1_000, 3_000, WHOLE_DEVICE, "h100")
+    ]
+
+
+async def test_it_goes_by_itself(tmp_path: Path, anyio_backend: str) -> None:
+    """What an earlier agent left is stored at once, not after the first second."""
+    world = World()
+    async with world.metering(tmp_path) as metering:
+        world.at_ns = 2_000
+        await metering.write()
+    async with world.metering(tmp_path, "i2") as metering, asyncio.TaskGroup() as group:
+        running = group.create_task(metering.run())
+        async with asyncio.timeout(30):
+            await world.came.wait()
+        running.cancel()
+
+
+def test_records_are_one_payers_and_bounded() -> None:
+    """A message holds so many calls, and only one tenant's."""
+    half = RECORD_SHARES // 2
+    events = [event("a", half), event("b", 1), event("a", half), event("a", 1), event("", 0)]
+
+    parts = by_tenant(events)
+
+    assert sorted((tenant, sum(len(e.shares) for e in part)) for tenant, part in parts) == [
+        ("", 0),
+        ("a", 1),
+        ("a", RECORD_SHARES),
+        ("b", 1),
+    ]
+
+
+def test_the_boot_clock_is_the_machines() -> None:
+    """It only rises, and has a name."""
+    assert boot_ns() <= boot_ns()
+    assert len(boot_id()) == 36

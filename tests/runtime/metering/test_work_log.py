@@ -1,0 +1,67 @@
+"""How long batches took, until it is told."""
+
+from __future__ import annotations
+
+from pilotlight_core.model.messages.agent_messages import Outcome, RemoteError
+from pilotlight_core.model.spec import Batching
+from pilotlight_runtime.guest.frames import BatchResult, InvokeBatch, ItemResult, Result
+from pilotlight_runtime.metering.work_log import MOST_KINDS, MOST_MS, MOST_OF_ONE, Worker, WorkLog
+from tests.runtime.fake_rim import FakeRim, run_of, runner_of
+
+ONE = Worker(container="c1", version="v", slice="cpu-0")
+
+
+def test_the_latest_durations_are_kept_and_all_are_counted() -> None:
+    """Per container and batch size; taken once."""
+    log = WorkLog()
+    for number in range(MOST_MS + 3):
+        log.add(ONE, 4, float(number))
+    log.add(ONE, 1, 0.5)
+
+    four, one = log.take()
+
+    assert (four.batch, four.count, len(four.ms)) == (4, MOST_MS + 3, MOST_MS)
+    assert {float(MOST_MS), MOST_MS + 1.0, MOST_MS + 2.0} <= set(four.ms)
+    assert (one.container, one.version, one.slice, one.ms) == ("c1", "v", "cpu-0", (0.5,))
+    assert log.take() == ()
+
+
+def test_it_is_bounded() -> None:
+    """What is too much of a second is left out."""
+    log = WorkLog()
+    for number in range(MOST_KINDS + 10):
+        log.add(Worker(container=f"c{number}", version="v", slice="cpu-0"), 1, 1.0)
+
+    assert len(log.take()) == MOST_KINDS
+
+
+def test_one_container_leaves_room_for_the_others() -> None:
+    """However many batch sizes it has; with the next report it begins anew."""
+    log = WorkLog()
+    for number in range(MOST_KINDS):
+        log.add(ONE, number + 1, 1.0)
+    log.add(Worker(container="c2", version="w", slice="cpu-1"), 1, 1.0)
+
+    assert [told.container for told in log.take()] == ["c1"] * MOST_OF_ONE + ["c2"]
+    log.add(ONE, 999, 1.0)
+    assert len(log.take()) == 1
+
+
+def test_what_went_well_is_told_with_how_many_were_worked_on_at_once() -> None:
+    """Concurrent calls with those beside them, batches once; what failed says nothing of speed."""
+    rim = FakeRim()
+    runner = runner_of(rim, max_inputs=3)
+    for call in "abc":
+        runner.take(run_of(call), 1.0, 1.0)
+    runner.answered(Result(call="a", execute_ns=30_000_000), 1.5)
+    runner.answered(
+        Result(call="b", outcome=Outcome.RAISED, error=RemoteError("ValueError", "no"), execute_ns=30_000_000), 1.6
+    )
+    gathering = runner_of(rim, batching=Batching(max_batch_size=2, wait_ms=50))
+    for call in ("x", "y"):
+        gathering.take(run_of(call), 2.0, 2.0)
+    (batch,) = rim.of(InvokeBatch)
+    items = tuple(ItemResult(call=call, output=b"\x01") for call, _ in batch.items)
+    gathering.batch_answered(BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000), 2.5)
+
+    assert rim.work == [(3, 30.0), (2, 5.0)]

@@ -1,0 +1,154 @@
+"""What a node says of itself, run for real and judged from made-up findings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotlight_runtime.node import node_check
+from pilotlight_runtime.node.node_check import LIMITS, Check, check, judge, main, table
+from pilotlight_runtime.sandbox.launcher import launcher
+from pilotlight_runtime.sandbox.stage import ENV
+
+NAMES = [
+    *("no network", "read-only root", "other processes invisible", "devices of others invisible"),
+    *("clean environment", "own host uid", "no privileges to gain", "system calls filtered"),
+    *("memory limit", "process limit", "cpu limit", "capped /tmp"),
+]
+GOOD: dict[str, Any] = {
+    "status": {"Seccomp": "2", "NoNewPrivs": "1", "CapEff": "0" * 16, "CapPrm": "0" * 16, "CapBnd": "0" * 16},
+    "environment": ["HOME", "PATH", "PL_APP", "PL_FD"],
+    "interfaces": ["lo"],
+    "connect": "ECONNREFUSED",
+    "vsock": "EAFNOSUPPORT",
+    "writes": {"/": "EROFS", "/app": "EROFS"},
+    "tmp_bytes": LIMITS.tmp_bytes,
+    "processes": [1, 2],
+    "devices": ["null", "zero"],
+    "unshare": "EPERM",
+    "children": 15,
+}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def test_this_node_is_well_and_its_table_readable(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    names = [line[6:].split("  ")[0] for line in lines]
+    assert names[: len(NAMES)] == NAMES
+    assert "gpus" in names[len(NAMES) :]
+    assert {line[:4] for line in lines} == {"ok  "}
+    assert len({line.index(line[6:].lstrip()) for line in lines}) == 1
+
+
+def test_a_plain_process_misses_nearly_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--json", "--sandbox", "process"]) == 1
+
+    checks = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in checks if one["ok"] and one["name"] in NAMES] == ["clean environment"]
+    assert all(one["detail"] and (one["ok"] or one["consequence"]) for one in checks)
+
+
+def test_a_probe_leaves_nothing_behind_on_the_host() -> None:
+    """It also runs in the sandbox that is none, as root."""
+    left = [folder for folder in ("/", "/etc", "/usr", "/dev", "/tmp") if list(Path(folder).glob(".pilotlight-probe*"))]
+
+    assert left == []
+
+
+def test_without_bubblewrap_it_names_the_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(ENV, "PATH", str(tmp_path))
+
+    assert main([]) == 1
+    assert "apt-get install -y bubblewrap" in capsys.readouterr().out
+
+
+@pytest.fixture
+def broken_python(tmp_path: Path) -> Path:
+    """A virtual environment whose interpreter is there but cannot run."""
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text("#!/nowhere\n")
+    python.chmod(0o755)
+    tmp_path.chmod(0o755)
+    (tmp_path / "pyvenv.cfg").touch()
+    return python
+
+
+async def test_a_sandbox_that_cannot_start_is_a_failed_check(broken_python: Path) -> None:
+    """With the words of whoever failed, and beside the checks of others."""
+    made = launcher("bubblewrap")
+    gpu = Check(name="driver", ok=True, detail="600", consequence="")
+
+    first, second = await check(made, python=broken_python, extra=[gpu])
+
+    assert (first.name, first.ok, second) == ("sandbox starts", False, gpu)
+    assert "No such file" in first.detail
+    made.close()
+
+
+def test_all_is_well() -> None:
+    checks = judge(GOOD, frozenset({300_000}), "memory", cpu=True)
+
+    assert [one.name for one in checks] == NAMES
+    assert all(one.ok for one in checks)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"interfaces": ["eth0", "lo"]}, "no network"),
+        ({"connect": ""}, "no network"),
+        ({"vsock": ""}, "no network"),
+        ({"writes": {"/": "", "/app": "EROFS"}}, "read-only root"),
+        ({"tmp_bytes": LIMITS.tmp_bytes + 1}, "capped /tmp"),
+        ({"processes": [1, 2, 4711]}, "other processes invisible"),
+        ({"devices": ["null", "nvidia0"]}, "devices of others invisible"),
+        ({"environment": ["AWS_SECRET_ACCESS_KEY"]}, "clean environment"),
+        ({"unshare": ""}, "system calls filtered"),
+        ({"status": GOOD["status"] | {"Seccomp": "0"}}, "system calls filtered"),
+        ({"status": GOOD["status"] | {"CapBnd": "000001ffffffffff"}}, "no privileges to gain"),
+        ({"status": GOOD["status"] | {"NoNewPrivs": "0"}}, "no privileges to gain"),
+        ({"children": 64}, "process limit"),
+    ],
+)
+def test_each_gap_fails_its_own_check(change: dict[str, Any], name: str) -> None:
+    checks = judge(GOOD | change, frozenset({300_000}), "memory", cpu=True)
+
+    assert [one.name for one in checks if not one.ok] == [name]
+
+
+@pytest.mark.parametrize("uids", [frozenset[int](), frozenset({0}), frozenset({300_000, 0})])
+def test_root_on_the_host_is_a_gap(uids: frozenset[int]) -> None:
+    checks = judge(GOOD, uids, "exited", cpu=False)
+
+    assert [one.name for one in checks if not one.ok] == ["own host uid", "memory limit", "cpu limit"]
+
+
+def test_a_table_tells_the_consequence_where_there_is_one() -> None:
+    checks = [
+        Check(name="short", ok=True, detail="fine", consequence="never seen"),
+        Check(name="a longer one", ok=False, detail="open", consequence="trouble"),
+    ]
+
+    assert table(checks).splitlines() == [
+        "ok    short         fine",
+        "FAIL  a longer one  open",
+        "                    -> trouble",
+    ]
+
+
+def test_a_node_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_check, "PROBE_S", 0.001)
+
+    assert main([]) == 1

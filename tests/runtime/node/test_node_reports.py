@@ -1,0 +1,64 @@
+"""What a node says of itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pilotlight_core.model.messages.agent_messages import ContainerState
+from tests.runtime.harness import Harness
+
+
+async def test_a_node_reports_its_slices_and_containers(world: Harness) -> None:
+    """Slices with who is on them, containers as they are, and rising numbers."""
+    version = await world.deploy("def f():\n    return 1\n")
+    container = await world.bind(version, "cpu-1")
+
+    report = await world.report(lambda report: report.containers and report.containers[0].state is ContainerState.READY)
+
+    assert report.node == world.node
+    assert report.sandbox == "process"
+    assert [(part.id, part.ppm, part.price, part.container) for part in report.slices] == [
+        ("cpu-0", 500_000, "cpu", ""),
+        ("cpu-1", 500_000, "cpu", container),
+    ]
+    [one] = report.containers
+    assert (one.id, one.version, one.tenant, one.app, one.function, one.slice, one.slots) == (
+        container,
+        version.id,
+        "acme",
+        "demo",
+        "f",
+        "cpu-1",
+        1,
+    )
+    assert report.controller_epoch == world.epoch
+    numbers = [report.seq for report in world.reports]
+    assert numbers == sorted(set(numbers))
+
+
+async def test_it_repeats_itself_each_second(world: Harness) -> None:
+    """Without any change, reports and credits go on, so that silence means something."""
+    container = await world.bind(await world.deploy("def f():\n    return 1\n"))
+    reports, told = len(world.reports), len(world.credits[container])
+
+    async with asyncio.timeout(30):
+        while len(world.reports) < reports + 2 or len(world.credits[container]) < told + 2:
+            await world.news()
+
+    assert world.credits[container][-1].state is ContainerState.READY
+    assert world.credits[container][-1].slots == 1
+
+
+async def test_a_slice_that_fails_takes_nobody(world: Harness) -> None:
+    """It is not offered while it is withdrawn, and a command that comes too late is refused."""
+    version = await world.deploy("def f():\n    return 1\n")
+    world.devices.failed["cpu-1"] = "it fell off the bus"
+    world.devices.changed.set()
+    await world.report(lambda report: [part.id for part in report.slices] == ["cpu-0"])
+
+    assert (await world.command(world.bind_of(version, "cpu-1"))).reason == "slice_withdrawn"
+
+    world.devices.failed.clear()
+    world.devices.changed.set()
+    await world.report(lambda report: len(report.slices) == 2)
+    assert (await world.command(world.bind_of(version, "cpu-1"))).ok

@@ -1,0 +1,59 @@
+"""Whether a platform is up: the question over HTTP, and the file that tells."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from pilotlight_supervisor.embedded_bus import free_port
+from pilotlight_supervisor.readiness import Ready, UpError, http_status, wait_ready, write_ready
+from pilotlight_supervisor.supervisor import Part, Supervisor
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [(b"HTTP/1.1 200 OK\r\n\r\n", 200), (b"HTTP/1.1 503 no\r\n", 503), (b"", 0), (b"nonsense\r\n", 0), (b"a b c\n", 0)],
+)
+async def test_only_an_http_answer_counts(answer: bytes, status: int) -> None:
+    """The status of what answers; 0 for silence and nonsense."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert (await reader.readline()).startswith(b"GET /readyz HTTP/1.1")
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+
+        assert await http_status(f"http://127.0.0.1:{port}/readyz") == status
+
+
+async def test_nobody_is_no_answer() -> None:
+    """A closed port is 0."""
+    assert await http_status(f"http://127.0.0.1:{free_port()}/readyz") == 0
+
+
+async def test_waiting_ends_with_the_logs(tmp_path: Path) -> None:
+    """When it takes too long, the message has the end of every part's output."""
+    part = Part(name="gateway", rank=0, command=("/bin/sh", "-c", "echo it hangs; exec sleep 1000"))
+    supervisor = Supervisor([part], tmp_path)
+    await supervisor.start()
+    try:
+        with pytest.raises(UpError, match=r"(?s)not ready after .* gateway\nit hangs"):
+            await wait_ready(supervisor, f"http://127.0.0.1:{free_port()}", within=0.5)
+    finally:
+        await supervisor.stop()
+
+
+def test_the_ready_file_is_whole(tmp_path: Path) -> None:
+    """It is replaced at once, so that a reader never sees half of it."""
+    path = tmp_path / "ready.json"
+    for pid in (1, 2):
+        write_ready(path, Ready(url="u", api_key_file="f", nats_url="n", state_dir="s", pids={"gateway": pid}))
+
+        assert json.loads(path.read_text())["pids"] == {"gateway": pid}
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [path]
