@@ -19,9 +19,14 @@ OURS = (str(Path(__file__).parent), "<frozen importlib")
 class BadInput(ValueError):
     """The arguments do not fit the function's parameters; the message names the parameter."""
 
+    shown_as = "BadInput"
+    """The `type` of the error that the caller reads."""
+
 
 class BadOutput(TypeError):
     """The answer cannot travel; the message names its type or its size."""
+
+    shown_as = "BadOutput"
 
 
 def remote_error(error: BaseException, most: int = MAX_TRACEBACK) -> RemoteError:
@@ -30,7 +35,7 @@ def remote_error(error: BaseException, most: int = MAX_TRACEBACK) -> RemoteError
     Never raises.
     """
     if isinstance(error, BadInput | BadOutput):
-        return RemoteError(type=type(error).__name__, message=_message(error))
+        return RemoteError(type=error.shown_as, message=_message(error))
     return RemoteError(type=type_name(type(error)), message=_message(error), traceback=_traceback(error, most))
 
 

@@ -106,7 +106,7 @@ class Hello(Frame, frozen=True, kw_only=True):
     """What PL_PREIMPORT asked for and was found."""
 
 
-class Step(Frame, frozen=True, kw_only=True):
+class Step(Frame, frozen=True, kw_only=True, tag="Step"):
     """One of STEPS is done."""
 
     name: str
