@@ -3,8 +3,13 @@
 nats-py spends most of a small message's time on queues, on a task for each subscription and for the writer, and on
 coroutines that never wait. `NatsClient` publishes from plain code, writes what was published in a turn of the loop at
 its end, and calls a plain handler from the read loop, in order, without a queue between: a slow handler therefore
-pushes back on the socket instead of filling memory. It overrides `_process_msg` and `_process_err` and uses the write
-queue of nats-py 2.16 (the distribution pins it); `tests/core/bus/test_client.py` breaks when these change.
+pushes back on the socket instead of filling memory.
+
+No other module touches nats-py's internals. `NatsClient` overrides `_process_msg` (no queue between) and `_process_err`
+(an error is a reconnect, by `_process_op_err`, and not the end); it parses with `_process_headers`, writes `_pending`
+and `_pending_data_size` by way of `_transport._io_writer` or wakes `_flush_queue`, keeps to `_max_payload`, and counts
+on `subscribe` taking `_sid + 1` before its first await, and on `_subs`. The distribution pins nats-py below 2.17, and
+`test_nats_internals.py` fails on a release that moves any of it.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_publisher import Announcer
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.prices import load_prices
+from pilotlight_gateway.ledger.upgrade import LedgerRefused
 from pilotlight_gateway.settings import DutyProcessSettings
 from pilotlight_gateway.webhooks.http_sender import HttpPoster
 
@@ -125,6 +126,6 @@ def main() -> None:
     telemetry.setup("duties")
     try:
         sys.exit(asyncio.run(serve(settings)))
-    except (BusDown, BadInput, OSError) as error:
+    except (BusDown, BadInput, LedgerRefused, OSError) as error:
         log.error("the duties cannot run on", error=str(error))
         raise SystemExit(1) from None

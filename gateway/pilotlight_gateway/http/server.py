@@ -6,6 +6,13 @@ open with a byte a minute. Bodies are bounded where they are read (`http.bodies`
 It also saves what a short call can do without: a body that came with its head is there at once (no timer is needed for
 it), an answer that is known as a whole leaves in one write instead of two, and a connection that rests has one timer
 for all its rests.
+
+No other module touches uvicorn's internals. `BoundedProtocol` overrides the parser's callbacks, `connection_made`,
+`connection_lost`, `data_received`, `on_response_complete`, `timeout_keep_alive_handler` and
+`_unset_keepalive_if_required` of `HttpToolsProtocol`; it calls `_start_asgi_task` and reads `cycle`, `pipeline`, `flow`
+and the keep-alive timer, since bounds and the one timer have no other place. `Served` does what `receive` and `send` of
+`RequestResponseCycle` do for an answer that is known as a whole, by its state (`body`, `more_body`, `response_started`
+and the like). `test_uvicorn_internals.py` fails on a release that moves any of it.
 """
 
 from __future__ import annotations

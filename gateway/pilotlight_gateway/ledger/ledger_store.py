@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,10 +17,13 @@ from pilotlight_core.model.messages.usage import UsageEvent
 from pilotlight_core.model.units import NS_PER_S
 from pilotlight_gateway.ledger.entries import Entries, UsageSum, day_of, entries_of
 from pilotlight_gateway.ledger.prices import PriceBook
-from pilotlight_gateway.ledger.tables import USAGE_KEY, call_line, fold_result, folded, lease_line, metadata, usage_day
+from pilotlight_gateway.ledger.tables import USAGE_KEY, call_line, fold_result, folded, lease_line, usage_day
+from pilotlight_gateway.ledger.upgrade import upgrade
 
 KNOWN_IDS_AT_A_TIME = 500
 """SQLite binds at most 32,766 parameters in a statement; older builds 999."""
+BUSY_S = 10
+"""Seconds that one process waits for another that writes to the same SQLite file."""
 CALL_KEY = ("tenant", "call", "day", "version", "price", "ppm", "rate")
 CALL_COLUMNS = (*CALL_KEY, "app", "function", "ns", "outcome", "batch_size")
 """In the order of the table, which is that of a compiled insert."""
@@ -38,7 +43,11 @@ class Folded:
 
 
 class Ledger:
-    """Usage in SQL: SQLite in a file (WAL), or PostgreSQL by its URL."""
+    """Usage in SQL: SQLite in a file (WAL), or PostgreSQL by its URL. Opening it upgrades tables of an older release.
+
+    Raises:
+        LedgerRefused: its tables are of a newer release, or another process holds it.
+    """
 
     def __init__(self, url: str, book: PriceBook) -> None:
         self.book = book
@@ -46,7 +55,7 @@ class Ledger:
         if self._engine.dialect.name == "sqlite":
             _keep_private(self._engine.url.database)
             sa.event.listen(self._engine, "connect", _prepare_sqlite)
-        _create(self._engine)
+        upgrade(self._engine)
 
     def close(self) -> None:
         """Close all connections."""
@@ -133,15 +142,6 @@ class Ledger:
         connection.execute(add.on_conflict_do_update(index_elements=["result"], set_=grown), rows)
 
 
-def _create(engine: sa.Engine) -> None:
-    try:
-        metadata.create_all(engine)
-    except sa.exc.DBAPIError:
-        # Gateways and their duties start together on an empty database, and one found a table missing that the other
-        # was just making; what remains to be made is made now.
-        metadata.create_all(engine)
-
-
 def _usage_row(key: tuple[Any, ...], line: UsageSum) -> dict[str, Any]:
     return dict(zip(USAGE_KEY, key, strict=True)) | {"ns": line.ns, "calls": line.calls}
 
@@ -178,8 +178,25 @@ def _keep_private(database: str | None) -> None:
                 own_file(path)
 
 
-def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    # WAL lets reports read while the fold writes; NORMAL may lose the last fold in a power cut, and the stream then
-    # gives it again.
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=10000"):
-        connection.execute(f"PRAGMA {pragma}").close()
+def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    connection.execute(f"PRAGMA busy_timeout={BUSY_S * 1_000}").close()
+    use_wal(connection)
+    # NORMAL may lose the last fold in a power cut, and the stream then gives it again.
+    connection.execute("PRAGMA synchronous=NORMAL").close()
+
+
+def use_wal(connection: sqlite3.Connection, sleep: Callable[[float], object] = time.sleep) -> None:
+    """Let reports read while the fold writes.
+
+    Of several processes that open a new file at once, SQLite refuses all but one to make this change, where it has them
+    wait for any other; so they ask again, for `BUSY_S` seconds.
+    """
+    until = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").close()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        sleep(0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.units import cost_of
 from pilotlight_gateway.ledger.conservation import device_account
-from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.ledger_store import Ledger, use_wal
 from pilotlight_gateway.ledger.prices import PriceBook, load_prices
 from pilotlight_gateway.ledger.tables import call_line, lease_line, usage_day
 from pilotlight_gateway.ledger.usage_report import receipts
@@ -150,3 +151,21 @@ def test_a_ledger_in_a_file_is_its_owners(ledger: Ledger, tmp_path: Path) -> Non
     Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices()).close()
 
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_a_file_that_another_process_is_making_is_waited_for(tmp_path: Path) -> None:
+    """SQLite refuses the change to WAL at once while another writes; it is asked again until that one is done."""
+    path, waits = tmp_path / "ledger.sqlite", []
+    maker, opener = sqlite3.connect(path, isolation_level=None), sqlite3.connect(path)
+    maker.execute("BEGIN IMMEDIATE")
+
+    def until_it_is_made(seconds: float) -> None:
+        waits.append(seconds)
+        maker.execute("COMMIT")
+
+    use_wal(opener, until_it_is_made)
+
+    assert len(waits) == 1
+    assert opener.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    maker.close()
+    opener.close()

@@ -1,0 +1,14 @@
+"""Runs the scripts on the connection that `upgrade.py` passes, inside its transaction. alembic executes this file."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from pilotlight_gateway.ledger.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    render_as_batch=True,  # SQLite alters a column by copying its table
+)
+context.run_migrations()
