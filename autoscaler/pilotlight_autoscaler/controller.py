@@ -25,7 +25,7 @@ from pilotlight_autoscaler.decide import Bounds, Decision, Pass, Sent
 from pilotlight_autoscaler.move_budget import PER_HOUR, MoveBudget
 from pilotlight_autoscaler.works import AnyCommand
 from pilotlight_autoscaler.world import Pending, World
-from pilotlight_core.bus import Bus, BusDown, BusError, BusTimeout, Lease, NoResponders
+from pilotlight_core.bus import Bus, BusDown, BusError, BusTimeout, Handler, Lease, NoResponders
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.curve_api import Curve, CurvesRecord
@@ -105,12 +105,14 @@ class Controller:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Listen and decide until the block ends."""
-        await self._bus.subscribe(subjects.beat(self._region), self._on_report)
-        await self._bus.subscribe(subjects.demand(self._region), self._on_demand)
-        await self._bus.subscribe(subjects.credit(self._region), self._on_credit)
-        await self._bus.subscribe(subjects.ran(self._region), self._on_ran)
-        await self._bus.subscribe(subjects.explain(self._region), self._on_question)
-        async with asyncio.TaskGroup() as tasks:
+        handlers: dict[str, Handler] = {
+            subjects.beat(self._region): self._on_report,
+            subjects.demand(self._region): self._on_demand,
+            subjects.credit(self._region): self._on_credit,
+            subjects.ran(self._region): self._on_ran,
+            subjects.explain(self._region): self._on_question,
+        }
+        async with self._bus.listening(handlers), asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             jobs = (self._lead, self._tick, self._edge, self._learn)
             loops = [tasks.create_task(job()) for job in jobs]

@@ -12,9 +12,11 @@ import os
 import shutil
 import signal
 import time
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
+from functools import partial
+from itertools import count, groupby
 from pathlib import Path
 
 import structlog
@@ -121,6 +123,7 @@ class Supervisor:
             members = list(rank)
             for kept in members:
                 kept.task = asyncio.create_task(self._keep(kept, await self._launch(kept)))
+                kept.task.add_done_callback(partial(_tell_crash, kept.part.name))
             for kept in members:
                 if kept.part.ready is not None:
                     await kept.part.ready()
@@ -133,7 +136,8 @@ class Supervisor:
                 kept.stopping.set()
             for kept in members:
                 if kept.task is not None:
-                    await kept.task
+                    await asyncio.wait([kept.task])
+                    _kill_group(kept.pid)  # it is gone, unless keeping it crashed
         if self._trimmer is not None:
             self._trimmer.cancel()
             await asyncio.wait([self._trimmer])
@@ -144,7 +148,7 @@ class Supervisor:
             kept.stopping.set()
             _kill_group(kept.pid)
 
-    async def _keep(self, kept: _Kept, process: asyncio.subprocess.Process) -> None:
+    async def _keep(self, kept: _Kept, process: Process) -> None:
         deaths_in_a_row = 0
         while True:
             born = time.monotonic()
@@ -158,12 +162,10 @@ class Supervisor:
             code = process.returncode
             log.warning("a part died", part=kept.part.name, code=code, start_again_in_s=pause, last_words=words)
             await self._bury(kept)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await kept.stopping.wait()
-            if kept.stopping.is_set():
+            again = await self._launch_again(kept, deaths_in_a_row)
+            if again is None:
                 return
-            process = await self._launch(kept)
+            process = again
 
     async def _bury(self, kept: _Kept) -> None:
         if kept.part.bury is None:
@@ -174,7 +176,21 @@ class Supervisor:
         except Exception:  # what it would have spared others, they wait for now
             log.exception("a dead part is not buried", part=kept.part.name)
 
-    async def _launch(self, kept: _Kept) -> asyncio.subprocess.Process:
+    async def _launch_again(self, kept: _Kept, deaths_in_a_row: int) -> Process | None:
+        """The part's next process, after a pause, however often that fails; None: the part is to end."""
+        for deaths in count(deaths_in_a_row):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(backoff(deaths)):
+                    await kept.stopping.wait()
+            if kept.stopping.is_set():
+                break
+            try:
+                return await self._launch(kept)
+            except OSError as error:  # no memory, no file or no process more, just now
+                log.warning("a part cannot be started", part=kept.part.name, error=str(error))
+        return None
+
+    async def _launch(self, kept: _Kept) -> Process:
         kept.launch = token(8)
         with own_file(self.log_path(kept.part.name)).open("ab") as output:
             process = await asyncio.create_subprocess_exec(
@@ -186,10 +202,10 @@ class Supervisor:
                 start_new_session=True,
             )
         kept.pid = process.pid
-        self._on_change()
+        self._changed()
         return process
 
-    async def _until_gone(self, kept: _Kept, process: asyncio.subprocess.Process) -> None:
+    async def _until_gone(self, kept: _Kept, process: Process) -> None:
         """Until it ends by itself, or because it is told to; nothing of its session is left then."""
         ended = asyncio.create_task(process.wait())
         told = asyncio.create_task(kept.stopping.wait())
@@ -207,13 +223,27 @@ class Supervisor:
             told.cancel()
             kept.last_code = process.returncode
             kept.pid = 0
+            self._changed()
+
+    def _changed(self) -> None:
+        try:
             self._on_change()
+        except Exception:  # a full disk, above all: the parts are kept running
+            log.exception("a changed pid is not told")
 
     async def _trim_logs(self) -> None:
+        failing: set[str] = set()
         while True:
             await asyncio.sleep(TRIM_EVERY)
             for name in self._kept:
-                trim_log(self.log_path(name))
+                try:
+                    trim_log(self.log_path(name))
+                except Exception as error:  # a full disk, above all: it is tried again, and told once
+                    if name not in failing:
+                        log.warning("a log cannot be trimmed", part=name, exc_info=error)
+                    failing.add(name)
+                else:
+                    failing.discard(name)
 
 
 def trim_log(path: Path, limit: int = MAX_LOG) -> None:
@@ -228,6 +258,11 @@ def trim_log(path: Path, limit: int = MAX_LOG) -> None:
         os.truncate(path, 0)
     except FileNotFoundError:
         return
+
+
+def _tell_crash(name: str, keeping: asyncio.Task[None]) -> None:
+    if not keeping.cancelled() and (error := keeping.exception()) is not None:
+        log.critical("a part is kept running no more", part=name, exc_info=error)
 
 
 def _rank(kept: _Kept) -> int:

@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
@@ -189,6 +189,27 @@ class Bus:
 
         number = await self._client.subscribe_raw(subject, receive)
         return Subscription(self._client, number, subject)
+
+    @asynccontextmanager
+    async def listening(
+        self,
+        handlers: Mapping[str, Handler] = {},
+        *,
+        bells: Mapping[str, Callable[[], None]] = {},
+        reconnected: Callable[[], Awaitable[None]] | None = None,
+    ) -> AsyncIterator[None]:
+        """Until the block ends: `subscribe` each subject's handler and `doorbell` each subject's bell, then call
+        `reconnected` after each reconnect.
+        """
+        async with AsyncExitStack() as stack:
+            for subject, handler in handlers.items():
+                stack.push_async_callback((await self.subscribe(subject, handler)).unsubscribe)
+            for subject, ring in bells.items():
+                stack.push_async_callback((await self.doorbell(subject, ring)).unsubscribe)
+            if reconnected is not None:
+                self.on_reconnect.append(reconnected)
+                stack.callback(self.on_reconnect.remove, reconnected)
+            yield
 
     # -- what outlives a process --------------------------------------------------------------------------------
 

@@ -113,6 +113,8 @@ class Convoy:
 
     def _arrived(self, task: asyncio.Task[None]) -> None:
         self._away.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a group of writes failed; each goes alone", bucket=self._bucket, exc_info=error)
         if self._boarding is task:  # cancelled before it left
             self._boarding = None
         self._call()

@@ -132,9 +132,9 @@ class Lease:
         """
         await self._stop()
         bell = asyncio.Event()
-        subscription = await self._bus.doorbell(key_subject(LEASE_BUCKET, self.key), bell.set)
+        ring = {key_subject(LEASE_BUCKET, self.key): bell.set}
         try:
-            async with asyncio.timeout(timeout):
+            async with self._bus.listening(bells=ring), asyncio.timeout(timeout):
                 while not await self._try_acquire():
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(TRY_EVERY * random.uniform(0.8, 1.2)):
@@ -142,8 +142,6 @@ class Lease:
                     bell.clear()
         except TimeoutError:
             raise BusTimeout(f"The lease {self.key} could not be had within {timeout} s.") from None
-        finally:
-            await subscription.unsubscribe()
         self.lost.clear()
         self._task = self._bus.spawn(self._keep())
         log.info("lease acquired", key=self.key, holder=self.holder, epoch=self.epoch)

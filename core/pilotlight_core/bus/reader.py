@@ -86,8 +86,7 @@ async def read_stream(
 ) -> AsyncGenerator[Stored, None]:
     """See `Bus.read_stream`."""
     position = Position(bus, stream, subject)
-    bell = await bus.doorbell(subject, position.ring) if follow else None
-    try:
+    async with bus.listening(bells={subject: position.ring} if follow else {}):
         position.next = await _first(bus, stream, start)
         while True:
             page = await position.read()
@@ -103,9 +102,6 @@ async def read_stream(
             if not follow:
                 return
             await position.wait_bell()
-    finally:
-        if bell is not None:
-            await bell.unsubscribe()
 
 
 async def _first(bus: Bus, stream: str, start: str | int) -> int:

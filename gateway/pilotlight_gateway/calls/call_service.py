@@ -16,7 +16,7 @@ from typing import Any
 
 import structlog
 
-from pilotlight_core.bus import NO_RESPONDERS, Bus, BusDown
+from pilotlight_core.bus import NO_RESPONDERS, Bus, BusDown, Handler
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import Unavailable
@@ -99,17 +99,19 @@ class Calls:
     async def running(self) -> AsyncIterator[None]:
         """Listen, lead and watch until the block ends."""
         region, gateway = self._region, self._gateway
-        await self._bus.subscribe(subjects.reply(region, gateway), self._on_frame)
-        await self._bus.subscribe(subjects.unheard(region, gateway), self._on_unheard)
-        await self._bus.subscribe(subjects.credit(region), self._on_credit)
-        await self._bus.subscribe(subjects.beat(region), self._on_report)
-        await self._bus.subscribe(subjects.shortage(region), self._on_shortage)
-        await self._bus.subscribe(subjects.breakers(region), self._on_breakers)
-        await self._bus.subscribe(subjects.to_home(region, gateway), self._homes.on_mail)
-        await self._bus.subscribe(subjects.to_origin(region, gateway), self._on_mail)
-        await self._bus.subscribe(subjects.ask(region, gateway), self._on_ask)
-        self._bus.on_reconnect.append(self._reconnected)
-        async with self.shards.running(), asyncio.TaskGroup() as tasks:
+        handlers: dict[str, Handler] = {
+            subjects.reply(region, gateway): self._on_frame,
+            subjects.unheard(region, gateway): self._on_unheard,
+            subjects.credit(region): self._on_credit,
+            subjects.beat(region): self._on_report,
+            subjects.shortage(region): self._on_shortage,
+            subjects.breakers(region): self._on_breakers,
+            subjects.to_home(region, gateway): self._homes.on_mail,
+            subjects.to_origin(region, gateway): self._on_mail,
+            subjects.ask(region, gateway): self._on_ask,
+        }
+        listening = self._bus.listening(handlers, reconnected=self._reconnected)
+        async with listening, self.shards.running(), asyncio.TaskGroup() as tasks:
             watch = tasks.create_task(self._watch())
             yield
             watch.cancel()

@@ -109,18 +109,15 @@ class Driver:
         stream, subject = bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, f"{self._record.tenant}.*")
         start = await self._ground.bus.jetstream.last_sequence(stream) + 1
         position = Position(self._ground.bus, stream, subject, start)
-        bell = await self._ground.bus.doorbell(subject, position.ring)
-        try:
-            async with asyncio.TaskGroup() as group:
-                following = group.create_task(self._follow(position))
-                try:
-                    await self._drive()
-                except (BlobMissing, msgspec.DecodeError) as error:
-                    why = f"an input is gone: {error.detail}" if isinstance(error, BlobMissing) else UNREADABLE
-                    await self._write(broken(await self._present(), self._ground.wall(), why))
-                following.cancel()
-        finally:
-            await bell.unsubscribe()
+        listening = self._ground.bus.listening(bells={subject: position.ring})
+        async with listening, asyncio.TaskGroup() as group:
+            following = group.create_task(self._follow(position))
+            try:
+                await self._drive()
+            except (BlobMissing, msgspec.DecodeError) as error:
+                why = f"an input is gone: {error.detail}" if isinstance(error, BlobMissing) else UNREADABLE
+                await self._write(broken(await self._present(), self._ground.wall(), why))
+            following.cancel()
 
     async def _drive(self) -> None:
         record = self._record

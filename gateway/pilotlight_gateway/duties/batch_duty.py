@@ -68,16 +68,13 @@ class BatchDuty:
 
     async def run(self) -> None:
         """Wait for the lease, drive while it lasts, and so on. Ends only by cancellation."""
-        self._bus.on_reconnect.append(self._note_reconnect)
-        try:
+        async with self._bus.listening(reconnected=self._note_reconnect):
             while True:
                 async with self._bus.lease("duty.batches", self._holder) as lease:
                     try:
                         await self._drive_while(lease)
                     finally:
                         self._drivers = None
-        finally:
-            self._bus.on_reconnect.remove(self._note_reconnect)
 
     async def _note_reconnect(self) -> None:
         self._reconnected.set()

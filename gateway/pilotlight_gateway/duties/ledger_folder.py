@@ -46,13 +46,10 @@ class FoldDuty:
 
     async def run(self) -> None:
         """Wait for the lease, fold while it lasts, and so on. Ends only by cancellation."""
-        self._bus.on_reconnect.append(self._note_reconnect)
-        try:
+        async with self._bus.listening(reconnected=self._note_reconnect):
             while True:
                 async with self._bus.lease("duty.fold", self._holder) as lease:
                     await self._fold_while(lease)
-        finally:
-            self._bus.on_reconnect.remove(self._note_reconnect)
 
     async def _note_reconnect(self) -> None:
         self._reconnected.set()

@@ -56,16 +56,13 @@ class WebhookDuty:
 
     async def run(self) -> None:
         """Wait for the lease, send while it lasts, and so on. Ends only by cancellation."""
-        self._bus.on_reconnect.append(self._note_reconnect)
-        try:
+        async with self._bus.listening(reconnected=self._note_reconnect):
             while True:
                 async with self._bus.lease("duty.webhooks", self._holder) as lease:
                     try:
                         await self._send_while(lease)
                     finally:
                         self._sending = None
-        finally:
-            self._bus.on_reconnect.remove(self._note_reconnect)
 
     async def _note_reconnect(self) -> None:
         self._reconnected.set()

@@ -99,13 +99,9 @@ class BusRecords:
     async def watch(self, place: str) -> AsyncIterator[BusBell]:
         """Listen for changes; see `Records`. What was written while the connection was away is rung for afterwards."""
         bell = BusBell()
-        subscription = await self._bus.doorbell(key_subject(IDEMPOTENCY_BUCKET, place), bell.ring)
-        self._bus.on_reconnect.append(bell.reconnected)
-        try:
+        bells = {key_subject(IDEMPOTENCY_BUCKET, place): bell.ring}
+        async with self._bus.listening(bells=bells, reconnected=bell.reconnected):
             yield bell
-        finally:
-            self._bus.on_reconnect.remove(bell.reconnected)
-            await subscription.unsubscribe()
 
     async def _write(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
         ttl = VOID_S if first.stage is Stage.VOID else ttl

@@ -155,13 +155,9 @@ class BusJobs:
     async def watch(self, tenant: str, job: str) -> AsyncIterator[BusBell]:
         """Listen for changes; see `JobStore`."""
         bell = BusBell()
-        subscription = await self._bus.doorbell(key_subject(JOB_BUCKET, job_key(tenant, job)), bell.ring)
-        self._bus.on_reconnect.append(bell.reconnected)
-        try:
+        bells = {key_subject(JOB_BUCKET, job_key(tenant, job)): bell.ring}
+        async with self._bus.listening(bells=bells, reconnected=bell.reconnected):
             yield bell
-        finally:
-            self._bus.on_reconnect.remove(bell.reconnected)
-            await subscription.unsubscribe()
 
     async def _between(self, tenant: str, start: int, end: int) -> list[Record] | None:
         """The tenant's records from sequence `start` to before `end`; None if they are too many at once."""

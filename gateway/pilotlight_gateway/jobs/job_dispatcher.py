@@ -22,7 +22,7 @@ from functools import partial
 import msgspec
 import structlog
 
-from pilotlight_core.bus import Bus, BusDown, BusError
+from pilotlight_core.bus import Bus, BusDown, BusError, Handler
 from pilotlight_core.bus.doorbells import Rings
 from pilotlight_core.bus.jetstream import READ_TIMEOUT, Page, Record
 from pilotlight_core.model import subjects
@@ -121,12 +121,11 @@ class Feeder:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Feed until the block ends; then start nothing more, and give what runs a little time."""
-        subscriptions = [
-            await self._bus.subscribe(f"jobs.{self._region}.>", self._on_stored),
-            await self._bus.subscribe(subjects.jobs_asked(self._region, self._gateway), self._on_ask),
-        ]
-        self._bus.on_reconnect.append(self._reconnected)
-        async with asyncio.TaskGroup() as group:
+        handlers: dict[str, Handler] = {
+            f"jobs.{self._region}.>": self._on_stored,
+            subjects.jobs_asked(self._region, self._gateway): self._on_ask,
+        }
+        async with self._bus.listening(handlers, reconnected=self._reconnected), asyncio.TaskGroup() as group:
             self._group = group
             look = group.create_task(self._look())
             try:
@@ -134,9 +133,6 @@ class Feeder:
             finally:
                 look.cancel()
                 await self._stop()
-        self._bus.on_reconnect.remove(self._reconnected)
-        for subscription in subscriptions:
-            await subscription.unsubscribe()
 
     def statistics(self) -> FeederStatistics:
         """How it is, at once."""

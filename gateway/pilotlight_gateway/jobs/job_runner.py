@@ -217,34 +217,24 @@ class JobRunner:
     def _gate(self, run: Run, go: Go) -> None:
         """See `Gate`: the start is written before the run is sent."""
         self._opening = asyncio.get_running_loop().create_task(self._open(run, go))
+        self._opening.add_done_callback(self._tell_crash)
 
     async def _open(self, run: Run, go: Go) -> None:
-        ground = self._ground
-        assert self._permit is not None  # noqa: S101 - it was made before the call
-        self.held = await ground.room.pause(self._tenant) or await self._permit.take()
-        if self.held:
-            go(allowed=False)
-            return
-        begun = jobs.started(self._now, ground.me, run.call, run.grant, ground.wall())
-        if begun is None:
-            go(allowed=False)
-            return
+        """Write the start, then send the run. Whatever goes wrong before it is sent, its home gets the grant back."""
         try:
-            self._found = Found(begun, await ground.store.update(begun, self._revision))
-        except WrongRevision:
-            go(allowed=False)
-            return
-        except BusError as error:
+            if not await self._write_start(run):
+                go(allowed=False)
+                return
+            sent = go(allowed=True)
+        except Exception as error:
             # It may be written or not. If it is, nobody else will start it, and we know that it was not sent.
-            log.warning("a job's start is not confirmed", job=self._job, error=str(error))
+            bug = None if isinstance(error, BusError) else error
+            log.warning("a job's start is not confirmed", job=self._job, error=str(error), exc_info=bug)
             self._unsent = run.call
             go(allowed=False)
             await self._taken_back()
             return
-        if self._wait is not None:
-            with contextlib.suppress(RuntimeError):  # nobody waits for it any more
-                self._wait.reschedule(None)
-        if not go(allowed=True):
+        if not sent:
             self._unsent = run.call
             await self._taken_back()
             return
@@ -252,6 +242,29 @@ class JobRunner:
         if not self.sent:
             self.sent = True
             self._started()
+
+    async def _write_start(self, run: Run) -> bool:
+        """Whether the start is written, by us; if not, it is not to be sent. Raises as the store and the limits do."""
+        ground = self._ground
+        assert self._permit is not None  # noqa: S101 - it was made before the call
+        self.held = await ground.room.pause(self._tenant) or await self._permit.take()
+        if self.held:
+            return False
+        begun = jobs.started(self._now, ground.me, run.call, run.grant, ground.wall())
+        if begun is None:
+            return False
+        try:
+            self._found = Found(begun, await ground.store.update(begun, self._revision))
+        except WrongRevision:
+            return False
+        if self._wait is not None:
+            with contextlib.suppress(RuntimeError):  # nobody waits for it any more
+                self._wait.reschedule(None)
+        return True
+
+    def _tell_crash(self, opening: asyncio.Task[None]) -> None:
+        if not opening.cancelled() and (error := opening.exception()) is not None:
+            log.error("a job's start is not seen through", job=self._job, exc_info=error)
 
     async def _taken_back(self) -> None:
         """If nobody waits for it any more, the start that was not sent is none: the next home makes another."""

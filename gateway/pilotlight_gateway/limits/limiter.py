@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import structlog
 
-from pilotlight_core.bus import NO_RESPONDERS, Bus
+from pilotlight_core.bus import NO_RESPONDERS, Bus, Handler
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.limiting import (
     Held,
@@ -96,23 +96,20 @@ class HomeLimiter:
     async def running(self) -> AsyncIterator[None]:
         """Ask and answer until the block ends."""
         region, gateway = self._region, self._gateway
-        subscriptions = [
-            await self._bus.subscribe(subjects.limits(region, gateway), self._on_mail),
-            await self._bus.subscribe(subjects.allowed(region, gateway), self._on_answers),
-            await self._bus.subscribe(subjects.holdings_wanted(region), self._on_wanted),
-        ]
-        self._bus.on_reconnect.append(self._reconnected)
-        self.look()
-        async with self._renewals.followed(), asyncio.TaskGroup() as group:
-            task = group.create_task(self._run())
-            try:
-                yield
-            finally:
-                task.cancel()
-                self._bus.on_reconnect.remove(self._reconnected)
-        self._mail.flush()
-        for subscription in subscriptions:
-            await subscription.unsubscribe()
+        handlers: dict[str, Handler] = {
+            subjects.limits(region, gateway): self._on_mail,
+            subjects.allowed(region, gateway): self._on_answers,
+            subjects.holdings_wanted(region): self._on_wanted,
+        }
+        async with self._bus.listening(handlers, reconnected=self._reconnected):
+            self.look()
+            async with self._renewals.followed(), asyncio.TaskGroup() as group:
+                task = group.create_task(self._run())
+                try:
+                    yield
+                finally:
+                    task.cancel()
+            self._mail.flush()
 
     async def _run(self) -> None:
         while True:

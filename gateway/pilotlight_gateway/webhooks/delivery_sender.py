@@ -73,16 +73,15 @@ class Sender:
 
     async def run(self) -> None:
         """Send what is due. Ends only by cancellation."""
-        bell = await self._bus.doorbell(f"{SUBJECT}>", self._position.ring)
         self._webhooks.on_change.append(self._note_webhook)
         try:
-            async with asyncio.TaskGroup() as group:
+            listening = self._bus.listening(bells={f"{SUBJECT}>": self._position.ring})
+            async with listening, asyncio.TaskGroup() as group:
                 group.create_task(self._follow())
                 group.create_task(self._forget())
                 await self._dispatch(group)
         finally:
             self._webhooks.on_change.remove(self._note_webhook)
-            await bell.unsubscribe()
 
     @property
     def pending(self) -> int:

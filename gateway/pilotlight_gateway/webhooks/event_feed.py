@@ -97,8 +97,7 @@ class Feed:
         """Read on and on; what the bus refuses is tried again."""
         subject = key_subject(JOB_BUCKET, f"{self._webhook.tenant}.>")
         position = Position(self._bus, bucket_stream(JOB_BUCKET), subject)
-        bell = await self._bus.doorbell(subject, position.ring)
-        try:
+        async with self._bus.listening(bells={subject: position.ring}):
             while True:
                 try:
                     position.next = max(await self._cursor.read(), self._webhook.after) + 1
@@ -109,8 +108,6 @@ class Feed:
                 except Exception:
                     log.exception("a webhook's events are looked for again", webhook=self._webhook.id)
                     await asyncio.sleep(POLL)
-        finally:
-            await bell.unsubscribe()
 
     async def _read(self, position: Position) -> None:
         while True:

@@ -61,6 +61,7 @@ async def map_calls(
         async for done in in_turn:
             room.release()
             yield done.take(keep_exceptions=keep_exceptions)
+        await driver  # it has ended: this raises what broke it off
     finally:
         # This generator is the driver's parent: whichever way it is left, the driver and its calls end first.
         driver.cancel()
@@ -68,22 +69,24 @@ async def map_calls(
 
 
 async def _drive(call: Call, inputs: Iterator[Iterable[Any]], room: asyncio.Semaphore, finished: Finished) -> None:
-    async with asyncio.TaskGroup() as group:
-        index = 0
-        while True:
-            await room.acquire()
-            try:
-                # In a thread, for what the caller iterates over may block or make calls of its own.
-                item = await asyncio.to_thread(next, inputs, _END)
-                if item is _END:
+    try:
+        async with asyncio.TaskGroup() as group:
+            index = 0
+            while True:
+                await room.acquire()
+                try:
+                    # In a thread, for what the caller iterates over may block or make calls of its own.
+                    item = await asyncio.to_thread(next, inputs, _END)
+                    if item is _END:
+                        break
+                    arguments = tuple(item)
+                except Exception as error:  # noqa: BLE001 - it is raised where the answers are read
+                    finished.put_nowait(Done(index=index, error=error, fatal=True))
                     break
-                arguments = tuple(item)
-            except Exception as error:  # noqa: BLE001 - it is raised where the answers are read
-                finished.put_nowait(Done(index=index, error=error, fatal=True))
-                break
-            group.create_task(_one(call, index, arguments, finished))
-            index += 1
-    finished.put_nowait(_END)
+                group.create_task(_one(call, index, arguments, finished))
+                index += 1
+    finally:
+        finished.put_nowait(_END)  # also when it crashed: whoever reads the answers reads that then
 
 
 async def _one(call: Call, index: int, arguments: tuple[Any, ...], finished: Finished) -> None:

@@ -124,6 +124,34 @@ async def test_unsubscribed_means_silence(bus: Bus) -> None:
     assert heard.all == []
 
 
+async def test_what_listens_in_a_block_is_silent_after_it(bus: Bus, other: Bus) -> None:
+    """Handlers, bells and what is told of reconnects, also when the block fails."""
+    subject, heard, rung = f"t.{token()}", Heard(), asyncio.Event()
+
+    async def reconnected() -> None:
+        """Never called."""
+
+    async def listen_and_fail() -> None:
+        bells = {f"{subject}.b": rung.set}
+        async with bus.listening({f"{subject}.a": heard}, bells=bells, reconnected=reconnected):
+            await bus.flush()
+            assert bus.on_reconnect == [reconnected]
+            for end in "ab":
+                await other.publish(f"{subject}.{end}", Cancel(call=end))
+            assert await heard.wait() == [Cancel(call="a")]
+            await rung.wait()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await listen_and_fail()
+    await bus.flush()
+
+    assert bus.on_reconnect == []
+    for end in "ab":
+        with pytest.raises(NoResponders):
+            await other.request(f"{subject}.{end}", Cancel(call=end), timeout=30.0)
+
+
 async def test_a_bad_message_or_handler_harms_nobody(bus: Bus, server_url: str) -> None:
     """What cannot be decoded is counted and dropped, what a handler raises is logged; later messages arrive."""
     import nats  # the raw client, to send what ours cannot

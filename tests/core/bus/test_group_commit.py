@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable
 
 import pytest
+from structlog.testing import capture_logs
 
 from pilotlight_core.bus import Bus, Entry, WrongRevision
 from pilotlight_core.bus.group_commit import TOGETHER, TURNS_AT_MOST
@@ -152,3 +153,19 @@ async def test_where_batches_are_not_allowed_each_goes_alone(bus: Bus) -> None:
     await asyncio.gather(*(convoy.update(f"{base}.{n}", b"x", 0) for n in range(5)))
 
     assert len(await bus.kv(REGISTRY_BUCKET).keys(f"{base}.")) == 5
+
+
+async def test_a_group_that_fails_in_an_unforeseen_way_is_logged(bus: Bus) -> None:
+    """Its writes go alone: whoever asked for what cannot be written hears so, the others' are stored."""
+    convoy, base = bus.convoy(JOB_BUCKET), token()
+
+    with capture_logs() as lines:
+        good, bad = await asyncio.gather(
+            convoy.update(f"{base}.good", b"x", 0),
+            convoy.update(f"{base}.bad", b"x", 0, ttl=float("nan")),
+            return_exceptions=True,
+        )
+
+    assert await bus.kv(JOB_BUCKET).get(f"{base}.good") == Entry(b"x", good)  # type: ignore[arg-type]
+    assert isinstance(bad, ValueError)
+    assert [type(line["exc_info"]) for line in lines if "exc_info" in line] == [ValueError]

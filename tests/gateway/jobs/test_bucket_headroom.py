@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from structlog.testing import capture_logs
+
 from pilotlight_core.bus import BusTimeout
 from pilotlight_gateway.jobs.bucket_headroom import LOOK_EVERY_S, MOST_FILLED, Headroom
 from tests.gateway.world import Clock
@@ -31,3 +33,27 @@ async def test_what_is_left_is_for_those_that_are_there() -> None:
 
     assert told == [False, False, True, True, True, True, True, True, False, False, False, False]
     assert not answers
+
+
+async def test_a_question_that_fails_in_an_unforeseen_way_is_logged_and_asked_again() -> None:
+    """What was known before holds meanwhile."""
+    answers: list[float | ZeroDivisionError] = [MOST_FILLED, ZeroDivisionError("a bug"), 0.5]
+    clock = Clock(0.0)
+
+    async def ask() -> float:
+        answer = answers.pop(0)
+        if isinstance(answer, ZeroDivisionError):
+            raise answer
+        return answer
+
+    headroom, known = Headroom(ask, clock=clock), []
+    with capture_logs() as lines:
+        while answers:
+            known.append(headroom.full)
+            while headroom.looking:  # noqa: ASYNC110 - a task of its own
+                await asyncio.sleep(0)
+            clock.at += LOOK_EVERY_S
+        known.append(headroom.full)
+
+    assert known == [False, True, True, False]
+    assert [line["exc_info"] for line in lines] == [True]

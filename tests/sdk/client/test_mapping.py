@@ -120,3 +120,20 @@ async def test_inputs_may_block() -> None:
 def test_a_batched_function_gets_two_batches_at_a_time() -> None:
     """One that runs and one that forms."""
     assert [in_flight(size) for size in (None, 8, 100, 1000)] == [IN_FLIGHT, IN_FLIGHT, 200, MAX_IN_FLIGHT]
+
+
+async def test_inputs_that_break_everything_off_end_the_answers() -> None:
+    """Nobody waits for ever for what will not come."""
+
+    class Stop(BaseException):
+        """No Exception: nobody is expected to catch it."""
+
+    def inputs() -> Iterator[tuple[int]]:
+        yield (0,)
+        raise Stop
+
+    async with asyncio.timeout(30):
+        with pytest.raises(BaseExceptionGroup) as failed:
+            _ = [answer async for answer in map_calls(Calls(), inputs())]
+
+    assert failed.group_contains(Stop)

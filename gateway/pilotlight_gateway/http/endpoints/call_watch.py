@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
+import structlog
 from starlette.types import Receive
 
 from pilotlight_gateway.http.protocol.event_answers import wait_gone
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 
 T = TypeVar("T")
+log = structlog.get_logger(__name__)
 WATCH_AFTER = 0.05
 """Seconds after which a caller is watched: most calls are over by then and save the task."""
 
@@ -66,3 +68,5 @@ class _Watch:
         except ClientGone:
             self.gone = True
             self._caller.cancel()
+        except Exception:  # nobody else reads it, and the call's answer may still be wanted
+            log.exception("the caller of a call is watched no more")
