@@ -21,8 +21,15 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.report import arguments, finish, table
-from pilotlight_placement.asks.curves import Curves, Point
-from pilotlight_placement.capacity_planner.capacity_plan import CannotPlan, Demand, Need, Plan, Terms, demands_of
+from pilotlight_placement.asks.curves import Curves, ThroughputPoint
+from pilotlight_placement.capacity_planner.capacity_plan import (
+    CannotPlan,
+    CapacityPlan,
+    FunctionDemand,
+    FunctionNeed,
+    PlanningTerms,
+    demands_of,
+)
 from pilotlight_placement.capacity_planner.greedy_planner import plan_greedily
 from pilotlight_placement.capacity_planner.ilp_planner import is_installed, plan_exactly
 
@@ -55,8 +62,8 @@ def read_curves(folder: Path, most_processes: int) -> dict[str, Curves]:
     return found
 
 
-def _points(path: Path, most_processes: int) -> Mapping[tuple[str, str], tuple[Point, ...]]:
-    found: dict[tuple[str, str], tuple[Point, ...]] = {}
+def _points(path: Path, most_processes: int) -> Mapping[tuple[str, str], tuple[ThroughputPoint, ...]]:
+    found: dict[tuple[str, str], tuple[ThroughputPoint, ...]] = {}
     with path.open(newline="") as file:
         for line, row in enumerate(csv.DictReader(file), start=2):
             try:
@@ -69,17 +76,17 @@ def _points(path: Path, most_processes: int) -> Mapping[tuple[str, str], tuple[P
     return found
 
 
-def _measured(row: Mapping[str, str], most_processes: int) -> tuple[tuple[str, str], Point] | None:
+def _measured(row: Mapping[str, str], most_processes: int) -> tuple[tuple[str, str], ThroughputPoint] | None:
     processes, speed = int(row["Workload Number"]), float(row["Throughput"])
     latency = float(row["Latency"]) * 1000
     if processes > most_processes or not speed or not latency:
         return None
     # Processes in one instance each work on their own batch: together they are one larger one.
-    point = Point(batch=int(row["Batch size"]) * processes, throughput=speed * processes, p95_ms=latency)
+    point = ThroughputPoint(batch=int(row["Batch size"]) * processes, throughput=speed * processes, p95_ms=latency)
     return (DEVICE, SLICES[row["Mig instance"]]), point
 
 
-def read_scenarios(folder: Path, models: list[str]) -> Iterator[tuple[str, list[Need]]]:
+def read_scenarios(folder: Path, models: list[str]) -> Iterator[tuple[str, list[FunctionNeed]]]:
     """The scenarios in the order of their lines: name and needs. A rate of 0 is no need.
 
     Raises:
@@ -92,7 +99,9 @@ def read_scenarios(folder: Path, models: list[str]) -> Iterator[tuple[str, list[
         if len(rate) != len(models) or len(level) != len(models):
             raise SystemExit(f"{folder}, line {number}: {len(models)} columns are expected, one for each model")
         needs = [
-            Need(function=model, rps=_number(r, folder, number, model), slo_ms=_number(s, folder, number, model))
+            FunctionNeed(
+                function=model, rps=_number(r, folder, number, model), slo_ms=_number(s, folder, number, model)
+            )
             for model, r, s in zip(models, rate, level, strict=True)
             if r.strip() not in ABSENT and s.strip() not in ABSENT and _number(r, folder, number, model)
         ]
@@ -117,7 +126,7 @@ def _number(text: str, folder: Path, line: int, model: str) -> float:
     return number
 
 
-def check(plan: Plan, demands: tuple[Demand, ...]) -> None:
+def check(plan: CapacityPlan, demands: tuple[FunctionDemand, ...]) -> None:
     """See that a plan is valid, by rules of its own.
 
     Raises:
@@ -143,9 +152,11 @@ def check(plan: Plan, demands: tuple[Demand, ...]) -> None:
         assert all(c.point.p95_ms < SLO_PART * (need.slo_ms or math.inf) for c in demand.choices)
 
 
-def solve(method: Callable[[tuple[Demand, ...], Terms], Plan], demands: tuple[Demand, ...]) -> tuple[Plan, float]:
+def solve(
+    method: Callable[[tuple[FunctionDemand, ...], PlanningTerms], CapacityPlan], demands: tuple[FunctionDemand, ...]
+) -> tuple[CapacityPlan, float]:
     """A checked plan, and the milliseconds that it took."""
-    terms = Terms(utilisation=1.0, slo_part=SLO_PART, prices={DEVICE: 1.0})
+    terms = PlanningTerms(utilisation=1.0, slo_part=SLO_PART, prices={DEVICE: 1.0})
     start = time.perf_counter()
     plan = method(demands, terms)
     took = (time.perf_counter() - start) * 1000
@@ -169,7 +180,7 @@ def main() -> None:
     if not is_installed():
         print("OR-tools is not installed: no integer programs. pip install 'pilotlight[planner]'", file=sys.stderr)
     for name, needs in read_scenarios(data / "SLO", sorted(curves)):
-        terms = Terms(utilisation=1.0, slo_part=SLO_PART * BELOW, prices={DEVICE: 1.0})
+        terms = PlanningTerms(utilisation=1.0, slo_part=SLO_PART * BELOW, prices={DEVICE: 1.0})
         try:
             demands = demands_of(needs, curves, terms)
         except CannotPlan as error:

@@ -16,19 +16,19 @@ import time
 from itertools import count
 
 from benchmarks.report import arguments, finish, median, percentile, table
-from pilotlight_core.host.gc_tuning import settle
+from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import GIB, Ask
-from pilotlight_placement.asks.curves import Curves, Point, whole
+from pilotlight_placement.asks.curves import Curves, ThroughputPoint, whole
 from pilotlight_placement.explain.explanation import explain
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fragmentation.histogram import Histogram, Shape
+from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram
 from pilotlight_placement.hardware.catalogue import standard
-from pilotlight_placement.hardware.node import Domain, Gpu, Held, Node
-from pilotlight_placement.plan.draft import Want
-from pilotlight_placement.plan.plan import Desired, Plan, plan
+from pilotlight_placement.hardware.node import Domain, Gpu, Node, PlacedContainer
+from pilotlight_placement.plan.draft import DesiredFunction
+from pilotlight_placement.plan.plan import DesiredState, Plan, plan
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.place import place
 
@@ -62,14 +62,14 @@ def make_nodes(gpus: int, rng: random.Random) -> list[Node]:
 
 def make_curves(rng: random.Random) -> Curves:
     """Throughput that grows with SMs, less than linearly, on every device and cut."""
-    points: dict[tuple[str, str], tuple[Point, ...]] = {}
+    points: dict[tuple[str, str], tuple[ThroughputPoint, ...]] = {}
     exponent, base = rng.uniform(0.6, 1.0), rng.uniform(1, 20)
     for name, device in CATALOGUE.devices.items():
         sizes = {whole(): device.sms} | {cut.profile.key: cut.sms for cut in device.cuts}
         for cut, sms in sizes.items():
             speed = base * sms**exponent
             points[name, cut] = tuple(
-                Point(batch=batch, throughput=speed * batch**0.5, p95_ms=1000 * batch**0.5 / speed)
+                ThroughputPoint(batch=batch, throughput=speed * batch**0.5, p95_ms=1000 * batch**0.5 / speed)
                 for batch in (1, 4, 16)
             )
     return Curves(points)
@@ -117,7 +117,7 @@ def hold(fleet: Fleet, ask: Ask, found: Placement | NoFit, container: str) -> bo
     if isinstance(found, NoFit):
         return False
     fleet.hold(
-        Held(
+        PlacedContainer(
             container=container, slice=found.slice, function=ask.function, tenant=ask.tenant,
             neighbours=ask.neighbours,
         )
@@ -146,14 +146,14 @@ def decisions(
     return took, worked
 
 
-def desired_of(fleet: Fleet, asks: list[Ask], rng: random.Random) -> Desired:
+def desired_of(fleet: Fleet, asks: list[Ask], rng: random.Random) -> DesiredState:
     """As many as there are of each function; of 5 % of the functions one or two more or fewer."""
     wants = []
     for ask in asks:
         there = len(fleet.functions.get(ask.function, {}))
         change = rng.choice((-2, -1, 1, 2)) if rng.random() < 0.05 else 0
-        wants.append(Want(ask=ask, count=max(0, there + change)))
-    return Desired(wants=tuple(wants), revision=1)
+        wants.append(DesiredFunction(ask=ask, count=max(0, there + change)))
+    return DesiredState(wants=tuple(wants), revision=1)
 
 
 def planning(fleet: Fleet, asks: list[Ask], rng: random.Random, ids: count[int], repeats: int) -> tuple[float, Plan]:
@@ -190,7 +190,7 @@ def main() -> None:
     fleet.retune(mix_of(asks))
     built = time.perf_counter() - began
     fill(fleet, asks, gpus, rng, ids)
-    settle()  # as the controller does once it knows its fleet
+    freeze()  # as the controller does once it knows its fleet
     took, worked = decisions(fleet, asks, rounds, rng, ids)
     fill(fleet, asks, gpus, rng, ids)
     plan_s, made = planning(fleet, asks, rng, ids, repeats)
@@ -219,11 +219,11 @@ def main() -> None:
     finish("placement_scale", figures)
 
 
-def mix_of(asks: list[Ask]) -> dict[Shape, float]:
+def mix_of(asks: list[Ask]) -> dict[AskShape, float]:
     """The demand histogram if each function were asked for once."""
-    histogram = Histogram()
+    histogram = DemandHistogram()
     for ask in asks:
-        if (shape := Shape.of(ask)) is not None:
+        if (shape := AskShape.of(ask)) is not None:
             histogram.observe(shape, 0.0)
     return histogram.shares()
 

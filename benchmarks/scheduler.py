@@ -23,7 +23,7 @@ from pilotlight_core.model.messages.agent_messages import (
 from pilotlight_core.model.messages.scheduling import Enqueue, Settle
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.call_plan import CallPlan
-from pilotlight_gateway.calls.effects import Action, Finish
+from pilotlight_gateway.calls.effects import Effect, FinishCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.home.counters import FunctionCounters
 from pilotlight_gateway.home.home import Home
@@ -118,7 +118,7 @@ def one_call(home: Home, name: str, at: float) -> None:
     home.demand(at)
 
 
-def perform(home: Home, actions: list[Action], at: float) -> None:
+def perform(home: Home, actions: list[Effect], at: float) -> None:
     """Do what a warm call's origin asks of its home."""
     for action in actions:
         match action:
@@ -126,7 +126,7 @@ def perform(home: Home, actions: list[Action], at: float) -> None:
                 home.enqueue(call, at)
             case Settle():
                 home.done(action.call, action.container, action.number, at, cost=action.cost)
-            case Finish():
+            case FinishCall():
                 pass
             case _:
                 raise AssertionError(f"a warm call needs no {action}")

@@ -11,7 +11,7 @@ import structlog
 from pilotlight_autoscaler.controller import Controller, Repacking
 from pilotlight_core.bus import bus_users, connect
 from pilotlight_core.host import config, telemetry
-from pilotlight_core.host.gc_tuning import keep, settle
+from pilotlight_core.host.gc_tuning import freeze, freeze_again
 from pilotlight_core.host.registry import Registry
 
 log = structlog.get_logger()
@@ -36,10 +36,10 @@ async def serve(settings: config.ControllerSettings) -> int:
                 min_residency_s=settings.min_residency,
                 per_hour=settings.moves_per_hour,
             ),
-            on_settled=keep,
+            on_settled=freeze_again,
         ).running(),
     ):
-        settle()
+        freeze()
         log.info("ready", region=settings.region)
         waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(bus.closed.wait())}
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

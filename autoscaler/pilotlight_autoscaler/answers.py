@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 import msgspec
 
 from pilotlight_autoscaler.world import World
-from pilotlight_core.model.api.placement_api import DecisionTold, Standing
+from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
 from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.suggestions import as_sentence
-from pilotlight_core.model.units import lasting
-from pilotlight_placement.explain.api_views import decision_told
-from pilotlight_placement.explain.decision_journal import Decided
+from pilotlight_core.model.units import duration_text
+from pilotlight_placement.explain.api_views import decision_info
+from pilotlight_placement.explain.decision_journal import PlacementDecision
 from pilotlight_placement.explain.explanation import reasons, why_not
 from pilotlight_placement.search.decision_record import Placement
 
@@ -22,12 +22,12 @@ WAITS_S = 2.0
 """A refusal is repeated at each pass, four a second: what was not for so long does not wait any more."""
 MOST_TOLD = 8
 """Containers of a function that are told, the latest ones; of the others how many there are."""
-NOW = (Standing.STARTING, Standing.RUNNING, Standing.LEAVING, Standing.WAITING)
+NOW = (DecisionStatus.STARTING, DecisionStatus.RUNNING, DecisionStatus.LEAVING, DecisionStatus.WAITING)
 VERBS = {
-    Standing.STARTING: "starts on",
-    Standing.RUNNING: "runs on",
-    Standing.LEAVING: "is leaving",
-    Standing.GONE: "is gone; it was on",
+    DecisionStatus.STARTING: "starts on",
+    DecisionStatus.RUNNING: "runs on",
+    DecisionStatus.LEAVING: "is leaving",
+    DecisionStatus.GONE: "is gone; it was on",
 }
 STARTS = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
 
@@ -54,23 +54,23 @@ def answer(
     return PlacementTold(found=True, lines=tuple(lines), decisions=msgspec.json.encode(data))
 
 
-def standing(world: World, decided: Decided, at: float) -> Standing:
+def decision_status(world: World, decided: PlacementDecision, at: float) -> DecisionStatus:
     """What has become of a decision."""
     name = decided.container
     if not isinstance(decided.outcome, Placement):
-        return Standing.WAITING if at - decided.at <= WAITS_S else Standing.OVER
+        return DecisionStatus.WAITING if at - decided.at <= WAITS_S else DecisionStatus.OVER
     state = world.state(name)
     if state is None:
         coming = name in world.pending or any(bind.container == name for _, bind in world.works.starts())
-        return Standing.STARTING if coming else Standing.GONE
+        return DecisionStatus.STARTING if coming else DecisionStatus.GONE
     if state is ContainerState.GONE:
-        return Standing.GONE
+        return DecisionStatus.GONE
     if state is ContainerState.DRAINING or name in world.draining:
-        return Standing.LEAVING
-    return Standing.STARTING if state in STARTS else Standing.RUNNING
+        return DecisionStatus.LEAVING
+    return DecisionStatus.STARTING if state in STARTS else DecisionStatus.RUNNING
 
 
-def _about(world: World, asked: ExplainPlacement, at: float) -> list[Decided]:
+def _about(world: World, asked: ExplainPlacement, at: float) -> list[PlacementDecision]:
     """The decisions in question, the latest last."""
     if asked.container:
         found = world.decisions.of_container(asked.container)
@@ -94,9 +94,9 @@ def _containers(world: World, function: str, at: float) -> Iterator[tuple[str, C
 
 
 def _now(
-    world: World, function: str, decisions: list[Decided], at: float, ref_of: Callable[[str], str]
+    world: World, function: str, decisions: list[PlacementDecision], at: float, ref_of: Callable[[str], str]
 ) -> Iterator[str]:
-    there = [each for each in decisions if standing(world, each, at) in NOW]
+    there = [each for each in decisions if decision_status(world, each, at) in NOW]
     told = {each.container for each in there}
     others = [(node, each) for node, each in _containers(world, function, at) if each.id not in told]
     level = world.levels.get(function)
@@ -115,8 +115,8 @@ def _now(
         yield f"  … and {more} more of its containers."
 
 
-def _before(world: World, decisions: list[Decided], at: float) -> Iterator[str]:
-    over = [each for each in decisions if standing(world, each, at) not in NOW]
+def _before(world: World, decisions: list[PlacementDecision], at: float) -> Iterator[str]:
+    over = [each for each in decisions if decision_status(world, each, at) not in NOW]
     yield from ["Before:"] if over else []
     for each in over:
         yield from _indented(_told(world, each, at))
@@ -128,43 +128,43 @@ def _indented(lines: list[str]) -> Iterator[str]:
     yield from [f"    {line}" for line in lines[1:]]
 
 
-def _told(world: World, decided: Decided, at: float) -> list[str]:
-    return [as_sentence(_head(decided, standing(world, decided, at), at)), *reasons(decided.outcome)]
+def _told(world: World, decided: PlacementDecision, at: float) -> list[str]:
+    return [as_sentence(_head(decided, decision_status(world, decided, at), at)), *reasons(decided.outcome)]
 
 
-def _head(decided: Decided, state: Standing, at: float) -> str:
+def _head(decided: PlacementDecision, state: DecisionStatus, at: float) -> str:
     """What was decided of whom, when, and what has become of it."""
     whose, outcome = _version(decided), decided.outcome
     if isinstance(outcome, Placement):
-        placed = f"{whose}, placed {lasting(at - decided.at)} ago"
+        placed = f"{whose}, placed {duration_text(at - decided.at)} ago"
         return f"{decided.container or 'a container'} {VERBS[state]} {outcome.slice}: {placed}"
-    if state is Standing.WAITING:
-        return f"{whose} has no place, for {lasting(at - decided.since)} now: {outcome.reason}"
-    since, until = lasting(at - decided.since), lasting(at - decided.at)
+    if state is DecisionStatus.WAITING:
+        return f"{whose} has no place, for {duration_text(at - decided.since)} now: {outcome.reason}"
+    since, until = duration_text(at - decided.since), duration_text(at - decided.at)
     return f"{whose} had no place {until} ago{f', first {since} ago' * (since != until)}: {outcome.reason}"
 
 
-def _version(decided: Decided) -> str:
+def _version(decided: PlacementDecision) -> str:
     """Which version, and for what if it was not for calls."""
     ask = decided.outcome.record.ask
     return f"{decided.version or ask.function}{f' (a trial on {ask.slice})' if ask.slice else ''}"
 
 
-def _why_not(world: World, decided: Decided, node: str, at: float) -> list[str]:
+def _why_not(world: World, decided: PlacementDecision, node: str, at: float) -> list[str]:
     subject = decided.container or decided.version or decided.function
-    verb = {Standing.GONE: "was", Standing.OVER: "was"}.get(standing(world, decided, at), "is")
+    verb = {DecisionStatus.GONE: "was", DecisionStatus.OVER: "was"}.get(decision_status(world, decided, at), "is")
     whose = f"{decided.version}, " if decided.container and decided.version else ""
-    when = f"{whose}decided {lasting(at - decided.at)} ago"
+    when = f"{whose}decided {duration_text(at - decided.at)} ago"
     chosen = isinstance(decided.outcome, Placement) and decided.outcome.node == node
     head = f"{subject} {verb} on {node} ({when}):" if chosen else f"Why {subject} {verb} not on {node} ({when}):"
     return [head, *why_not(world.fleet(at), decided.outcome, node)]
 
 
-def _data(world: World, decided: Decided, at: float, now: float) -> DecisionTold:
+def _data(world: World, decided: PlacementDecision, at: float, now: float) -> DecisionInfo:
     return msgspec.structs.replace(
-        decision_told(decided.outcome, decided.container),
+        decision_info(decided.outcome, decided.container),
         version=decided.version,
-        state=standing(world, decided, at),
+        state=decision_status(world, decided, at),
         decided_at=_moment(now - (at - decided.at)),
         since=_moment(now - (at - decided.since)),
     )

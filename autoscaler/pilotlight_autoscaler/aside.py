@@ -20,7 +20,7 @@ FOR_S = 60.0
 
 
 @dataclass(kw_only=True)
-class Aside:
+class Quarantine:
     """The versions, and until when."""
 
     _until: dict[str, float] = field(default_factory=dict)

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 import structlog
 
 from pilotlight_autoscaler.answers import answer
-from pilotlight_autoscaler.aside import Aside
-from pilotlight_autoscaler.decide import Bounds, Decision, Pass, Sent
+from pilotlight_autoscaler.aside import Quarantine
+from pilotlight_autoscaler.decide import AddressedCommand, Decision, Pass, PassOptions
 from pilotlight_autoscaler.move_budget import PER_HOUR, MoveBudget
-from pilotlight_autoscaler.works import AnyCommand
-from pilotlight_autoscaler.world import Pending, World
+from pilotlight_autoscaler.works import AgentCommand
+from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.bus import Bus, BusDown, BusError, BusTimeout, Handler, Lease, NoResponders
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
@@ -36,7 +36,7 @@ from pilotlight_core.model.messages.explaining import ExplainPlacement
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curve_book import CurveBook
-from pilotlight_placement.plan.draft import Limits
+from pilotlight_placement.plan.draft import PlanLimits
 
 TICK_S = 0.25
 COMMAND_TIMEOUT_S = 2.0
@@ -92,7 +92,7 @@ class Controller:
         self._edges: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
         self._on_settled: Callable[[], None] | None = on_settled
         """Called once, when the fleet is known for the first time."""
-        self._aside = Aside()
+        self._aside = Quarantine()
         self._seen: tuple[VersionRecord, ...] = ()
         """The versions of the last pass."""
         self._went_wrong = 0
@@ -243,22 +243,22 @@ class Controller:
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
             decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
         for lost in self.world.lost_binds(at):
-            decision.commands.append(Sent(node=lost.node, command=lost.bind))
+            decision.commands.append(AddressedCommand(node=lost.node, command=lost.bind))
         self._act(decision, at)
         if settled and self._on_settled is not None:
             self._on_settled()
             self._on_settled = None
 
-    def _bounds(self, at: float, *, whole: bool, settled: bool) -> Bounds:
+    def _bounds(self, at: float, *, whole: bool, settled: bool) -> PassOptions:
         """What this pass may move: now and then, and only where everything is known."""
         if not settled:
-            return Bounds(limits=Limits(switches=0), force=False)
+            return PassOptions(limits=PlanLimits(switches=0), force=False)
         force = whole and at - self._room_made >= ROOM_EVERY_S
         repack = whole and 0.0 < self._repacking.every_s <= at - self._repacked
         self._room_made = at if force else self._room_made
         self._repacked = at if repack else self._repacked
-        limits = Limits(min_residency_s=self._repacking.min_residency_s)
-        return Bounds(limits=limits, force=force, repack=repack)
+        limits = PlanLimits(min_residency_s=self._repacking.min_residency_s)
+        return PassOptions(limits=limits, force=force, repack=repack)
 
     def _deployed(self) -> set[str]:
         return {version for app in self._registry.iter_apps() if not app.stopped for version in app.functions.values()}
@@ -297,22 +297,24 @@ class Controller:
         for note in notes:
             log.warning("a plan was given up", what=note)
         for step in due:
-            self._start_sending(Sent(node=step.node, command=step.command), at)
+            self._start_sending(AddressedCommand(node=step.node, command=step.command), at)
 
-    def _start_sending(self, sent: Sent, at: float) -> None:
+    def _start_sending(self, sent: AddressedCommand, at: float) -> None:
         # Noted at once: the next pass must know what is on its way. Sent apart: a silent node holds up nobody else.
         if isinstance(sent.command, Bind) and sent.command.container not in self.world.pending:
-            self.world.pending[sent.command.container] = Pending(bind=sent.command, node=sent.node, at=at)
+            self.world.pending[sent.command.container] = PendingBind(bind=sent.command, node=sent.node, at=at)
         elif isinstance(sent.command, Drain):
             self.world.draining[sent.command.container] = at
         self._sending += 1
         self._tasks.create_task(self._send(sent))
 
-    async def _send(self, sent: Sent) -> None:
+    async def _send(self, sent: AddressedCommand) -> None:
         try:
             answer = await self._bus.request(subjects.command(self._region, sent.node), sent.command, COMMAND_TIMEOUT_S)
         except (BusDown, BusTimeout, NoResponders) as error:
-            log.warning("command not answered", node=sent.node, about=about(sent.command), error=repr(error))
+            log.warning(
+                "command not answered", node=sent.node, about=subject_of_command(sent.command), error=repr(error)
+            )
             if isinstance(sent.command, Drain):
                 # It was lost, or it drains, which the next report shows: it is no longer taken at its word.
                 self.world.draining.pop(sent.command.container, None)
@@ -320,12 +322,12 @@ class Controller:
         finally:
             self._sending -= 1
         if isinstance(answer, CommandReply) and not answer.ok:
-            log.warning("command refused", node=sent.node, about=about(sent.command), reason=answer.reason)
+            log.warning("command refused", node=sent.node, about=subject_of_command(sent.command), reason=answer.reason)
             self.world.works.refused(sent.command, answer.reason)
             if isinstance(sent.command, Bind):
                 self.world.on_refused(sent.command, answer.reason, time.monotonic())
 
 
-def about(command: AnyCommand) -> str:
+def subject_of_command(command: AgentCommand) -> str:
     """The container or GPU that a command is about."""
     return command.container if isinstance(command, Bind | Drain | Stop) else command.device

@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.keeping import Keeping, Waiting, next_keeping
-from pilotlight_autoscaler.policy import Speed, VersionView, to_drain, wanted, wanted_by_demand, wanted_by_level
-from pilotlight_autoscaler.steps import Names, Steps
-from pilotlight_autoscaler.ways import Idle, Trials, gives_way, in_turn
-from pilotlight_autoscaler.works import AnyCommand, Step, together
-from pilotlight_autoscaler.world import LIVE, Failures, World
+from pilotlight_autoscaler.keeping import VersionReservation, WaitingVersion, next_keeping
+from pilotlight_autoscaler.policy import VersionSpeed, VersionView, to_drain, wanted, wanted_by_demand, wanted_by_level
+from pilotlight_autoscaler.steps import CommandContext, Steps
+from pilotlight_autoscaler.ways import IdleContainers, TrialBudget, choose_victims, round_robin
+from pilotlight_autoscaler.works import AgentCommand, PlanStep, independent_steps
+from pilotlight_autoscaler.world import LIVE, FailedStarts, World
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.agent_messages import ContainerReport, Drain, Shortage
 from pilotlight_core.model.spec import VersionRecord
@@ -27,12 +27,12 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves
 from pilotlight_placement.explain.speeds import key_of_slice, on_slice
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fragmentation.histogram import Shape
-from pilotlight_placement.hardware.node import Held
-from pilotlight_placement.plan.commands import Start, Stop
-from pilotlight_placement.plan.draft import Limits, Want
-from pilotlight_placement.plan.plan import Desired, Plan, Short, living, plan
-from pilotlight_placement.plan.reservation import Kept, keep
+from pilotlight_placement.fragmentation.histogram import AskShape
+from pilotlight_placement.hardware.node import PlacedContainer
+from pilotlight_placement.plan.commands import PlannedStart, PlannedStop
+from pilotlight_placement.plan.draft import DesiredFunction, PlanLimits
+from pilotlight_placement.plan.plan import DesiredState, Plan, Shortfall, living, plan
+from pilotlight_placement.plan.reservation import Reservation, reserve
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.place import place
 
@@ -45,38 +45,38 @@ LOAD_S = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sent:
+class AddressedCommand:
     """A command and the node it goes to."""
 
     node: str
-    command: AnyCommand
+    command: AgentCommand
 
 
 @dataclass(kw_only=True)
 class Decision:
     """What one pass decided, and why (for people)."""
 
-    commands: list[Sent] = field(default_factory=list)
-    works: list[list[Step]] = field(default_factory=list)
+    commands: list[AddressedCommand] = field(default_factory=list)
+    works: list[list[PlanStep]] = field(default_factory=list)
     """Commands of which some wait for others."""
     shortages: list[Shortage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
+class PassOptions:
     """What a pass may do beyond starting and stopping: `force` makes room by moving, `repack` empties devices."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: PlanLimits = field(default_factory=PlanLimits)
     force: bool = True
     repack: bool = False
 
     @property
-    def plain(self) -> Limits:
+    def plain(self) -> PlanLimits:
         return replace(self.limits, moves=0, blocked=0, empties=0)
 
     @property
-    def forceful(self) -> Limits:
+    def forceful(self) -> PlanLimits:
         forced = self.limits if self.force else replace(self.limits, blocked=0)
         return forced if self.repack else replace(forced, empties=0)
 
@@ -86,7 +86,7 @@ def views(
     versions: Mapping[str, VersionRecord],
     deployed: Iterable[str],
     at: float,
-    speed: Callable[[str, Sequence[ContainerReport]], Speed | None] = lambda _, __: None,
+    speed: Callable[[str, Sequence[ContainerReport]], VersionSpeed | None] = lambda _, __: None,
 ) -> dict[str, VersionView]:
     """Every version that is deployed, wanted or running, as the policy sees it."""
     current = set(deployed)
@@ -117,7 +117,7 @@ def function_of(record: VersionRecord) -> str:
     return f"{record.tenant}:{record.app}.{record.function}"
 
 
-def level_said(record: VersionRecord, view: VersionView) -> str:
+def explain_level(record: VersionRecord, view: VersionView) -> str:
     """How many containers carry a version's calls within its service level, in words."""
     speeds = ", ".join(f"{speed:.3g}" for speed in view.speed.there) if view.speed else ""
     there = f"; those that are there do {speeds} per second" if speeds else ""
@@ -127,7 +127,7 @@ def level_said(record: VersionRecord, view: VersionView) -> str:
     )
 
 
-def without(shorts: Sequence[Short], others: Sequence[Short]) -> list[Short]:
+def without(shorts: Sequence[Shortfall], others: Sequence[Shortfall]) -> list[Shortfall]:
     """Those that are none of the others, by identity: comparing what they ask for takes longer."""
     known = {id(short) for short in others}
     return [short for short in shorts if id(short) not in known]
@@ -150,7 +150,7 @@ class Pass:
         epoch: int,
         new_id: Callable[[VersionRecord], str],
         at: float,
-        bounds: Bounds | None = None,
+        bounds: PassOptions | None = None,
         curves: Mapping[str, Curves] | None = None,
     ) -> None:
         self._world = world
@@ -158,7 +158,7 @@ class Pass:
         self._epoch = epoch
         self._new_id = new_id
         self._at = at
-        self._bounds = bounds or Bounds()
+        self._bounds = bounds or PassOptions()
         self._curves = curves or {}
         self._where = {container.id: node for node, container in world.containers(at)}
         self._running = {container.id: container.version for _, container in world.containers(at)}
@@ -168,10 +168,12 @@ class Pass:
         self._fleet.follow(world.asked)
         self._views = views(world, versions, deployed, at, self._speed)
         self._kept = self._still_kept()
-        self._idle = Idle(views=self._views, tenants={name: record.tenant for name, record in versions.items()})
+        self._idle = IdleContainers(
+            views=self._views, tenants={name: record.tenant for name, record in versions.items()}
+        )
         self.decision = Decision()
 
-    def _still_kept(self) -> Kept | None:
+    def _still_kept(self) -> Reservation | None:
         """What is kept, as long as somebody waits for it."""
         keeping = self._world.keeping
         if keeping is None or keeping.version not in self._views:
@@ -184,14 +186,14 @@ class Pass:
         """Decide for all versions, or for the one that just came to need something."""
         if only is None:
             self._world.levels = {
-                function_of(self._versions[name]): level_said(self._versions[name], view)
+                function_of(self._versions[name]): explain_level(self._versions[name], view)
                 for name, view in self._views.items()
                 if view.speed is not None and view.rate
             }
             for version in self._views:
                 self._shrink(version)
         asks, missing = self._missing(only)
-        desired = Desired(wants=(), starts=tuple(missing), kept=self._kept)
+        desired = DesiredState(wants=(), starts=tuple(missing), kept=self._kept)
         made = plan(self._fleet, desired, self._at, self._bounds.plain)
         shorts, blocked = made.short, self._make_ways(made, asks)
         helped = without(shorts, blocked)
@@ -213,8 +215,8 @@ class Pass:
             view = self._views[version]
             count = wanted(view) - view.size
             if count > 0 and wanted_by_level(view) > wanted_by_demand(view):
-                self.decision.notes.append(level_said(self._versions[version], view))
-            if count > 0 and self._world.failures.get(version, Failures()).until <= self._at:
+                self.decision.notes.append(explain_level(self._versions[version], view))
+            if count > 0 and self._world.failures.get(version, FailedStarts()).until <= self._at:
                 ask = self._ask(version)
                 asks.setdefault(ask, []).extend([version] * count)
                 missing.append((ask, count))
@@ -233,39 +235,39 @@ class Pass:
 
     def _take(self, made: Plan, asks: dict[Ask, list[str]]) -> None:
         """Turn a plan into commands, and remember why."""
-        steps = Steps(names=Names(epoch=self._epoch, new_id=self._new_id, drain=self._drain_command))
+        steps = Steps(names=CommandContext(epoch=self._epoch, new_id=self._new_id, drain=self._drain_command))
         outcomes = dict(made.outcomes)
-        started = [command for command in made.commands if isinstance(command, Start)]
+        started = [command for command in made.commands if isinstance(command, PlannedStart)]
         movers = {start.group: start.held.tenant for start in started if not start.replaces}
         for command in made.commands:
-            if isinstance(command, Start):
+            if isinstance(command, PlannedStart):
                 if command.replaces:
                     self._world.moves.spend(self._at, movers.get(command.group, ""))
                 outcome = outcomes[command.held.container]
                 record = self._version_of(command, outcome.record.ask, asks)
                 steps.start(command, record)
                 self._remember(outcome, steps.ids[command.held.container], record)
-            elif isinstance(command, Stop):
+            elif isinstance(command, PlannedStop):
                 steps.stop(command, self._versions[self._running[command.container]])
             else:
                 steps.device(command)
-        for part in together(steps.steps):
+        for part in independent_steps(steps.steps):
             if len(part) == 1:
-                self.decision.commands.append(Sent(node=part[0].node, command=part[0].command))
+                self.decision.commands.append(AddressedCommand(node=part[0].node, command=part[0].command))
             else:
                 self.decision.works.append(part)
         self.decision.notes += steps.notes
 
-    def _version_of(self, command: Start, ask: Ask, asks: dict[Ask, list[str]]) -> VersionRecord:
+    def _version_of(self, command: PlannedStart, ask: Ask, asks: dict[Ask, list[str]]) -> VersionRecord:
         """A copy is of its original's version; else it is the next one's turn of those that ask for this."""
         return self._versions[self._running[command.replaces] if command.replaces else asks[ask].pop(0)]
 
     def _remember(self, outcome: Placement | NoFit, container: str, record: VersionRecord) -> None:
         self._world.decisions.add(outcome, container, version=record.ref, at=self._at)
-        if (shape := Shape.of(outcome.record.ask)) is not None:
+        if (shape := AskShape.of(outcome.record.ask)) is not None:
             self._world.asked.observe(shape, self._at)
 
-    def _rearranged(self, missing: list[tuple[Ask, int]], plain: Plan, blocked: list[Short]) -> Plan:
+    def _rearranged(self, missing: list[tuple[Ask, int]], plain: Plan, blocked: list[Shortfall]) -> Plan:
         """The plan with room made by moving containers, for those who are blocked, and devices emptied."""
         counts: dict[Ask, int] = {}
         for ask, count in missing:
@@ -283,7 +285,7 @@ class Pass:
         leaving = {each.id for _, each in self._world.containers(self._at) if each.state not in LIVE}
         # Neither who is on the way, in a plan or out, nor whom two nodes speak of.
         fixed = leaving | self._leaving | self._world.draining.keys() | (self._fleet.held.keys() - self._running.keys())
-        desired = Desired(
+        desired = DesiredState(
             wants=self._movable(),
             starts=tuple(counts.items()),
             fixed=frozenset(fixed),
@@ -292,7 +294,7 @@ class Pass:
         )
         return plan(self._fleet, desired, self._at, limits)
 
-    def _movable(self) -> tuple[Want, ...]:
+    def _movable(self) -> tuple[DesiredFunction, ...]:
         """Every function that has containers: as many as there are, which may be moved if all are of one version."""
         by_function: dict[str, set[str]] = {}
         loads: dict[str, float] = {}
@@ -304,12 +306,12 @@ class Pass:
             timed = sum(container.timeline.values()) / 1000.0
             loads[function] = max(loads.get(function, 0.0), timed)
         return tuple(
-            Want(ask=self._ask(min(names)), count=None, load_s=loads[function] or LOAD_S, movable=True)
+            DesiredFunction(ask=self._ask(min(names)), count=None, load_s=loads[function] or LOAD_S, movable=True)
             for function, names in sorted(by_function.items())
             if len(names) == 1 and living(self._fleet, function)
         )
 
-    def _speed(self, version: str, containers: Sequence[ContainerReport]) -> Speed | None:
+    def _speed(self, version: str, containers: Sequence[ContainerReport]) -> VersionSpeed | None:
         """What a version's containers do within its service level, where it has one and that is known."""
         level, curves = self._versions[version].spec.slo.p95_ms, self._curves.get(version)
         if level is None or curves is None:
@@ -323,21 +325,21 @@ class Pass:
         points = [on_slice(curves, slice_, level) for slice_ in slices]
         if any(p is None and not curves.knows(s.type, key_of_slice(s)) for p, s in zip(points, slices, strict=True)):
             return None  # of one of them nothing is known
-        return Speed(there=tuple(point.throughput if point else 0.0 for point in points), next=max(best))
+        return VersionSpeed(there=tuple(point.throughput if point else 0.0 for point in points), next=max(best))
 
     def _ask(self, version: str) -> Ask:
         return ask_of(self._versions[version], self._curves.get(version))
 
-    def _make_ways(self, made: Plan, asks: dict[Ask, list[str]]) -> list[Short]:
+    def _make_ways(self, made: Plan, asks: dict[Ask, list[str]]) -> list[Shortfall]:
         """Let idle containers go for versions that find no place; those for whom none is going are returned."""
         started = Counter(outcome.record.ask for name, outcome in made.outcomes if name)
         rest = {ask: names[started[ask] :] for ask, names in asks.items()}
         first, self._world.turn = self._world.turn, 0
-        shorts, trials = in_turn(made.short, first), Trials()
-        helped: list[Short] = []
+        shorts, trials = round_robin(made.short, first), TrialBudget()
+        helped: list[Shortfall] = []
         with self._fleet.trial():
             for command in made.commands:
-                if isinstance(command, Start) and not self._fleet.refusal(command.held):
+                if isinstance(command, PlannedStart) and not self._fleet.refusal(command.held):
                     self._fleet.hold(command.held)
             for container in self._world.going(self._at, ROOM_S):
                 if container in self._fleet.held:
@@ -348,7 +350,7 @@ class Pass:
                 helped += [short for short in mine if self._make_way(short, rest, trials)]
                 if len(helped) < len(mine):
                     self._clear(self._kept)
-                keep(self._fleet, self._kept)
+                reserve(self._fleet, self._kept)
             for number, short in enumerate(shorts):
                 if self._make_way(short, rest, trials):
                     helped.append(short)
@@ -357,7 +359,7 @@ class Pass:
                     break
         return without(made.short, helped)
 
-    def _make_way(self, short: Short, asks: dict[Ask, list[str]], trials: Trials) -> bool:
+    def _make_way(self, short: Shortfall, asks: dict[Ask, list[str]], trials: TrialBudget) -> bool:
         """Whether a version has a place when those are gone who go; if need be and they are idle, more of them go."""
         ask = short.refusal.record.ask
         version = asks[ask][0]
@@ -366,7 +368,7 @@ class Pass:
         if short.refusal.never or not (waited_for or view.size < view.floor):
             return False
         if not self._is_placed(ask):
-            leaving = gives_way(
+            leaving = choose_victims(
                 self._fleet, ask, version, self._idle, waited_for=waited_for, spared=self._leaving, trials=trials
             )
             for container, whose in leaving:
@@ -380,7 +382,7 @@ class Pass:
         self._say_short(short, asks)
         return True
 
-    def _clear(self, kept: Kept) -> None:
+    def _clear(self, kept: Reservation) -> None:
         """Let idle containers go from devices that are kept, even if that is not enough yet."""
         for container, version in self._idle.beyond_floors(waited_for=True):
             held = self._fleet.held.get(container.id)
@@ -388,7 +390,7 @@ class Pass:
             if on & kept.devices and container.id not in self._leaving:
                 self._drain(container.id, self._versions[version], f"its GPU is kept for {kept.ask.function}")
 
-    def _next_keeping(self, shorts: list[Short], asks: dict[Ask, list[str]]) -> Keeping | None:
+    def _next_keeping(self, shorts: list[Shortfall], asks: dict[Ask, list[str]]) -> VersionReservation | None:
         """For whom devices are kept from now on: of no tenant that has more than an even share."""
         even = self._fleet.size / max(1, len(self._idle.held))
         greedy = {tenant for tenant, count in self._idle.held.items() if count > even}
@@ -397,7 +399,7 @@ class Pass:
             ask = short.refusal.record.ask
             demand = self._views[asks[ask][0]].demand
             if not short.refusal.never and demand is not None and demand.queued and ask.tenant not in greedy:
-                waiting.append(Waiting(version=asks[ask][0], ask=ask, waited_s=demand.oldest_ms / 1000.0))
+                waiting.append(WaitingVersion(version=asks[ask][0], ask=ask, waited_s=demand.oldest_ms / 1000.0))
         return next_keeping(self._world.keeping, waiting, self._fleet, self._at)
 
     def _is_placed(self, ask: Ask) -> bool:
@@ -405,7 +407,7 @@ class Pass:
         found = place(self._fleet, ask)
         if isinstance(found, NoFit):
             return False
-        held = Held(
+        held = PlacedContainer(
             container=f"{ask.function}~{self._fleet.revision}", slice=found.slice, function=ask.function,
             tenant=ask.tenant, neighbours=ask.neighbours,
         )  # fmt: skip
@@ -413,7 +415,7 @@ class Pass:
             self._fleet.hold(held)
         return True
 
-    def _say_short(self, short: Short, asks: dict[Ask, list[str]]) -> None:
+    def _say_short(self, short: Shortfall, asks: dict[Ask, list[str]]) -> None:
         tenant = short.refusal.record.ask.tenant
         if not short.refusal.never and (spent := self._world.moves.why_none(self._at, tenant)):
             short = replace(short, refusal=replace(short.refusal, reason=f"{short.refusal.reason}; {spent}"))
@@ -426,7 +428,7 @@ class Pass:
     def _drain(self, container: str, record: VersionRecord, reason: str) -> None:
         self._leaving.add(container)
         command = self._drain_command(container, record, reason)
-        self.decision.commands.append(Sent(node=self._where[container], command=command))
+        self.decision.commands.append(AddressedCommand(node=self._where[container], command=command))
         self.decision.notes.append(f"{record.ref}: {container} drains: {reason}")
 
     def _drain_command(self, container: str, record: VersionRecord, reason: str) -> Drain:

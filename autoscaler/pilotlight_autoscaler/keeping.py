@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.plan.reservation import Kept, to_keep
+from pilotlight_placement.plan.reservation import Reservation, choose_reservation
 
 AFTER_S = 15.0
 """Whoever has waited for so long has devices kept."""
@@ -20,7 +20,7 @@ FOR_S = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waiting:
+class WaitingVersion:
     """A version that finds no place."""
 
     version: str
@@ -29,15 +29,17 @@ class Waiting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Keeping:
+class VersionReservation:
     """Devices kept for a version, and since when."""
 
     version: str
-    kept: Kept
+    kept: Reservation
     since: float
 
 
-def next_keeping(now: Keeping | None, waiting: Sequence[Waiting], fleet: Fleet, at: float) -> Keeping | None:
+def next_keeping(
+    now: VersionReservation | None, waiting: Sequence[WaitingVersion], fleet: Fleet, at: float
+) -> VersionReservation | None:
     """What is kept from now on."""
     long = [each for each in waiting if each.waited_s >= AFTER_S]
     long.sort(key=lambda each: (-each.waited_s, each.version))
@@ -48,12 +50,12 @@ def next_keeping(now: Keeping | None, waiting: Sequence[Waiting], fleet: Fleet, 
     last = frozenset() if now is None else now.kept.devices
     # Who had its time goes last, and elsewhere if it can.
     for each in sorted(long, key=lambda each: now is not None and each.version == now.version):
-        if devices := to_keep(fleet, each.ask, last):
-            return Keeping(version=each.version, kept=Kept(ask=each.ask, devices=devices), since=at)
+        if devices := choose_reservation(fleet, each.ask, last):
+            return VersionReservation(version=each.version, kept=Reservation(ask=each.ask, devices=devices), since=at)
     return None
 
 
-def is_there(fleet: Fleet, kept: Kept) -> bool:
+def is_there(fleet: Fleet, kept: Reservation) -> bool:
     """Whether all that is kept takes containers still."""
     places = fleet.places
     return all(

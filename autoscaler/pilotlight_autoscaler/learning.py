@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pilotlight_core.model.api.curve_api import MAX_BATCH, MAX_POINTS, Curve, CurvePoint, Source
+from pilotlight_core.model.api.curve_api import MAX_BATCH, MAX_POINTS, Curve, CurvePoint, CurveSource
 from pilotlight_core.model.messages.ran import BatchesRan
 
 MEMORY = 500
@@ -37,12 +37,12 @@ WORTH_TELLING = 0.05
 
 Where = tuple[str, str, bool]
 """Device, slice key, and whether the device only exists in software."""
-Kind = tuple[Where, int]
+ObservedKind = tuple[Where, int]
 """Where, and the batch size."""
 
 
 @dataclass(kw_only=True, slots=True)
-class Fading:
+class DecayingHistogram:
     """Durations in ms as a histogram in which the latest weighs most (forward decay: new entries weigh more)."""
 
     buckets: dict[int, float] = field(default_factory=dict)
@@ -80,21 +80,21 @@ class Fading:
 
 
 @dataclass(kw_only=True, slots=True)
-class Known:
+class ObservedVersion:
     """What is known of one version."""
 
-    kinds: dict[Kind, Fading] = field(default_factory=dict)
-    told: dict[Kind, CurvePoint] = field(default_factory=dict)
+    kinds: dict[ObservedKind, DecayingHistogram] = field(default_factory=dict)
+    told: dict[ObservedKind, CurvePoint] = field(default_factory=dict)
     told_at: float = -math.inf
     is_new: bool = False
     """Something ran since it was told."""
 
 
-class Learner:
+class CurveLearner:
     """What was learnt since this process began."""
 
     def __init__(self) -> None:
-        self._versions: dict[str, Known] = {}
+        self._versions: dict[str, ObservedVersion] = {}
         self._tokens = float(MOST_AT_ONCE)
         self._refilled_at = -math.inf
 
@@ -105,14 +105,14 @@ class Learner:
         durations = ran.ms[: self._may_look(len(ran.ms), at)]
         if not durations:
             return
-        known = self._versions.pop(ran.version, None) or Known()
+        known = self._versions.pop(ran.version, None) or ObservedVersion()
         self._versions[ran.version] = known  # the latest last
         if len(self._versions) > MOST_VERSIONS:
             del self._versions[next(iter(self._versions))]
         kind = (where, ran.batch)
         if kind not in known.kinds and len(known.kinds) >= MOST_KINDS:
             return
-        fading = known.kinds.setdefault(kind, Fading())
+        fading = known.kinds.setdefault(kind, DecayingHistogram())
         for ms in durations:
             fading.add(ms, ran.count / len(durations))
         fading.count += ran.count
@@ -140,7 +140,7 @@ class Learner:
         return granted
 
 
-def _news(known: Known, now: float) -> Iterator[Curve]:
+def _news(known: ObservedVersion, now: float) -> Iterator[Curve]:
     points: dict[Where, list[CurvePoint]] = {}
     for kind, fading in known.kinds.items():
         if fading.count < FLOOR:
@@ -153,10 +153,10 @@ def _news(known: Known, now: float) -> Iterator[Curve]:
     for (gpu, cut, software), made in points.items():
         latest = sorted(made, key=lambda point: -point.samples)[:MAX_POINTS]
         ordered = tuple(sorted(latest, key=lambda point: point.batch))
-        yield Curve(gpu=gpu, slice=cut, source=Source.LEARNT, points=ordered, software=software)
+        yield Curve(gpu=gpu, slice=cut, source=CurveSource.LEARNT, points=ordered, software=software)
 
 
-def point_of(fading: Fading, batch: int, now: float) -> CurvePoint:
+def point_of(fading: DecayingHistogram, batch: int, now: float) -> CurvePoint:
     """What the observations say of a batch size; figures to three digits, so that noise makes no news."""
     middle, high = fading.quantile(0.5), fading.quantile(0.95)
     return CurvePoint(

@@ -31,7 +31,7 @@ MIN_RESIDENCY_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Speed:
+class VersionSpeed:
     """Items per second within the service level: of each container that is there, and of another one at best."""
 
     there: tuple[float, ...]
@@ -49,7 +49,7 @@ class VersionView:
     pending: int = 0
     rate: float = 0.0
     """Calls per second that come."""
-    speed: Speed | None = None
+    speed: VersionSpeed | None = None
     """What containers do within the service level; None where that is not promised or not known."""
 
     @property

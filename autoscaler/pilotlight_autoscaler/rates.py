@@ -12,15 +12,15 @@ SMOOTHED_S = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rate:
+class CallRate:
     """Calls per second, as of an instant."""
 
     value: float = 0.0
     at: float = -math.inf
 
-    def after(self, arrivals: int, at: float) -> Rate:
+    def after(self, arrivals: int, at: float) -> CallRate:
         """The rate with so many more calls that came until `at`."""
         elapsed = min(LONGEST_S, max(SHORTEST_S, at - self.at))
         part = 1 - math.exp(-elapsed / SMOOTHED_S)
         value = self.value if at - self.at <= 2 * LONGEST_S else 0.0
-        return Rate(value=value + part * (arrivals / elapsed - value), at=at)
+        return CallRate(value=value + part * (arrivals / elapsed - value), at=at)

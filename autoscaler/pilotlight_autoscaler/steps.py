@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pilotlight_autoscaler.works import AnyCommand, Step
-from pilotlight_core.model.devices import Place
+from pilotlight_autoscaler.works import AgentCommand, PlanStep
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages import device_commands
 from pilotlight_core.model.messages.agent_messages import Bind, Drain
 from pilotlight_core.model.spec import VersionRecord
@@ -16,7 +16,7 @@ from pilotlight_placement.plan import commands as planned
 
 
 @dataclass(frozen=True, kw_only=True)
-class Names:
+class CommandContext:
     """What a leader gives to what it commands."""
 
     epoch: int
@@ -29,13 +29,13 @@ class Names:
 class Steps:
     """The steps of one plan, made from its commands in their order."""
 
-    names: Names
-    steps: list[Step] = field(default_factory=list)
+    names: CommandContext
+    steps: list[PlanStep] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     ids: dict[str, str] = field(default_factory=dict)
     """The plan's name for a container -> its id."""
 
-    def start(self, command: planned.Start, record: VersionRecord) -> None:
+    def start(self, command: planned.PlannedStart, record: VersionRecord) -> None:
         """A container of a version."""
         held = command.held
         container = self.ids[held.container] = self.names.new_id(record)
@@ -53,15 +53,15 @@ class Steps:
         why = f", in place of {command.replaces}" if command.replaces else ""
         self._add(command, held.slice.node, bind, f"{record.ref}: {container} on {held.slice.node}/{slice_}{why}")
 
-    def stop(self, command: planned.Stop, record: VersionRecord) -> None:
+    def stop(self, command: planned.PlannedStop, record: VersionRecord) -> None:
         """A container that has been replaced."""
         drain = self.names.drain(command.container, record, command.reason)
         self._add(command, command.node, drain, f"{record.ref}: {command.container} drains: {command.reason}")
 
-    def device(self, command: planned.Cut | planned.SwitchMig) -> None:
+    def device(self, command: planned.PlannedCut | planned.PlannedMigSwitch) -> None:
         """A GPU that is cut, or changes its mode."""
-        made: AnyCommand
-        if isinstance(command, planned.Cut):
+        made: AgentCommand
+        if isinstance(command, planned.PlannedCut):
             destroy, create = places(command.destroy), places(command.create)
             made = device_commands.Cut(epoch=self.names.epoch, device=command.gpu, destroy=destroy, create=create)
             what = f"{' '.join(map(str, create))} is cut" + (f", {' '.join(map(str, destroy))} goes" * bool(destroy))
@@ -70,12 +70,12 @@ class Steps:
             what = f"MIG mode {'on' if command.on else 'off'}"
         self._add(command, command.node, made, f"{command.node}/{command.gpu}: {what}")
 
-    def _add(self, command: planned.Command, node: str, made: AnyCommand, note: str) -> None:
-        step = Step(number=command.number, group=command.group, after=command.after, node=node, command=made)
+    def _add(self, command: planned.PlannedCommand, node: str, made: AgentCommand, note: str) -> None:
+        step = PlanStep(number=command.number, group=command.group, after=command.after, node=node, command=made)
         self.steps.append(step)
         self.notes.append(note)
 
 
-def places(layout: Layout) -> tuple[Place, ...]:
+def places(layout: Layout) -> tuple[MigPlacement, ...]:
     """Instances as they are called on the wire."""
-    return tuple(Place(start=instance.start, profile=instance.profile) for instance in layout)
+    return tuple(MigPlacement(start=instance.start, profile=instance.profile) for instance in layout)

@@ -17,7 +17,7 @@ from pilotlight_core.model.devices import DeviceReport, MigMode
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 
-AnyCommand = Bind | Drain | Stop | Cut | SwitchMig
+AgentCommand = Bind | Drain | Stop | Cut | SwitchMig
 RESEND_S = 5.0
 """A step that shows no effect after so long is sent again: agents take a repeated command for the same."""
 TRIES = 6
@@ -36,7 +36,7 @@ MAX_STEPS = 4_096
 """At a time, in all works: a plan that does not fit is made again later."""
 
 
-class Seen(Protocol):
+class NodeObservations(Protocol):
     """What the nodes last reported."""
 
     def state(self, container: str) -> ContainerState | None:
@@ -51,17 +51,17 @@ class Seen(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class PlanStep:
     """One command to one node, by its number in the plan."""
 
     number: int
     group: int
     after: tuple[int, ...]
     node: str
-    command: AnyCommand
+    command: AgentCommand
 
 
-class Standing(StrEnum):
+class StepStatus(StrEnum):
     """How far a step is."""
 
     WAITING = "waiting"  # for others
@@ -71,11 +71,11 @@ class Standing(StrEnum):
 
 
 @dataclass(kw_only=True)
-class Progress:
+class StepProgress:
     """A step, and how far it is."""
 
-    step: Step
-    standing: Standing = Standing.WAITING
+    step: PlanStep
+    standing: StepStatus = StepStatus.WAITING
     begun_at: float = 0.0
     """When it was sent for the first time."""
     sent_at: float = 0.0
@@ -85,72 +85,72 @@ class Progress:
 
 
 @dataclass(kw_only=True)
-class Work:
+class PlanExecution:
     """Steps that belong together, by number."""
 
-    steps: dict[int, Progress]
+    steps: dict[int, StepProgress]
     notes: list[str] = field(default_factory=list)
     """What failed, for people."""
 
     @classmethod
-    def of(cls, steps: Iterable[Step]) -> Work:
-        return cls(steps={step.number: Progress(step=step) for step in steps})
+    def of(cls, steps: Iterable[PlanStep]) -> PlanExecution:
+        return cls(steps={step.number: StepProgress(step=step) for step in steps})
 
     @property
     def is_over(self) -> bool:
-        return all(each.standing in (Standing.DONE, Standing.DROPPED) for each in self.steps.values())
+        return all(each.standing in (StepStatus.DONE, StepStatus.DROPPED) for each in self.steps.values())
 
-    def waiting(self) -> Iterator[Step]:
+    def waiting(self) -> Iterator[PlanStep]:
         """The steps that were not sent yet and may be."""
-        return (each.step for each in self.steps.values() if each.standing is Standing.WAITING)
+        return (each.step for each in self.steps.values() if each.standing is StepStatus.WAITING)
 
-    def open(self) -> Iterator[Step]:
+    def open(self) -> Iterator[PlanStep]:
         """The steps that are not over."""
-        live = (Standing.WAITING, Standing.SENT)
+        live = (StepStatus.WAITING, StepStatus.SENT)
         return (each.step for each in self.steps.values() if each.standing in live)
 
-    def advance(self, seen: Seen, at: float) -> list[Step]:
+    def advance(self, seen: NodeObservations, at: float) -> list[PlanStep]:
         """Look at the reports, and say what is to be sent now."""
         for each in self.steps.values():
-            if each.standing is Standing.SENT:
+            if each.standing is StepStatus.SENT:
                 if is_done(each, seen):
-                    each.standing = Standing.DONE
+                    each.standing = StepStatus.DONE
                 elif why := failure(each, seen, at):
                     self.drop(each.step.number, why)
         due = [each for each in self.steps.values() if self._is_due(each, at)]
         for each in due:
             if seen.heard(each.step.node) is None:
                 self.drop(each.step.number, f"{each.step.node} is gone, or drains")
-        return [self._send(each, at) for each in due if each.standing is not Standing.DROPPED]
+        return [self._send(each, at) for each in due if each.standing is not StepStatus.DROPPED]
 
     def drop(self, number: int, why: str) -> None:
         """Give a step up, with the later ones of its group and all that wait for one of these."""
         self.notes.append(f"{describe(self.steps[number].step)} failed: {why}")
-        self.steps[number].standing = Standing.DROPPED
+        self.steps[number].standing = StepStatus.DROPPED
         lost, group = {number}, self.steps[number].step.group
         for later, each in sorted(self.steps.items()):
             waits = lost.intersection(each.step.after) or (each.step.group == group and later > number)
-            if waits and each.standing is Standing.WAITING:
-                each.standing = Standing.DROPPED
+            if waits and each.standing is StepStatus.WAITING:
+                each.standing = StepStatus.DROPPED
                 lost.add(later)
 
-    def _is_due(self, each: Progress, at: float) -> bool:
-        if each.standing is Standing.SENT:
+    def _is_due(self, each: StepProgress, at: float) -> bool:
+        if each.standing is StepStatus.SENT:
             # Binds are sent again by whoever watches over all binds.
             again = not isinstance(each.step.command, Bind) and not each.seen
             return again and at - each.sent_at >= RESEND_S and each.tries < TRIES
-        if each.standing is not Standing.WAITING:
+        if each.standing is not StepStatus.WAITING:
             return False
-        return all(self.steps[number].standing is Standing.DONE for number in each.step.after if number in self.steps)
+        return all(self.steps[number].standing is StepStatus.DONE for number in each.step.after if number in self.steps)
 
     @staticmethod
-    def _send(each: Progress, at: float) -> Step:
+    def _send(each: StepProgress, at: float) -> PlanStep:
         each.begun_at = each.begun_at if each.tries else at
-        each.standing, each.sent_at, each.tries = Standing.SENT, at, each.tries + 1
+        each.standing, each.sent_at, each.tries = StepStatus.SENT, at, each.tries + 1
         return each.step
 
 
-def is_done(each: Progress, seen: Seen) -> bool:
+def is_done(each: StepProgress, seen: NodeObservations) -> bool:
     """Whether the reports show what the step is for."""
     match each.step.command:
         case Bind(container=container):
@@ -170,7 +170,7 @@ def is_done(each: Progress, seen: Seen) -> bool:
             return device is not None and device.mig is (MigMode.ON if on else MigMode.OFF) and not device.changing
 
 
-def failure(each: Progress, seen: Seen, at: float) -> str:
+def failure(each: StepProgress, seen: NodeObservations, at: float) -> str:
     """Why the step has failed, by the reports; "" if it has not."""
     command, waited = each.step.command, at - each.sent_at
     heard = seen.heard(each.step.node)
@@ -196,7 +196,7 @@ def failure(each: Progress, seen: Seen, at: float) -> str:
     return "it shows no effect" if each.tries >= TRIES and waited > RESEND_S else ""
 
 
-def describe(step: Step) -> str:
+def describe(step: PlanStep) -> str:
     """A step in words."""
     match step.command:
         case Bind(container=container, slice=slice_):
@@ -210,19 +210,19 @@ def describe(step: Step) -> str:
             return f"switching MIG {'on' if on else 'off'} on {step.node}/{gpu}"
 
 
-class Works:
+class PlanExecutions:
     """All works under way. Bounded: what does not fit is not taken."""
 
     def __init__(self) -> None:
-        self._works: list[Work] = []
+        self._works: list[PlanExecution] = []
         self._shunned: dict[tuple[str, str], float] = {}
 
     def __len__(self) -> int:
         return len(self._works)
 
-    def add(self, steps: Iterable[Step]) -> bool:
+    def add(self, steps: Iterable[PlanStep]) -> bool:
         """Take a work on; False if there is no room for it."""
-        work = Work.of(steps)
+        work = PlanExecution.of(steps)
         if len(self._works) >= MAX_WORKS or len(work.steps) + sum(len(w.steps) for w in self._works) > MAX_STEPS:
             return False
         self._works.append(work)
@@ -232,7 +232,7 @@ class Works:
         """Forget all: somebody else leads now."""
         self._works.clear()
 
-    def advance(self, seen: Seen, at: float) -> tuple[list[Step], list[str]]:
+    def advance(self, seen: NodeObservations, at: float) -> tuple[list[PlanStep], list[str]]:
         """What is to be sent now, and what has failed, in words."""
         due = [step for work in self._works for step in work.advance(seen, at)]
         notes = []
@@ -244,16 +244,16 @@ class Works:
         self._shunned = {place: until for place, until in self._shunned.items() if until > at}
         return due, notes
 
-    def refused(self, command: AnyCommand, reason: str) -> None:
+    def refused(self, command: AgentCommand, reason: str) -> None:
         """An agent refused a step's command. One that is busy with the GPU is asked again; what is gone is stopped."""
         if reason == "changing" or (reason == "gone" and isinstance(command, Drain | Stop)):
             return
         for work in self._works:
             for number, each in work.steps.items():
-                if each.step.command is command and each.standing is Standing.SENT:
+                if each.step.command is command and each.standing is StepStatus.SENT:
                     work.drop(number, reason)
 
-    def starts(self) -> Iterator[tuple[Step, Bind]]:
+    def starts(self) -> Iterator[tuple[PlanStep, Bind]]:
         """The containers that are still to be started."""
         for work in self._works:
             for step in work.waiting():
@@ -279,16 +279,16 @@ class Works:
                     found.add(each.step.command.container)
         return found
 
-    def _shun(self, work: Work, at: float) -> None:
+    def _shun(self, work: PlanExecution, at: float) -> None:
         if not work.notes:
             return
         for each in work.steps.values():
             command = each.step.command
-            if each.standing is Standing.DROPPED and each.tries and isinstance(command, Cut | SwitchMig):
+            if each.standing is StepStatus.DROPPED and each.tries and isinstance(command, Cut | SwitchMig):
                 self._shunned.setdefault((each.step.node, command.device), at + SHUN_S)
 
 
-def together(steps: Sequence[Step]) -> list[list[Step]]:
+def independent_steps(steps: Sequence[PlanStep]) -> list[list[PlanStep]]:
     """Steps in sets of which none waits for another set, or shares a group with it; in the order of their numbers."""
     root = {step.number: step.number for step in steps}
     groups: dict[int, int] = {}
@@ -303,7 +303,7 @@ def together(steps: Sequence[Step]) -> list[list[Step]]:
         for other in (*step.after, groups.setdefault(step.group, step.number)):
             if other in root:
                 root[find(step.number)] = find(other)
-    parts: dict[int, list[Step]] = {}
+    parts: dict[int, list[PlanStep]] = {}
     for step in sorted(steps, key=lambda step: step.number):
         parts.setdefault(find(step.number), []).append(step)
     return list(parts.values())

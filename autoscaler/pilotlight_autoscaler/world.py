@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.keeping import Keeping
-from pilotlight_autoscaler.learning import Learner
+from pilotlight_autoscaler.keeping import VersionReservation
+from pilotlight_autoscaler.learning import CurveLearner
 from pilotlight_autoscaler.move_budget import MoveBudget
-from pilotlight_autoscaler.rates import Rate
-from pilotlight_autoscaler.works import Works
+from pilotlight_autoscaler.rates import CallRate
+from pilotlight_autoscaler.works import PlanExecutions
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.messages.agent_messages import (
     Bind,
@@ -25,11 +25,11 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_placement.explain.decision_journal import Decisions
+from pilotlight_placement.explain.decision_journal import DecisionLog
 from pilotlight_placement.explain.speeds import key_of_slice
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fleet.reports import Beside, Coming, Mirror, slice_named
-from pilotlight_placement.fragmentation.histogram import Histogram
+from pilotlight_placement.fleet.reports import FleetMirror, IncomingContainer, ReportOverlay, slice_named
+from pilotlight_placement.fragmentation.histogram import DemandHistogram
 
 NODE_SILENT_S = 3.0
 """A node that has not reported for so long (three reports) gets nothing new."""
@@ -50,7 +50,7 @@ LIVE = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pending:
+class PendingBind:
     """A bind that was sent and not yet seen in a report."""
 
     bind: Bind
@@ -60,7 +60,7 @@ class Pending:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failures:
+class FailedStarts:
     """Consecutive failed starts of a version."""
 
     count: int = 0
@@ -75,23 +75,23 @@ class World:
     nodes: dict[str, NodeReport] = field(default_factory=dict)
     seen: dict[str, float] = field(default_factory=dict)
     demands: dict[str, tuple[Demand, float]] = field(default_factory=dict)
-    pending: dict[str, Pending] = field(default_factory=dict)
+    pending: dict[str, PendingBind] = field(default_factory=dict)
     draining: dict[str, float] = field(default_factory=dict)
     """Containers told to go, and when."""
-    failures: dict[str, Failures] = field(default_factory=dict)
-    decisions: Decisions = field(default_factory=Decisions)
+    failures: dict[str, FailedStarts] = field(default_factory=dict)
+    decisions: DecisionLog = field(default_factory=DecisionLog)
     """Why containers are where they are."""
-    asked: Histogram = field(default_factory=Histogram)
+    asked: DemandHistogram = field(default_factory=DemandHistogram)
     """What kinds of slices were asked for lately."""
-    works: Works = field(default_factory=Works)
+    works: PlanExecutions = field(default_factory=PlanExecutions)
     """Plans under way."""
     levels: dict[str, str] = field(default_factory=dict)
     """Functions with a service level and a known curve: how many containers carry their calls, in words."""
     moves: MoveBudget = field(default_factory=MoveBudget)
     """Running containers that may still be moved."""
-    learner: Learner = field(default_factory=Learner)
+    learner: CurveLearner = field(default_factory=CurveLearner)
     """How fast versions are in use."""
-    keeping: Keeping | None = None
+    keeping: VersionReservation | None = None
     """Devices that are kept for whoever has waited longest."""
     turn: int = 0
     """With whom of those who are blocked the next pass begins, when it looks for idle containers that give way."""
@@ -99,9 +99,9 @@ class World:
     """Versions that agree to other tenants on their GPU."""
     _resident: dict[str, tuple[str, dict[str, None]]] = field(default_factory=dict)
     """node -> its incarnation, and the weights that it has loaded, the latest last."""
-    _rates: dict[str, Rate] = field(default_factory=dict)
+    _rates: dict[str, CallRate] = field(default_factory=dict)
     _index: dict[str, ContainerReport] | None = None
-    _mirror: Mirror = field(default_factory=Mirror)
+    _mirror: FleetMirror = field(default_factory=FleetMirror)
     _settled: dict[str, float] = field(default_factory=dict)
     """Containers whose start is over, and when that was last heard."""
 
@@ -121,7 +121,7 @@ class World:
 
     def on_demand(self, demand: Demand, at: float) -> None:
         self.demands[demand.version] = (demand, at)
-        self._rates[demand.version] = self._rates.get(demand.version, Rate()).after(demand.arrivals, at)
+        self._rates[demand.version] = self._rates.get(demand.version, CallRate()).after(demand.arrivals, at)
 
     def rate(self, version: str, at: float) -> float:
         """Calls per second that come for a version; 0 if nothing is heard of it."""
@@ -159,8 +159,8 @@ class World:
             self._failed(bind.version, at)
 
     def _failed(self, version: str, at: float) -> None:
-        count = min(MOST_FAILURES, self.failures.get(version, Failures()).count + 1)
-        self.failures[version] = Failures(count=count, until=at + min(30.0, 0.25 * 2**count))
+        count = min(MOST_FAILURES, self.failures.get(version, FailedStarts()).count + 1)
+        self.failures[version] = FailedStarts(count=count, until=at + min(30.0, 0.25 * 2**count))
 
     def forget(self, at: float) -> None:
         """Drop what has not been repeated for too long."""
@@ -188,7 +188,7 @@ class World:
                 for container in node.containers:
                     yield node.node, container
 
-    def lost_binds(self, at: float) -> list[Pending]:
+    def lost_binds(self, at: float) -> list[PendingBind]:
         """Binds to send again; each is marked as sent at `at`."""
         lost = [p for p in self.pending.values() if at - p.at > BIND_LOST_S and p.tries < BIND_TRIES]
         for item in lost:
@@ -201,7 +201,7 @@ class World:
         binds = [(pending.node, pending.bind) for pending in self.pending.values()]
         binds += [(step.node, bind) for step, bind in self.works.starts()]
         coming = tuple(
-            Coming(
+            IncomingContainer(
                 container=bind.container,
                 node=node,
                 slice=bind.slice,
@@ -211,7 +211,7 @@ class World:
             )
             for node, bind in binds
         )
-        beside = Beside(
+        beside = ReportOverlay(
             coming=coming, closed=self.works.closed(), resident=self._weights_by_node(), agreeing=self.agreeing
         )
         return self._mirror.sync(live, beside, at)

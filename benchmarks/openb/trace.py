@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from pilotlight_placement.fragmentation.share_fragmentation import WHOLE, Task
+from pilotlight_placement.fragmentation.share_fragmentation import WHOLE, TypicalTask
 
 NODES = "openb_node_list_gpu_node"
 PODS = "openb_pod_list_"
@@ -78,7 +78,7 @@ class Trace:
     machines: tuple[Machine, ...]
     kinds: tuple[Kind, ...]
     pods: tuple[int, ...]
-    typical: tuple[Task, ...]
+    typical: tuple[TypicalTask, ...]
     """What every policy may know of the mix: the table that FGD is given."""
 
     @property
@@ -163,7 +163,7 @@ def read_pods(path: Path) -> list[tuple[str, Kind]]:
     return found
 
 
-def typical(pods: list[Kind]) -> tuple[Task, ...]:
+def typical(pods: list[Kind]) -> tuple[TypicalTask, ...]:
     """The most frequent asks until they stand for COVERED of all tasks, most frequent first; memory is left out."""
     counts = Counter((kind.cpu, kind.milli, kind.count, kind.spec) for kind in pods)
     ordered = sorted(counts.items(), key=lambda item: (item[1], item[0]), reverse=True)
@@ -174,7 +174,9 @@ def typical(pods: list[Kind]) -> tuple[Task, ...]:
         taken.append(item)
     total = sum(count for _, count in taken)
     return tuple(
-        Task(weight=n / total, cpu=cpu, milli=milli, count=count, models=frozenset(filter(None, spec.split("|"))))
+        TypicalTask(
+            weight=n / total, cpu=cpu, milli=milli, count=count, models=frozenset(filter(None, spec.split("|")))
+        )
         for (cpu, milli, count, spec), n in taken
     )
 

@@ -14,33 +14,33 @@ import structlog
 from pilotlight_core.bus import Bus, StreamLimits, bus_users, connect
 from pilotlight_core.bus.lease_cleanup import instance_of
 from pilotlight_core.host.blobs import open_blobs
-from pilotlight_core.host.gc_tuning import settle
+from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import load_tiers
-from pilotlight_core.model.records.jobs import Runner
-from pilotlight_gateway.batches.batch_service import Batches
+from pilotlight_core.model.records.jobs import RunnerIdentity
+from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.batches.bus_batches import BusBatches
-from pilotlight_gateway.calls.byte_budget import Budget
-from pilotlight_gateway.calls.call_service import Calls
-from pilotlight_gateway.calls.large_bodies import Bodies
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.identity_guard import NameTaken
 from pilotlight_gateway.deploys.function_logs import BusLogs
-from pilotlight_gateway.fleet.fleet_inventory import Placements
+from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.http.app import create_app
 from pilotlight_gateway.http.endpoints.health import bus_gauges
-from pilotlight_gateway.http.protocol.http_services import BODY_BYTES_HELD, Services
+from pilotlight_gateway.http.protocol.http_services import BODY_BYTES_HELD, HttpServices
 from pilotlight_gateway.http.server import QuietServer, listen, make_server, url_of
-from pilotlight_gateway.idempotency.bus_records import BusRecords
-from pilotlight_gateway.idempotency.key_record import Owner
+from pilotlight_gateway.idempotency.bus_records import BusKeyRecords
+from pilotlight_gateway.idempotency.key_record import CallOwner
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
 from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.prices import PriceBook, load_prices
-from pilotlight_gateway.limits.limit_policy import Policies
+from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter
 from pilotlight_gateway.metrics.job_metrics import job_gauges
 from pilotlight_gateway.metrics.key_metrics import key_counts
@@ -65,7 +65,7 @@ class BusLost(Exception):
 class Gateway:
     """The parts of a running gateway that its end has to go through."""
 
-    services: Services
+    services: HttpServices
     public: QuietServer
     internal: QuietServer
     superseded: asyncio.Future[NameTaken]
@@ -127,7 +127,7 @@ async def _run(
         gateway.superseded.add_done_callback(lambda _: stop.set())
         group.create_task(gateway.public.serve(sockets=[sockets[0]]))
         group.create_task(gateway.internal.serve(sockets=[sockets[1]]))
-        settle()
+        freeze()
         log.info("gateway serves", url=url_of(sockets[0]))
         await stop.wait()
         log.info("gateway shuts down", inside=len(gateway.services.gate))
@@ -146,10 +146,10 @@ async def _stop_when_lost(bus: Bus, stop: asyncio.Event) -> None:
 async def _gateway(
     settings: ServeSettings, book: PriceBook, name: str, bus: Bus, registry: Registry, internal_url: str
 ) -> AsyncIterator[Gateway]:
-    budget = Budget(limit=BODY_BYTES_HELD)
-    bodies = Bodies(url=internal_url, budget=budget)
+    budget = ByteBudget(limit=BODY_BYTES_HELD)
+    bodies = LargeBodies(url=internal_url, budget=budget)
     instance = instance_of(name, settings.launch or token(8))
-    calls = Calls(
+    calls = CallService(
         bus,
         region=settings.region,
         gateway=instance,
@@ -158,7 +158,7 @@ async def _gateway(
         budget=budget,
         limits=QueueLimits(),
     )
-    limiter = HomeLimiter(bus, calls.shards, Policies(registry.limits), region=settings.region, gateway=instance)
+    limiter = HomeLimiter(bus, calls.shards, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
     calls.shards.lodgers["limits"] = limiter
     registry.on_change.append(limiter.record_changed)
     blobs = open_blobs(settings.blobs)
@@ -167,7 +167,7 @@ async def _gateway(
     )
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
-    services = Services(
+    services = HttpServices(
         calls=calls,
         registry=registry,
         blobs=blobs,
@@ -177,16 +177,18 @@ async def _gateway(
         logs=BusLogs(bus=bus, region=settings.region),
         budget=budget,
         bus_connected=lambda: bus.connected,
-        placements=Placements(calls.fleet),
+        placements=FleetPlacements(calls.fleet),
         explainer=BusExplainer(bus, region=settings.region),
         limits=limiter,
         webhooks=BusWebhooks(bus),
         webhook_networks=settings.webhook_networks,
         jobs=jobs.desk,
-        batches=Batches(BusBatches(bus), jobs.desk, region=settings.region, blobs=blobs, keep_s=settings.job_seconds),
+        batches=BatchService(
+            BusBatches(bus), jobs.desk, region=settings.region, blobs=blobs, keep_s=settings.job_seconds
+        ),
         idempotency=Idempotency(
-            BusRecords(bus, lambda owner: owner.instance in calls.shards.others()),
-            owner=Owner(name=name, instance=instance),
+            BusKeyRecords(bus, lambda owner: owner.instance in calls.shards.others()),
+            owner=CallOwner(name=name, instance=instance),
             ttl=settings.idempotency_seconds,
         ),
     )
@@ -195,7 +197,7 @@ async def _gateway(
     services.metrics.gauges.append(lambda: limit_gauges(limiter.statistics()))
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
-        async with limiter.running(), jobs.running(services, Runner(name, instance)) as feeder:
+        async with limiter.running(), jobs.running(services, RunnerIdentity(name, instance)) as feeder:
             services.metrics.gauges.append(lambda: job_gauges(feeder.statistics()))
             yield Gateway(
                 services=services,

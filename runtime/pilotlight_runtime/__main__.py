@@ -12,7 +12,7 @@ import uvloop
 from pilotlight_core.bus import BusError, bus_users, connect
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs import open_blobs
-from pilotlight_core.host.gc_tuning import settle
+from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import token
 from pilotlight_runtime.containers.base_environment import own_environment
@@ -24,9 +24,9 @@ from pilotlight_runtime.devices.nvidia.mps import open_mps
 from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
 from pilotlight_runtime.devices.several_devices import SeveralDevices
 from pilotlight_runtime.metering.usage_metering import boot_id
-from pilotlight_runtime.node.agent import Agent, Parts
+from pilotlight_runtime.node.agent import Agent, AgentDependencies
 from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
-from pilotlight_runtime.node.node_reports import Identity
+from pilotlight_runtime.node.node_reports import NodeIdentity
 from pilotlight_runtime.sandbox.errors import SandboxError
 from pilotlight_runtime.sandbox.launcher import launcher
 
@@ -60,7 +60,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    identity = Identity(
+    identity = NodeIdentity(
         node=settings.node,
         instance=token(),
         region=settings.region,
@@ -82,7 +82,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
             ) as bus,
         ):
             agent = Agent(
-                Parts(
+                AgentDependencies(
                     identity=identity,
                     bus=bus,
                     blobs=blobs,
@@ -94,7 +94,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                     blanks=settings.blanks,
                 )
             )
-            settle()
+            freeze()
             log.info("the agent is up", node=identity.node, instance=identity.instance, sandbox=identity.sandbox)
             await agent.run(stop)
     finally:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pilotlight_core.bus import bus_users
-from pilotlight_core.host.file_permissions import OWNER_ONLY, own_file, own_folder
+from pilotlight_core.host.file_permissions import OWNER_ONLY, private_file, private_folder
 from pilotlight_supervisor import launch
 
 START_TIMEOUT = 10.0
@@ -71,7 +71,7 @@ ROUTE = "route"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
+class ClusterServer:
     """One server of a cluster."""
 
     folder: Path
@@ -126,7 +126,7 @@ def choose_port(folder: Path, port: int = 0) -> int:
     if not port:
         last = int(note.read_text()) if note.is_file() and note.read_text().strip().isdigit() else 0
         port = last if last and can_listen(HOST, last) else free_port()
-    own_folder(folder, OWNER_ONLY)
+    private_folder(folder, OWNER_ONLY)
     note.write_text(f"{port}\n")
     return port
 
@@ -142,7 +142,7 @@ def choose_ports(folder: Path, servers: int, port: int = 0) -> tuple[int, ...]:
     Raises:
         EmbeddedError: if what `folder` holds was kept by another number of servers: they would not find it.
     """
-    note = own_folder(folder, OWNER_ONLY) / "servers"
+    note = private_folder(folder, OWNER_ONLY) / "servers"
     before = int(note.read_text()) if note.is_file() else 1 if (folder / "jetstream").is_dir() else servers
     if before != servers:
         raise EmbeddedError(
@@ -159,20 +159,20 @@ def server_name(folder: Path) -> str:
 
 def bus_token(folder: Path, user: str = bus_users.OPERATOR) -> str:
     """A user's password at the server in `folder`, made there if there is none: loopback is everybody's."""
-    path = own_file(own_folder(own_folder(folder, OWNER_ONLY) / "users", OWNER_ONLY) / user)
+    path = private_file(private_folder(private_folder(folder, OWNER_ONLY) / "users", OWNER_ONLY) / user)
     if not (token := path.read_text().strip()):
         token = secrets.token_hex(TOKEN_BYTES)
         path.write_text(f"{token}\n")
     return token
 
 
-def write_config(folder: Path, port: int, nodes: Sequence[str] = (), member: Member | None = None) -> Path:
+def write_config(folder: Path, port: int, nodes: Sequence[str] = (), member: ClusterServer | None = None) -> Path:
     """Write the server's configuration into its folder, where its store is too. Each of `nodes` gets a user.
 
     The passwords are in `folder`; of a cluster it is that of the first server, and `member` says which one is meant.
     """
     own = folder if member is None else member.folder
-    path = own_file(own_folder(own, OWNER_ONLY) / "nats.conf")
+    path = private_file(private_folder(own, OWNER_ONLY) / "nats.conf")
     authorization = bus_users.authorization(
         bus_users.everybody(nodes), lambda user: f'"{bus_token(folder, user.name)}"'
     )
@@ -187,17 +187,17 @@ def write_config(folder: Path, port: int, nodes: Sequence[str] = (), member: Mem
     return path
 
 
-def _cluster(folder: Path, member: Member) -> str:
+def _cluster(folder: Path, member: ClusterServer) -> str:
     password = bus_token(folder, ROUTE)
     routes = ", ".join(f'"nats://{ROUTE}:{password}@{HOST}:{port}"' for port in member.routes[1:])
     return CLUSTER.format(host=HOST, port=member.routes[0], user=ROUTE, password=password, routes=routes)
 
 
-def cluster(folder: Path, ports: Sequence[int]) -> tuple[Member, ...]:
+def cluster(folder: Path, ports: Sequence[int]) -> tuple[ClusterServer, ...]:
     """The servers of a cluster by their client ports; the first lives in `folder`, the others beside it."""
     routes = [free_port() for _ in ports]
     return tuple(
-        Member(
+        ClusterServer(
             folder=folder_of(folder, number),
             port=port,
             routes=(routes[number], *(route for other, route in enumerate(routes) if other != number)),

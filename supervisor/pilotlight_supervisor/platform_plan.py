@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 
 from pilotlight_core.bus import bus_users
-from pilotlight_core.bus.lease_cleanup import bury_gateway
+from pilotlight_core.bus.lease_cleanup import end_gateway_lease
 from pilotlight_core.host import config
 from pilotlight_supervisor.embedded_bus import (
     EmbeddedError,
@@ -23,7 +23,7 @@ from pilotlight_supervisor.embedded_bus import (
     wait_listening,
     write_config,
 )
-from pilotlight_supervisor.supervisor import Part
+from pilotlight_supervisor.supervisor import ManagedProcess
 
 NATS_WITHIN = 15.0
 NATS_SERVERS = (1, 3)
@@ -38,13 +38,19 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     port: Annotated[config.Port, msgspec.Meta(description="port of the HTTP API; 0: any")] = 8470
     nats_port: Annotated[config.Port, msgspec.Meta(description="port of the embedded nats-server; 0: any")] = 0
     nats_servers: Annotated[int, msgspec.Meta(description="1, or 3: a cluster that survives one of them")] = 1
-    region: Annotated[config.Name, msgspec.Meta(description="the region")] = "local"
-    zone: Annotated[config.Name, msgspec.Meta(description="the zone")] = "local-a"
+    region: Annotated[config.SettingName, msgspec.Meta(description="the region")] = "local"
+    zone: Annotated[config.SettingName, msgspec.Meta(description="the zone")] = "local-a"
     agent: Annotated[bool, msgspec.Meta(description="run an agent on this machine")] = True
-    extra_agents: Annotated[config.Count, msgspec.Meta(description="further agents, as if nodes of their own")] = 0
-    extra_gateways: Annotated[config.Count, msgspec.Meta(description="further gateways, on ports of their own")] = 0
-    cpu_slots: Annotated[config.Count, msgspec.Meta(description="CPU slots of each agent; 0: the machine's cores")] = 0
-    blanks: Annotated[config.Count, msgspec.Meta(description="blanks that each agent keeps")] = 2
+    extra_agents: Annotated[
+        config.SettingCount, msgspec.Meta(description="further agents, as if nodes of their own")
+    ] = 0
+    extra_gateways: Annotated[
+        config.SettingCount, msgspec.Meta(description="further gateways, on ports of their own")
+    ] = 0
+    cpu_slots: Annotated[
+        config.SettingCount, msgspec.Meta(description="CPU slots of each agent; 0: the machine's cores")
+    ] = 0
+    blanks: Annotated[config.SettingCount, msgspec.Meta(description="blanks that each agent keeps")] = 2
     sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
         "bubblewrap"
     )
@@ -70,7 +76,9 @@ def client_file(settings: UpSettings) -> Path:
     return (home / "client.json").resolve()
 
 
-def plan(settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_ports: Sequence[int]) -> tuple[Part, ...]:
+def plan(
+    settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_ports: Sequence[int]
+) -> tuple[ManagedProcess, ...]:
     """The processes of a platform, in the order in which they are shown.
 
     Args:
@@ -93,12 +101,12 @@ def plan(settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_ports: 
             _gateway(settings, number, pair, common, env(bus_users.GATEWAY), blob_url)
             for number, pair in enumerate(ports, 1)
         ),
-        Part(
+        ManagedProcess(
             name="controller", rank=1, stop_within=5.0, env=env(bus_users.CONTROLLER),
             command=_python("pilotlight_autoscaler", *common, "--name", "controller"),
         ),
         # It ends after the agents: what they meter at last is in the ledger when all is over.
-        Part(
+        ManagedProcess(
             name="duties", rank=1, stop_within=5.0, env=env(bus_users.DUTIES),
             command=_python("pilotlight_gateway.duties", *common, "--name", "duties", "--blob-url", blob_url),
         ),
@@ -109,10 +117,10 @@ def plan(settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_ports: 
     )  # fmt: skip
 
 
-def _bus(folder: Path, ports: Sequence[int], nodes: Sequence[str]) -> list[Part]:
+def _bus(folder: Path, ports: Sequence[int], nodes: Sequence[str]) -> list[ManagedProcess]:
     members = cluster(folder, ports) if len(ports) > 1 else (None,)
     return [
-        Part(
+        ManagedProcess(
             name=_numbered("nats", number + 1), rank=0, stop_within=5.0,
             ready=partial(_nats_ready, folder_of(folder, number), ports[number]),
             command=(str(find_nats_server()), "-c", str(write_config(folder, ports[0], nodes, member))),
@@ -133,7 +141,7 @@ def _gateway(
     common: Sequence[str],
     env: Mapping[str, str],
     blob_url: str,
-) -> Part:
+) -> ManagedProcess:
     name = _numbered("gateway", number)
     flags = (
         "--name", name, "--host", settings.host, "--port", str(ports[0]), "--internal-port", str(ports[1]),
@@ -141,8 +149,8 @@ def _gateway(
     )  # fmt: skip
     first = ("--bootstrap-client-file", str(client_file(settings))) if number == 1 else ()
     command = _python("pilotlight_gateway", *common, *flags, *first)
-    bury = partial(bury_gateway, env["PILOTLIGHT_NATS_URL"], name)
-    return Part(name=name, rank=3, stop_within=30.0, env=env, command=command, bury=bury)
+    bury = partial(end_gateway_lease, env["PILOTLIGHT_NATS_URL"], name)
+    return ManagedProcess(name=name, rank=3, stop_within=30.0, env=env, command=command, bury=bury)
 
 
 def _numbered(name: str, number: int) -> str:
@@ -153,7 +161,9 @@ def _agents(settings: UpSettings) -> range:
     return range(1, 1 + (1 if settings.agent else 0) + settings.extra_agents)
 
 
-def _agent(settings: UpSettings, number: int, common: Sequence[str], env: Mapping[str, str], blob_url: str) -> Part:
+def _agent(
+    settings: UpSettings, number: int, common: Sequence[str], env: Mapping[str, str], blob_url: str
+) -> ManagedProcess:
     flags = (
         "--name", _numbered("agent", number), "--node", _numbered("local", number),
         "--cpu-slots", str(settings.cpu_slots), "--blanks", str(settings.blanks), "--sandbox", settings.sandbox,
@@ -161,7 +171,7 @@ def _agent(settings: UpSettings, number: int, common: Sequence[str], env: Mappin
     )  # fmt: skip
     fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
     command = _python("pilotlight_runtime", *common, *flags, *fake)
-    return Part(name=_numbered("agent", number), rank=2, stop_within=10.0, env=env, command=command)
+    return ManagedProcess(name=_numbered("agent", number), rank=2, stop_within=10.0, env=env, command=command)
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:

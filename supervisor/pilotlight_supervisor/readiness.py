@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pilotlight_core.host.file_permissions import own_file
+from pilotlight_core.host.file_permissions import private_file
 from pilotlight_supervisor.supervisor import Supervisor
 
 READY_WITHIN = 60.0
@@ -24,7 +24,7 @@ class UpError(RuntimeError):
     """The platform cannot be started; the message says why."""
 
 
-class Ready(msgspec.Struct, frozen=True, kw_only=True):
+class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
     """The ready file; written anew when a pid changes."""
 
     url: str
@@ -36,9 +36,9 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     pids: dict[str, int] = {}
 
 
-def write_ready(path: Path, ready: Ready) -> None:
+def write_ready(path: Path, ready: ReadyFile) -> None:
     """Write the ready file, whole or not at all; for its owner's eyes, since the bus's address holds its token."""
-    temporary = own_file(path.with_name(f".{path.name}.{os.getpid()}"))
+    temporary = private_file(path.with_name(f".{path.name}.{os.getpid()}"))
     temporary.write_bytes(msgspec.json.encode(ready))
     temporary.rename(path)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import structlog
 
-from pilotlight_core.host.file_permissions import OWNER_ONLY, own_file, own_folder
+from pilotlight_core.host.file_permissions import OWNER_ONLY, private_file, private_folder
 from pilotlight_core.model.ids import token
 from pilotlight_supervisor.embedded_bus import with_parent
 
@@ -41,7 +41,7 @@ LAST_WORDS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class ManagedProcess:
     """One process to keep running."""
 
     name: str
@@ -59,7 +59,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartStatistics:
+class ProcessStatistics:
     """How a part is. `pid` 0: it does not run at the moment."""
 
     pid: int
@@ -69,7 +69,7 @@ class PartStatistics:
 
 @dataclass(kw_only=True)
 class _Kept:
-    part: Part
+    part: ManagedProcess
     pid: int = 0
     launch: str = ""
     deaths: int = 0
@@ -86,7 +86,9 @@ def backoff(deaths: int) -> float:
 class Supervisor:
     """Keeps `parts` running; `on_change` is told whenever a pid changes."""
 
-    def __init__(self, parts: Iterable[Part], logs: Path, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, parts: Iterable[ManagedProcess], logs: Path, on_change: Callable[[], None] = lambda: None
+    ) -> None:
         self._kept = {part.name: _Kept(part=part) for part in parts}
         self._logs = logs
         self._on_change = on_change
@@ -97,9 +99,9 @@ class Supervisor:
         """Pids of the parts that run."""
         return {name: kept.pid for name, kept in self._kept.items() if kept.pid}
 
-    def statistics(self) -> dict[str, PartStatistics]:
+    def statistics(self) -> dict[str, ProcessStatistics]:
         return {
-            name: PartStatistics(pid=kept.pid, deaths=kept.deaths, last_code=kept.last_code)
+            name: ProcessStatistics(pid=kept.pid, deaths=kept.deaths, last_code=kept.last_code)
             for name, kept in self._kept.items()
         }
 
@@ -117,7 +119,7 @@ class Supervisor:
 
     async def start(self) -> None:
         """Start all parts, rank by rank; a rank waits until the one before is ready."""
-        own_folder(self._logs, OWNER_ONLY)
+        private_folder(self._logs, OWNER_ONLY)
         self._trimmer = asyncio.create_task(self._trim_logs())
         for _, rank in groupby(sorted(self._kept.values(), key=_rank), key=_rank):
             members = list(rank)
@@ -192,7 +194,7 @@ class Supervisor:
 
     async def _launch(self, kept: _Kept) -> Process:
         kept.launch = token(8)
-        with own_file(self.log_path(kept.part.name)).open("ab") as output:
+        with private_file(self.log_path(kept.part.name)).open("ab") as output:
             process = await asyncio.create_subprocess_exec(
                 *with_parent(*kept.part.command),
                 env={**os.environ, **kept.part.env, LAUNCH: kept.launch},

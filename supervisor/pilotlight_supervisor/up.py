@@ -26,11 +26,11 @@ import msgspec
 from pilotlight_core.bus import bus_users
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs.opening import open_blobs
-from pilotlight_core.host.file_permissions import WALK_ONLY, own_folder
+from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
 from pilotlight_supervisor.embedded_bus import EmbeddedError, can_listen, choose_ports, free_port, user_url
 from pilotlight_supervisor.platform_plan import UpSettings, client_file, plan
-from pilotlight_supervisor.readiness import Ready, UpError, wait_ready, write_ready
-from pilotlight_supervisor.supervisor import Part, Supervisor
+from pilotlight_supervisor.readiness import ReadyFile, UpError, wait_ready, write_ready
+from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def locked(state: Path) -> Iterator[None]:
         UpError: if another `up` has it, or there can be none.
     """
     try:
-        own_folder(state, WALK_ONLY)
+        private_folder(state, WALK_ONLY)
         lock = (state / "up.lock").open("a+")
     except OSError as error:
         raise UpError(f"{state} cannot hold the state ({error.strerror}): choose another --state-dir.") from None
@@ -114,7 +114,7 @@ async def run(settings: UpSettings) -> None:
         raise UpError(f"Port {settings.nats_port} is in use: choose another with --nats-port.")
     nats = settings.state_dir / "nats"
     nats_ports = choose_ports(nats, settings.nats_servers, settings.nats_port)
-    ready = Ready(
+    ready = ReadyFile(
         url=f"http://{settings.host}:{port}",
         api_key_file=str(client_file(settings)),
         nats_url=user_url(nats, nats_ports, bus_users.OPERATOR),
@@ -127,7 +127,7 @@ async def run(settings: UpSettings) -> None:
     await supervise(parts, settings.state_dir / "logs", ready, ready_file)
 
 
-async def supervise(parts: tuple[Part, ...], logs: Path, ready: Ready, ready_file: Path | None) -> None:
+async def supervise(parts: tuple[ManagedProcess, ...], logs: Path, ready: ReadyFile, ready_file: Path | None) -> None:
     """Run `parts` until SIGINT or SIGTERM; a second one ends them without waiting.
 
     When `ready.url` answers, one line says so and the ready file is written; then whenever a pid changes.

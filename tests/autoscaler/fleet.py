@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_autoscaler.decide import Bounds, Decision, Pass
-from pilotlight_autoscaler.works import AnyCommand
-from pilotlight_autoscaler.world import Pending, World
-from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, Place, SliceName
+from pilotlight_autoscaler.decide import Decision, Pass, PassOptions
+from pilotlight_autoscaler.works import AgentCommand
+from pilotlight_autoscaler.world import PendingBind, World
+from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, SliceName
 from pilotlight_core.model.messages.agent_messages import (
     Bind,
     ContainerReport,
@@ -53,7 +53,8 @@ class FakeGpu:
         device = standard()[self.kind]
         made = tuple(
             InstanceReport(
-                slice=f"{self.id}:{i}", place=Place(start=i.start, profile=i.profile), name=i.profile, uuid="MIG-0",
+                slice=f"{self.id}:{i}", place=MigPlacement(start=i.start, profile=i.profile),
+                name=i.profile, uuid="MIG-0",
                 memory=MIB, ppm=1, container=on.get(f"{self.id}:{i}", ""),
             )
             for i in sorted(self.instances)
@@ -84,7 +85,7 @@ class FakeNode:
     start_steps: int = 2
     draining: bool = False
     containers: dict[str, FakeContainer] = field(default_factory=dict)
-    log: list[AnyCommand] = field(default_factory=list)
+    log: list[AgentCommand] = field(default_factory=list)
     busy: bool = True
     """Whether its containers have calls."""
     _seq: int = 0
@@ -128,7 +129,7 @@ class FakeNode:
         names = [SliceName.parse(each.bind.slice) for each in self.containers.values()]
         return [name for name in names if gpu.id in name.devices]
 
-    def take(self, command: AnyCommand, at: float) -> str:
+    def take(self, command: AgentCommand, at: float) -> str:
         """Do as told; why not, if it is refused."""
         self.log.append(command)
         match command:
@@ -201,7 +202,7 @@ class FakeFleet:
 
     nodes: list[FakeNode]
     versions: dict[str, VersionRecord] = field(default_factory=dict)
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: PassOptions = field(default_factory=PassOptions)
     world: World = field(default_factory=World)
     at: float = 1_000.0
     notes: list[str] = field(default_factory=list)
@@ -260,9 +261,9 @@ class FakeFleet:
         for step in due:
             self._send(step.node, step.command)
 
-    def _send(self, name: str, command: AnyCommand) -> None:
+    def _send(self, name: str, command: AgentCommand) -> None:
         if isinstance(command, Bind):
-            self.world.pending[command.container] = Pending(bind=command, node=name, at=self.at)
+            self.world.pending[command.container] = PendingBind(bind=command, node=name, at=self.at)
         elif isinstance(command, Drain):
             self.world.draining[command.container] = self.at
         node = next(node for node in self.nodes if node.name == name)

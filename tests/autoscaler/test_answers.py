@@ -7,8 +7,8 @@ import pytest
 
 from pilotlight_autoscaler.answers import MOST_TOLD, WAITS_S, answer
 from pilotlight_autoscaler.decide import Pass
-from pilotlight_autoscaler.world import Pending, World
-from pilotlight_core.model.api.placement_api import DecisionTold, Standing
+from pilotlight_autoscaler.world import PendingBind, World
+from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, NodeReport
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.spec import VersionRecord
@@ -40,8 +40,8 @@ def ask(world: World, *, at: float = 1.5, **asked: str) -> PlacementTold:
     return answer(world, ExplainPlacement(**asked), at, EPOCH + at)
 
 
-def data(told: PlacementTold) -> tuple[DecisionTold, ...]:
-    return msgspec.json.decode(told.decisions, type=tuple[DecisionTold, ...])
+def data(told: PlacementTold) -> tuple[DecisionInfo, ...]:
+    return msgspec.json.decode(told.decisions, type=tuple[DecisionInfo, ...])
 
 
 def test_a_container_is_explained_with_its_version_and_when_it_was_placed() -> None:
@@ -59,7 +59,7 @@ def test_a_container_is_explained_with_its_version_and_when_it_was_placed() -> N
     (decision,) = data(told)
     assert decision.winner is not None
     assert decision.winner.slice == "cpu-0"
-    assert (decision.version, decision.state) == ("hello.greet@v1", Standing.RUNNING)
+    assert (decision.version, decision.state) == ("hello.greet@v1", DecisionStatus.RUNNING)
     assert decision.decided_at == "2001-09-09T01:46:41.000Z"
     assert ask(world, at=13.0).lines == told.lines
 
@@ -67,13 +67,21 @@ def test_a_container_is_explained_with_its_version_and_when_it_was_placed() -> N
 @pytest.mark.parametrize(
     ("after", "state", "head"),
     [
-        (report(slots=1, seq=3), Standing.GONE, "ctr_1 is gone; it was on a CPU slot on n1: "),
-        (report(container("ctr_1", state=ContainerState.GONE), seq=3), Standing.GONE, "ctr_1 is gone; it was on "),
-        (report(container("ctr_1", state=ContainerState.LOADING), seq=3), Standing.STARTING, "ctr_1 starts on "),
-        (report(container("ctr_1", state=ContainerState.DRAINING), seq=3), Standing.LEAVING, "ctr_1 is leaving a CPU"),
+        (report(slots=1, seq=3), DecisionStatus.GONE, "ctr_1 is gone; it was on a CPU slot on n1: "),
+        (
+            report(container("ctr_1", state=ContainerState.GONE), seq=3),
+            DecisionStatus.GONE,
+            "ctr_1 is gone; it was on ",
+        ),
+        (report(container("ctr_1", state=ContainerState.LOADING), seq=3), DecisionStatus.STARTING, "ctr_1 starts on "),
+        (
+            report(container("ctr_1", state=ContainerState.DRAINING), seq=3),
+            DecisionStatus.LEAVING,
+            "ctr_1 is leaving a CPU",
+        ),
     ],
 )
-def test_what_has_become_of_a_container_is_told(after: NodeReport, state: Standing, head: str) -> None:
+def test_what_has_become_of_a_container_is_told(after: NodeReport, state: DecisionStatus, head: str) -> None:
     """Nobody takes what is gone for what runs."""
     world = world_that_placed()
     world.on_report(after, 2.0)
@@ -93,7 +101,7 @@ def test_a_container_that_was_sent_for_starts() -> None:
     assert ask(world, container="ctr_1").lines[0].startswith("ctr_1 is gone")
     (sent,) = decision.commands
     assert isinstance(sent.command, Bind)
-    world.pending["ctr_1"] = Pending(bind=sent.command, node="n1", at=1.0)
+    world.pending["ctr_1"] = PendingBind(bind=sent.command, node="n1", at=1.0)
 
     assert ask(world, function=GREET).lines[1].startswith("  ctr_1 starts on a CPU slot on n1: hello.greet@v1, placed")
 
@@ -160,8 +168,8 @@ def test_a_refusal_is_told_as_long_as_it_is_repeated() -> None:
     assert ask(world, at=4.5).lines[0].startswith("hello.greet@v1 has no place")
     over = ask(world, function=GREET, at=64.0)
     assert over.lines[-2] == f"  hello.greet@v1 had no place 60 s ago, first 62 s ago: {refused}."
-    assert [each.state for each in data(over)] == [Standing.RUNNING, Standing.OVER]
-    assert data(ask(world, at=4.0 + WAITS_S))[0].state is Standing.WAITING
+    assert [each.state for each in data(over)] == [DecisionStatus.RUNNING, DecisionStatus.OVER]
+    assert data(ask(world, at=4.0 + WAITS_S))[0].state is DecisionStatus.WAITING
     assert data(over)[1].since == "2001-09-09T01:46:42.000Z"
 
 

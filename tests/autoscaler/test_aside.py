@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pilotlight_autoscaler.aside import FOR_S, Aside
+from pilotlight_autoscaler.aside import FOR_S, Quarantine
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_placement.asks.curves import Curves, Point
+from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from tests.autoscaler.builders import record, report
 
 
@@ -14,13 +14,13 @@ def curves_of(version: VersionRecord) -> Curves | None:
     if version.id == "ver_unread":
         raise ValueError("a point of a curve is positive")
     if version.id == "ver_slow":
-        return Curves({("CPU", "slot"): (Point(batch=1, throughput=1e-320, p95_ms=1.0),)})
+        return Curves({("CPU", "slot"): (ThroughputPoint(batch=1, throughput=1e-320, p95_ms=1.0),)})
     return None
 
 
 def test_only_what_is_at_fault_is_set_aside_and_for_a_while() -> None:
     """Whatever it raises; then it is tried again."""
-    world, aside = World(), Aside()
+    world, aside = World(), Quarantine()
     world.on_report(report(), 1.0)
     versions = {name: record(name) for name in ("ver_good", "ver_slow", "ver_unread")}
 

@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.controller import SETTLE_S, Controller, about
+from pilotlight_autoscaler.controller import SETTLE_S, Controller, subject_of_command
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
-from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurvesRecord, Source
-from pilotlight_core.model.api.placement_api import DecisionTold
+from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource, CurvesRecord
+from pilotlight_core.model.api.placement_api import DecisionInfo
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
@@ -173,7 +173,7 @@ async def test_a_drain_that_is_lost_is_decided_again(node: ScriptedNode, version
         telling.cancel()
 
     assert (type(first), type(second)) == (Drain, Drain)
-    assert about(first) == about(second) == "c1"
+    assert subject_of_command(first) == subject_of_command(second) == "c1"
 
 
 async def test_a_shortage_is_said_in_words(bus: Bus, node: ScriptedNode, region: str, version: VersionRecord) -> None:
@@ -200,14 +200,14 @@ async def test_a_refused_bind_is_decided_again(
         first, second = await node.told(1), await node.told(2)
 
     assert isinstance(second, Bind)
-    assert about(first) != about(second)
+    assert subject_of_command(first) != subject_of_command(second)
 
 
 async def test_a_version_that_cannot_be_decided_on_stops_nobody_else(bus: Bus, version: VersionRecord) -> None:
     """A curve was kept that no check would let in today: its version is set aside, the others are placed."""
     bad = msgspec.structs.replace(version, id=f"ver_{token()}", number=2)
     nonsense = CurvePoint(batch=1, throughput=1.0, p50_ms=0.0, p95_ms=0.0, samples=1)
-    curve = Curve(gpu="CPU", slice="slot", source=Source.MEASURED, points=(nonsense,))
+    curve = Curve(gpu="CPU", slice="slot", source=CurveSource.MEASURED, points=(nonsense,))
     region = f"r{token(6)}"
     node = ScriptedNode(bus, region)
     await node.listen()
@@ -258,7 +258,7 @@ async def test_whoever_leads_says_why(bus: Bus, node: ScriptedNode, region: str,
 
     assert isinstance(told, PlacementTold)
     assert told.lines[0].startswith(f"{bind.container} starts on a CPU slot on n1: {version.ref}, placed ")
-    (decision,) = msgspec.json.decode(told.decisions, type=tuple[DecisionTold, ...])
+    (decision,) = msgspec.json.decode(told.decisions, type=tuple[DecisionInfo, ...])
     assert abs(datetime.fromisoformat(decision.decided_at).timestamp() - time.time()) < 60.0
 
 
@@ -297,7 +297,7 @@ async def test_what_ran_is_kept_beside_its_version(
             await asyncio.sleep(0.1)
 
     (curve,) = known.curves
-    assert (curve.gpu, curve.slice, curve.source) == ("CPU", "slot", Source.LEARNT)
+    assert (curve.gpu, curve.slice, curve.source) == ("CPU", "slot", CurveSource.LEARNT)
     assert [(point.batch, point.throughput) for point in curve.points] == [(2, 200.0)]
 
 

@@ -7,15 +7,15 @@ from itertools import count
 import msgspec
 
 from pilotlight_autoscaler.answers import answer
-from pilotlight_autoscaler.controller import about
+from pilotlight_autoscaler.controller import subject_of_command
 from pilotlight_autoscaler.decide import Decision, Pass
 from pilotlight_autoscaler.world import World
-from pilotlight_core.model.api.curve_api import Source
+from pilotlight_core.model.api.curve_api import CurveSource
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Credit, Drain, RemoteError
 from pilotlight_core.model.messages.explaining import ExplainPlacement
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import SLO, VersionRecord
-from pilotlight_placement.asks.curves import Curves, Point
+from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from tests.autoscaler.builders import container, demand, record, report
 
 
@@ -68,7 +68,7 @@ def test_each_who_is_blocked_is_helped_whoever_else_is_going() -> None:
 
     decision = decide(world, *waiting, record("ver_2"))
 
-    assert [(type(s.command), about(s.command)) for s in decision.commands] == [(Drain, "c2")]
+    assert [(type(s.command), subject_of_command(s.command)) for s in decision.commands] == [(Drain, "c2")]
     assert {shortage.version for shortage in decision.shortages} == {"ver_a", "ver_b"}
 
 
@@ -95,7 +95,7 @@ def test_an_idle_container_gives_way_when_the_fleet_is_full() -> None:
 
     decision = decide(world, record(), record("ver_2"))
 
-    assert [(type(s.command), about(s.command)) for s in decision.commands] == [(Drain, "c1")]
+    assert [(type(s.command), subject_of_command(s.command)) for s in decision.commands] == [(Drain, "c1")]
     assert not decision.shortages[0].never
 
 
@@ -111,7 +111,7 @@ def test_the_next_gives_way_as_soon_as_the_one_before_has_gone() -> None:
     world.on_report(report(left, other, slots=2, seq=2), 1.0)
     decision = decide(world, record(), record("ver_2"), record("ver_3"))
 
-    assert [(type(s.command), about(s.command)) for s in decision.commands] == [(Drain, "c0")]
+    assert [(type(s.command), subject_of_command(s.command)) for s in decision.commands] == [(Drain, "c0")]
 
 
 def test_a_start_that_failed_is_not_repeated_at_once() -> None:
@@ -169,11 +169,11 @@ def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> Non
 
 def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
     """Agents know container ids, so repeating is harmless; after three tries it is forgotten."""
-    from pilotlight_autoscaler.world import Pending
+    from pilotlight_autoscaler.world import PendingBind
 
     world = World()
     bind = Bind(epoch=7, container="new1", version="ver_1", tenant="acme", manifest_sha256="00", slice="cpu-0")
-    world.pending["new1"] = Pending(bind=bind, node="n1", at=1.0)
+    world.pending["new1"] = PendingBind(bind=bind, node="n1", at=1.0)
 
     assert world.lost_binds(2.0) == []
     assert [lost.bind.container for lost in world.lost_binds(3.5)] == ["new1"]
@@ -200,7 +200,7 @@ def test_a_floor_keeps_nobody_else_from_running_at_all() -> None:
     world.on_demand(demand(queued=1), 1.0)
 
     decision = decide(world, record(), hog)
-    assert [(type(s.command), about(s.command)) for s in decision.commands] == [(Drain, "c1")]
+    assert [(type(s.command), subject_of_command(s.command)) for s in decision.commands] == [(Drain, "c1")]
 
     same = msgspec.structs.replace(hog, tenant="acme")
     assert decide(world, record(), same).commands == []
@@ -214,7 +214,7 @@ def test_a_floor_is_filled_from_what_has_long_been_idle() -> None:
 
         decision = decide(world, record(min_containers=1), record("ver_2"))
 
-        assert [about(sent.command) for sent in decision.commands] == leaves
+        assert [subject_of_command(sent.command) for sent in decision.commands] == leaves
 
 
 def test_a_node_that_takes_no_such_container_is_not_asked_again_and_again() -> None:
@@ -228,8 +228,8 @@ def test_a_node_that_takes_no_such_container_is_not_asked_again_and_again() -> N
 
         world.on_refused(sent.command, reason, 1.0)
 
-        assert [about(again.command) for again in decide(world, record(), at=1.1).commands] == soon
-        assert [about(again.command) for again in decide(world, record(), at=1.6).commands] == ["new1"]
+        assert [subject_of_command(again.command) for again in decide(world, record(), at=1.1).commands] == soon
+        assert [subject_of_command(again.command) for again in decide(world, record(), at=1.6).commands] == ["new1"]
 
 
 def test_a_service_level_gets_containers_by_the_curve_of_their_slices() -> None:
@@ -240,7 +240,10 @@ def test_a_service_level_gets_containers_by_the_curve_of_their_slices() -> None:
         world.on_demand(msgspec.structs.replace(demand(running=1), arrivals=18), 1.0 + tick * 0.25)
     at = 1.0 + 39 * 0.25
     world.on_report(report(container("c1", running=1), slots=4, seq=2), at)
-    points = (Point(batch=1, throughput=40.0, p95_ms=25.0), Point(batch=8, throughput=200.0, p95_ms=90.0))
+    points = (
+        ThroughputPoint(batch=1, throughput=40.0, p95_ms=25.0),
+        ThroughputPoint(batch=8, throughput=200.0, p95_ms=90.0),
+    )
     known = {"ver_1": record(slo=SLO(p95_ms=50.0))}
     curves = {"ver_1": Curves({("CPU", "slot"): points})}
     ids = count(1)
@@ -269,5 +272,5 @@ def test_what_ran_is_learnt_by_the_slice_of_its_container() -> None:
     world.on_ran(Ran(node="n1", instance="i1", batches=(done,)), 1.0)
 
     (curve,) = world.learner.due(2.0, 0.0)["ver_1"]
-    assert (curve.gpu, curve.slice, curve.source) == ("CPU", "slot", Source.LEARNT)
+    assert (curve.gpu, curve.slice, curve.source) == ("CPU", "slot", CurveSource.LEARNT)
     assert curve.points[0].throughput == 100.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.keeping import AFTER_S, FOR_S, Keeping, Waiting, next_keeping
+from pilotlight_autoscaler.keeping import AFTER_S, FOR_S, VersionReservation, WaitingVersion, next_keeping
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
@@ -17,15 +17,15 @@ from tests.placement.makers import ask, gpu, node
 PAIR, SINGLE = ask("H100:2", function="acme:app.pair"), ask("H100", function="acme:app.one")
 
 
-def waits(version: str, seconds: float) -> Waiting:
-    return Waiting(version=version, ask=PAIR if version == "pair" else SINGLE, waited_s=seconds)
+def waits(version: str, seconds: float) -> WaitingVersion:
+    return WaitingVersion(version=version, ask=PAIR if version == "pair" else SINGLE, waited_s=seconds)
 
 
 def fleet() -> Fleet:
     return Fleet([node("a", gpu("a1"), gpu("a2")), node("b", gpu("b1"))])
 
 
-def kept_for(now: Keeping | None) -> str:
+def kept_for(now: VersionReservation | None) -> str:
     return now.version if now is not None else ""
 
 

@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_autoscaler.learning import FLOOR, MEMORY, MOST_AT_ONCE, MOST_PER_S, TOLD_EVERY_S, Fading, Learner
-from pilotlight_core.model.api.curve_api import Curve, Source
+from pilotlight_autoscaler.learning import (
+    FLOOR,
+    MEMORY,
+    MOST_AT_ONCE,
+    MOST_PER_S,
+    TOLD_EVERY_S,
+    CurveLearner,
+    DecayingHistogram,
+)
+from pilotlight_core.model.api.curve_api import Curve, CurveSource
 from pilotlight_core.model.messages.ran import BatchesRan
 
 T4 = ("T4", "whole", False)
@@ -26,14 +34,14 @@ def only(told: dict[str, tuple[Curve, ...]]) -> Curve:
 
 def test_what_few_batches_say_is_not_told() -> None:
     """Not before the floor; then with how many there were."""
-    learner = Learner()
+    learner = CurveLearner()
     learner.observe(ran(4, *[20.0] * (FLOOR - 1)), T4, 0.0)
     assert learner.due(0.0, 5.0) == {}
 
     learner.observe(ran(4, 20.0), T4, 0.25)
     curve = only(learner.due(0.25, 5.0))
 
-    assert (curve.gpu, curve.slice, curve.source, curve.software) == ("T4", "whole", Source.LEARNT, False)
+    assert (curve.gpu, curve.slice, curve.source, curve.software) == ("T4", "whole", CurveSource.LEARNT, False)
     (point,) = curve.points
     assert (point.batch, point.throughput, point.samples, point.at) == (4, 200.0, FLOOR, 5.0)
     assert point.p50_ms == pytest.approx(20.0, rel=0.04)
@@ -42,7 +50,7 @@ def test_what_few_batches_say_is_not_told() -> None:
 
 def test_a_curve_is_written_seldom_and_only_when_it_is_news() -> None:
     """Every half minute at most; a change of some percent is noise."""
-    learner = Learner()
+    learner = CurveLearner()
     learner.observe(ran(1, *[10.0] * FLOOR), T4, 0.0)
     assert learner.due(0.0, 0.0)
     learner.observe(ran(1, *[50.0] * 500), T4, 1.0)
@@ -56,7 +64,7 @@ def test_a_curve_is_written_seldom_and_only_when_it_is_news() -> None:
 
 def test_the_latest_counts_most() -> None:
     """After several times its memory what was before is forgotten."""
-    fading = Fading()
+    fading = DecayingHistogram()
     for _ in range(2_000):
         fading.add(100.0)
     for _ in range(5 * MEMORY):
@@ -68,7 +76,7 @@ def test_the_latest_counts_most() -> None:
 
 def test_a_sample_stands_for_as_many_as_it_was_taken_of() -> None:
     """Eight durations of four hundred batches weigh as four hundred."""
-    learner = Learner()
+    learner = CurveLearner()
     learner.observe(ran(1, *[10.0] * 8, count=8), T4, 0.0)
     learner.observe(ran(1, *[30.0] * 8, count=392), T4, 0.0)
 
@@ -80,7 +88,7 @@ def test_a_sample_stands_for_as_many_as_it_was_taken_of() -> None:
 
 def test_a_large_fleet_is_sampled() -> None:
     """No more than so many durations are looked at in a second, whoever reports."""
-    learner = Learner()
+    learner = CurveLearner()
     for number in range(3 * MOST_PER_S):
         learner.observe(ran(1, 10.0), T4, 1.0 + number / (3 * MOST_PER_S))
 
@@ -90,7 +98,7 @@ def test_a_large_fleet_is_sampled() -> None:
 
 def test_whoever_reports_late_in_each_second_is_heard_too() -> None:
     """A hundred nodes report in turn, always in the same, and three times as much as is looked at."""
-    learner = Learner()
+    learner = CurveLearner()
     for second in range(40):
         for node in range(100):
             for number in range(15):
@@ -102,7 +110,7 @@ def test_whoever_reports_late_in_each_second_is_heard_too() -> None:
 
 def test_nonsense_of_a_node_is_not_learnt() -> None:
     """Fewer batches than durations, or none, or a batch of none."""
-    learner = Learner()
+    learner = CurveLearner()
     for each in (ran(1), ran(0, 5.0), ran(10**9, 5.0), ran(1, 5.0, 5.0, count=1)):
         learner.observe(each, T4, 0.0)
 
@@ -113,7 +121,7 @@ def test_nonsense_of_a_node_is_not_learnt() -> None:
 @given(st.lists(st.floats(0.01, 1e6), min_size=1, max_size=300), st.floats(0.01, 1.0))
 def test_a_quantile_lies_between_the_values_and_rises(values: list[float], part: float) -> None:
     """To within the width of a bucket; whatever the order."""
-    fading = Fading()
+    fading = DecayingHistogram()
     for value in values:
         fading.add(value)
 
@@ -127,7 +135,7 @@ def test_a_quantile_lies_between_the_values_and_rises(values: list[float], part:
 def test_memory_is_bounded_and_weights_stay_finite() -> None:
     """A million observations later the histogram is as small as before."""
     luck = random.Random(1)
-    fading = Fading()
+    fading = DecayingHistogram()
     for _ in range(30_000):
         fading.add(luck.lognormvariate(3.0, 0.3), 40.0)
 

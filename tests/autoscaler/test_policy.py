@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_autoscaler.policy import (
-    Speed,
+    VersionSpeed,
     VersionView,
     may_give_way,
     to_drain,
@@ -114,7 +114,9 @@ def test_busy_containers_never_give_way() -> None:
 
 def carrying(rate: float, *there: float, best: float = 100.0) -> VersionView:
     containers = tuple(container(f"c{n}", running=1) for n in range(len(there)))
-    return replace(view(*containers, running=1, max_containers=50), rate=rate, speed=Speed(there=there, next=best))
+    return replace(
+        view(*containers, running=1, max_containers=50), rate=rate, speed=VersionSpeed(there=there, next=best)
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pilotlight_autoscaler.decide import Bounds
+from pilotlight_autoscaler.decide import PassOptions
 from pilotlight_autoscaler.move_budget import MoveBudget
-from pilotlight_autoscaler.world import Pending
+from pilotlight_autoscaler.world import PendingBind
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.messages.agent_messages import Bind, Drain
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
@@ -17,14 +17,14 @@ from pilotlight_core.model.placing import Placing
 from pilotlight_core.model.spec import Isolation, VersionRecord
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.hardware.geometry import Instance
-from pilotlight_placement.plan.draft import Limits
+from pilotlight_placement.plan.draft import PlanLimits
 from pilotlight_placement.search.decision_record import NoFit
 from tests.autoscaler.fleet import FakeFleet, FakeGpu, FakeNode, version
 
 GIB = 2**30
 H100 = (GpuAsk("H100"),)
-MOVES_AT_ONCE = Bounds(limits=Limits(min_residency_s=5.0))
-REPACKS = Bounds(limits=Limits(min_residency_s=5.0), repack=True)
+MOVES_AT_ONCE = PassOptions(limits=PlanLimits(min_residency_s=5.0))
+REPACKS = PassOptions(limits=PlanLimits(min_residency_s=5.0), repack=True)
 
 
 def h100(name: str, *, mig: bool = False) -> FakeGpu:
@@ -35,9 +35,9 @@ def small(name: str = "small", gib: int = 8, **more: Any) -> VersionRecord:
     return version(name, gpu=H100, vram=gib * GIB, **more)
 
 
-def fleet_of(*nodes: FakeNode, versions: tuple[VersionRecord, ...], bounds: Bounds | None = None) -> FakeFleet:
+def fleet_of(*nodes: FakeNode, versions: tuple[VersionRecord, ...], bounds: PassOptions | None = None) -> FakeFleet:
     known = {made.id: made for made in versions}
-    return FakeFleet(nodes=list(nodes), versions=known, bounds=bounds or Bounds())
+    return FakeFleet(nodes=list(nodes), versions=known, bounds=bounds or PassOptions())
 
 
 def commands(node: FakeNode) -> list[str]:
@@ -270,7 +270,7 @@ def test_who_is_on_its_way_or_leaves_is_not_moved() -> None:
         epoch=1, container="new_n2", version="ver_small", tenant="acme", manifest_sha256="00",
         slice="GPU-2:1g@6", function="acme:hello.small",
     )  # fmt: skip
-    fleet.world.pending["new_n2"] = Pending(bind=on_its_way, node="n2", at=fleet.at)
+    fleet.world.pending["new_n2"] = PendingBind(bind=on_its_way, node="n2", at=fleet.at)
 
     made = fleet.step({"ver_large": 1})
 
@@ -282,7 +282,7 @@ def test_the_young_are_not_moved() -> None:
     """Before their minimum residency everybody waits."""
     nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}", mig=True)]) for n in (1, 2)]
     large = version("large", gpu=H100, vram=60 * GIB)
-    fleet = fleet_of(*nodes, versions=(small(), large), bounds=Bounds(limits=Limits(min_residency_s=500.0)))
+    fleet = fleet_of(*nodes, versions=(small(), large), bounds=PassOptions(limits=PlanLimits(min_residency_s=500.0)))
     for node in nodes:
         node.gpus[0].instances = {Instance(start=6, profile="1g")}
         bind = Bind(

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_autoscaler.policy import VersionView
-from pilotlight_autoscaler.ways import Idle, Trials, gives_way, in_turn
+from pilotlight_autoscaler.ways import IdleContainers, TrialBudget, choose_victims, round_robin
 from pilotlight_core.model.messages.agent_messages import ContainerReport, SliceKind
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.node import Held, Slice
-from pilotlight_placement.plan.plan import Short
+from pilotlight_placement.hardware.node import PlacedContainer, Slice
+from pilotlight_placement.plan.plan import Shortfall
 from pilotlight_placement.search.decision_record import NoFit
 from pilotlight_placement.search.place import place
 from tests.autoscaler.builders import container, spec
 from tests.placement.makers import ask, gpu, node
 
 
-def held(name: str, gpu_id: str, kind: str) -> Held:
-    return Held(
+def held(name: str, gpu_id: str, kind: str) -> PlacedContainer:
+    return PlacedContainer(
         container=name, slice=Slice(node="n", kind=SliceKind.GPU, type=kind, ids=(gpu_id,), memory=1), function=name
     )
 
@@ -26,9 +26,9 @@ def view(*containers: ContainerReport, **options: Any) -> VersionView:
     return VersionView(spec=spec(**options), deployed=True, demand=None, containers=containers)
 
 
-def acme(views: dict[str, VersionView]) -> Idle:
+def acme(views: dict[str, VersionView]) -> IdleContainers:
     """All of one tenant."""
-    return Idle(views=views, tenants=dict.fromkeys(views, "acme"))
+    return IdleContainers(views=views, tenants=dict.fromkeys(views, "acme"))
 
 
 def test_only_what_makes_a_place_goes() -> None:
@@ -39,11 +39,16 @@ def test_only_what_makes_a_place_goes() -> None:
     views = {"a": view(container("c1", idle_s=90.0)), "b": view(container("c2", idle_s=5.0)), "w": view()}
     tenants = dict.fromkeys(views, "acme")
 
-    found = gives_way(fleet, ask("H100"), "w", Idle(views=views, tenants=tenants), waited_for=True)
+    found = choose_victims(fleet, ask("H100"), "w", IdleContainers(views=views, tenants=tenants), waited_for=True)
 
     assert [victim[0].id for victim in found] == ["c2"]
     assert set(fleet.held) == {"c1", "c2"}
-    assert gives_way(fleet, ask("H100"), "w", Idle(views=views, tenants=tenants), waited_for=True, spared={"c2"}) == ()
+    assert (
+        choose_victims(
+            fleet, ask("H100"), "w", IdleContainers(views=views, tenants=tenants), waited_for=True, spared={"c2"}
+        )
+        == ()
+    )
 
 
 def test_several_of_a_node_go_if_one_is_not_enough() -> None:
@@ -53,7 +58,7 @@ def test_several_of_a_node_go_if_one_is_not_enough() -> None:
     fleet.hold(held("c2", "b", "T4"))
     views = {"a": view(container("c1", idle_s=9.0)), "b": view(container("c2", idle_s=5.0)), "w": view()}
 
-    found = gives_way(fleet, ask("T4:2"), "w", acme(views), waited_for=True)
+    found = choose_victims(fleet, ask("T4:2"), "w", acme(views), waited_for=True)
 
     assert [victim[0].id for victim in found] == ["c1", "c2"]
 
@@ -65,15 +70,15 @@ def test_a_whole_node_goes_where_a_hundred_are_idle() -> None:
     for n in range(13):
         for m in range(8):
             slice_ = Slice(node=f"n{n}", kind=SliceKind.GPU, type="H100-80GB", ids=(f"g{n}{m}",), memory=1)
-            fleet.hold(Held(container=f"c{n}_{m}", slice=slice_, function="f"))
+            fleet.hold(PlacedContainer(container=f"c{n}_{m}", slice=slice_, function="f"))
             busy = m == 7 and n != 5
             views[f"v{n}_{m}"] = view(container(f"c{n}_{m}", idle_s=0.0 if busy else 9.0 + n + m))
     tenants = dict.fromkeys(views, "acme")
 
-    found = gives_way(fleet, ask("H100:8"), "w", Idle(views=views, tenants=tenants), waited_for=True)
+    found = choose_victims(fleet, ask("H100:8"), "w", IdleContainers(views=views, tenants=tenants), waited_for=True)
 
     assert sorted(victim[0].id for victim in found) == [f"c5_{m}" for m in range(8)]
-    fewer = gives_way(fleet, ask("H100:2"), "w", Idle(views=views, tenants=tenants), waited_for=True)
+    fewer = choose_victims(fleet, ask("H100:2"), "w", IdleContainers(views=views, tenants=tenants), waited_for=True)
     assert len({victim[0].id.partition("_")[0] for victim in fewer}) == 1
     assert len(fewer) == 2
 
@@ -86,7 +91,7 @@ def test_whoever_is_of_no_use_stays() -> None:
         fleet.hold(held(f"c{number}", name, kind))
         views[name] = view(container(f"c{number}", idle_s=90.0 - number))
 
-    found = gives_way(fleet, ask("H100:2"), "w", acme(views), waited_for=True)
+    found = choose_victims(fleet, ask("H100:2"), "w", acme(views), waited_for=True)
 
     assert [victim[0].id for victim in found] == ["c2", "c3"]
 
@@ -96,25 +101,25 @@ def test_what_is_tried_in_a_pass_is_bounded() -> None:
     fleet = Fleet([node("n", gpu("a", "T4"))])
     fleet.hold(held("c1", "a", "T4"))
     views = {"a": view(container("c1", idle_s=9.0)), "w": view()}
-    idle = Idle(views=views, tenants=dict.fromkeys(views, "acme"))
+    idle = IdleContainers(views=views, tenants=dict.fromkeys(views, "acme"))
 
-    assert gives_way(fleet, ask("T4"), "w", idle, waited_for=True, trials=Trials(left=0)) == ()
-    assert gives_way(fleet, ask("T4"), "w", idle, waited_for=True, trials=Trials(left=1))
+    assert choose_victims(fleet, ask("T4"), "w", idle, waited_for=True, trials=TrialBudget(left=0)) == ()
+    assert choose_victims(fleet, ask("T4"), "w", idle, waited_for=True, trials=TrialBudget(left=1))
 
 
-def blocked(tenant: str, function: str) -> Short:
+def blocked(tenant: str, function: str) -> Shortfall:
     """A container of that tenant's function that finds no place."""
     refused = place(Fleet([node("n", gpu("a", "T4"))]), ask("H100", tenant=tenant, function=function))
     assert isinstance(refused, NoFit)
-    return Short(function=function, missing=1, refusal=refused)
+    return Shortfall(function=function, missing=1, refusal=refused)
 
 
 def test_one_of_each_tenant_is_looked_at_first() -> None:
     """A tenant with a hundred functions that wait is before nobody's second one."""
     shorts = [blocked("evil", "e1"), blocked("evil", "e2"), blocked("evil", "e3"), blocked("acme", "a1")]
 
-    assert [short.function for short in in_turn(shorts, 0)] == ["e1", "a1", "e2", "e3"]
-    assert [short.function for short in in_turn(shorts, 6)] == ["e2", "e3", "e1", "a1"]
+    assert [short.function for short in round_robin(shorts, 0)] == ["e1", "a1", "e2", "e3"]
+    assert [short.function for short in round_robin(shorts, 6)] == ["e2", "e3", "e1", "a1"]
 
 
 def test_nothing_goes_for_what_cannot_be_helped() -> None:
@@ -123,15 +128,15 @@ def test_nothing_goes_for_what_cannot_be_helped() -> None:
     fleet.hold(held("c1", "a", "T4"))
     views = {"a": view(container("c1", idle_s=9.0)), "w": view()}
 
-    assert gives_way(fleet, ask("H100"), "w", acme(views), waited_for=True) == ()
+    assert choose_victims(fleet, ask("H100"), "w", acme(views), waited_for=True) == ()
 
 
-def on_1g(name: str, gpu_id: str) -> Held:
+def on_1g(name: str, gpu_id: str) -> PlacedContainer:
     """A container on an instance of a GPU in MIG mode."""
     slice_ = Slice(
         node="n", kind=SliceKind.MIG, type="H100-80GB", ids=(gpu_id,), memory=9984, profile="1g", start=6
     )  # fmt: skip
-    return Held(container=name, slice=slice_, function=name)
+    return PlacedContainer(container=name, slice=slice_, function=name)
 
 
 def test_an_idle_container_gives_way_where_a_change_of_mode_must_follow() -> None:
@@ -141,11 +146,13 @@ def test_an_idle_container_gives_way_where_a_change_of_mode_must_follow() -> Non
     views = {"a": view(container("c1", idle_s=3.0)), "w": view()}
     tenants = dict.fromkeys(views, "acme")
 
-    found = gives_way(fleet, ask("H100:2"), "w", Idle(views=views, tenants=tenants), waited_for=True)
+    found = choose_victims(fleet, ask("H100:2"), "w", IdleContainers(views=views, tenants=tenants), waited_for=True)
 
     assert [victim[0].id for victim in found] == ["c1"]
     assert set(fleet.held) == {"c1"}
-    assert gives_way(fleet, ask("H100:4"), "w", Idle(views=views, tenants=tenants), waited_for=True) == ()
+    assert (
+        choose_victims(fleet, ask("H100:4"), "w", IdleContainers(views=views, tenants=tenants), waited_for=True) == ()
+    )
 
 
 def test_nobody_gives_way_where_idle_gpus_can_change_their_mode() -> None:
@@ -154,4 +161,4 @@ def test_nobody_gives_way_where_idle_gpus_can_change_their_mode() -> None:
     fleet.hold(on_1g("c1", "a"))
     views = {"a": view(container("c1", idle_s=3.0)), "w": view()}
 
-    assert gives_way(fleet, ask("H100:2"), "w", acme(views), waited_for=True) == ()
+    assert choose_victims(fleet, ask("H100:2"), "w", acme(views), waited_for=True) == ()

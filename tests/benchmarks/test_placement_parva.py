@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.placement_parva import DEVICE, SLO_PART, check, read_curves, read_scenarios, solve
-from pilotlight_placement.capacity_planner.capacity_plan import Terms, demands_of
+from pilotlight_placement.capacity_planner.capacity_plan import PlanningTerms, demands_of
 from pilotlight_placement.capacity_planner.greedy_planner import plan_greedily
 from pilotlight_placement.capacity_planner.ilp_planner import plan_exactly
 from pilotlight_placement.hardware.geometry import Instance
 
-TERMS = Terms(utilisation=1.0, slo_part=SLO_PART, prices={DEVICE: 1.0})
+TERMS = PlanningTerms(utilisation=1.0, slo_part=SLO_PART, prices={DEVICE: 1.0})
 HEAD = "Mig instance,Batch size,Workload Number,Throughput,Latency\n"
 
 

@@ -19,12 +19,12 @@ from pilotlight_core.host.registry import KeyRecord, TenantRecord
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.spec import AppRecord, FileEntry, FunctionSpec, Manifest, MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.batches.batch_port import MemoryBatches
-from pilotlight_gateway.batches.batch_service import Batches
+from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.calls.call_fake import FakeCalls
 from pilotlight_gateway.deploys.function_logs import MemoryLogs
 from pilotlight_gateway.http.app import create_app
-from pilotlight_gateway.http.protocol.http_services import Services
-from pilotlight_gateway.jobs.job_service import Jobs
+from pilotlight_gateway.http.protocol.http_services import HttpServices
+from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.prices import load_prices
@@ -92,7 +92,7 @@ class World:
         (folder / "ledger.sqlite").write_bytes(empty_ledger())
         self.ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", load_prices())
         self.signer = Signer(Ed25519PrivateKey.generate())
-        self.services = Services(
+        self.services = HttpServices(
             calls=self.calls,
             registry=registry or self.registry,
             blobs=self.blobs,
@@ -101,8 +101,8 @@ class World:
             ledger=self.ledger,
             logs=self.logs,
             webhooks=self.webhooks,
-            jobs=(desk := Jobs(self.jobs, blobs=self.blobs, wall=self.wall, clock=self.clock)),
-            batches=Batches(self.batches, desk, blobs=self.blobs, wall=self.wall),
+            jobs=(desk := JobService(self.jobs, blobs=self.blobs, wall=self.wall, clock=self.clock)),
+            batches=BatchService(self.batches, desk, blobs=self.blobs, wall=self.wall),
         )
         self.app: ASGIApp = create_app(self.services)
         self.key = self.add_key("acme", "admin")

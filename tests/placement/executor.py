@@ -6,11 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.plan.commands import AnyCommand, Cut, Start, Stop, SwitchMig
+from pilotlight_placement.plan.commands import (
+    AnyPlannedCommand,
+    PlannedCut,
+    PlannedMigSwitch,
+    PlannedStart,
+    PlannedStop,
+)
 from pilotlight_placement.plan.plan import Plan
 
 
-def carry_out(fleet: Fleet, made: Plan, check: Callable[[AnyCommand], None] = lambda _: None) -> None:
+def carry_out(fleet: Fleet, made: Plan, check: Callable[[AnyPlannedCommand], None] = lambda _: None) -> None:
     """Apply the commands in their order; each must be possible, and wait only for what was done before."""
     for number, command in enumerate(made.commands):
         assert command.number == number
@@ -20,22 +26,22 @@ def carry_out(fleet: Fleet, made: Plan, check: Callable[[AnyCommand], None] = la
         check(command)
 
 
-def apply(fleet: Fleet, made: Plan, command: AnyCommand) -> None:
+def apply(fleet: Fleet, made: Plan, command: AnyPlannedCommand) -> None:
     match command:
-        case Start(held=held):
+        case PlannedStart(held=held):
             unit = fleet.places[held.slice.node].by_id[held.slice.ids[0]]
             assert not unit.node.node.draining
             if held.slice.profile:
                 there = [(each.start, each.profile) for each in unit.gpu.instances] if unit.gpu else []
                 assert (held.slice.start, held.slice.profile) in there, "its instance was not cut"
             fleet.hold(held)
-        case Stop(container=container, node=node):
+        case PlannedStop(container=container, node=node):
             assert not fleet.places[node].node.draining
-            copies = [c for c in made.commands if isinstance(c, Start) and c.replaces == container]
+            copies = [c for c in made.commands if isinstance(c, PlannedStart) and c.replaces == container]
             assert all(copy.number in command.after for copy in copies), "broken before made"
             _leave_instances(fleet, container)
             fleet.release(container)
-        case Cut() | SwitchMig():
+        case PlannedCut() | PlannedMigSwitch():
             _describe(fleet, command)
 
 
@@ -50,12 +56,12 @@ def _leave_instances(fleet: Fleet, container: str) -> None:
         fleet.put(replace(place.node, gpus=gpus))
 
 
-def _describe(fleet: Fleet, command: Cut | SwitchMig) -> None:
+def _describe(fleet: Fleet, command: PlannedCut | PlannedMigSwitch) -> None:
     place = fleet.places[command.node]
     assert not place.node.draining
     unit = place.by_id[command.gpu]
     assert unit.gpu is not None
-    if isinstance(command, Cut):
+    if isinstance(command, PlannedCut):
         used = set(unit.instances())
         there = set(unit.gpu.instances) | used
         assert not used & set(command.destroy), "an instance in use would be destroyed"

@@ -13,7 +13,7 @@ from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import GIB, Ask
-from pilotlight_placement.asks.curves import Curves, Point
+from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from pilotlight_placement.hardware.catalogue import standard
 from pilotlight_placement.hardware.geometry import layouts
 from pilotlight_placement.hardware.node import Domain, Gpu, Node, Slot
@@ -112,7 +112,7 @@ def curves(draw: st.DrawFn) -> Curves:
     keys = [("H100-80GB", "3g"), ("H100-80GB", "1g"), ("H100-80GB", "whole"), ("T4", "whole"), ("A30", "2g")]
     keys += [("H100-80GB", "share:3"), ("CPU", "slot")]
     points = st.builds(
-        Point,
+        ThroughputPoint,
         batch=st.sampled_from((1, 8)),
         throughput=st.sampled_from((10.0, 40.0, 300.0)),
         p95_ms=st.sampled_from((20.0, 80.0)),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pilotlight_core.model.messages.agent_messages import Ended, Frame, Outcome, Refusal, Refused, Run, Spent
+from pilotlight_core.model.messages.agent_messages import CallFrame, Ended, Outcome, Refusal, Refused, Run, Spent
 from pilotlight_core.model.spec import Batching, FunctionSpec, MethodSpec, Mode
-from pilotlight_runtime.calls.accepted_call import HeldCall
-from pilotlight_runtime.calls.call_runner import Runner
+from pilotlight_runtime.calls.accepted_call import AcceptedCall
+from pilotlight_runtime.calls.call_runner import CallRunner
 from pilotlight_runtime.guest import frames as guest
 
 T = TypeVar("T")
@@ -17,10 +17,10 @@ class FakeRim:
     """`refuse_start` is what `start` answers; `told`, `commands`, `killed` and the others are what was asked."""
 
     def __init__(self) -> None:
-        self.told: list[Frame] = []
-        self.commands: list[guest.Frame] = []
-        self.fetches: list[HeldCall] = []
-        self.leaves: list[HeldCall] = []
+        self.told: list[CallFrame] = []
+        self.commands: list[guest.GuestFrame] = []
+        self.fetches: list[AcceptedCall] = []
+        self.leaves: list[AcceptedCall] = []
         self.killed: list[str] = []
         self.waiting: list[str] = []
         self.freed_calls: list[str] = []
@@ -28,31 +28,31 @@ class FakeRim:
         self.wake_at: float | None = None
         self.refuse_start: Refusal | None = None
 
-    def tell(self, gateway: str, frame: Frame) -> None:
+    def tell(self, gateway: str, frame: CallFrame) -> None:
         self.told.append(frame)
 
-    def command(self, frame: guest.Frame) -> None:
+    def command(self, frame: guest.GuestFrame) -> None:
         self.commands.append(frame)
 
-    def fetch(self, held: HeldCall) -> None:
+    def fetch(self, held: AcceptedCall) -> None:
         self.fetches.append(held)
 
-    def leave(self, held: HeldCall) -> None:
+    def leave(self, held: AcceptedCall) -> None:
         self.leaves.append(held)
 
-    def waits(self, held: HeldCall) -> None:
+    def waits(self, held: AcceptedCall) -> None:
         self.waiting.append(held.run.call)
 
-    def start(self, held: HeldCall, at: float) -> Refusal | None:
+    def start(self, held: AcceptedCall, at: float) -> Refusal | None:
         return self.refuse_start
 
-    def spent(self, held: HeldCall, outcome: Outcome) -> Spent | None:
+    def spent(self, held: AcceptedCall, outcome: Outcome) -> Spent | None:
         return Spent(ns=1_000, ppm=500_000, price="cpu", batch_size=held.batch_size)
 
     def ran(self, batch: int, ms: float) -> None:
         self.work.append((batch, ms))
 
-    def freed(self, held: HeldCall) -> None:
+    def freed(self, held: AcceptedCall) -> None:
         self.freed_calls.append(held.run.call)
 
     def wake(self, at: float | None) -> None:
@@ -90,7 +90,7 @@ def run_of(call: str, **more: Any) -> Run:
     return Run(call=call, **(fields | more))
 
 
-def runner_of(rim: FakeRim, *, batching: Batching | None = None, mode: Mode = Mode.UNARY, **spec: Any) -> Runner:
+def runner_of(rim: FakeRim, *, batching: Batching | None = None, mode: Mode = Mode.UNARY, **spec: Any) -> CallRunner:
     """A runner of a function with one method."""
     methods = (MethodSpec(name="", attribute="f", batching=batching, mode=mode),)
-    return Runner(FunctionSpec(name="f", module="app", qualname="f", methods=methods, **spec), "c1", rim)
+    return CallRunner(FunctionSpec(name="f", module="app", qualname="f", methods=methods, **spec), "c1", rim)

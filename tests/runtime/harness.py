@@ -27,8 +27,8 @@ from pilotlight_core.model.messages.agent_messages import (
     Bind,
     Cancel,
     Chunk,
-    Command,
     CommandReply,
+    ContainerCommand,
     ContainerState,
     Credit,
     Drain,
@@ -43,16 +43,16 @@ from pilotlight_core.model.messages.agent_messages import (
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
 from pilotlight_core.model.spec import Batching, FileEntry, FunctionSpec, Manifest, MethodSpec, Mode
-from pilotlight_gateway.calls.byte_budget import Budget
-from pilotlight_gateway.calls.large_bodies import Bodies
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_runtime.containers.base_environment import own_environment
 from pilotlight_runtime.containers.staging import TrustedKey
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.devices.several_devices import SeveralDevices
-from pilotlight_runtime.node.agent import Agent, Parts
+from pilotlight_runtime.node.agent import Agent, AgentDependencies
 from pilotlight_runtime.node.agent_folders import own_folders
-from pilotlight_runtime.node.node_reports import Identity
+from pilotlight_runtime.node.node_reports import NodeIdentity
 from pilotlight_runtime.sandbox.launcher import launcher
 
 REGION = "local"
@@ -222,7 +222,7 @@ class Harness:
         await self.blobs.put(manifest.tenant, digest, blob)
         return Version(manifest=manifest, blob=digest)
 
-    async def command(self, command: Command) -> CommandReply:
+    async def command(self, command: ContainerCommand) -> CommandReply:
         """Send a command and return the agent's reply."""
         reply = await self.bus.request(subjects.command(REGION, self.node), command, WITHIN)
         assert isinstance(reply, CommandReply)
@@ -371,11 +371,11 @@ async def harness(
 
 
 @asynccontextmanager
-async def listener() -> AsyncIterator[Bodies]:
+async def listener() -> AsyncIterator[LargeBodies]:
     """An origin's internal listener."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        bodies = Bodies(url=f"http://127.0.0.1:{sock.getsockname()[1]}", budget=Budget(limit=10**9))
+        bodies = LargeBodies(url=f"http://127.0.0.1:{sock.getsockname()[1]}", budget=ByteBudget(limit=10**9))
         server = uvicorn.Server(uvicorn.Config(bodies, lifespan="off", log_config=None))
         server.capture_signals = nullcontext  # type: ignore[assignment, method-assign]  # they are the test run's
         async with asyncio.TaskGroup() as group:
@@ -399,8 +399,10 @@ async def agent(
         bus = await stack.enter_async_context(connect(world.url, name="agent"))
         world.devices = Slots(cpu_slots)
         world.agent = made = Agent(
-            Parts(
-                identity=Identity(node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox),
+            AgentDependencies(
+                identity=NodeIdentity(
+                    node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox
+                ),
                 bus=bus,
                 blobs=world.blobs,
                 verifier=TrustedKey(world.folder / "keys"),

@@ -26,7 +26,7 @@ from pilotlight_core.model.messages.agent_messages import (
     Started,
 )
 from pilotlight_gateway.home.node_incarnations import LOST_AFTER
-from pilotlight_runtime.calls.slot_table import Held, SlotTable
+from pilotlight_runtime.calls.slot_table import OccupiedSlot, SlotTable
 from tests.simulation.promises import Broken
 from tests.simulation.world import Process, World
 
@@ -210,7 +210,7 @@ class SimAgent(Process):
             self.later(fate.seconds * seq / (fate.chunks + 1), partial(self._chunk, run, seq))
         self.later(fate.seconds, partial(self._finish, run))
 
-    def _run_of(self, item: Held) -> Run:
+    def _run_of(self, item: OccupiedSlot) -> Run:
         run = self._runs.get((item.call, item.grant))
         if run is None:
             raise Broken("P6", f"{item.call} has ended and still holds a slot")
@@ -260,13 +260,13 @@ class SimAgent(Process):
     def _refuse(self, run: Run, reason: Refusal) -> None:
         self.send(run.gateway, Refused(call=run.call, grant=run.grant, container=run.container, reason=reason))
 
-    def _cancel(self, items: tuple[Held, ...]) -> None:
+    def _cancel(self, items: tuple[OccupiedSlot, ...]) -> None:
         for item in items:
             run = self._runs.get((item.call, item.grant))
             if run is not None and not item.started:
                 self._over(run, Outcome.CANCELLED, started=False)
 
-    def _orphan(self, item: Held) -> None:
+    def _orphan(self, item: OccupiedSlot) -> None:
         """Cancelled, but not for ever: the call may come again with a newer grant."""
         item.cancelled = True
         run = self._run_of(item)

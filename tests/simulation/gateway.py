@@ -22,10 +22,18 @@ from pilotlight_core.model.messages.agent_messages import (
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.call_plan import CallPlan
-from pilotlight_gateway.calls.effects import Action, Fail, Finish, Relay, Send, Tell, settle
+from pilotlight_gateway.calls.effects import (
+    Effect,
+    FailCall,
+    FinishCall,
+    RelayChunk,
+    SendControl,
+    SendRun,
+    settlement_of,
+)
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.home.home import Home
-from pilotlight_gateway.home.node_incarnations import GoneNode, Nodes
+from pilotlight_gateway.home.node_incarnations import GoneNode, NodeIncarnations
 from tests.simulation.promises import Fate
 from tests.simulation.world import NoResponders, Process, World
 
@@ -94,7 +102,7 @@ class SimGateway(Process):
         self.home: Home | None = None
         self.origins: dict[str, Origin] = {}
         self._heard: dict[str, float] = {}
-        self._nodes = Nodes()
+        self._nodes = NodeIncarnations()
         self._told = {(agent, "") for agent in self._agents}
         """Where a former life may have left calls: told once that none is wanted."""
         self._home_is = HomeIs("", 0)
@@ -167,20 +175,20 @@ class SimGateway(Process):
 
     # -- actions -------------------------------------------------------------------------------------------------
 
-    def _act(self, origin: Origin, actions: list[Action]) -> None:
+    def _act(self, origin: Origin, actions: list[Effect]) -> None:
         for action in actions:
             match action:
                 case Enqueue() | HandBack() | Settle() | Withdraw():
                     self._to_home(action)
                     origin.placed()
-                case Send():
+                case SendRun():
                     self._heard[origin.plan.id] = self.clock
                     self.send(action.node, action.run)
-                case Tell():
+                case SendControl():
                     self.send(action.node, action.message)
-                case Relay():
+                case RelayChunk():
                     self.world.promises.relayed(origin.plan.id, action.seq)
-                case Finish() | Fail():
+                case FinishCall() | FailCall():
                     self.world.note("ENDS", origin.plan.id, action)
                     del self.origins[origin.plan.id]
                     self.world.promises.ended(origin.plan.id, action, self.world.now, self.woke_at)
@@ -291,7 +299,7 @@ class SimGateway(Process):
             self._heard[frame.call] = self.clock
             self._act(origin, origin.frame(frame, self.clock))
         elif isinstance(frame, Ended):
-            self._to_home(settle(frame))
+            self._to_home(settlement_of(frame))
 
     def _credit(self, credit: Credit) -> None:
         self._seen(credit.node, credit.instance)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pilotlight_core.model.messages.agent_messages import Chunk, Ended, Refused, Run, Started
-from pilotlight_gateway.calls.effects import Fail, Finish
+from pilotlight_gateway.calls.effects import FailCall, FinishCall
 
 MARGIN = 1.0
 """Seconds beyond its deadline, or beyond its gateway's awakening, by which a call must have ended."""
@@ -112,12 +112,12 @@ class Promises:
         _keep("P1", seq == self._chunks[call] + 1, f"{call}: chunk {seq} came after {self._chunks[call]}")
         self._chunks[call] = seq
 
-    def ended(self, call: str, end: Finish | Fail, at: float, woke_at: float) -> None:
+    def ended(self, call: str, end: FinishCall | FailCall, at: float, woke_at: float) -> None:
         fate = self.open.pop(call, None)
         _keep("P3", fate is not None, f"{call} ended twice")
         assert fate is not None
         _keep("P3", at <= max(fate.deadline, woke_at) + MARGIN, f"{call} ended {at - fate.deadline:.1f} s too late")
-        if isinstance(end, Finish):
+        if isinstance(end, FinishCall):
             self.outcomes["ok"] += 1
             bill = end.spent.ns if end.spent is not None else 0
             _keep(

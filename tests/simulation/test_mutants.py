@@ -10,10 +10,10 @@ import pytest
 
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages.agent_messages import Credit, Ended, Grant, Reconcile, Refusal, Run
-from pilotlight_gateway.calls.effects import Action, Send
-from pilotlight_gateway.calls.origin import Origin, State
+from pilotlight_gateway.calls.effects import Effect, SendRun
+from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.home.home import Home
-from pilotlight_runtime.calls.slot_table import Held, Reconciled, SlotTable
+from pilotlight_runtime.calls.slot_table import OccupiedSlot, Reconciled, SlotTable
 from tests.simulation.agent import SimAgent
 from tests.simulation.promises import Broken
 from tests.simulation.scenario import Parts, simulate
@@ -54,7 +54,7 @@ class Leaky(SlotTable):
 class Deaf(SlotTable):
     """Starts what was cancelled."""
 
-    def cancel(self, call: str) -> tuple[Held, ...]:
+    def cancel(self, call: str) -> tuple[OccupiedSlot, ...]:
         return ()
 
 
@@ -78,7 +78,7 @@ class Careless(Home):
 class Optimist(Origin):
     """Takes silence for proof that nothing started."""
 
-    def _lost(self, reason: str, at: float) -> list[Action]:
+    def _lost(self, reason: str, at: float) -> list[Effect]:
         assert self._grant is not None
         return self._elsewhere(self._grant, Refusal.GONE, at)
 
@@ -86,7 +86,7 @@ class Optimist(Origin):
 class Pessimist(Origin):
     """Takes every death for a death in the middle of the call."""
 
-    def _ended(self, grant: Grant, ended: Ended, at: float) -> list[Action]:
+    def _ended(self, grant: Grant, ended: Ended, at: float) -> list[Effect]:
         return super()._ended(grant, msgspec.structs.replace(ended, started=True), at)
 
 
@@ -101,18 +101,20 @@ class Patient(Origin):
 class Promiscuous(Origin):
     """Uses every grant that it gets."""
 
-    def granted(self, grant: Grant, at: float) -> list[Action]:
+    def granted(self, grant: Grant, at: float) -> list[Effect]:
         said = super().granted(grant, at)
-        sends = any(isinstance(action, Send) for action in said)
+        sends = any(isinstance(action, SendRun) for action in said)
         return (
-            said if sends or self.state is State.DONE else [Send(grant.node, grant.instance, self.plan.run(grant, at))]
+            said
+            if sends or self.state is OriginState.DONE
+            else [SendRun(grant.node, grant.instance, self.plan.run(grant, at))]
         )
 
 
 class Stubborn(Origin):
     """Runs idempotent calls again for ever."""
 
-    def _again_or_died(self, reason: str, at: float) -> list[Action]:
+    def _again_or_died(self, reason: str, at: float) -> list[Effect]:
         self._reruns = 0
         return super()._again_or_died(reason, at)
 
@@ -120,14 +122,14 @@ class Stubborn(Origin):
 class Fickle(Origin):
     """Gives up when its home does."""
 
-    def home_changed(self, epoch: int, at: float) -> list[Action]:
+    def home_changed(self, epoch: int, at: float) -> list[Effect]:
         return self._fail(Unavailable("The home is gone.", code="draining")) if self._epoch else []
 
 
 class Repeating(Origin):
     """Runs a stream again although a part of it was relayed."""
 
-    def _again_or_died(self, reason: str, at: float) -> list[Action]:
+    def _again_or_died(self, reason: str, at: float) -> list[Effect]:
         self._seq = 0
         return super()._again_or_died(reason, at)
 

@@ -6,8 +6,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from pilotlight_supervisor.readiness import Ready, UpError
-from pilotlight_supervisor.supervisor import Part
+from pilotlight_supervisor.readiness import ReadyFile, UpError
+from pilotlight_supervisor.supervisor import ManagedProcess
 from pilotlight_supervisor.up import locked, supervise
 
 GATEWAY = """
@@ -29,10 +29,10 @@ http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 
 def main(folder: Path, port: str, ready_file: Path, mode: str) -> None:
     parts = (
-        Part(name="sleeper", rank=0, command=("/bin/sleep", "1000")),
-        Part(name="gateway", rank=1, command=(sys.executable, "-c", GATEWAY, port, mode)),
+        ManagedProcess(name="sleeper", rank=0, command=("/bin/sleep", "1000")),
+        ManagedProcess(name="gateway", rank=1, command=(sys.executable, "-c", GATEWAY, port, mode)),
     )
-    ready = Ready(url=f"http://127.0.0.1:{port}", api_key_file="none", nats_url="none", state_dir=str(folder))
+    ready = ReadyFile(url=f"http://127.0.0.1:{port}", api_key_file="none", nats_url="none", state_dir=str(folder))
     with locked(folder):
         if mode == "never":
             print("locked", flush=True)

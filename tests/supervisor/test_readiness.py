@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pilotlight_supervisor.embedded_bus import free_port
-from pilotlight_supervisor.readiness import Ready, UpError, http_status, wait_ready, write_ready
-from pilotlight_supervisor.supervisor import Part, Supervisor
+from pilotlight_supervisor.readiness import ReadyFile, UpError, http_status, wait_ready, write_ready
+from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ async def test_nobody_is_no_answer() -> None:
 
 async def test_waiting_ends_with_the_logs(tmp_path: Path) -> None:
     """When it takes too long, the message has the end of every part's output."""
-    part = Part(name="gateway", rank=0, command=("/bin/sh", "-c", "echo it hangs; exec sleep 1000"))
+    part = ManagedProcess(name="gateway", rank=0, command=("/bin/sh", "-c", "echo it hangs; exec sleep 1000"))
     supervisor = Supervisor([part], tmp_path)
     await supervisor.start()
     try:
@@ -52,7 +52,7 @@ def test_the_ready_file_is_whole(tmp_path: Path) -> None:
     """It is replaced at once, so that a reader never sees half of it."""
     path = tmp_path / "ready.json"
     for pid in (1, 2):
-        write_ready(path, Ready(url="u", api_key_file="f", nats_url="n", state_dir="s", pids={"gateway": pid}))
+        write_ready(path, ReadyFile(url="u", api_key_file="f", nats_url="n", state_dir="s", pids={"gateway": pid}))
 
         assert json.loads(path.read_text())["pids"] == {"gateway": pid}
         assert path.stat().st_mode & 0o777 == 0o600

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_supervisor.supervisor import Part, Supervisor, backoff, trim_log
+from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor, backoff, trim_log
 from tests.supervisor.test_embedded_bus import alive
 from tests.waiting import until
 
@@ -20,7 +20,7 @@ SLEEP = ("/bin/sleep", "1000")
 
 
 @asynccontextmanager
-async def supervised(tmp_path: Path, *parts: Part) -> AsyncIterator[Supervisor]:
+async def supervised(tmp_path: Path, *parts: ManagedProcess) -> AsyncIterator[Supervisor]:
     supervisor = Supervisor(parts, tmp_path / "logs")
     try:
         await supervisor.start()
@@ -29,11 +29,11 @@ async def supervised(tmp_path: Path, *parts: Part) -> AsyncIterator[Supervisor]:
         await supervisor.stop()
 
 
-def part(name: str, *command: str, rank: int = 0, ready: Callable[[], Awaitable[None]] | None = None) -> Part:
-    return Part(name=name, command=command or SLEEP, rank=rank, stop_within=0.5, ready=ready)
+def part(name: str, *command: str, rank: int = 0, ready: Callable[[], Awaitable[None]] | None = None) -> ManagedProcess:
+    return ManagedProcess(name=name, command=command or SLEEP, rank=rank, stop_within=0.5, ready=ready)
 
 
-def shell(name: str, script: str, rank: int = 0) -> Part:
+def shell(name: str, script: str, rank: int = 0) -> ManagedProcess:
     return part(name, "/bin/sh", "-c", script, rank=rank)
 
 
@@ -66,7 +66,9 @@ async def test_parts_end_in_the_reverse_order(tmp_path: Path) -> None:
     """Each says when it is told to end; the later ranks say so first."""
     said = tmp_path / "said"
     script = f"trap 'echo $0 >> {said}; exit' TERM; touch {tmp_path}/$0; while :; do sleep 0.01; done"
-    parts = [Part(name=n, rank=r, command=("/bin/sh", "-c", script, n)) for r, n in enumerate(("a", "b", "c"))]
+    parts = [
+        ManagedProcess(name=n, rank=r, command=("/bin/sh", "-c", script, n)) for r, n in enumerate(("a", "b", "c"))
+    ]
     async with supervised(tmp_path, *parts):
         await until(lambda: all((tmp_path / n).exists() for n in "abc"))
 
@@ -97,7 +99,7 @@ async def test_what_dies_is_buried_before_the_next_one_starts(tmp_path: Path) ->
 
     said = tmp_path / "said"
     command = ("/bin/sh", "-c", f"echo $PILOTLIGHT_LAUNCH >> {said}; test $(wc -l < {said}) -ge 3 && sleep 1000")
-    supervisor = Supervisor((Part(name="a", command=command, rank=0, bury=bury),), tmp_path / "logs")
+    supervisor = Supervisor((ManagedProcess(name="a", command=command, rank=0, bury=bury),), tmp_path / "logs")
     await supervisor.start()
     try:
         await until(lambda: said.is_file() and said.read_text().count("\n") == 3)
@@ -145,7 +147,7 @@ async def test_children_of_a_part_that_dies_do_not_stay(tmp_path: Path) -> None:
 
 async def test_kill_ends_everything_now(tmp_path: Path) -> None:
     """Without waiting for anybody's bound."""
-    supervisor = Supervisor([Part(name="x", command=SLEEP, rank=0, stop_within=60)], tmp_path)
+    supervisor = Supervisor([ManagedProcess(name="x", command=SLEEP, rank=0, stop_within=60)], tmp_path)
     await supervisor.start()
     supervisor.kill()
 
@@ -206,7 +208,9 @@ async def test_parts_die_with_the_supervisor(tmp_path: Path, number: signal.Sign
 
 async def test_a_part_has_its_variables_and_a_log_of_our_own(tmp_path: Path) -> None:
     """On top of ours; nobody else reads what it prints."""
-    printing = Part(name="a", command=("/bin/sh", "-c", "echo $MINE $PATH; exec sleep 1000"), rank=0, env={"MINE": "1"})
+    printing = ManagedProcess(
+        name="a", command=("/bin/sh", "-c", "echo $MINE $PATH; exec sleep 1000"), rank=0, env={"MINE": "1"}
+    )
     async with supervised(tmp_path, printing) as supervisor:
         await until(lambda: supervisor.log_tail("a") == f"1 {os.environ['PATH']}\n")
 

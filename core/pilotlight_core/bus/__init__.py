@@ -12,10 +12,10 @@ from pilotlight_core.bus.bus_errors import (
     StoreRefused,
     WrongRevision,
 )
-from pilotlight_core.bus.kv import Entry, Kv
-from pilotlight_core.bus.lease import Holder, Lease, read_holder
+from pilotlight_core.bus.kv import Kv, KvEntry
+from pilotlight_core.bus.lease import Lease, LeaseHolder, read_holder
 from pilotlight_core.bus.mirror import Mirror
-from pilotlight_core.bus.reader import Stored
+from pilotlight_core.bus.reader import DecodedMessage
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, StreamLimits
 
 __all__ = [
@@ -26,19 +26,19 @@ __all__ = [
     "BusError",
     "BusStatistics",
     "BusTimeout",
-    "Entry",
+    "DecodedMessage",
     "Handler",
-    "Holder",
     "KeyConflict",
     "KeyExists",
     "Kv",
+    "KvEntry",
     "Lease",
+    "LeaseHolder",
     "MessageTooLarge",
     "Mirror",
     "NoResponders",
     "Notice",
     "StoreRefused",
-    "Stored",
     "StreamLimits",
     "Subscription",
     "WrongRevision",

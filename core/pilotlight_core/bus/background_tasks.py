@@ -14,7 +14,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 
-class Jobs:
+class BackgroundTasks:
     """The tasks that a connection keeps running."""
 
     def __init__(self, on_crash: Callable[[], None]) -> None:

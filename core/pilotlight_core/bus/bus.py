@@ -19,16 +19,16 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from pilotlight_core.bus.background_tasks import Jobs
+from pilotlight_core.bus.background_tasks import BackgroundTasks
 from pilotlight_core.bus.bus_errors import BusDown, BusError
 from pilotlight_core.bus.client import NatsClient
-from pilotlight_core.bus.group_commit import Convoy
+from pilotlight_core.bus.group_commit import GroupCommit
 from pilotlight_core.bus.inbox import STATUS, Inbox
 from pilotlight_core.bus.jetstream import JetStream
 from pilotlight_core.bus.kv import Kv
 from pilotlight_core.bus.lease import Lease, MaySucceed, at_once
 from pilotlight_core.bus.mirror import Mirror
-from pilotlight_core.bus.reader import Stored, read_stream
+from pilotlight_core.bus.reader import DecodedMessage, read_stream
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, StreamLimits, stream_configs
 from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.wire import decode, encode
@@ -105,7 +105,7 @@ class Bus:
         """Set when the connection is gone for good: the process must end, so that it is started anew."""
         self.on_reconnect: list[Callable[[], Awaitable[None]]] = []
         """Called after each reconnect, when streams and subscriptions are in place again."""
-        self._jobs = Jobs(self.closed.set)
+        self._jobs = BackgroundTasks(self.closed.set)
 
     # -- messages -----------------------------------------------------------------------------------------------
 
@@ -234,7 +234,7 @@ class Bus:
 
     def read_stream(
         self, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
-    ) -> AsyncGenerator[Stored, None]:
+    ) -> AsyncGenerator[DecodedMessage, None]:
         """The stored messages on `subject` (wildcards allowed) in order, each once.
 
         `start` is "all", "new" or the first sequence wanted. With `follow` it waits for more for ever, over
@@ -250,9 +250,9 @@ class Bus:
         """The bucket's keys and values."""
         return Kv(self.jetstream, bucket)
 
-    def convoy(self, bucket: str) -> Convoy:
+    def convoy(self, bucket: str) -> GroupCommit:
         """Writes to a bucket that many write at once: those wanted at the same time go together."""
-        return Convoy(self.jetstream, bucket, self.loop)
+        return GroupCommit(self.jetstream, bucket, self.loop)
 
     def mirror(self, bucket: str, prefix: str = "") -> Mirror:
         """A live copy of the keys that start with `prefix` ("" or whole tokens, such as "app.default.")."""

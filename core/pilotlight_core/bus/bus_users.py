@@ -30,7 +30,7 @@ API = "$JS.API"
 VARIABLE = "PILOTLIGHT_BUS_"
 
 
-class User(msgspec.Struct, frozen=True, kw_only=True):
+class BusUser(msgspec.Struct, frozen=True, kw_only=True):
     """A role on the bus."""
 
     name: str
@@ -45,12 +45,12 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
         return VARIABLE + self.name.upper().replace("-", "_")
 
 
-def operator() -> User:
+def operator() -> BusUser:
     """Everything."""
-    return User(name=OPERATOR, inbox="_INBOX", publish=(">",), subscribe=(">",))
+    return BusUser(name=OPERATOR, inbox="_INBOX", publish=(">",), subscribe=(">",))
 
 
-def gateway() -> User:
+def gateway() -> BusUser:
     """HTTP, homes and origins."""
     buckets = (
         subjects.REGISTRY_BUCKET, subjects.LEASE_BUCKET, subjects.SHARD_BUCKET, subjects.IDEMPOTENCY_BUCKET,
@@ -93,7 +93,7 @@ def gateway() -> User:
     )
 
 
-def controller() -> User:
+def controller() -> BusUser:
     """What runs where, and how fast that was."""
     lease = key_subject(subjects.LEASE_BUCKET, "controller")
     return _user(
@@ -120,7 +120,7 @@ def controller() -> User:
     )
 
 
-def duties() -> User:
+def duties() -> BusUser:
     """The ledger's fold, the trimming of logs, webhooks, and batches, whose items it stores as jobs."""
     lease = key_subject(subjects.LEASE_BUCKET, "duty.*")
     buckets = (subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET, subjects.DELIVERY_BUCKET)
@@ -144,7 +144,7 @@ def duties() -> User:
     )
 
 
-def agent(node: str) -> User:
+def agent(node: str) -> BusUser:
     """One node's agent. What it publishes for tenants and gateways does not name the node, so that is not bounded."""
     check_name(node, "node")
     return _user(
@@ -171,20 +171,20 @@ def agent(node: str) -> User:
     )
 
 
-def everybody(nodes: Iterable[str]) -> tuple[User, ...]:
+def everybody(nodes: Iterable[str]) -> tuple[BusUser, ...]:
     """All users of a bus with these nodes."""
     return (operator(), gateway(), controller(), duties(), *(agent(node) for node in nodes))
 
 
-def authorization(users: Iterable[User], password: Callable[[User], str]) -> str:
+def authorization(users: Iterable[BusUser], password: Callable[[BusUser], str]) -> str:
     """The block of a server's configuration; `password` gives what stands for a user's, quoted if it is one."""
     blocks = "\n".join(_block(user, password(user)) for user in users)
     return f"authorization {{\n  users: [\n{blocks}\n  ]\n}}\n"
 
 
-def _user(name: str, inbox: str, *, publish: tuple[str, ...], subscribe: tuple[str, ...]) -> User:
+def _user(name: str, inbox: str, *, publish: tuple[str, ...], subscribe: tuple[str, ...]) -> BusUser:
     # Its own inbox may be published to because a flush does.
-    return User(name=name, inbox=inbox, publish=(f"{inbox}.>", *publish), subscribe=(f"{inbox}.>", *subscribe))
+    return BusUser(name=name, inbox=inbox, publish=(f"{inbox}.>", *publish), subscribe=(f"{inbox}.>", *subscribe))
 
 
 def _makes_streams() -> tuple[str, ...]:
@@ -212,7 +212,7 @@ def _among_gateways() -> tuple[str, ...]:
     return ("pl.*.gw.>", subjects.holdings_wanted(ANY), subjects.breakers(ANY))
 
 
-def _block(user: User, password: str) -> str:
+def _block(user: BusUser, password: str) -> str:
     def listed(allowed: tuple[str, ...]) -> str:
         return "".join(f"\n          {json.dumps(subject)}" for subject in allowed)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 PAUSES_S = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28)
 
 
-class Rings:
+class PendingReads:
     """Counts them."""
 
     __slots__ = ("_due", "_looks")

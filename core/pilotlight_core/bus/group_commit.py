@@ -25,7 +25,7 @@ from pilotlight_core.bus.bus_errors import (
     NoResponders,
     StoreRefused,
 )
-from pilotlight_core.bus.jetstream import JetStream, Message
+from pilotlight_core.bus.jetstream import JetStream, OutgoingMessage
 from pilotlight_core.bus.kv import EXPECTED, TIMEOUT, TTL, Kv, milliseconds
 from pilotlight_core.bus.streams import key_subject
 
@@ -55,7 +55,7 @@ class _Write(NamedTuple):
     """Its revision; 0: it has to go alone."""
 
 
-class Convoy:
+class GroupCommit:
     """The writes of this process to one bucket whose stream has `allow_atomic`."""
 
     def __init__(self, jetstream: JetStream, bucket: str, loop: asyncio.AbstractEventLoop) -> None:
@@ -145,8 +145,8 @@ class Convoy:
         messages = [self._message(write) for write in group]
         return await self._jetstream.store_together(messages, timeout=PATIENCE_S) - len(group) + 1
 
-    def _message(self, write: _Write) -> Message:
+    def _message(self, write: _Write) -> OutgoingMessage:
         headers = f"{EXPECTED}: {write.revision}\r\n"
         if write.ttl is not None:
             headers += f"{TTL}: {milliseconds(write.ttl)}\r\n"
-        return Message(key_subject(self._bucket, write.key), write.value, headers.encode())
+        return OutgoingMessage(key_subject(self._bucket, write.key), write.value, headers.encode())

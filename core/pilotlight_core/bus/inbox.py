@@ -30,7 +30,7 @@ class Reply(NamedTuple):
         return self.headers.get(STATUS, "")
 
 
-class Question:
+class PendingRequest:
     """An open question: `done` resolves when `take` has seen its last answer."""
 
     def __init__(self, is_last: Callable[[Reply], bool], loop: asyncio.AbstractEventLoop) -> None:
@@ -55,7 +55,7 @@ class Inbox:
     def __init__(self, client: NatsClient, prefix: str) -> None:
         self._client = client
         self._base = f"{prefix}.{token(12)}."
-        self._open: dict[str, Question] = {}
+        self._open: dict[str, PendingRequest] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -92,7 +92,7 @@ class Inbox:
     ) -> list[Reply]:
         """All answers up to the one that `is_last` recognises."""
         key = token()
-        question = self._open[key] = Question(is_last, self._client.loop)
+        question = self._open[key] = PendingRequest(is_last, self._client.loop)
         try:
             self._client.publish_nowait(subject, payload, self._base + key, headers)
             async with asyncio.timeout(timeout):
@@ -108,7 +108,7 @@ class Inbox:
         # Not nats-py's flush: a cancelled one leaves a cancelled future among its pongs, and the next pong then ends
         # the read loop.
         key = token()
-        question = self._open[key] = Question(_first, self._client.loop)
+        question = self._open[key] = PendingRequest(_first, self._client.loop)
         try:
             self._client.publish_nowait(self._base + key, b"")
             async with asyncio.timeout(timeout):

@@ -63,7 +63,7 @@ class RawMessage(msgspec.Struct, frozen=True):
     hdrs: str = ""
 
 
-class Message(NamedTuple):
+class OutgoingMessage(NamedTuple):
     """One of several that are stored together."""
 
     subject: str
@@ -84,7 +84,7 @@ class ApiReply(msgspec.Struct, frozen=True):
     """Who leads a stream, and who else keeps it; None where there is one server."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class StreamMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A stored message as the stream holds it."""
 
     seq: int
@@ -100,10 +100,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         return "Nats-Marker-Reason" in self.headers or self.headers.get("KV-Operation") in ("DEL", "PURGE")
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class StreamPage(msgspec.Struct, frozen=True, kw_only=True):
     """Consecutive messages of a stream, filtered by subject."""
 
-    records: tuple[Record, ...]
+    records: tuple[StreamMessage, ...]
     pending: int
     """How many more there were behind them."""
 
@@ -188,7 +188,7 @@ class JetStream:
 
         return await self.persist(attempt, timeout)
 
-    async def store_together(self, messages: Sequence[Message], *, timeout: float) -> int:
+    async def store_together(self, messages: Sequence[OutgoingMessage], *, timeout: float) -> int:
         """Store messages of one stream that allows it, in this order and without others between, or none of them.
 
         It is tried once. The sequence of the last; each of the others has one less than the next.
@@ -208,7 +208,7 @@ class JetStream:
             await self._inbox.ask(message.subject, message.payload, timeout=timeout, headers=headers),
         )
 
-    async def last(self, stream: str, subject: str) -> Record | None:
+    async def last(self, stream: str, subject: str) -> StreamMessage | None:
         """The last message on `subject` as the stream's leader has it; None if there is none."""
         verb = f"STREAM.MSG.GET.{stream}"
         try:
@@ -221,7 +221,7 @@ class JetStream:
 
     async def page(
         self, stream: str, subject: str, seq: int, *, messages: int = PAGE_MESSAGES, timeout: float = ANSWER_TIMEOUT
-    ) -> Page:
+    ) -> StreamPage:
         """The first messages on `subject` from sequence `seq` on.
 
         Raises:
@@ -235,14 +235,14 @@ class JetStream:
         if end.status == "503":
             raise NoResponders(f"There is no stream {stream} now.")
         if end.status == "404":
-            return Page(records=(), pending=0)
+            return StreamPage(records=(), pending=0)
         if end.status != "204":
             raise StoreRefused(f"Reading {stream}: status {end.status} {end.headers.get('Description', '')}.")
         records = tuple(_record(reply) for reply in replies)
         last = records[-1].seq if records else 0
         if int(end.headers.get("Nats-Last-Sequence", last)) != last:
             raise BusTimeout(f"A part of a page of {stream} was lost.")
-        return Page(records=records, pending=int(end.headers.get("Nats-Num-Pending", 0)))
+        return StreamPage(records=records, pending=int(end.headers.get("Nats-Num-Pending", 0)))
 
     async def delete(self, stream: str, seq: int) -> None:
         """Remove one message; nothing happens if it is gone already."""
@@ -296,9 +296,9 @@ def _ends_page(reply: Reply) -> bool:
     return bool(reply.status)
 
 
-def _record(reply: Reply) -> Record:
+def _record(reply: Reply) -> StreamMessage:
     headers = reply.headers
-    return Record(
+    return StreamMessage(
         seq=int(headers["Nats-Sequence"]),
         subject=headers["Nats-Subject"],
         data=reply.data,
@@ -307,10 +307,10 @@ def _record(reply: Reply) -> Record:
     )
 
 
-def _record_of(message: RawMessage) -> Record:
+def _record_of(message: RawMessage) -> StreamMessage:
     lines = base64.b64decode(message.hdrs).decode().split("\r\n")[1:]
     pairs = (line.partition(":") for line in lines if line)
-    return Record(
+    return StreamMessage(
         seq=message.seq,
         subject=message.subject,
         data=base64.b64decode(message.data),

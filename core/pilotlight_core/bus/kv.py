@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pilotlight_core.bus.bus_errors import KeyExists, WrongRevision
-from pilotlight_core.bus.jetstream import READ_TIMEOUT, JetStream, Page, Record
+from pilotlight_core.bus.jetstream import READ_TIMEOUT, JetStream, StreamMessage, StreamPage
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
@@ -14,7 +14,7 @@ TTL = "Nats-TTL"
 TIMEOUT = 5.0
 
 
-class Entry(NamedTuple):
+class KvEntry(NamedTuple):
     """A value and the revision that wrote it. Revisions rise over the whole bucket and never repeat."""
 
     value: bytes
@@ -33,12 +33,12 @@ class Kv:
         self._bucket = bucket
         self._stream = bucket_stream(bucket)
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> KvEntry | None:
         """The present value, None if there is none."""
         record = await self.read(key)
-        return Entry(record.data, record.seq) if record is not None and not record.gone else None
+        return KvEntry(record.data, record.seq) if record is not None and not record.gone else None
 
-    async def read(self, key: str) -> Record | None:
+    async def read(self, key: str) -> StreamMessage | None:
         """The last record of the key, also when it says that the key is gone."""
         return await self._jetstream.last(self._stream, key_subject(self._bucket, key))
 
@@ -89,9 +89,9 @@ class Kv:
         """The keys that start with `prefix` ("" or whole tokens, such as "app.default."), in the order written."""
         return list(await self.entries(prefix))
 
-    async def entries(self, prefix: str = "") -> dict[str, Entry]:
+    async def entries(self, prefix: str = "") -> dict[str, KvEntry]:
         """Keys, values and revisions below `prefix`, in the order written."""
-        found: dict[str, Entry] = {}
+        found: dict[str, KvEntry] = {}
         start = len(key_subject(self._bucket, ""))
         seq = 1
         while True:
@@ -100,11 +100,11 @@ class Kv:
                 seq = record.seq + 1
                 found.pop(record.subject[start:], None)
                 if not record.gone:
-                    found[record.subject[start:]] = Entry(record.data, record.seq)
+                    found[record.subject[start:]] = KvEntry(record.data, record.seq)
             if not page.records:
                 return found
 
-    async def _page(self, pattern: str, seq: int, patience: float) -> Page:
+    async def _page(self, pattern: str, seq: int, patience: float) -> StreamPage:
         subject = key_subject(self._bucket, pattern)
         return await self._jetstream.page(self._stream, subject, seq, timeout=patience)
 

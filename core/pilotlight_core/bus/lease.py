@@ -21,7 +21,7 @@ import msgspec
 import structlog
 
 from pilotlight_core.bus.bus_errors import BusError, BusTimeout, WrongRevision
-from pilotlight_core.bus.jetstream import Record
+from pilotlight_core.bus.jetstream import StreamMessage
 from pilotlight_core.bus.streams import key_subject
 from pilotlight_core.model.subjects import LEASE_BUCKET
 
@@ -45,7 +45,7 @@ class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     data: bytes = b""
 
 
-class Holder(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
     """Who holds a lease."""
 
     name: str
@@ -53,22 +53,22 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     data: bytes = b""
 
 
-def read_holder(value: bytes, revision: int) -> Holder:
+def read_holder(value: bytes, revision: int) -> LeaseHolder:
     """The holder that a lease's entry names, as a mirror of the lease bucket shows it.
 
     Raises:
         msgspec.DecodeError: if it cannot be read.
     """
     record = msgspec.msgpack.decode(value, type=LeaseRecord)
-    return Holder(name=record.holder, epoch=record.epoch or revision, data=record.data)
+    return LeaseHolder(name=record.holder, epoch=record.epoch or revision, data=record.data)
 
 
-MaySucceed = Callable[[Holder], Awaitable[bool]]
+MaySucceed = Callable[[LeaseHolder], Awaitable[bool]]
 """Whether a holder of our name with other data may be replaced now, before its lease is over. What it raises ends
 `acquire`."""
 
 
-async def at_once(_: Holder) -> bool:
+async def at_once(_: LeaseHolder) -> bool:
     """A holder of our name is our former self."""
     return True
 
@@ -179,7 +179,7 @@ class Lease:
         self._valid_until = asked + self.ttl - self._margin
         return self.valid(time.monotonic())
 
-    async def _may_replace(self, record: Record, at: float) -> bool:
+    async def _may_replace(self, record: StreamMessage, at: float) -> bool:
         try:
             holder = self._holder_of(record)
         except msgspec.DecodeError:
@@ -224,12 +224,12 @@ class Lease:
             raise BusTimeout("An earlier renewal had arrived.") from None
         self._valid_until = asked + self.ttl - self._margin
 
-    def _is_ours(self, record: Record) -> bool:
+    def _is_ours(self, record: StreamMessage) -> bool:
         with contextlib.suppress(msgspec.DecodeError):
-            return self._holder_of(record) == Holder(name=self.holder, epoch=self.epoch, data=self._data)
+            return self._holder_of(record) == LeaseHolder(name=self.holder, epoch=self.epoch, data=self._data)
         return False
 
-    def _holder_of(self, record: Record) -> Holder:
+    def _holder_of(self, record: StreamMessage) -> LeaseHolder:
         return read_holder(record.data, record.seq)
 
     def _lose(self, why: str) -> None:

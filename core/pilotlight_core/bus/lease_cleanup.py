@@ -11,7 +11,7 @@ from pilotlight_core.bus import Bus, bus_users, connect, read_holder
 from pilotlight_core.model.subjects import LEASE_BUCKET
 
 
-async def bury_gateway(url: str, name: str, launch: str) -> None:
+async def end_gateway_lease(url: str, name: str, launch: str) -> None:
     """End the lease of a gateway's process that is dead; `url` is of the bus, as a gateway.
 
     Raises:

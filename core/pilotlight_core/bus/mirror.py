@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from pilotlight_core.bus.jetstream import Record
-from pilotlight_core.bus.kv import Entry
-from pilotlight_core.bus.reader import POLL, Position
+from pilotlight_core.bus.jetstream import StreamMessage
+from pilotlight_core.bus.kv import KvEntry
+from pilotlight_core.bus.reader import POLL, StreamCursor
 from pilotlight_core.bus.streams import MARKER_TTL, bucket_stream, key_subject
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ FRESH_FOR = 30.0
 RELOAD_AFTER = MARKER_TTL / 4
 """Seconds of silence after which deletions may have been missed."""
 
-OnChange = Callable[[str, Entry | None], None]
+OnChange = Callable[[str, KvEntry | None], None]
 """(key, entry): the key has a new value, or with None is gone."""
 
 
@@ -42,8 +42,8 @@ class Mirror:
         self._kv = bus.kv(bucket)
         self._start = len(key_subject(bucket, ""))
         self._subject = key_subject(bucket, f"{prefix}>")
-        self._position = Position(bus, bucket_stream(bucket), self._subject)
-        self._entries: dict[str, Entry] = {}
+        self._position = StreamCursor(bus, bucket_stream(bucket), self._subject)
+        self._entries: dict[str, KvEntry] = {}
         self._confirmed = float("-inf")
         self._reload = False
         self._task: asyncio.Task[None] | None = None
@@ -67,11 +67,11 @@ class Mirror:
         if self._bell is not None:
             await self._bell.unsubscribe()
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> KvEntry | None:
         """The value as of the last confirmation."""
         return self._entries.get(key)
 
-    def items(self) -> list[tuple[str, Entry]]:
+    def items(self) -> list[tuple[str, KvEntry]]:
         return list(self._entries.items())
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class Mirror:
         """Whether it may be relied on."""
         return self.age(at) <= FRESH_FOR
 
-    async def fetch(self, key: str) -> Entry | None:
+    async def fetch(self, key: str) -> KvEntry | None:
         """The value as the server has it now; the copy takes it over.
 
         Raises:
@@ -97,7 +97,7 @@ class Mirror:
         elif key in self._entries:
             self._reload = True
             self._position.ring()
-        return Entry(record.data, record.seq) if record is not None and not record.gone else None
+        return KvEntry(record.data, record.seq) if record is not None and not record.gone else None
 
     async def _follow(self) -> None:
         while True:
@@ -118,10 +118,10 @@ class Mirror:
     async def _read_anew(self) -> None:
         self._reload = False
         self._position.next = 1
-        found: dict[str, Entry] = {}
+        found: dict[str, KvEntry] = {}
         async for record in self._to_the_end():
             if not record.gone:
-                found[self._key(record)] = Entry(record.data, record.seq)
+                found[self._key(record)] = KvEntry(record.data, record.seq)
         old, self._entries = self._entries, found
         for key in old.keys() - found.keys():
             self._tell(key, None)
@@ -129,7 +129,7 @@ class Mirror:
             if key not in old or old[key].revision != entry.revision:
                 self._tell(key, entry)
 
-    async def _to_the_end(self) -> AsyncIterator[Record]:
+    async def _to_the_end(self) -> AsyncIterator[StreamMessage]:
         while True:
             # A page that had to be asked for again was asked for later than this: the age only looks greater.
             asked = time.monotonic()
@@ -140,10 +140,10 @@ class Mirror:
                 self._confirmed = max(self._confirmed, asked)
                 return
 
-    def _key(self, record: Record) -> str:
+    def _key(self, record: StreamMessage) -> str:
         return record.subject[self._start :]
 
-    def _apply(self, record: Record) -> None:
+    def _apply(self, record: StreamMessage) -> None:
         key = self._key(record)
         old = self._entries.get(key)
         if record.gone:
@@ -151,10 +151,10 @@ class Mirror:
                 del self._entries[key]
                 self._tell(key, None)
         elif old is None or old.revision < record.seq:
-            self._entries[key] = Entry(record.data, record.seq)
+            self._entries[key] = KvEntry(record.data, record.seq)
             self._tell(key, self._entries[key])
 
-    def _tell(self, key: str, entry: Entry | None) -> None:
+    def _tell(self, key: str, entry: KvEntry | None) -> None:
         for callback in self.on_change:
             try:
                 callback(key, entry)

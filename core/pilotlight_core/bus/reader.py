@@ -17,8 +17,8 @@ import msgspec
 import structlog
 
 from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders
-from pilotlight_core.bus.doorbells import Rings
-from pilotlight_core.bus.jetstream import FIRST_PAUSE, LONGEST_PAUSE, Page
+from pilotlight_core.bus.doorbells import PendingReads
+from pilotlight_core.bus.jetstream import FIRST_PAUSE, LONGEST_PAUSE, StreamPage
 from pilotlight_core.model.messages.wire import decode
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ SETTLE = 0.005
 """Seconds between the bell and the question: what is rung for at the same time is read together, and mostly stored."""
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True):
+class DecodedMessage(msgspec.Struct, frozen=True, kw_only=True):
     """One message of a stream."""
 
     seq: int
@@ -42,7 +42,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds at which it was stored."""
 
 
-class Position:
+class StreamCursor:
     """A place in a stream that moves forward page by page."""
 
     def __init__(self, bus: Bus, stream: str, subject: str, seq: int = 1) -> None:
@@ -51,13 +51,13 @@ class Position:
         self._subject = subject
         self.next = seq
         self._bell = asyncio.Event()
-        self._rings = Rings()
+        self._rings = PendingReads()
 
     def ring(self) -> None:
         self._rings.ring()
         self._bell.set()
 
-    async def read(self) -> Page:
+    async def read(self) -> StreamPage:
         """The next page, however long the server is away."""
         pause = FIRST_PAUSE
         while True:
@@ -83,9 +83,9 @@ class Position:
 
 async def read_stream(
     bus: Bus, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
-) -> AsyncGenerator[Stored, None]:
+) -> AsyncGenerator[DecodedMessage, None]:
     """See `Bus.read_stream`."""
-    position = Position(bus, stream, subject)
+    position = StreamCursor(bus, stream, subject)
     async with bus.listening(bells={subject: position.ring} if follow else {}):
         position.next = await _first(bus, stream, start)
         while True:
@@ -96,7 +96,7 @@ async def read_stream(
                 except msgspec.DecodeError as error:
                     log.warning("undecodable stored message skipped", stream=stream, seq=record.seq, error=str(error))
                     continue
-                yield Stored(seq=record.seq, subject=record.subject, message=message, at=record.at)
+                yield DecodedMessage(seq=record.seq, subject=record.subject, message=message, at=record.at)
             if page.pending or page.records:
                 continue
             if not follow:

@@ -28,9 +28,9 @@ NAME_PATTERN = f"^(?:{NAME.pattern}){END}"
 SANDBOXES = ("bubblewrap", "process")
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
-Name = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
+SettingName = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+SettingCount = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 
 
 class BadSetting(ValueError):
@@ -46,8 +46,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     state_dir: Annotated[Path, msgspec.Meta(description="folder of everything this machine keeps")] = Path(
         ".pilotlight"
     )
-    region: Annotated[Name, msgspec.Meta(description="the region this process is in")] = "local"
-    zone: Annotated[Name, msgspec.Meta(description="the zone this process is in")] = "local-a"
+    region: Annotated[SettingName, msgspec.Meta(description="the region this process is in")] = "local"
+    zone: Annotated[SettingName, msgspec.Meta(description="the zone this process is in")] = "local-a"
     name: Annotated[str, msgspec.Meta(description="this process's own name, unique in the region")] = ""
 
     @property
@@ -78,9 +78,11 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
 class AgentSettings(Settings, frozen=True, kw_only=True):
     """What an agent is told."""
 
-    node: Annotated[Name, msgspec.Meta(description="the node's name")] = "local"
-    cpu_slots: Annotated[Count, msgspec.Meta(description="containers without a GPU that fit; 0: the node's cores")] = 0
-    blanks: Annotated[Count, msgspec.Meta(description="sandboxes kept started ahead, per base environment")] = 2
+    node: Annotated[SettingName, msgspec.Meta(description="the node's name")] = "local"
+    cpu_slots: Annotated[
+        SettingCount, msgspec.Meta(description="containers without a GPU that fit; 0: the node's cores")
+    ] = 0
+    blanks: Annotated[SettingCount, msgspec.Meta(description="sandboxes kept started ahead, per base environment")] = 2
     sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
         "bubblewrap"
     )

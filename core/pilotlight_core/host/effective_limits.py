@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.limits import NEVER, NO_LIMITS, Begun, Effective, Tier, effective
+from pilotlight_core.model.limits import NEVER, NO_LIMITS, EffectiveLimits, RateLimitStart, Tier, effective
 from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
 
 KEPT_AT_MOST = 10_000
@@ -21,14 +21,14 @@ class Allowances:
     def __init__(self, records: Mapping[str, Any], configured: Mapping[str, Tier]) -> None:
         self._records = records
         self._configured = dict(configured)
-        self._kept: dict[tuple[str, str], Effective] = {}
+        self._kept: dict[tuple[str, str], EffectiveLimits] = {}
 
     def changed(self, key: str) -> None:
         """The record of `key` is another one, or gone."""
         if key.startswith(DECIDES):
             self._kept.clear()
 
-    def limits(self, tenant: str, function: str) -> Effective:
+    def limits(self, tenant: str, function: str) -> EffectiveLimits:
         """What bounds the calls of `tenant` to `function` (`owner:app.function`)."""
         found = self._kept.get((tenant, function))
         return found if found is not None else self._work_out(tenant, function)
@@ -58,7 +58,7 @@ class Allowances:
         stored = {record.name: record for key, record in self._records.items() if key.startswith("tier.")}
         return sorted((self._configured | stored).values(), key=lambda tier: (tier.rank, tier.name))
 
-    def _work_out(self, tenant: str, function: str) -> Effective:
+    def _work_out(self, tenant: str, function: str) -> EffectiveLimits:
         own: LimitsRecord | None = self._records.get(f"limits.{tenant}")
         tier = self.tier_of(tenant).limits
         of_tenant = own.limits if own is not None else NO_LIMITS
@@ -72,9 +72,9 @@ class Allowances:
         )
         return found
 
-    def _begun(self, tenant: str, own: LimitsRecord | None, scope: str) -> Begun:
+    def _begun(self, tenant: str, own: LimitsRecord | None, scope: str) -> RateLimitStart:
         record: TenantRecord | None = self._records.get(f"tenant.{tenant}")
         since = record.home if record is not None else 0
         begun = own.begun.get(scope, NEVER) if own is not None else NEVER
         # Whichever is later: either alone tells that nobody counted before.
-        return Begun(requests=max(begun.requests, since), cost=max(begun.cost, since))
+        return RateLimitStart(requests=max(begun.requests, since), cost=max(begun.cost, since))

@@ -14,7 +14,7 @@ WALK_ONLY = 0o711
 """Others may pass through to what they know by name: a container's uid reaches its code folder."""
 
 
-def own_folder(folder: Path, mode: int) -> Path:
+def private_folder(folder: Path, mode: int) -> Path:
     """`folder`, made if it is missing (its parents too), open to others no further than `mode` says.
 
     A shared folder such as /tmp (sticky), and one that is another user's, is left as it is.
@@ -27,7 +27,7 @@ def own_folder(folder: Path, mode: int) -> Path:
     return folder
 
 
-def own_file(path: Path, mode: int = 0o600) -> Path:
+def private_file(path: Path, mode: int = 0o600) -> Path:
     """`path`, made empty if it is missing, and open to others no further than `mode` says."""
     os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, mode))
     _close(path, path.stat().st_mode, mode)

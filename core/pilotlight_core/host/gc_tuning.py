@@ -8,7 +8,7 @@ YOUNG = 20_000
 """Objects made before the young are looked at: about a thousand calls, instead of forty."""
 
 
-def settle() -> None:
+def freeze() -> None:
     """Call once, when everything that lives as long as the process has been made.
 
     Modules, routes and schemas are some hundred thousand objects that no later collection has to walk; without this a
@@ -19,6 +19,6 @@ def settle() -> None:
     gc.set_threshold(YOUNG, 20, 50)
 
 
-def keep() -> None:
+def freeze_again() -> None:
     """What has been made since will live long too: no later collection walks it. Without a collection of its own."""
     gc.freeze()

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 OTHER = "other"
 
 
-class Bounded:
+class BoundedLabel:
     """Label values, kept to the first `limit` that appear; later ones are "other".
 
     A label that callers choose would otherwise make a time series for each value, for ever.
@@ -29,18 +29,18 @@ class Bounded:
         return len(self._known)
 
 
-class Metrics:
+class ProcessMetrics:
     """One process's metrics: make them with `registry=metrics.registry`, and serve `render()`."""
 
     content_type = "text/plain; version=0.0.4; charset=utf-8"
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._labels: dict[str, Bounded] = {}
+        self._labels: dict[str, BoundedLabel] = {}
 
-    def bounded(self, label: str, limit: int = 100) -> Bounded:
+    def bounded(self, label: str, limit: int = 100) -> BoundedLabel:
         """The guard of one label; the same for all who ask for that label."""
-        return self._labels.setdefault(label, Bounded(limit))
+        return self._labels.setdefault(label, BoundedLabel(limit))
 
     def render(self) -> bytes:
         """The Prometheus text of everything registered."""

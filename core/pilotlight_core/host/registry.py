@@ -5,7 +5,7 @@
     limits.{tenant}        LimitsRecord     over its tier's limits
     key.{key id}           KeyRecord
     app.{tenant}.{app}     AppRecord        replaced by compare-and-set: a deploy is atomic for the app
-    share.{tenant}.{app}   ShareRecord      which other tenants may call the app's functions
+    share.{tenant}.{app}   FunctionShareRecord      which other tenants may call the app's functions
     version.{version id}   VersionRecord    immutable
     curves.{version id}    CurvesRecord     its throughput curves, measured and learnt
 
@@ -23,17 +23,17 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from pilotlight_core.bus import Bus, Entry, KeyConflict, KeyExists, Mirror
+from pilotlight_core.bus import Bus, KeyConflict, KeyExists, KvEntry, Mirror
 from pilotlight_core.host.effective_limits import Allowances
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.limits import Effective, Tier, load_tiers
+from pilotlight_core.model.limits import EffectiveLimits, Tier, load_tiers
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET
-from pilotlight_core.model.tenancy import KeyRecord, LimitsRecord, ShareRecord, TenantRecord
+from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
 
-__all__ = ["KeyRecord", "LimitsRecord", "Registry", "ShareRecord", "TenantRecord"]
+__all__ = ["FunctionShareRecord", "KeyRecord", "LimitsRecord", "Registry", "TenantRecord"]
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +42,7 @@ TRIES = 8
 
 KINDS: dict[str, type[msgspec.Struct]] = {
     "tenant": TenantRecord, "tier": Tier, "limits": LimitsRecord, "key": KeyRecord, "app": AppRecord,
-    "share": ShareRecord, "version": VersionRecord, "curves": CurvesRecord,
+    "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,
 }  # fmt: skip
 _encoder = msgspec.msgpack.Encoder()
 _decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {kind: msgspec.msgpack.Decoder(cls) for kind, cls in KINDS.items()}
@@ -124,7 +124,7 @@ class Registry:
 
     # -- what tenants are allowed -------------------------------------------------------------------------------
 
-    def limits(self, tenant: str, function: str) -> Effective:
+    def limits(self, tenant: str, function: str) -> EffectiveLimits:
         """What bounds the calls of `tenant` to `function` (`owner:app.function`): from memory, O(1), cached."""
         return self._allowances.limits(tenant, function)
 
@@ -162,22 +162,22 @@ class Registry:
 
     # -- shared functions ---------------------------------------------------------------------------------------
 
-    def share_nowait(self, owner: str, app: str) -> ShareRecord | None:
-        return self._get(f"share.{owner}.{app}", ShareRecord)
+    def share_nowait(self, owner: str, app: str) -> FunctionShareRecord | None:
+        return self._get(f"share.{owner}.{app}", FunctionShareRecord)
 
-    async def share(self, owner: str, app: str) -> ShareRecord | None:
+    async def share(self, owner: str, app: str) -> FunctionShareRecord | None:
         """Who may call the app's functions, as the bus has it now."""
         key = f"share.{check_name(owner, 'tenant')}.{check_name(app, 'app')}"
         await self._mirror.fetch(key)
-        return self._get(key, ShareRecord)
+        return self._get(key, FunctionShareRecord)
 
     async def change_share(
-        self, owner: str, app: str, change: Callable[[ShareRecord | None], ShareRecord]
-    ) -> ShareRecord:
+        self, owner: str, app: str, change: Callable[[FunctionShareRecord | None], FunctionShareRecord]
+    ) -> FunctionShareRecord:
         return await self._change(f"share.{check_name(owner, 'tenant')}.{check_name(app, 'app')}", change)
 
-    def shares(self) -> Iterator[ShareRecord]:
-        return self._each("share.", ShareRecord)
+    def shares(self) -> Iterator[FunctionShareRecord]:
+        return self._each("share.", FunctionShareRecord)
 
     # -- apps and versions --------------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class Registry:
 
     # -- the mirror as records ----------------------------------------------------------------------------------
 
-    def _changed(self, key: str, entry: Entry | None) -> None:
+    def _changed(self, key: str, entry: KvEntry | None) -> None:
         record = None
         kind = key.partition(".")[0]
         if entry is not None and kind in _decoders:
@@ -295,7 +295,7 @@ class Registry:
             return wanted
         raise Conflict("It was changed by somebody else again and again meanwhile; read it and try again.")
 
-    async def _write(self, key: str, entry: Entry | None, wanted: msgspec.Struct | None) -> None:
+    async def _write(self, key: str, entry: KvEntry | None, wanted: msgspec.Struct | None) -> None:
         if wanted is None:
             await self._kv.delete(key, entry.revision if entry is not None else None)
         elif entry is None:

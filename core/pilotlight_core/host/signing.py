@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from pilotlight_core.host.file_permissions import OWNER_ONLY, own_folder
+from pilotlight_core.host.file_permissions import OWNER_ONLY, private_folder
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Manifest, SignedManifest
 
@@ -51,7 +51,7 @@ class Signer:
         Raises:
             NoKey: if what lies there is not such a key.
         """
-        path = own_folder(folder, OWNER_ONLY) / PRIVATE
+        path = private_folder(folder, OWNER_ONLY) / PRIVATE
         if not path.is_file():
             _create(path, Ed25519PrivateKey.generate())
         try:

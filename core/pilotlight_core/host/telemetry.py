@@ -25,7 +25,7 @@ LONGEST = 4000
 """Characters of one field; the rest of a longer one is cut."""
 MAX_DEPTH = 6
 
-Event = MutableMapping[str, Any]
+LogEvent = MutableMapping[str, Any]
 
 
 def setup(process: str, *, level: int = logging.INFO, console: bool | None = None) -> None:
@@ -63,7 +63,7 @@ def setup(process: str, *, level: int = logging.INFO, console: bool | None = Non
     structlog.contextvars.bind_contextvars(process=process)
 
 
-def redact(_logger: Any, _method: str, event: Event) -> Event:
+def redact(_logger: Any, _method: str, event: LogEvent) -> LogEvent:
     """The processor that strikes out credentials and cuts what is too long."""
     return {name: STRUCK if name.lower() in SECRET_NAMES else _clean(value, 0) for name, value in event.items()}
 

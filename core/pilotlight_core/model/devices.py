@@ -93,7 +93,7 @@ class MigMode(StrEnum):
     ON = "on"  # it is given in instances
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class MigPlacement(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """Where an instance lies: `profile` as the catalogue calls it ("1g", "1g.2x", "3g"), from memory slice `start`."""
 
     start: int
@@ -107,7 +107,7 @@ class InstanceReport(msgspec.Struct, frozen=True, kw_only=True):
     """A MIG instance that exists. `slice` is its id."""
 
     slice: str
-    place: Place
+    place: MigPlacement
     name: str
     """As the driver calls its profile: "3g.40gb"."""
     uuid: str
@@ -166,16 +166,16 @@ class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):
     """It only exists in software: containers run on the host's processors."""
 
 
-class Layout(msgspec.Struct, frozen=True, kw_only=True):
+class GpuLayout(msgspec.Struct, frozen=True, kw_only=True):
     """How a GPU is cut: kept so that it is cut alike after its host was started anew, which no instance outlives."""
 
     mig: bool
-    places: tuple[Place, ...] = ()
+    places: tuple[MigPlacement, ...] = ()
 
 
 class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The layouts of a node's GPUs by UUID, as its agent has last seen them. Key: the node."""
 
-    devices: dict[str, Layout]
+    devices: dict[str, GpuLayout]
     at: float
     """Unix seconds."""

@@ -4,12 +4,12 @@ A field of `Limits` that is None is *not set here*: the next layer says, and whe
 
     the tenant's own limits for one function  >  the tenant's own limits  >  its tier's limits
 
-Rates and concurrency are counted twice, by tenant over all its calls (`Effective.tenant`) and by tenant and function
-where a limit was set for that function (`Effective.function`); a call must pass both. The bounds of one call
-(`payload_bytes`) and of one queue (`queue_calls`, `queue_seconds`) hold per function anyway: there the nearest layer
-that sets one wins, and it may raise as well as lower. Read them from `Effective.function`.
+Rates and concurrency are counted twice, by tenant over all its calls (`EffectiveLimits.tenant`) and by tenant and
+function where a limit was set for that function (`EffectiveLimits.function`); a call must pass both. The bounds of one
+call (`payload_bytes`) and of one queue (`queue_calls`, `queue_seconds`) hold per function anyway: there the nearest
+layer that sets one wins, and it may raise as well as lower. Read them from `EffectiveLimits.function`.
 
-Everybody reads them from the registry's mirror, without waiting: `registry.limits(tenant, function) -> Effective`
+Everybody reads them from the registry's mirror, without waiting: `registry.limits(tenant, function) -> EffectiveLimits`
 (`function` is the owner's full name, `tenant:app.function`), `registry.tier_of(tenant) -> Tier` and
 `registry.weight_of(tenant) -> float`. They are cached, and change as soon as the mirror does.
 
@@ -36,30 +36,30 @@ TIERS_AT_MOST = 32
 COST_BURST_S = 10.0
 """Seconds of the full cost rate that may be spent at once where `cost_burst` is not set: one call may be long."""
 
-Rate = Annotated[float, Meta(ge=1e-3, le=1e9)]
+RatePerSecond = Annotated[float, Meta(ge=1e-3, le=1e9)]
 Burst = Annotated[float, Meta(ge=1, le=1e9)]
-Count = Annotated[int, Meta(ge=1, le=10**9)]
+LimitCount = Annotated[int, Meta(ge=1, le=10**9)]
 Rank = Annotated[int, Meta(ge=-1_000, le=1_000)]
-Weight = Annotated[float, Meta(ge=1e-3, le=1_000)]
-Share = Annotated[float, Meta(ge=0, le=1)]
+TenantWeight = Annotated[float, Meta(ge=1e-3, le=1_000)]
+CapacityShare = Annotated[float, Meta(ge=0, le=1)]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a tenant may ask for; None: not set here."""
 
-    requests_per_s: Rate | None = None
+    requests_per_s: RatePerSecond | None = None
     """Calls admitted per second, in the long run. 0.001 to 1e9."""
     burst: Burst | None = None
     """Calls that may come at once after a pause. At least 1."""
-    cost_per_s: Rate | None = None
+    cost_per_s: RatePerSecond | None = None
     """GPU-milliseconds (or the function's own cost units) per second; 1000 keeps one GPU busy. 0.001 to 1e9."""
     cost_burst: Burst | None = None
     """Cost that may be spent at once after a pause. At least 1."""
-    concurrency: Count | None = None
+    concurrency: LimitCount | None = None
     """Calls admitted and not ended, over all gateways. At least 1."""
     payload_bytes: Annotated[int, Meta(ge=1, le=2**40)] | None = None
     """The largest body of one call, in bytes."""
-    queue_calls: Count | None = None
+    queue_calls: LimitCount | None = None
     """Calls that may wait for one function."""
     queue_seconds: Annotated[float, Meta(ge=1e-3, le=86_400)] | None = None
     """A call is refused when its estimated wait is longer than this many seconds."""
@@ -89,7 +89,7 @@ NO_LIMITS = Limits()
 _BY_CALL_OR_QUEUE = ("payload_bytes", "queue_calls", "queue_seconds")
 
 
-class Begun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RateLimitStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Since when rates are limited: the epoch of the home of the tenant's limits when they were first set.
 
     A home knows by it whether a former one may have counted. 0: never limited; `LONG_AGO`: nobody knows.
@@ -100,24 +100,24 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 LONG_AGO = -1
-NEVER = Begun()
+NEVER = RateLimitStart()
 
 
-class Effective(msgspec.Struct, frozen=True, kw_only=True):
+class EffectiveLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What bounds the calls of one tenant to one function; both members hold."""
 
     tenant: Limits
     """Over all calls of the tenant: its own limits over its tier's."""
     function: Limits
     """Over its calls to this function: rates and concurrency only as set for this function; payload and queue whole."""
-    tenant_begun: Begun = NEVER
-    function_begun: Begun = NEVER
+    tenant_begun: RateLimitStart = NEVER
+    function_begun: RateLimitStart = NEVER
 
 
-UNLIMITED = Effective(tenant=NO_LIMITS, function=NO_LIMITS)
+UNLIMITED = EffectiveLimits(tenant=NO_LIMITS, function=NO_LIMITS)
 
 
-class Reached(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ReachedLimit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A limit that refuses a call: a member of `limits` in the problem document."""
 
     limit: str
@@ -142,21 +142,21 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     name: str
     rank: Rank = 0
     """The order in which tiers give way when capacity shrinks: the lowest first."""
-    weight: Weight = 1.0
+    weight: TenantWeight = 1.0
     """The share of a tenant of this tier among tenants that compete; its own weight multiplies it."""
     priority_ceiling: Priority = Priority.INTERACTIVE
     """The highest class that its calls may have; a higher one is lowered to it."""
-    reserved_share: Share = 0.0
+    reserved_share: CapacityShare = 0.0
     """The part of a function's capacity, 0 to 1, that is kept for calls of this tier."""
     limits: Limits = NO_LIMITS
     """Of each tenant of the tier that sets none of its own."""
 
 
-def effective(tier: Limits, tenant: Limits, function: Limits) -> Effective:
+def effective(tier: Limits, tenant: Limits, function: Limits) -> EffectiveLimits:
     """The layers as what bounds a call: see the head of this module."""
     whole = tenant.over(tier)
     by_call_or_queue = {field: getattr(whole, field) for field in _BY_CALL_OR_QUEUE}
-    return Effective(tenant=whole, function=function.over(Limits(**by_call_or_queue)))
+    return EffectiveLimits(tenant=whole, function=function.over(Limits(**by_call_or_queue)))
 
 
 def load_tiers(override: Path | None = None) -> dict[str, Tier]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.model.limits import DEFAULT_TIER, NO_LIMITS, Begun, Limits
+from pilotlight_core.model.limits import DEFAULT_TIER, NO_LIMITS, Limits, RateLimitStart
 
 EVERYBODY = "*"
 """In a share: every tenant of the platform."""
@@ -51,12 +51,12 @@ class LimitsRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Over its tier's."""
     functions: dict[str, Limits] = {}
     """By the owner's full name of the function, `tenant:app.function`."""
-    begun: dict[str, Begun] = {}
+    begun: dict[str, RateLimitStart] = {}
     """By the same, "" for all calls of the tenant. What was limited once stays here when it is not any more, so that
     nobody gets a full burst for being limited anew."""
 
 
-class ShareRecord(msgspec.Struct, frozen=True, kw_only=True):
+class FunctionShareRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Which other tenants may call an app's functions. Key: `share.{tenant}.{app}`; outlives deploys."""
 
     tenant: str

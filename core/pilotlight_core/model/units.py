@@ -95,7 +95,7 @@ def rate(per_second: float) -> str:
     return f"{float(f'{per_second:.4g}'):,.0f}" if per_second >= 1000 else f"{per_second:.4g}"
 
 
-def lasting(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """A time in a sentence: `12 s`, `3 min`, `2 h`, `5 days`."""
     for unit, length in (("days", 2 * 86_400), ("h", 2 * 3_600), ("min", 2 * 60)):
         if seconds >= length:

@@ -8,17 +8,17 @@ import contextlib
 import msgspec
 
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
-from pilotlight_core.model.records.batches import Chunk, Item
+from pilotlight_core.model.records.batches import BatchChunk, BatchItem
 from pilotlight_core.model.records.jobs import BlobRef
-from pilotlight_gateway.jobs.job_payloads import fetch, keep
+from pilotlight_gateway.jobs.job_payloads import fetch_payload, store_payload
 
 CHUNK_ITEMS = 500
 CHUNK_BYTES = 4 * 2**20
 """More only where one item alone is larger."""
 
 _encoder = msgspec.msgpack.Encoder()
-_items = msgspec.msgpack.Decoder(tuple[Item, ...])
-_chunks = msgspec.msgpack.Decoder(tuple[Chunk, ...])
+_items = msgspec.msgpack.Decoder(tuple[BatchItem, ...])
+_chunks = msgspec.msgpack.Decoder(tuple[BatchChunk, ...])
 
 
 class ManifestWriter:
@@ -28,14 +28,14 @@ class ManifestWriter:
         self._blobs = blobs
         self._tenant = tenant
         self._batch = batch
-        self._open: list[Item] = []
+        self._open: list[BatchItem] = []
         self._size = 0
         self.bytes = 0
         """Of all items so far."""
-        self._chunks: list[Chunk] = []
+        self._chunks: list[BatchChunk] = []
         self._kept: list[BlobRef] = []
 
-    async def add(self, items: list[Item]) -> None:
+    async def add(self, items: list[BatchItem]) -> None:
         """Take items; raises as the blob store does."""
         for item in items:
             size = len(item.input) + len(item.custom_id)
@@ -60,22 +60,22 @@ class ManifestWriter:
         items, self._open, self._size = self._open, [], 0
         data = await asyncio.to_thread(_encoder.encode, items)
         ref = await self._keep(f"items {items[0].index}", data)
-        self._chunks.append(Chunk(ref, items[0].index, len(items)))
+        self._chunks.append(BatchChunk(ref, items[0].index, len(items)))
 
     async def _keep(self, what: str, data: bytes) -> BlobRef:
-        ref = await keep(self._blobs, self._tenant, self._batch, what, data)
+        ref = await store_payload(self._blobs, self._tenant, self._batch, what, data)
         self._kept.append(ref)
         return ref
 
 
-async def read_chunks(blobs: BlobStore, tenant: str, ref: BlobRef) -> tuple[Chunk, ...]:
+async def read_chunks(blobs: BlobStore, tenant: str, ref: BlobRef) -> tuple[BatchChunk, ...]:
     """The list of chunks; raises as the blob store does."""
-    return _chunks.decode(await fetch(blobs, tenant, ref))
+    return _chunks.decode(await fetch_payload(blobs, tenant, ref))
 
 
-async def read_items(blobs: BlobStore, tenant: str, chunk: Chunk) -> tuple[Item, ...]:
+async def read_items(blobs: BlobStore, tenant: str, chunk: BatchChunk) -> tuple[BatchItem, ...]:
     """The items of a chunk; raises as the blob store does."""
-    return _items.decode(await fetch(blobs, tenant, chunk.blob))
+    return _items.decode(await fetch_payload(blobs, tenant, chunk.blob))
 
 
 async def drop_manifest(blobs: BlobStore, tenant: str, ref: BlobRef) -> None:

@@ -19,10 +19,10 @@ from pilotlight_core.model.records.batches import (
     LONGEST_LIFE_S,
     SHORTEST_LIFE_S,
     BatchInfo,
+    BatchItem,
     BatchQuery,
     BatchRecord,
     BatchState,
-    Item,
     ItemResult,
     cancel_batch,
     job_of,
@@ -32,10 +32,10 @@ from pilotlight_core.model.records.jobs import JobRecord, JobState, keyed_job_id
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.batches.batch_manifest import ManifestWriter, read_chunks, read_items
 from pilotlight_gateway.batches.batch_port import BatchStore, ChangeBatch, MemoryBatches
-from pilotlight_gateway.batches.input_lines import Lines
-from pilotlight_gateway.jobs.job_service import KEPT_S, RECORD_BYTES, Jobs
+from pilotlight_gateway.batches.input_lines import InputLineReader
+from pilotlight_gateway.jobs.job_service import KEPT_S, RECORD_BYTES, JobService
 from pilotlight_gateway.schemas.schema_validators import Validators
-from pilotlight_gateway.storage_quota.job_quota import Counted
+from pilotlight_gateway.storage_quota.job_quota import StorageCharge
 
 BATCHES_PER_TENANT = 100
 """That are kept, those that are over among them; the store forgets these in time."""
@@ -57,13 +57,13 @@ def may_upload(uploads: Counter[str], tenant: str) -> bool:
     return held < UPLOADS_PER_TENANT and uploads.total() < places
 
 
-class Batches:
+class BatchService:
     """Every verb takes the tenant first: a tenant finds only its own."""
 
     def __init__(
         self,
         store: BatchStore | None = None,
-        jobs: Jobs | None = None,
+        jobs: JobService | None = None,
         *,
         region: str = "local",
         blobs: BlobStore | None = None,
@@ -71,7 +71,7 @@ class Batches:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._store: BatchStore = MemoryBatches() if store is None else store
-        self._jobs = Jobs() if jobs is None else jobs
+        self._jobs = JobService() if jobs is None else jobs
         self._blobs: BlobStore = MemoryBlobs() if blobs is None else blobs
         self._keep_s = keep_s
         self._region = region
@@ -128,7 +128,7 @@ class Batches:
         repeats: bool,
     ) -> BatchRecord:
         method = version.spec.method(query.method)
-        lines = Lines(lambda arguments: validators.check_input(version.id, method, arguments, {}))
+        lines = InputLineReader(lambda arguments: validators.check_input(version.id, method, arguments, {}))
         writer = ManifestWriter(self._blobs, tenant, f"{batch} {token()}")
         digest = hashlib.sha256(f"{version.id}\0{method.name}\0".encode())
         try:
@@ -165,7 +165,7 @@ class Batches:
         )
         return await self._stored(record, writer, counted)
 
-    async def _stored(self, record: BatchRecord, writer: ManifestWriter, counted: Counted) -> BatchRecord:
+    async def _stored(self, record: BatchRecord, writer: ManifestWriter, counted: StorageCharge) -> BatchRecord:
         """The batch that stands under its id now: without its inputs, and the room for them, if it is another one."""
         try:
             found = await self._store.create(record)
@@ -221,10 +221,10 @@ class Batches:
                 if all(job is None for job in found) and not record.state.over:
                     return  # nothing is submitted beyond
 
-    async def _job(self, record: BatchRecord, item: Item) -> JobRecord | None:
+    async def _job(self, record: BatchRecord, item: BatchItem) -> JobRecord | None:
         return await self._jobs.find(record.tenant, job_of(self._region, record.tenant, record.id, item.index))
 
-    async def _result(self, item: Item, job: JobRecord, read: Callable[[bytes], Any]) -> ItemResult:
+    async def _result(self, item: BatchItem, job: JobRecord, read: Callable[[bytes], Any]) -> ItemResult:
         output: Any = None
         error = None if job.error is None else {"code": job.error.code, "detail": job.error.detail}
         if job.state is JobState.SUCCEEDED:

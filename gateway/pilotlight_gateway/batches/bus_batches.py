@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import structlog
 
-from pilotlight_core.bus import Bus, Entry, StoreRefused, WrongRevision
+from pilotlight_core.bus import Bus, KvEntry, StoreRefused, WrongRevision
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.records.batches import BatchRecord
 from pilotlight_core.model.subjects import BATCH_BUCKET
@@ -18,7 +18,7 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(BatchRecord)
 
 
-def read_batch(key: str, entry: Entry) -> BatchRecord | None:
+def read_batch(key: str, entry: KvEntry) -> BatchRecord | None:
     """The batch that an entry is; None: it cannot be read, which is told, and holds nothing else up."""
     try:
         return _decoder.decode(entry.value)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.records.batches import CUSTOM_ID_LENGTH, ITEMS_AT_MOST, Item, ItemError
+from pilotlight_core.model.records.batches import CUSTOM_ID_LENGTH, ITEMS_AT_MOST, BatchItem, ItemError
 from pilotlight_core.model.values import MAX_DEPTH
 from pilotlight_gateway.calls.call_requests import json_depth_within, pack_arguments, wrong_shape
 
@@ -23,24 +23,24 @@ LINES_AT_MOST = 10 * ITEMS_AT_MOST
 LINE_BYTES = 10 * 10**6
 """As of a single call's body."""
 
-Check = Callable[[dict[str, Any]], None]
+CheckInput = Callable[[dict[str, Any]], None]
 """Refuses arguments that the function does not take, naming the field."""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class InputLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What stands on a line."""
 
     input: dict[str, Any] = {}
     custom_id: str | None = None
 
 
-_decoder = msgspec.json.Decoder(Line)
+_decoder = msgspec.json.Decoder(InputLine)
 
 
-class Lines:
+class InputLineReader:
     """Takes bytes as they come, gives items, and keeps what was wrong. Not to be used from two threads at a time."""
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: CheckInput) -> None:
         self._check = check
         self._rest = bytearray()
         """Of a line whose end has not come: it grows in place, however small the pieces are."""
@@ -52,11 +52,11 @@ class Lines:
         self.errors: list[ItemError] = []
         self.wrong = 0
 
-    def feed(self, piece: bytes) -> list[Item]:
+    def feed(self, piece: bytes) -> list[BatchItem]:
         """The items of the lines that are whole now."""
         head, *others = piece.split(b"\n")
         self._rest += head
-        items: list[Item] = []
+        items: list[BatchItem] = []
         if others:
             *whole, rest = bytes(self._rest), *others
             self._rest = bytearray(rest)
@@ -65,7 +65,7 @@ class Lines:
             raise self._too_long()
         return items
 
-    def finish(self) -> list[Item]:
+    def finish(self) -> list[BatchItem]:
         """The item of a last line without an end.
 
         Raises:
@@ -79,7 +79,7 @@ class Lines:
             raise BadInput("body: there is no line in it.", field="body")
         return items
 
-    def _read(self, lines: list[bytes]) -> list[Item]:
+    def _read(self, lines: list[bytes]) -> list[BatchItem]:
         found = []
         for line in lines:
             self._number += 1
@@ -99,7 +99,7 @@ class Lines:
             found.append(item)
         return found
 
-    def _item(self, line: bytes) -> Item:
+    def _item(self, line: bytes) -> BatchItem:
         self._custom_id = None
         if len(line) > LINE_BYTES:
             raise BadInput(f"longer than {LINE_BYTES} bytes.", field="line")
@@ -119,7 +119,7 @@ class Lines:
         self._custom_id = None if read.custom_id is None else read.custom_id[:CUSTOM_ID_LENGTH]
         name = self._name(read.custom_id)
         self._check(read.input)
-        return Item(self.items, name, pack_arguments(read.input))
+        return BatchItem(self.items, name, pack_arguments(read.input))
 
     def _name(self, given: str | None) -> str:
         name = str(self._number) if given is None else given

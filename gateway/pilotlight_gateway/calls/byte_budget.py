@@ -13,7 +13,7 @@ TENANTS_TO_FILL = 2
 
 
 @dataclass(kw_only=True)
-class Budget:
+class ByteBudget:
     """Bytes held, by the tenant whose call they belong to. Whoever takes gives back, whatever happens."""
 
     limit: int

@@ -7,7 +7,7 @@ import msgspec
 from pilotlight_core.model.messages.agent_messages import CallDescriptor, Grant, Run
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.call_port import PreparedCall
-from pilotlight_gateway.tenancy.scheduling_class import PLAIN, Standing
+from pilotlight_gateway.tenancy.scheduling_class import PLAIN, SchedulingClass
 
 WINDOW = 32
 """Chunks that a stream may send before it is told to go on. It is told at half of them, whether they were read or not,
@@ -42,7 +42,7 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     input: bytes = b""
     """Empty where the driver sends it by reference."""
     traceparent: str = ""
-    standing: Standing = PLAIN
+    standing: SchedulingClass = PLAIN
 
     @classmethod
     def of(cls, call: PreparedCall, gateway: str, *, inline: bool) -> CallPlan:

@@ -1,6 +1,6 @@
 """What the HTTP side asks of whoever runs calls, and the values that pass between them.
 
-The real one is `call_service.Calls`; `call_fake.FakeCalls` is the in-memory one, scripted by fields.
+The real one is `call_service.CallService`; `call_fake.FakeCalls` is the in-memory one, scripted by fields.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.messages.agent_messages import Run, Spent
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.home.home_report import HomeStatistics
-from pilotlight_gateway.limits.call_usage import Tab
-from pilotlight_gateway.tenancy.scheduling_class import PLAIN, Standing
+from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.tenancy.scheduling_class import PLAIN, SchedulingClass
 
 
 class Go(Protocol):
@@ -53,13 +53,13 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     """The instant at which the request's head was read."""
     stream: bool
     """Whether stages and chunks are wanted as they happen; a generator's chunks always are."""
-    standing: Standing = PLAIN
+    standing: SchedulingClass = PLAIN
     """Of its tenant at this function."""
     traceparent: str = ""
     gateway_ms: float = 0.0
     """From arrival to here: authenticate, parse, validate."""
-    tab: Tab | None = None
-    """Where whoever runs the call notes what it takes, before the call is over for its caller: see `Tab`."""
+    tab: CallUsage | None = None
+    """Where whoever runs the call notes what it takes, before the call is over for its caller: see `CallUsage`."""
     gate: Gate | None = None
     """What it has to pass between each grant and its container; None: nothing."""
 

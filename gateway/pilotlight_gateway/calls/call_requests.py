@@ -24,7 +24,7 @@ UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 PRIORITIES = (Priority.INTERACTIVE, Priority.STANDARD, Priority.BATCH)
 
 
-class Format(Enum):
+class BodyFormat(Enum):
     """How a body is written; the value is its media type."""
 
     JSON = b"application/json"
@@ -33,13 +33,13 @@ class Format(Enum):
 
 
 MEDIA_TYPES = {
-    b"": Format.JSON, b"application/json": Format.JSON, b"text/json": Format.JSON,
-    b"application/msgpack": Format.MSGPACK, b"application/x-msgpack": Format.MSGPACK,
-    b"application/vnd.msgpack": Format.MSGPACK,
+    b"": BodyFormat.JSON, b"application/json": BodyFormat.JSON, b"text/json": BodyFormat.JSON,
+    b"application/msgpack": BodyFormat.MSGPACK, b"application/x-msgpack": BodyFormat.MSGPACK,
+    b"application/vnd.msgpack": BodyFormat.MSGPACK,
 }  # fmt: skip
 ACCEPTED = MEDIA_TYPES | {
-    b"text/event-stream": Format.EVENTS, b"*/*": Format.JSON, b"application/*": Format.JSON,
-    b"text/*": Format.EVENTS,
+    b"text/event-stream": BodyFormat.EVENTS, b"*/*": BodyFormat.JSON, b"application/*": BodyFormat.JSON,
+    b"text/*": BodyFormat.EVENTS,
 }  # fmt: skip
 
 LONGEST_MEDIA_TYPE = 256
@@ -50,7 +50,7 @@ _msgpack = msgspec.msgpack.Decoder(CallRequest)
 _pack = msgspec.msgpack.Encoder()
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a request asks for. `given` tells which arguments came as `parameters`, for messages."""
 
     request: CallRequest
@@ -58,7 +58,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     given: dict[str, str]
 
 
-def format_of_body(content_type: bytes) -> Format:
+def format_of_body(content_type: bytes) -> BodyFormat:
     """How a body with this Content-Type is to be read.
 
     Raises:
@@ -69,7 +69,7 @@ def format_of_body(content_type: bytes) -> Format:
     return _format_of_body(content_type)
 
 
-def format_of_answer(accept: bytes) -> Format:
+def format_of_answer(accept: bytes) -> BodyFormat:
     """The first acceptable format that we have.
 
     Raises:
@@ -85,7 +85,7 @@ def _too_long(header: str, code: str) -> BadInput:
 
 
 @lru_cache(1_024)
-def _format_of_body(content_type: bytes) -> Format:
+def _format_of_body(content_type: bytes) -> BodyFormat:
     found = MEDIA_TYPES.get(content_type.partition(b";")[0].strip().lower())
     if found is None:
         raise BadInput(
@@ -95,7 +95,7 @@ def _format_of_body(content_type: bytes) -> Format:
 
 
 @lru_cache(1_024)
-def _format_of_answer(accept: bytes) -> Format:
+def _format_of_answer(accept: bytes) -> BodyFormat:
     for part in accept.split(b","):
         media, *options = (piece.strip().lower() for piece in part.split(b";"))
         if media in ACCEPTED and b"q=0" not in options:
@@ -103,7 +103,7 @@ def _format_of_answer(accept: bytes) -> Format:
     raise BadInput(f"Nothing of {accept[:100].decode('latin-1')!r} can be given.", code="not_acceptable")
 
 
-def read_call(body: bytes, kind: Format) -> Asked:
+def read_call(body: bytes, kind: BodyFormat) -> ParsedRequest:
     """The call that a body asks for.
 
     Raises:
@@ -113,19 +113,19 @@ def read_call(body: bytes, kind: Format) -> Asked:
     if request.id is not None and not CLIENT_CALL_ID.fullmatch(request.id):
         raise BadInput("id: expected 'cid_' and 8 to 60 letters, digits, '_' or '-'.", field="id")
     if not request.parameters:
-        return Asked(request=request, arguments=request.input, given={})
+        return ParsedRequest(request=request, arguments=request.input, given={})
     twice = request.input.keys() & request.parameters.keys()
     if twice:
         name = min(twice)
         raise BadInput(f"{name!r} stands in both input and parameters.", field=f"parameters.{name}")
     given = dict.fromkeys(request.parameters, "parameters")
-    return Asked(request=request, arguments=request.input | request.parameters, given=given)
+    return ParsedRequest(request=request, arguments=request.input | request.parameters, given=given)
 
 
-def decode_call(body: bytes, kind: Format) -> CallRequest:
+def decode_call(body: bytes, kind: BodyFormat) -> CallRequest:
     """See `read_call`."""
     try:
-        if kind is Format.JSON:
+        if kind is BodyFormat.JSON:
             request = _json.decode(body) if body else CallRequest()
             shallow = json_depth_within(body)
         else:

@@ -33,25 +33,25 @@ from pilotlight_core.model.messages.agent_messages import (
     Started,
 )
 from pilotlight_core.model.messages.scheduling import AskCall, Breakers, CallTold, Dropped, Settle, ToOrigin
-from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_book import CallBook
 from pilotlight_gateway.calls.call_plan import CallPlan
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics, ChunkEvent, PreparedCall
-from pilotlight_gateway.calls.effect_runner import Performer
-from pilotlight_gateway.calls.effects import settle
-from pilotlight_gateway.calls.in_flight import Live
-from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, Bodies
-from pilotlight_gateway.calls.origin import Origin, State
+from pilotlight_gateway.calls.effect_runner import EffectRunner
+from pilotlight_gateway.calls.effects import settlement_of
+from pilotlight_gateway.calls.in_flight import InFlightCall
+from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
+from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.reconciler import NODE, Reconciler
-from pilotlight_gateway.calls.remote_lookup import Elsewhere
+from pilotlight_gateway.calls.remote_lookup import RemoteLookup
 from pilotlight_gateway.cluster.homes import Homes
-from pilotlight_gateway.cluster.outbox import Mailbox
+from pilotlight_gateway.cluster.outbox import Outbox
 from pilotlight_gateway.cluster.shards import Shards
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.home.home import QueueLimits
-from pilotlight_gateway.home.node_incarnations import GoneNode, Nodes
+from pilotlight_gateway.home.node_incarnations import GoneNode, NodeIncarnations
 from pilotlight_gateway.home.slow_log import SlowLog
-from pilotlight_gateway.limits.call_usage import Tabs
+from pilotlight_gateway.limits.call_usage import UsageTracker
 
 WATCH_S = 0.5
 """How often silent nodes are looked for, and agents are told which calls are wanted."""
@@ -59,29 +59,37 @@ WATCH_S = 0.5
 log = structlog.get_logger()
 
 
-class Calls:
+class CallService:
     """The calls whose callers this gateway holds, and the queues that it is home of. The real `CallPort`."""
 
     def __init__(
-        self, bus: Bus, *, region: str, gateway: str, name: str, bodies: Bodies, budget: Budget, limits: QueueLimits
+        self,
+        bus: Bus,
+        *,
+        region: str,
+        gateway: str,
+        name: str,
+        bodies: LargeBodies,
+        budget: ByteBudget,
+        limits: QueueLimits,
     ) -> None:
         self._bus = bus
         self._region = region
         self._gateway = gateway
         """Of this process alone: whoever speaks to a former process finds nobody."""
         self._budget = budget
-        self._mailbox = Mailbox(bus, region)
+        self._mailbox = Outbox(bus, region)
         self._homes = Homes(bus, self, self._mailbox, region=region, gateway=gateway, limits=limits)
         self.shards = Shards(bus, self, region=region, name=name, instance=gateway)
         self._homes.ownership = self.shards
-        self._elsewhere = Elsewhere(bus, self.shards, region=region)
+        self._elsewhere = RemoteLookup(bus, self.shards, region=region)
         self._book = CallBook()
         self.fleet = FleetView()
-        self._nodes = Nodes()
-        self._tabs = Tabs()
+        self._nodes = NodeIncarnations()
+        self._tabs = UsageTracker()
         self._reconciler = Reconciler(bus, self._book, self._tabs, region=region, gateway=gateway)
         self._slow_log = SlowLog()
-        self._performer = Performer(
+        self._performer = EffectRunner(
             bus=bus,
             homes=self._homes,
             shards=self.shards,
@@ -200,7 +208,7 @@ class Calls:
 
     def _told_of(self, asked: AskCall) -> CallTold:
         live, status = self._book.find(asked.tenant, asked.id, time.monotonic())
-        if not asked.cancel or live is None or live.origin.state is State.DONE:
+        if not asked.cancel or live is None or live.origin.state is OriginState.DONE:
             return CallTold(status=status)
         self._perform(live, live.origin.cancel())
         return CallTold(status=status, cancelled=True)
@@ -237,18 +245,18 @@ class Calls:
 
     # -- one call ------------------------------------------------------------------------------------------------
 
-    def _begin(self, call: PreparedCall) -> Live:
+    def _begin(self, call: PreparedCall) -> InFlightCall:
         at = time.monotonic()
         plan = CallPlan.of(call, self._gateway, inline=len(call.input) <= INLINE_BYTES)
         answer: asyncio.Future[CallResult] = self._bus.loop.create_future()
         shard = subjects.shard_of(plan.function)
-        live = Live(call=call, shard=shard, origin=Origin(plan, at), answer=answer, budget=self._budget)
+        live = InFlightCall(call=call, shard=shard, origin=Origin(plan, at), answer=answer, budget=self._budget)
         self._book.enter(live)
         self._perform(live, live.origin.begin(at))
         return live
 
-    def _end(self, live: Live) -> None:
-        if live.origin.state is not State.DONE:
+    def _end(self, live: InFlightCall) -> None:
+        if live.origin.state is not OriginState.DONE:
             self._perform(live, live.origin.cancel("The caller went away."))
         self._performer.close_bodies(live)
         live.release()
@@ -299,7 +307,7 @@ class Calls:
             live.heard = at = time.monotonic()
             self._perform(live, live.origin.frame(message, at))
         elif isinstance(message, Ended):
-            self._settle_late(settle(message))
+            self._settle_late(settlement_of(message))
 
     def _on_unheard(self, subject: str, message: object, _: str) -> None:
         if message is not NO_RESPONDERS:
@@ -352,7 +360,7 @@ class Calls:
 
     def _tell_waiting(self, version: str, stage: str, at: float, /, **detail: Any) -> None:
         for live in self._book:
-            if live.call.stream and live.call.version.id == version and live.origin.state is State.QUEUED:
+            if live.call.stream and live.call.version.id == version and live.origin.state is OriginState.QUEUED:
                 live.stage(stage, (at - live.call.arrived) * 1000.0, **detail)
 
     def _node_seen(self, node: str, instance: str, at: float) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.errors import BadOutput, PilotlightError
-from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort, CallResult, ChunkEvent, PreparedCall
 from pilotlight_gateway.calls.call_responses import checked_value, list_of
 from pilotlight_gateway.schemas.schema_validators import Validators
@@ -17,7 +17,7 @@ ANSWER_BYTES = 10 * 10**6 + 64 * 1024
 """Of all chunks together: 10 MB of payload and what stands around it."""
 
 
-async def all_chunks(calls: CallPort, call: PreparedCall, validators: Validators, budget: Budget) -> CallResult:
+async def collect_chunks(calls: CallPort, call: PreparedCall, validators: Validators, budget: ByteBudget) -> CallResult:
     """Run a generator to its end; the result's output is the list.
 
     Raises:

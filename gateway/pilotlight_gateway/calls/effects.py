@@ -12,7 +12,7 @@ from pilotlight_core.model.messages.agent_messages import Cancel, Ended, Grant, 
 from pilotlight_core.model.messages.scheduling import Enqueue, HandBack, Settle, Withdraw
 
 
-class Send(msgspec.Struct, frozen=True):
+class SendRun(msgspec.Struct, frozen=True):
     """To the agent of `node`: run it. If nobody listens there: `Origin.no_responders(run.grant)`."""
 
     node: str
@@ -21,28 +21,28 @@ class Send(msgspec.Struct, frozen=True):
     run: Run
 
 
-class Tell(msgspec.Struct, frozen=True):
+class SendControl(msgspec.Struct, frozen=True):
     """To the agent of `node`: a control message."""
 
     node: str
     message: Cancel | Window
 
 
-class Relay(msgspec.Struct, frozen=True):
+class RelayChunk(msgspec.Struct, frozen=True):
     """To the caller: the next chunk of the stream."""
 
     seq: int
     data: bytes
 
 
-class Stage(msgspec.Struct, frozen=True):
+class ReportStage(msgspec.Struct, frozen=True):
     """To the caller, if it streams: the call has entered a stage, `ms` after its request arrived."""
 
     name: str
     ms: float
 
 
-class Finish(msgspec.Struct, frozen=True, kw_only=True):
+class FinishCall(msgspec.Struct, frozen=True, kw_only=True):
     """To the caller: the call has succeeded. Nothing follows."""
 
     output: bytes
@@ -60,7 +60,7 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
     """Its starts of which it is not."""
 
 
-class Fail(msgspec.Struct, frozen=True, kw_only=True):
+class FailCall(msgspec.Struct, frozen=True, kw_only=True):
     """To the caller: the call has failed. Nothing follows."""
 
     error: PilotlightError
@@ -74,10 +74,12 @@ class Fail(msgspec.Struct, frozen=True, kw_only=True):
     """One that may run on; its agent will tell."""
 
 
-Action = Enqueue | HandBack | Settle | Withdraw | Send | Tell | Relay | Stage | Finish | Fail
+Effect = (
+    Enqueue | HandBack | Settle | Withdraw | SendRun | SendControl | RelayChunk | ReportStage | FinishCall | FailCall
+)
 
 
-def settle(ended: Ended) -> Settle:
+def settlement_of(ended: Ended) -> Settle:
     """What the home must know of a call that has ended, whether or not anybody still waits for it."""
     spent = ended.spent
     return Settle(

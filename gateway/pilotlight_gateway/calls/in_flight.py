@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.agent_messages import BodyRef
-from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, PreparedCall, StageEvent
-from pilotlight_gateway.calls.effects import Finish
-from pilotlight_gateway.calls.origin import Origin, State
-from pilotlight_gateway.calls.redaction import for_caller
+from pilotlight_gateway.calls.effects import FinishCall
+from pilotlight_gateway.calls.origin import Origin, OriginState
+from pilotlight_gateway.calls.redaction import redact_for_caller
 
 UNSENT = math.inf
 STATES = {
-    State.QUEUED: "queued",
-    State.WAITING: "queued",
-    State.SENT: "running",
-    State.RUNNING: "running",
-    State.DONE: "succeeded",
+    OriginState.QUEUED: "queued",
+    OriginState.WAITING: "queued",
+    OriginState.SENT: "running",
+    OriginState.RUNNING: "running",
+    OriginState.DONE: "succeeded",
 }
 
 
 @dataclass(kw_only=True, eq=False)
-class Live:
+class InFlightCall:
     """A call, from `begin` to its answer. `answer` is done when it is over."""
 
     call: PreparedCall
@@ -35,7 +35,7 @@ class Live:
     """Of its function."""
     origin: Origin
     answer: asyncio.Future[CallResult]
-    budget: Budget
+    budget: ByteBudget
     timer: asyncio.TimerHandle | None = None
     heard: float = UNSENT
     """When it was sent, or its agent last said something of it; UNSENT: its agent knows nothing of its grant yet."""
@@ -104,7 +104,7 @@ class Live:
         """The call as the API shows it."""
         state, error = STATES[self.origin.state], None
         if self.answer.done() and (failure := self.answer.exception()) is not None:
-            failure = for_caller(failure, self.call) if isinstance(failure, PilotlightError) else failure
+            failure = redact_for_caller(failure, self.call) if isinstance(failure, PilotlightError) else failure
             code = failure.wire_code if isinstance(failure, PilotlightError) else "internal"
             state = "cancelled" if code == "cancelled" else "failed"
             error = {"code": code, "detail": getattr(failure, "detail", str(failure))}
@@ -120,7 +120,7 @@ class Live:
         )
 
 
-def result_of(action: Finish, output: bytes) -> CallResult:
+def result_of(action: FinishCall, output: bytes) -> CallResult:
     """What a call has come to that has succeeded."""
     return CallResult(
         output=output,

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import BodyRef
-from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 
 INLINE_BYTES = 256 * 1024
 """Larger frames would hold up everything else on the one connection to the bus."""
@@ -23,7 +23,7 @@ ANSWER_BYTES = 11 * 10**6
 
 
 @dataclass(kw_only=True, slots=True)
-class Place:
+class ExpectedAnswer:
     """Where one answer may be left."""
 
     tenant: str
@@ -32,13 +32,13 @@ class Place:
 
 
 @dataclass(kw_only=True)
-class Bodies:
+class LargeBodies:
     """What is offered to agents and expected from them, by token. `url` is where they reach the listener."""
 
     url: str
-    budget: Budget
+    budget: ByteBudget
     _offered: dict[str, bytes] = field(default_factory=dict)
-    _expected: dict[str, Place] = field(default_factory=dict)
+    _expected: dict[str, ExpectedAnswer] = field(default_factory=dict)
 
     def offer(self, data: bytes) -> BodyRef:
         """Make `data` readable once."""
@@ -49,7 +49,7 @@ class Bodies:
     def expect(self, tenant: str) -> BodyRef:
         """A place for one answer of up to `ANSWER_BYTES`, which count as the tenant's."""
         name = token()
-        self._expected[name] = Place(tenant=tenant)
+        self._expected[name] = ExpectedAnswer(tenant=tenant)
         return BodyRef(url=f"{self.url}/answers/{name}", token=name, size=ANSWER_BYTES)
 
     def answer(self, ref: BodyRef | None) -> bytes | None:

@@ -23,7 +23,7 @@ The origin is the only one who sends the call to an agent, the only retrier and 
 6. The deadline ends everything, with a `Cancel` to the agent that has it.
 
 Events come in as method calls with the instant `at`, actions go out as values (`effects.py`). The driver calls `tick`
-at `wake_at`. After `Finish` or `Fail`, late frames only settle the home's account.
+at `wake_at`. After `FinishCall` or `FailCall`, late frames only settle the home's account.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ import msgspec
 
 from pilotlight_core.model.errors import Cancelled, ContainerDied, DeadlineExceeded, PilotlightError, Unavailable
 from pilotlight_core.model.messages.agent_messages import (
+    CallFrame,
     Cancel,
     Chunk,
     Ended,
-    Frame,
     Grant,
     Outcome,
     Refusal,
@@ -49,7 +49,16 @@ from pilotlight_core.model.messages.agent_messages import (
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_gateway.calls.call_failures import died, dropped_error, failure
 from pilotlight_gateway.calls.call_plan import UNREAD_BYTES, UNREAD_CHUNKS, WINDOW, CallPlan
-from pilotlight_gateway.calls.effects import Action, Fail, Finish, Relay, Send, Stage, Tell, settle
+from pilotlight_gateway.calls.effects import (
+    Effect,
+    FailCall,
+    FinishCall,
+    RelayChunk,
+    ReportStage,
+    SendControl,
+    SendRun,
+    settlement_of,
+)
 from pilotlight_gateway.calls.stopwatch import Stopwatch
 
 MAX_PLACEMENTS = 10
@@ -66,7 +75,7 @@ LAST_WORDS_S = 1.0
 """A death is told by several ways at once; the one that says what became of the call is waited for."""
 
 
-class State(StrEnum):
+class OriginState(StrEnum):
     """Where a call is."""
 
     QUEUED = "queued"  # at the home
@@ -87,7 +96,7 @@ class Origin:
 
     def __init__(self, plan: CallPlan, at: float) -> None:
         self.plan = plan
-        self.state = State.QUEUED
+        self.state = OriginState.QUEUED
         self._watch = Stopwatch(at)
         self._grant: Grant | None = None
         """The one in use."""
@@ -127,15 +136,15 @@ class Origin:
     @property
     def wake_at(self) -> float:
         """When `tick` has something to do, if nothing happens before."""
-        if self.state is State.QUEUED:
+        if self.state is OriginState.QUEUED:
             return min(self.plan.deadline, self._repeat_at)
-        if self.state is State.WAITING:
+        if self.state is OriginState.WAITING:
             return min(self.plan.deadline, self._resume_at)
         return self.plan.deadline if self._doubt is None else min(self.plan.deadline, self._doubt)
 
     # -- the home's side -----------------------------------------------------------------------------------------
 
-    def begin(self, at: float) -> list[Action]:
+    def begin(self, at: float) -> list[Effect]:
         """The call is queued for the first time."""
         return [*self._stage("queued", at), self._enqueue(at, admitted=False)]
 
@@ -143,66 +152,66 @@ class Origin:
         """A home has heard of the call: whichever home it is told to next, it need not be admitted again."""
         self._placed = True
 
-    def refused_entry(self, error: PilotlightError) -> list[Action]:
+    def refused_entry(self, error: PilotlightError) -> list[Effect]:
         """The home did not let the call into its queue."""
-        return self._fail(error) if self.state is State.QUEUED else []
+        return self._fail(error) if self.state is OriginState.QUEUED else []
 
-    def dropped(self, dropped: Dropped) -> list[Action]:
+    def dropped(self, dropped: Dropped) -> list[Effect]:
         """The home took the call out of its queue."""
-        return self._fail(dropped_error(dropped)) if self.state is State.QUEUED else []
+        return self._fail(dropped_error(dropped)) if self.state is OriginState.QUEUED else []
 
-    def home_changed(self, epoch: int, at: float) -> list[Action]:
+    def home_changed(self, epoch: int, at: float) -> list[Effect]:
         """Another home acts from now on. What has not been granted is enqueued there."""
         self._epoch = max(self._epoch, epoch)
-        return [self._enqueue(at, admitted=self._placed)] if self.state is State.QUEUED else []
+        return [self._enqueue(at, admitted=self._placed)] if self.state is OriginState.QUEUED else []
 
-    def granted(self, grant: Grant, at: float) -> list[Action]:
+    def granted(self, grant: Grant, at: float) -> list[Effect]:
         """The home lets the call go to a container."""
         if grant == self._grant:
             return []
-        if self.state is not State.QUEUED or grant.epoch < self._epoch:
+        if self.state is not OriginState.QUEUED or grant.epoch < self._epoch:
             return [_decline(grant)]
         if grant.number <= self._number:
             # Its home did not know; now it does, and the next grant is higher.
             return [_decline(grant), self._enqueue(at, admitted=True)]
         if at >= self.plan.deadline:
             return [_decline(grant), *self.tick(at)]
-        self.state = State.SENT
+        self.state = OriginState.SENT
         self._grant = grant
         self._number = grant.number
         self._epoch = grant.epoch
         self._watch.granted(at, grant.start_ms)
         if grant.start_ms:
             self._cold_start = grant.timeline
-        return [Send(grant.node, grant.instance, self.plan.run(grant, at))]
+        return [SendRun(grant.node, grant.instance, self.plan.run(grant, at))]
 
     def uses(self, number: int) -> bool:
         """Whether grant `number` is the one in use."""
         return self._grant is not None and self._grant.number == number
 
-    def withheld(self, number: int) -> list[Action]:
+    def withheld(self, number: int) -> list[Effect]:
         """Grant `number` is not to be used, though it was not sent: somebody else has the call."""
         grant = self._grant
-        if grant is None or grant.number != number or self.state is not State.SENT:
+        if grant is None or grant.number != number or self.state is not OriginState.SENT:
             return []
         self._release()
         return [_decline(grant), *self._fail(Cancelled("The call was given up before it was sent."))]
 
     # -- the agent's side ----------------------------------------------------------------------------------------
 
-    def no_responders(self, number: int, at: float) -> list[Action]:
+    def no_responders(self, number: int, at: float) -> list[Effect]:
         """The bus says that no agent listens where grant `number` was sent."""
         grant = self._grant
-        if grant is None or grant.number != number or self.state is not State.SENT:
+        if grant is None or grant.number != number or self.state is not OriginState.SENT:
             return []
         return self._elsewhere(grant, Refusal.GONE, at)
 
-    def frame(self, frame: Frame, at: float) -> list[Action]:
+    def frame(self, frame: CallFrame, at: float) -> list[Effect]:
         """An agent says something of the call."""
         grant = self._grant
         if grant is None or frame.grant != grant.number:
             # Of an older grant, or of a call that nobody waits for any more: all that matters is the slot.
-            return [settle(frame)] if isinstance(frame, Ended) and self.state is State.DONE else []
+            return [settlement_of(frame)] if isinstance(frame, Ended) and self.state is OriginState.DONE else []
         match frame:
             case Started():
                 return self._started(at)
@@ -213,41 +222,41 @@ class Origin:
             case Ended():
                 return self._ended(grant, frame, at)
 
-    def was_read(self, size: int) -> list[Action]:
+    def was_read(self, size: int) -> list[Effect]:
         """The caller has read its next chunk, of `size` bytes."""
         self._unread_chunks -= 1
         self._unread_bytes -= size
         return self._go_on()
 
-    def node_gone(self, node: str, instance: str, reason: str, at: float) -> list[Action]:
+    def node_gone(self, node: str, instance: str, reason: str, at: float) -> list[Effect]:
         """An agent is gone, or counts as gone, with everything that it ran."""
         grant = self._grant
         if grant is None or (grant.node, grant.instance) != (node, instance):
             return []
         # A run that was just sent may reach the node's next agent, which knows that it never started.
-        return self._lost(reason, at) if self.state is State.RUNNING else self._give_up_soon(reason, at)
+        return self._lost(reason, at) if self.state is OriginState.RUNNING else self._give_up_soon(reason, at)
 
-    def container_gone(self, container: str, reason: str, at: float) -> list[Action]:
+    def container_gone(self, container: str, reason: str, at: float) -> list[Effect]:
         """A container is gone; its agent, which lives, will say what became of the call, if that is not lost."""
         ours = self._grant is not None and self._grant.container == container
         return self._give_up_soon(reason, at) if ours else []
 
     # -- the caller's side, and time -----------------------------------------------------------------------------
 
-    def cancel(self, reason: str = "The call was cancelled.") -> list[Action]:
+    def cancel(self, reason: str = "The call was cancelled.") -> list[Effect]:
         """Nobody wants the answer any more."""
-        return self._stop("cancelled") + self._fail(Cancelled(reason)) if self.state is not State.DONE else []
+        return self._stop("cancelled") + self._fail(Cancelled(reason)) if self.state is not OriginState.DONE else []
 
-    def tick(self, at: float) -> list[Action]:
+    def tick(self, at: float) -> list[Effect]:
         """It is `wake_at` or later."""
-        if self.state is State.DONE:
+        if self.state is OriginState.DONE:
             return []
         if at >= self.plan.deadline:
             return self._stop("deadline") + self._fail(self._too_late(at))
-        if self.state is State.WAITING and at >= self._resume_at:
-            self.state = State.QUEUED
+        if self.state is OriginState.WAITING and at >= self._resume_at:
+            self.state = OriginState.QUEUED
             return [self._enqueue(at, admitted=True)]
-        if self.state is State.QUEUED and at >= self._repeat_at:
+        if self.state is OriginState.QUEUED and at >= self._repeat_at:
             return [self._enqueue(at, admitted=self._placed)]
         if self._grant is not None and self._doubt is not None and at >= self._doubt:
             return self._lost(self._reason, at)
@@ -259,13 +268,13 @@ class Origin:
         self._repeat_at = at + REPEAT_EVERY_S
         return Enqueue(self.plan.descriptor(at, number=self._number, admitted=admitted))
 
-    def _started(self, at: float) -> list[Action]:
-        if self.state is not State.SENT:
+    def _started(self, at: float) -> list[Effect]:
+        if self.state is not OriginState.SENT:
             return []
-        self.state = State.RUNNING
+        self.state = OriginState.RUNNING
         return self._stage("running", at)
 
-    def _chunk(self, grant: Grant, chunk: Chunk) -> list[Action]:
+    def _chunk(self, grant: Grant, chunk: Chunk) -> list[Effect]:
         if chunk.seq <= self._seq:
             return []
         if chunk.seq > self._seq + 1:
@@ -273,26 +282,26 @@ class Origin:
         self._seq = chunk.seq
         self._unread_chunks += 1
         self._unread_bytes += len(chunk.data)
-        return [Relay(chunk.seq, chunk.data), *self._go_on()]
+        return [RelayChunk(chunk.seq, chunk.data), *self._go_on()]
 
-    def _go_on(self) -> list[Action]:
+    def _go_on(self) -> list[Effect]:
         """Let the container send more, unless the caller lags too far behind."""
         lags = self._unread_chunks > UNREAD_CHUNKS or self._unread_bytes > UNREAD_BYTES
         if self._grant is None or lags or self._seq < self._told_window + WINDOW // 2:
             return []
         self._told_window = self._seq
-        return [Tell(self._grant.node, Window(call=self.plan.id, upto=self._seq))]
+        return [SendControl(self._grant.node, Window(call=self.plan.id, upto=self._seq))]
 
-    def _broken(self, grant: Grant) -> list[Action]:
-        tell = Tell(grant.node, Cancel(call=self.plan.id, reason="a part of its stream was lost"))
+    def _broken(self, grant: Grant) -> list[Effect]:
+        tell = SendControl(grant.node, Cancel(call=self.plan.id, reason="a part of its stream was lost"))
         return [tell, *self._fail(ContainerDied(LOST_PART))]
 
-    def _refused(self, grant: Grant, refused: Refused, at: float) -> list[Action]:
-        if self.state is not State.SENT or refused.reason is Refusal.DUPLICATE:
+    def _refused(self, grant: Grant, refused: Refused, at: float) -> list[Effect]:
+        if self.state is not OriginState.SENT or refused.reason is Refusal.DUPLICATE:
             return []  # a duplicate means that the first copy of this very grant was taken
         return self._elsewhere(grant, refused.reason, at)
 
-    def _elsewhere(self, grant: Grant, reason: Refusal, at: float) -> list[Action]:
+    def _elsewhere(self, grant: Grant, reason: Refusal, at: float) -> list[Effect]:
         """It never started there."""
         self._watch.refused(at)
         self._release()
@@ -300,18 +309,18 @@ class Origin:
         if self._placements >= MAX_PLACEMENTS:
             error = Unavailable(f"{MAX_PLACEMENTS} containers in turn could not take the call (last: {reason}).")
             return [_decline(grant), *self._fail(error)]
-        self.state = State.QUEUED
+        self.state = OriginState.QUEUED
         self._repeat_at = at + REPEAT_EVERY_S
         call = self.plan.descriptor(at, number=self._number, admitted=True)
         return [HandBack(call=call, container=grant.container, epoch=grant.epoch, reason=reason)]
 
-    def _ended(self, grant: Grant, ended: Ended, at: float) -> list[Action]:
+    def _ended(self, grant: Grant, ended: Ended, at: float) -> list[Effect]:
         if not ended.started and ended.outcome in (Outcome.DIED, Outcome.TIMEOUT, Outcome.CANCELLED):
             return self._elsewhere(grant, _why_not_started(ended.outcome), at)
         self._watch.ended(at, ended.stages)
         self._release()
         self._starts += 1
-        over = settle(ended)
+        over = settlement_of(ended)
         self._cost += over.cost or 0.0
         self._spent = _together(self._spent, ended.spent)
         # One without a container is of a call that its agent does not hold, and knows nothing of.
@@ -322,14 +331,14 @@ class Origin:
             case Outcome.RAISED if self._may_retry(at):
                 self._resume_at = at + self._backoff()
                 self._raised += 1
-                self.state = State.WAITING
+                self.state = OriginState.WAITING
                 return [over]
             case Outcome.DIED | Outcome.CANCELLED:
                 return [over, *self._again_or_died(ended.reason, at)]
             case _:
                 return [over, *self._fail(failure(ended))]
 
-    def _lost(self, reason: str, at: float) -> list[Action]:
+    def _lost(self, reason: str, at: float) -> list[Effect]:
         """It was sent, and nothing more will be heard: it counts as started."""
         self._watch.lost(at)
         self._release()
@@ -337,16 +346,16 @@ class Origin:
         self._lost_starts += 1
         return self._again_or_died(reason, at)
 
-    def _give_up_soon(self, reason: str, at: float) -> list[Action]:
+    def _give_up_soon(self, reason: str, at: float) -> list[Effect]:
         if self._doubt is None:
             self._doubt, self._reason = at + LAST_WORDS_S, reason
         return []
 
-    def _again_or_died(self, reason: str, at: float) -> list[Action]:
+    def _again_or_died(self, reason: str, at: float) -> list[Effect]:
         if not self.plan.idempotent or self._reruns >= MAX_RERUNS or self._seq:
             return self._fail(died(reason))
         self._reruns += 1
-        self.state = State.QUEUED
+        self.state = OriginState.QUEUED
         return [self._enqueue(at, admitted=True)]
 
     def _may_retry(self, at: float) -> bool:
@@ -356,11 +365,11 @@ class Origin:
     def _backoff(self) -> float:
         return min(FIRST_BACKOFF_S * 2.0**self._raised, MAX_BACKOFF_S)
 
-    def _finish(self, grant: Grant, ended: Ended) -> list[Action]:
+    def _finish(self, grant: Grant, ended: Ended) -> list[Effect]:
         if ended.last_seq != self._seq:
             return self._fail(ContainerDied(LOST_PART))
-        self.state = State.DONE
-        finish = Finish(
+        self.state = OriginState.DONE
+        finish = FinishCall(
             output=ended.output,
             answer_size=ended.answer_size,
             spent=self._spent,
@@ -373,30 +382,30 @@ class Origin:
         )
         return [finish]
 
-    def _fail(self, error: PilotlightError) -> list[Action]:
+    def _fail(self, error: PilotlightError) -> list[Effect]:
         left = self._grant
         self._release()
-        self.state = State.DONE
-        return [Fail(error=error, cost=self._cost, starts=self._starts, lost=self._lost_starts, left=left)]
+        self.state = OriginState.DONE
+        return [FailCall(error=error, cost=self._cost, starts=self._starts, lost=self._lost_starts, left=left)]
 
     def _release(self) -> None:
         self._grant = None
         self._doubt = None
 
-    def _stop(self, reason: str) -> list[Action]:
+    def _stop(self, reason: str) -> list[Effect]:
         """Take the call away from whoever has it."""
         if self._grant is not None:
-            return [Tell(self._grant.node, Cancel(call=self.plan.id, reason=reason))]
+            return [SendControl(self._grant.node, Cancel(call=self.plan.id, reason=reason))]
         return [Withdraw(self.plan.id)]
 
     def _too_late(self, at: float) -> DeadlineExceeded:
         waited = at - self.plan.arrived
-        if self.state is State.QUEUED:
+        if self.state is OriginState.QUEUED:
             return DeadlineExceeded(f"The deadline passed after {waited:.1f} s, while the call waited for a container.")
         return DeadlineExceeded(f"The deadline passed after {waited:.1f} s, while the call was {self.state.value}.")
 
-    def _stage(self, name: str, at: float) -> list[Action]:
-        return [Stage(name, (at - self.plan.arrived) * 1000.0)] if self.plan.stages else []
+    def _stage(self, name: str, at: float) -> list[Effect]:
+        return [ReportStage(name, (at - self.plan.arrived) * 1000.0)] if self.plan.stages else []
 
 
 def _decline(grant: Grant) -> Settle:

@@ -8,7 +8,7 @@ from pilotlight_core.bus import Bus, BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_messages import Reconcile
 from pilotlight_gateway.calls.call_book import CallBook
-from pilotlight_gateway.limits.call_usage import Tabs
+from pilotlight_gateway.limits.call_usage import UsageTracker
 
 SILENT_S = 2.0
 """A call that was sent and not heard of for so long is asked for. One that was granted and not sent (its `StartHook` is
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 class Reconciler:
     """Of one gateway's calls. If nobody listens at a node, the bus says so under `unheard(…, NODE, node)`."""
 
-    def __init__(self, bus: Bus, book: CallBook, tabs: Tabs, *, region: str, gateway: str) -> None:
+    def __init__(self, bus: Bus, book: CallBook, tabs: UsageTracker, *, region: str, gateway: str) -> None:
         self._bus = bus
         self._book = book
         self._tabs = tabs

@@ -11,7 +11,7 @@ from pilotlight_gateway.calls.call_port import PreparedCall
 OWNERS_FIELDS = ("traceback", "type")
 
 
-def for_caller(error: PilotlightError, call: PreparedCall) -> PilotlightError:
+def redact_for_caller(error: PilotlightError, call: PreparedCall) -> PilotlightError:
     """`error` as the caller may see it: itself where the function is the caller's own."""
     if call.version.tenant == call.tenant:
         return error

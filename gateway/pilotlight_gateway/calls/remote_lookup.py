@@ -14,7 +14,7 @@ from pilotlight_gateway.cluster.shards import Shards
 PATIENCE_S = 2.0
 
 
-class Elsewhere:
+class RemoteLookup:
     """Asks other gateways for calls that are not here."""
 
     def __init__(self, bus: Bus, shards: Shards, *, region: str) -> None:

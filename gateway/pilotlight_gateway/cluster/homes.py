@@ -32,10 +32,10 @@ from pilotlight_core.model.messages.scheduling import (
     Withdraw,
 )
 from pilotlight_gateway.calls.call_failures import dropped_of
-from pilotlight_gateway.cluster.outbox import Mailbox
+from pilotlight_gateway.cluster.outbox import Outbox
 from pilotlight_gateway.cluster.shards import STATE_BYTES
 from pilotlight_gateway.home.home import Home, HomeStatistics, QueueLimits
-from pilotlight_gateway.home.timers import Alarms
+from pilotlight_gateway.home.timers import Timers
 
 BREAKERS_TOLD = 5_000
 """At most, in one message: 500 KiB. They are for people to look at."""
@@ -45,13 +45,13 @@ NAMES = tuple(str(shard) for shard in range(subjects.SHARDS))
 log = structlog.get_logger(__name__)
 
 
-class Ownership(Protocol):
+class HomeOwnership(Protocol):
     """Who is the home of what."""
 
     def mine(self, shard: int, at: float) -> int | None: ...
 
 
-class Origins(Protocol):
+class OriginPort(Protocol):
     """The calls of this gateway: what homes say to them, wherever those are."""
 
     def granted(self, grant: Grant, at: float) -> None: ...
@@ -63,7 +63,7 @@ class Homes:
     """Homes that act only while their shard is ours and the bus is there."""
 
     def __init__(
-        self, bus: Bus, origins: Origins, mailbox: Mailbox, *, region: str, gateway: str, limits: QueueLimits
+        self, bus: Bus, origins: OriginPort, mailbox: Outbox, *, region: str, gateway: str, limits: QueueLimits
     ) -> None:
         self._bus = bus
         self._origins = origins
@@ -72,9 +72,9 @@ class Homes:
         self._gateway = gateway
         self._limits = limits
         self._homes: dict[int, Home] = {}
-        self.ownership: Ownership
+        self.ownership: HomeOwnership
         """To be set before anything happens: it tells us what to begin, and we ask it what still holds."""
-        self._wakes = Alarms()
+        self._wakes = Timers()
         self._wakes_at = float("inf")
         self._timer: asyncio.TimerHandle | None = None
         self._stirred: set[int] = set()

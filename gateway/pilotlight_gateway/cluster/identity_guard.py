@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from pilotlight_core.bus import Bus, BusError, Holder, NoResponders
+from pilotlight_core.bus import Bus, BusError, LeaseHolder, NoResponders
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.messages.scheduling import AskCall
@@ -24,7 +24,7 @@ class NameTaken(Conflict):
     """A living gateway has this one's name."""
 
 
-class Namesakes:
+class IdentityGuard:
     """Asks whoever holds the lease of our name."""
 
     def __init__(self, bus: Bus, *, region: str, name: str) -> None:
@@ -32,7 +32,7 @@ class Namesakes:
         self._region = region
         self._name = name
 
-    async def is_gone(self, holder: Holder) -> bool:
+    async def is_gone(self, holder: LeaseHolder) -> bool:
         """Whether a holder of our name is gone; False while nobody can say.
 
         Raises:

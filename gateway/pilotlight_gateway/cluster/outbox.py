@@ -21,7 +21,7 @@ ITEMS = 256
 log = structlog.get_logger(__name__)
 
 
-class Mailbox:
+class Outbox:
     """Letters for other gateways. One that is lost is no harm: origins repeat themselves, agents tell homes again."""
 
     def __init__(self, bus: Bus, region: str) -> None:

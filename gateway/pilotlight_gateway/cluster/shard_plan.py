@@ -18,7 +18,7 @@ import msgspec
 from pilotlight_core.model.subjects import SHARDS
 
 
-class Member(msgspec.Struct, frozen=True):
+class GatewayMember(msgspec.Struct, frozen=True):
     """A gateway that lives: its name, its present process, and the epoch of its lease."""
 
     name: str
@@ -29,57 +29,62 @@ class Member(msgspec.Struct, frozen=True):
 class ShardRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a shard's key holds. The revision that wrote it is the home's epoch."""
 
-    home: Member
+    home: GatewayMember
     state: dict[str, bytes] = {}
     """By lodger, where the former home handed over in order."""
 
 
-class Owned(msgspec.Struct, frozen=True, kw_only=True):
+class OwnedShard(msgspec.Struct, frozen=True, kw_only=True):
     """A shard's record and its revision."""
 
     record: ShardRecord
     revision: int
 
 
-class Take(msgspec.Struct, frozen=True):
+class TakeShard(msgspec.Struct, frozen=True):
     """Nobody is the shard's home: write ourselves over `revision` (0: there is no record)."""
 
     shard: int
     revision: int
 
 
-class Begin(msgspec.Struct, frozen=True):
+class BeginShard(msgspec.Struct, frozen=True):
     """The record names us, and we do not act yet."""
 
     shard: int
-    owned: Owned
+    owned: OwnedShard
 
 
-class Move(msgspec.Struct, frozen=True):
+class MoveShard(msgspec.Struct, frozen=True):
     """We are the home, and `heir` should be: hand over what we have, or have been handed and did not begin with."""
 
     shard: int
-    owned: Owned
-    heir: Member
+    owned: OwnedShard
+    heir: GatewayMember
 
 
-class Leave(msgspec.Struct, frozen=True):
+class LeaveShard(msgspec.Struct, frozen=True):
     """We act, and the record does not name us any more."""
 
     shard: int
 
 
-Step = Take | Begin | Move | Leave
+ShardStep = TakeShard | BeginShard | MoveShard | LeaveShard
 
 
-def heir_of(shard: int, members: Sequence[Member]) -> Member | None:
+def heir_of(shard: int, members: Sequence[GatewayMember]) -> GatewayMember | None:
     """Who should be the home of a shard; None if nobody lives."""
     return max(members, key=lambda member: (_weight(shard, member.name), member.name), default=None)
 
 
 def steps(
-    records: Mapping[int, Owned], members: Sequence[Member], me: Member, acting: Mapping[int, int], *, leaving: bool
-) -> list[Step]:
+    records: Mapping[int, OwnedShard],
+    members: Sequence[GatewayMember],
+    me: GatewayMember,
+    acting: Mapping[int, int],
+    *,
+    leaving: bool,
+) -> list[ShardStep]:
     """What this gateway must do now.
 
     Args:
@@ -89,7 +94,7 @@ def steps(
         leaving: we are about to end: we take and begin nothing, and every shard has another heir.
     """
     heirs = [member for member in members if not (leaving and member == me)]
-    found: list[Step] = []
+    found: list[ShardStep] = []
     for shard in range(SHARDS):
         owned = records.get(shard)
         step = _step(shard, owned, heir_of(shard, heirs), members, me, acting.get(shard), leaving=leaving)
@@ -100,23 +105,23 @@ def steps(
 
 def _step(
     shard: int,
-    owned: Owned | None,
-    heir: Member | None,
-    members: Iterable[Member],
-    me: Member,
+    owned: OwnedShard | None,
+    heir: GatewayMember | None,
+    members: Iterable[GatewayMember],
+    me: GatewayMember,
     acting: int | None,
     *,
     leaving: bool,
-) -> Step | None:
+) -> ShardStep | None:
     if owned is None or owned.record.home not in members:
         if acting is not None:
-            return Leave(shard)
-        return Take(shard, owned.revision if owned is not None else 0) if heir == me else None
+            return LeaveShard(shard)
+        return TakeShard(shard, owned.revision if owned is not None else 0) if heir == me else None
     if owned.record.home != me:
-        return Leave(shard) if acting is not None else None
+        return LeaveShard(shard) if acting is not None else None
     if acting != owned.revision and not leaving:
-        return Begin(shard, owned)
-    return Move(shard, owned, heir) if heir is not None and heir != me else None
+        return BeginShard(shard, owned)
+    return MoveShard(shard, owned, heir) if heir is not None and heir != me else None
 
 
 def _weight(shard: int, name: str) -> bytes:

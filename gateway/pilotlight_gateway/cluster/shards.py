@@ -18,11 +18,21 @@ import msgspec
 import structlog
 
 from pilotlight_core.bus import Bus, BusError, WrongRevision
-from pilotlight_core.bus.kv import Entry
+from pilotlight_core.bus.kv import KvEntry
 from pilotlight_core.bus.lease import read_holder
 from pilotlight_core.model.subjects import LEASE_BUCKET, SHARD_BUCKET, SHARDS
-from pilotlight_gateway.cluster.identity_guard import Namesakes, NameTaken
-from pilotlight_gateway.cluster.shard_plan import Begin, Leave, Member, Move, Owned, ShardRecord, Step, Take, steps
+from pilotlight_gateway.cluster.identity_guard import IdentityGuard, NameTaken
+from pilotlight_gateway.cluster.shard_plan import (
+    BeginShard,
+    GatewayMember,
+    LeaveShard,
+    MoveShard,
+    OwnedShard,
+    ShardRecord,
+    ShardStep,
+    TakeShard,
+    steps,
+)
 
 LOOK_EVERY_S = 0.25
 MOVE_AFTER_S = 2.0
@@ -40,13 +50,13 @@ EPOCHS_KNOWN = 10_000
 STATE_BYTES = 384 * 1024
 """Of what a lodger hands over; beyond it nothing is, as after a death: origins enqueue anew."""
 
-NOBODY = Member("", "", 0)
+NOBODY = GatewayMember("", "", 0)
 """Whose shards may be taken."""
 
 log = structlog.get_logger(__name__)
 
 
-class Lodger(Protocol):
+class ShardParticipant(Protocol):
     """What lives in a shard, and moves with it. None of it waits."""
 
     def begin(self, shard: int, epoch: int, state: bytes) -> None:
@@ -56,7 +66,7 @@ class Lodger(Protocol):
         """Act as its home no more; what the next one should know."""
 
 
-class Host(Lodger, Protocol):
+class CallerParticipant(ShardParticipant, Protocol):
     """The lodger that also has callers: it hears of other homes, and of gateways that are gone."""
 
     def homes_changed(self, shards: frozenset[int]) -> None:
@@ -66,7 +76,7 @@ class Host(Lodger, Protocol):
         """A gateway is gone, and its callers with it."""
 
 
-class Owner(msgspec.Struct, frozen=True):
+class ShardOwner(msgspec.Struct, frozen=True):
     """The home of a shard."""
 
     gateway: str
@@ -77,12 +87,12 @@ class Owner(msgspec.Struct, frozen=True):
 class Shards:
     """This gateway among all: `mine` and `owner` answer at once, from memory."""
 
-    def __init__(self, bus: Bus, host: Host, *, region: str, name: str, instance: str) -> None:
+    def __init__(self, bus: Bus, host: CallerParticipant, *, region: str, name: str, instance: str) -> None:
         self._bus = bus
         self._host = host
-        self.lodgers: dict[str, Lodger] = {"calls": host}
+        self.lodgers: dict[str, ShardParticipant] = {"calls": host}
         """By the name under which their part is handed over; to be complete before it runs."""
-        namesakes = Namesakes(bus, region=region, name=name)
+        namesakes = IdentityGuard(bus, region=region, name=name)
         self._identity = bus.lease(f"{PREFIX}{name}", name, data=instance.encode(), may_succeed=namesakes.is_gone)
         self._kv = bus.kv(SHARD_BUCKET)
         self._leases = bus.mirror(LEASE_BUCKET, PREFIX)
@@ -92,11 +102,11 @@ class Shards:
         self._acting: dict[int, int] = {}
         self._kept: dict[int, tuple[int, dict[str, bytes]]] = {}
         """What was taken out of a shard whose move may have failed: the record's revision, and the state."""
-        self._owned: dict[int, Owned] = {}
+        self._owned: dict[int, OwnedShard] = {}
         self._since = [float("-inf")] * SHARDS
         """When each shard got its present home."""
-        self._owners: list[Owner | None] = [None] * SHARDS
-        self._members: tuple[Member, ...] = ()
+        self._owners: list[ShardOwner | None] = [None] * SHARDS
+        self._members: tuple[GatewayMember, ...] = ()
         self._members_since = float("-inf")
         self._instances: dict[int, str] = {}
         """Which process has, or had, a lease of an epoch: a call keeps the one under which it came."""
@@ -122,7 +132,7 @@ class Shards:
         """The epoch under which this gateway may act as the shard's home at `at`; None if it may not."""
         return self._acting.get(shard) if self._identity.valid(at) else None
 
-    def owner(self, shard: int) -> Owner | None:
+    def owner(self, shard: int) -> ShardOwner | None:
         """Who is the shard's home, as last heard; None while nobody is."""
         return self._owners[shard]
 
@@ -164,10 +174,10 @@ class Shards:
 
     # -- what is seen --------------------------------------------------------------------------------------------
 
-    def _gateway_changed(self, _key: str, _entry: Entry | None) -> None:
+    def _gateway_changed(self, _key: str, _entry: KvEntry | None) -> None:
         self._bell.set()
 
-    def _record_changed(self, key: str, entry: Entry | None) -> None:
+    def _record_changed(self, key: str, entry: KvEntry | None) -> None:
         if entry is None:
             # The platform deletes none. Where somebody else did, the shard's home goes on: it alone acts by that
             # record, and whoever writes next finds that it is gone (`_read`), and takes the shard anew.
@@ -177,7 +187,7 @@ class Shards:
             known = self._owned.get(shard)
             if 0 <= shard < SHARDS and (known is None or known.revision < entry.revision):
                 record = msgspec.msgpack.decode(entry.value, type=ShardRecord)
-                self._owned[shard] = Owned(record=record, revision=entry.revision)
+                self._owned[shard] = OwnedShard(record=record, revision=entry.revision)
                 self._kept.pop(shard, None)  # what was kept is in this record, or too old for it
                 self._since[shard] = time.monotonic()
                 self._bell.set()
@@ -203,7 +213,7 @@ class Shards:
         if changed:
             self._host.homes_changed(changed)
 
-    def _living(self) -> list[Member]:
+    def _living(self) -> list[GatewayMember]:
         me, found = self._me(), []
         for key, entry in self._leases.items():
             name = key.removeprefix(PREFIX)
@@ -215,19 +225,19 @@ class Shards:
                 continue  # nobody that we could speak to
             instance = holder.data.decode(errors="replace")
             if instance != self._instance:
-                found.append(Member(name, instance, holder.epoch))
+                found.append(GatewayMember(name, instance, holder.epoch))
         return [*found, me] if me is not None else found
 
-    def _me(self) -> Member | None:
+    def _me(self) -> GatewayMember | None:
         # Our own lease knows better than a copy of what we wrote.
         valid = self._identity.valid(time.monotonic())
-        return Member(self._name, self._instance, self._identity.epoch) if valid else None
+        return GatewayMember(self._name, self._instance, self._identity.epoch) if valid else None
 
-    def _owner_now(self, shard: int) -> Owner | None:
+    def _owner_now(self, shard: int) -> ShardOwner | None:
         owned = self._owned.get(shard)
         if owned is None or owned.record.home not in self._members:
             return None
-        return Owner(owned.record.home.instance, owned.revision)
+        return ShardOwner(owned.record.home.instance, owned.revision)
 
     # -- what is done --------------------------------------------------------------------------------------------
 
@@ -258,37 +268,37 @@ class Shards:
         if me is None:
             return
         planned = steps(self._owned, self._members, me, self._acting, leaving=self._leaving)
-        moves = [step for step in planned if isinstance(step, Move) and self._calm(step.shard, at)]
-        todo = [step for step in planned if not isinstance(step, Move)]
+        moves = [step for step in planned if isinstance(step, MoveShard) and self._calm(step.shard, at)]
+        todo = [step for step in planned if not isinstance(step, MoveShard)]
         await self._perform(me, [*todo, *moves[: SHARDS if self._leaving else MOVES_AT_ONCE]])
         self._look(time.monotonic())
 
     def _calm(self, shard: int, at: float) -> bool:
         return self._leaving or at - max(self._members_since, self._since[shard]) >= self.move_after_s
 
-    async def _perform(self, me: Member, todo: list[Step]) -> None:
+    async def _perform(self, me: GatewayMember, todo: list[ShardStep]) -> None:
         room = asyncio.Semaphore(WRITES_AT_ONCE)
 
-        async def bounded(step: Take | Move) -> None:
+        async def bounded(step: TakeShard | MoveShard) -> None:
             async with room:
-                await (self._take(me, step) if isinstance(step, Take) else self._move(step))
+                await (self._take(me, step) if isinstance(step, TakeShard) else self._move(step))
 
         async with asyncio.TaskGroup() as group:
             for step in todo:
                 match step:
-                    case Take() | Move():
+                    case TakeShard() | MoveShard():
                         group.create_task(bounded(step))
-                    case Begin(shard, owned):
+                    case BeginShard(shard, owned):
                         self._act(shard, owned.revision, self._state_of(shard, owned))
-                    case Leave(shard):
+                    case LeaveShard(shard):
                         self._stop_acting(shard)
 
-    async def _take(self, me: Member, step: Take) -> None:
+    async def _take(self, me: GatewayMember, step: TakeShard) -> None:
         if (owned := self._owned.get(step.shard)) is not None and await self._lives(owned.record.home):
             return
         await self._write(step.shard, ShardRecord(home=me), step.revision)
 
-    async def _move(self, step: Move) -> None:
+    async def _move(self, step: MoveShard) -> None:
         # Where an earlier move was cut off, or what we were handed was not begun with, it goes on to the heir.
         acting = step.shard in self._acting
         state = self._stop_acting(step.shard) if acting else self._state_of(step.shard, step.owned)
@@ -305,7 +315,7 @@ class Shards:
             except WrongRevision:
                 await self._read(shard)
                 return
-            self._record_changed(str(shard), Entry(value, written))
+            self._record_changed(str(shard), KvEntry(value, written))
             if record.home == self._me():
                 self._act(shard, written, record.state)
 
@@ -315,16 +325,16 @@ class Shards:
         if found is None:
             self._owned.pop(shard, None)
             return
-        self._record_changed(str(shard), Entry(found.data, found.seq))
+        self._record_changed(str(shard), KvEntry(found.data, found.seq))
         if found.gone or (shard in self._owned and self._owned[shard].revision < found.seq) or shard not in self._owned:
-            self._owned[shard] = Owned(record=ShardRecord(home=NOBODY), revision=found.seq)
+            self._owned[shard] = OwnedShard(record=ShardRecord(home=NOBODY), revision=found.seq)
 
-    def _state_of(self, shard: int, owned: Owned) -> dict[str, bytes]:
+    def _state_of(self, shard: int, owned: OwnedShard) -> dict[str, bytes]:
         """What to begin with. A record's state is what its shard was when the record was written: used once."""
         revision, state = self._kept.pop(shard, (0, {}))
         return state if revision == owned.revision else owned.record.state
 
-    async def _lives(self, home: Member) -> bool:
+    async def _lives(self, home: GatewayMember) -> bool:
         """Ask the server itself before somebody is taken for dead."""
         try:
             entry = await self._leases.fetch(f"{PREFIX}{home.name}")

@@ -11,7 +11,7 @@ import msgspec
 
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
-from pilotlight_core.model.api.curve_api import TrialAsked
+from pilotlight_core.model.api.curve_api import TrialRequest
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest, VersionRecord
 from pilotlight_gateway.deploys.bundles import check_sizes
@@ -27,7 +27,7 @@ from pilotlight_gateway.deploys.deploy_plan import (
     version_record,
 )
 from pilotlight_gateway.fleet.curve_trials import pinned
-from pilotlight_gateway.fleet.fleet_inventory import Placements
+from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.name_hints import known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -49,7 +49,7 @@ class Deployer:
     registry: RegistryPort
     blobs: BlobStore
     signer: ManifestSigner
-    placements: Placements = field(default_factory=Placements)
+    placements: FleetPlacements = field(default_factory=FleetPlacements)
 
     async def deploy(self, principal: Principal, app: str, request: DeployRequest) -> DeployResponse:
         """Deploy all of an app, or answer with the digests that must be uploaded first.
@@ -99,7 +99,7 @@ class Deployer:
                 return stopped
         raise AssertionError
 
-    async def trial(self, version: VersionRecord, asked: TrialAsked) -> VersionRecord:
+    async def trial(self, version: VersionRecord, asked: TrialRequest) -> VersionRecord:
         """A version like another, pinned to one kind of slice; the same again for the same question.
 
         Raises:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from pilotlight_core.bus import Bus, Stored
+from pilotlight_core.bus import Bus, DecodedMessage
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
@@ -49,7 +49,7 @@ class LogQuery:
 class LogSource(Protocol):
     """Batches of lines in the order in which they were stored."""
 
-    def batches(self, query: LogQuery, start: str | int, *, follow: bool) -> AsyncIterator[Stored]: ...
+    def batches(self, query: LogQuery, start: str | int, *, follow: bool) -> AsyncIterator[DecodedMessage]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class BusLogs:
     bus: Bus
     region: str
 
-    def batches(self, query: LogQuery, start: str | int, *, follow: bool) -> AsyncIterator[Stored]:
+    def batches(self, query: LogQuery, start: str | int, *, follow: bool) -> AsyncIterator[DecodedMessage]:
         subject = subjects.logs(self.region, query.tenant, query.app, query.function)
         return self.bus.read_stream(subjects.LOGS_STREAM, subject, start=start, follow=follow)
 
@@ -68,9 +68,9 @@ class BusLogs:
 class MemoryLogs:
     """Logs in memory, for tests: `kept` is replayed, and following ends where it ends."""
 
-    kept: list[Stored] = field(default_factory=list)
+    kept: list[DecodedMessage] = field(default_factory=list)
 
-    async def batches(self, query: LogQuery, start: str | int, *, follow: bool) -> AsyncIterator[Stored]:  # noqa: ARG002
+    async def batches(self, query: LogQuery, start: str | int, *, follow: bool) -> AsyncIterator[DecodedMessage]:  # noqa: ARG002
         first = start if isinstance(start, int) else 0
         for batch in self.kept:
             _, _, tenant, app, function = batch.subject.split(".")

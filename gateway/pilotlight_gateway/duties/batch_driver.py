@@ -19,22 +19,30 @@ import structlog
 from msgspec import structs
 
 from pilotlight_core.bus import Bus, WrongRevision
-from pilotlight_core.bus.reader import Position
+from pilotlight_core.bus.reader import StreamCursor
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_core.model.records import jobs
-from pilotlight_core.model.records.batches import BatchRecord, BatchState, Chunk, Item, broken, finished, job_of
+from pilotlight_core.model.records.batches import (
+    BatchChunk,
+    BatchItem,
+    BatchRecord,
+    BatchState,
+    broken,
+    finished,
+    job_of,
+)
 from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.subjects import JOB_BUCKET
 from pilotlight_gateway.batches.batch_manifest import read_chunks, read_items
 from pilotlight_gateway.batches.batch_port import BatchStore
-from pilotlight_gateway.duties.batch_progress import Progress
+from pilotlight_gateway.duties.batch_progress import BatchProgress
 from pilotlight_gateway.jobs import job_payloads
-from pilotlight_gateway.jobs.job_port import Found, JobStore
-from pilotlight_gateway.jobs.job_service import Tell
+from pilotlight_gateway.jobs.job_port import JobStore, StoredJob
+from pilotlight_gateway.jobs.job_service import PublishJob
 
 AT_A_TIME = 16
 """Submissions under way of one batch: single jobs of others go in between."""
@@ -61,26 +69,26 @@ _end = msgspec.msgpack.Decoder(_End)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class BatchDependencies:
     """What all drivers stand on."""
 
     bus: Bus
     batches: BatchStore
     jobs: JobStore
     blobs: BlobStore
-    tell: Tell
+    tell: PublishJob
     region: str
     wall: Callable[[], float] = time.time
 
 
-class Driver:
+class BatchDriver:
     """Drives a batch until it is over, or somebody else changes it beyond its cancellation."""
 
-    def __init__(self, ground: Ground, record: BatchRecord, revision: int) -> None:
+    def __init__(self, ground: BatchDependencies, record: BatchRecord, revision: int) -> None:
         self._ground = ground
         self._record = record
         self._revision = revision
-        self._progress = Progress((), 0, record.settled)
+        self._progress = BatchProgress((), 0, record.settled)
         self._changed = asyncio.Event()
         self._cancelled = asyncio.Event()
         self._left = False
@@ -108,7 +116,7 @@ class Driver:
         """
         stream, subject = bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, f"{self._record.tenant}.*")
         start = await self._ground.bus.jetstream.last_sequence(stream) + 1
-        position = Position(self._ground.bus, stream, subject, start)
+        position = StreamCursor(self._ground.bus, stream, subject, start)
         listening = self._ground.bus.listening(bells={subject: position.ring})
         async with listening, asyncio.TaskGroup() as group:
             following = group.create_task(self._follow(position))
@@ -122,7 +130,7 @@ class Driver:
     async def _drive(self) -> None:
         record = self._record
         chunks = await read_chunks(self._ground.blobs, record.tenant, record.chunks)
-        self._progress = Progress(chunks, record.settled_chunks, record.settled)
+        self._progress = BatchProgress(chunks, record.settled_chunks, record.settled)
         while not self._stops and not self._progress.all_begun:
             if self._progress.may_begin:
                 number = self._progress.begin()
@@ -147,10 +155,10 @@ class Driver:
 
     # -- submitting ----------------------------------------------------------------------------------------------
 
-    async def _submit_all(self, chunk: int, items: tuple[Item, ...]) -> None:
+    async def _submit_all(self, chunk: int, items: tuple[BatchItem, ...]) -> None:
         room = asyncio.Semaphore(AT_A_TIME)
 
-        async def submit(item: Item) -> None:
+        async def submit(item: BatchItem) -> None:
             try:
                 await self._submit(item)
             finally:
@@ -166,13 +174,13 @@ class Driver:
                 self._progress.submit(self._job_id(item.index), chunk)
                 group.create_task(submit(item))
 
-    async def _submit(self, item: Item) -> None:
+    async def _submit(self, item: BatchItem) -> None:
         job = self._job(item)
         if self._may_be_forgotten and await self._ground.jobs.read(job.tenant, job.id) is None:
             self._ended(job.id, JobState.EXPIRED)
             return
         if len(item.input) > job_payloads.INPUT_INLINE:
-            blob = await job_payloads.keep(self._ground.blobs, job.tenant, job.id, "input", item.input)
+            blob = await job_payloads.store_payload(self._ground.blobs, job.tenant, job.id, "input", item.input)
             job = structs.replace(job, input=b"", input_blob=blob)
         found = await self._revived(await self._ground.jobs.create(job))
         if found.state.terminal:
@@ -185,7 +193,7 @@ class Driver:
         """Whether an item may have ended so long ago that its job is not kept: it looks as if it had never run."""
         return self._ground.wall() >= self._record.created_at + self._record.keep_s
 
-    async def _revived(self, found: Found) -> JobRecord:
+    async def _revived(self, found: StoredJob) -> JobRecord:
         """The job; one that was cancelled before the batch was resumed waits again."""
         for _ in range(RACES):
             job = found.job
@@ -195,12 +203,12 @@ class Driver:
             assert again is not None  # noqa: S101 - a cancelled one is driven again
             again = structs.replace(again, redrives=self._record.resumes, expires_at=self._record.expires_at)
             try:
-                return Found(again, await self._ground.jobs.update(again, found.revision)).job
+                return StoredJob(again, await self._ground.jobs.update(again, found.revision)).job
             except WrongRevision:
                 found = await self._ground.jobs.read(job.tenant, job.id) or found
         return found.job
 
-    def _job(self, item: Item) -> JobRecord:
+    def _job(self, item: BatchItem) -> JobRecord:
         record, at = self._record, self._ground.wall()
         return JobRecord(
             id=self._job_id(item.index),
@@ -230,7 +238,7 @@ class Driver:
 
     # -- cancelling ----------------------------------------------------------------------------------------------
 
-    async def _cancel(self, chunks: tuple[Chunk, ...]) -> None:
+    async def _cancel(self, chunks: tuple[BatchChunk, ...]) -> None:
         """Cancel what waits. What runs ends by itself, and is billed; if it fails, it is not tried again."""
         await self._recover(chunks)
         looked = float("-inf")
@@ -241,7 +249,7 @@ class Driver:
             else:
                 await self._wait()
 
-    async def _recover(self, chunks: tuple[Chunk, ...]) -> None:
+    async def _recover(self, chunks: tuple[BatchChunk, ...]) -> None:
         """Find what a former driver submitted and this one has not come to."""
         while not self._progress.all_begun and self._progress.may_begin:
             self._progress.begin()
@@ -268,7 +276,7 @@ class Driver:
 
     # -- hearing -------------------------------------------------------------------------------------------------
 
-    async def _follow(self, position: Position) -> None:
+    async def _follow(self, position: StreamCursor) -> None:
         while True:
             page = await position.read()
             for stored in page.records:
@@ -328,7 +336,7 @@ class Driver:
         self._record, self._wrote = record, time.monotonic()
 
 
-def _indices(chunk: Chunk) -> range:
+def _indices(chunk: BatchChunk) -> range:
     return range(chunk.first, chunk.first + chunk.count)
 
 

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 
-from pilotlight_core.bus import Bus, BusError, Entry, Lease, Mirror
+from pilotlight_core.bus import Bus, BusError, KvEntry, Lease, Mirror
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.records.batches import BatchRecord
 from pilotlight_core.model.subjects import BATCH_BUCKET
 from pilotlight_gateway.batches.batch_manifest import drop_manifest
 from pilotlight_gateway.batches.bus_batches import read_batch
-from pilotlight_gateway.duties.batch_driver import Driver, Ground
-from pilotlight_gateway.duties.batch_turns import DRIVEN_AT_MOST, Turns
+from pilotlight_gateway.duties.batch_driver import BatchDependencies, BatchDriver
+from pilotlight_gateway.duties.batch_turns import DRIVEN_AT_MOST, BatchTurns
 
 PAUSE = 1.0
 LONG_PAUSE = 10.0
@@ -37,13 +37,13 @@ class _StartAgain(Exception):
     """The lease or the connection is not what it was."""
 
 
-def past(records: Iterable[BatchRecord], at: float) -> list[BatchRecord]:
+def expired_batches(records: Iterable[BatchRecord], at: float) -> list[BatchRecord]:
     """The batches whose retention is over at the unix second `at`. Pure."""
     return [record for record in records if record.state.over and record.ended_at + record.keep_s < at]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchStatistics:
+class BatchDutyStatistics:
     """How the batches of all tenants are that are not over."""
 
     driven: int
@@ -55,14 +55,14 @@ class BatchStatistics:
 class BatchDuty:
     """Drives batches for as long as it runs."""
 
-    def __init__(self, bus: Bus, ground: Ground, *, holder: str) -> None:
+    def __init__(self, bus: Bus, ground: BatchDependencies, *, holder: str) -> None:
         self._bus = bus
         self._ground = ground
         self._holder = holder
         self._reconnected = asyncio.Event()
         self._drivers: _Drivers | None = None
 
-    def statistics(self) -> BatchStatistics | None:
+    def statistics(self) -> BatchDutyStatistics | None:
         """How the batches of all tenants are; None: this process has not the duty."""
         return self._drivers.statistics() if self._drivers is not None else None
 
@@ -98,20 +98,20 @@ class BatchDuty:
 class _Drivers:
     """A driver for each batch whose turn it is."""
 
-    def __init__(self, ground: Ground, mirror: Mirror) -> None:
+    def __init__(self, ground: BatchDependencies, mirror: Mirror) -> None:
         self._ground = ground
         self._mirror = mirror
         self._records = {key: record for key, entry in mirror.items() if (record := read_batch(key, entry)) is not None}
-        self._turns = Turns()
-        self._driving: dict[str, Driver] = {}
+        self._turns = BatchTurns()
+        self._driving: dict[str, BatchDriver] = {}
         self._taken: set[str] = set()
         """Those that are looked after, with a driver or for a moment without."""
         self._changed = asyncio.Event()
 
-    def statistics(self) -> BatchStatistics:
+    def statistics(self) -> BatchDutyStatistics:
         """How they are."""
         left = [record for record in self._records.values() if not record.state.over]
-        return BatchStatistics(
+        return BatchDutyStatistics(
             driven=len(self._driving),
             waiting=max(0, len(left) - len(self._driving)),
             items_left=sum(record.total - record.counts.ended for record in left),
@@ -146,7 +146,7 @@ class _Drivers:
                 group.create_task(self._drive(record))
         return look_at
 
-    def _note(self, key: str, entry: Entry | None) -> None:
+    def _note(self, key: str, entry: KvEntry | None) -> None:
         record = read_batch(key, entry) if entry is not None else None
         before = self._records.pop(key, None)
         if record is not None:
@@ -159,7 +159,7 @@ class _Drivers:
     async def _forget(self) -> None:
         """Remove the inputs of batches whose retention is over."""
         while True:
-            for record in past(self._records.values(), self._ground.wall()):
+            for record in expired_batches(self._records.values(), self._ground.wall()):
                 try:
                     await drop_manifest(self._ground.blobs, record.tenant, record.chunks)
                 except (PilotlightError, msgspec.DecodeError) as error:
@@ -186,7 +186,7 @@ class _Drivers:
         found = await self._ground.batches.read(record.tenant, record.id)
         if found is None or found[0].state.over:
             return False
-        driver = self._driving[record.key] = Driver(self._ground, *found)
+        driver = self._driving[record.key] = BatchDriver(self._ground, *found)
         try:
             await driver.run()
         finally:

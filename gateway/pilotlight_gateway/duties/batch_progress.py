@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pilotlight_core.model.records.batches import Chunk, Counts
+from pilotlight_core.model.records.batches import BatchChunk, ItemCounts
 
 OUT_AT_MOST = 500
 """Items that wait or run at a time."""
@@ -21,14 +21,14 @@ CHUNKS_AT_MOST = 8
 
 class _Begun(msgspec.Struct):
     left: int
-    counts: Counts
+    counts: ItemCounts
     seen: set[str]
 
 
-class Progress:
+class BatchProgress:
     """Of one batch, while somebody drives it."""
 
-    def __init__(self, chunks: Sequence[Chunk], settled_chunks: int, settled: Counts) -> None:
+    def __init__(self, chunks: Sequence[BatchChunk], settled_chunks: int, settled: ItemCounts) -> None:
         self._sizes = [chunk.count for chunk in chunks]
         self.settled_chunks = settled_chunks
         self.settled = settled
@@ -62,7 +62,7 @@ class Progress:
         return self.next_chunk == len(self._sizes)
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> ItemCounts:
         """All that have ended, as far as is known."""
         found = self.settled
         for begun in self._begun:
@@ -72,7 +72,7 @@ class Progress:
     def begin(self) -> int:
         """Begin the next chunk; its number."""
         number = self.next_chunk
-        self._begun.append(_Begun(self._sizes[number], Counts(), set()))
+        self._begun.append(_Begun(self._sizes[number], ItemCounts(), set()))
         return number
 
     def submit(self, job: str, chunk: int) -> None:

@@ -22,7 +22,7 @@ class _Turn(NamedTuple):
     began: float
 
 
-class Turns:
+class BatchTurns:
     """Who has one, and who had. Instants are monotonic seconds."""
 
     def __init__(self, *, places: int = DRIVEN_AT_MOST) -> None:

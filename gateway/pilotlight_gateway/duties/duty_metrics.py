@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pilotlight_core.host.metrics import Metrics
+from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.duties.job_sweeper import JobDuty
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
@@ -79,7 +79,7 @@ def metrics_app(collect: Callable[[], Iterable[Metric]]) -> Starlette:
     registry.register(Collector())
 
     async def metrics(_request: Request) -> Response:
-        return Response(generate_latest(registry), media_type=Metrics.content_type)
+        return Response(generate_latest(registry), media_type=ProcessMetrics.content_type)
 
     async def healthz(_request: Request) -> Response:
         return Response('{"status":"alive"}', media_type="application/json")

@@ -19,10 +19,10 @@ from pilotlight_core.bus import BusDown, bus_users, connect
 from pilotlight_core.host import telemetry
 from pilotlight_core.host.blobs import open_blobs
 from pilotlight_core.host.config import load
-from pilotlight_core.host.gc_tuning import settle
+from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.batches.bus_batches import BusBatches
-from pilotlight_gateway.duties.batch_driver import Ground
+from pilotlight_gateway.duties.batch_driver import BatchDependencies
 from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.duties.duty_metrics import DutyGauges, metrics_app
 from pilotlight_gateway.duties.job_sweeper import JobDuty
@@ -31,12 +31,12 @@ from pilotlight_gateway.duties.log_trimmer import LogDuty
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 from pilotlight_gateway.http.server import listen, make_server
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
-from pilotlight_gateway.jobs.job_publisher import Announcer
+from pilotlight_gateway.jobs.job_publisher import JobPublisher
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.prices import load_prices
 from pilotlight_gateway.ledger.upgrade import LedgerRefused
 from pilotlight_gateway.settings import DutyProcessSettings
-from pilotlight_gateway.webhooks.http_sender import HttpPoster
+from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 
 PAUSE = 5.0
 """Seconds before a duty that failed begins anew."""
@@ -44,7 +44,7 @@ PAUSE = 5.0
 log = structlog.get_logger(__name__)
 
 
-async def keep_up(name: str, run: Callable[[], Awaitable[None]], pause: float = PAUSE) -> None:
+async def run_forever(name: str, run: Callable[[], Awaitable[None]], pause: float = PAUSE) -> None:
     """Run a duty on and on: what one of them did not expect must not end the others. Ends only by cancellation."""
     while True:
         try:
@@ -67,13 +67,13 @@ async def serve(settings: DutyProcessSettings) -> int:
         loop.add_signal_handler(number, stop.set)
     async with (
         connect(settings.nats_url, name=name, inbox=bus_users.duties().inbox, makes_streams=False) as bus,
-        HttpPoster(allowed=settings.webhook_networks, ca_file=settings.webhook_ca_file) as poster,
+        VettedHttpSender(allowed=settings.webhook_networks, ca_file=settings.webhook_ca_file) as poster,
     ):
         settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
         ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
-        announcer, blobs = Announcer(bus), open_blobs(settings.blobs)
+        announcer, blobs = JobPublisher(bus), open_blobs(settings.blobs)
         region = settings.region
-        ground = Ground(
+        ground = BatchDependencies(
             bus=bus, batches=BusBatches(bus), jobs=BusJobs(bus), blobs=blobs, tell=announcer.tell, region=region
         )
         try:
@@ -83,11 +83,11 @@ async def serve(settings: DutyProcessSettings) -> int:
                 batches = BatchDuty(bus, ground, holder=name)
                 duties = (FoldDuty(bus, ledger, holder=name), LogDuty(bus, holder=name), webhooks, jobs, batches)
                 gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches)
-                running = [group.create_task(keep_up(type(duty).__name__, duty.run)) for duty in duties]
+                running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in duties]
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
                 async with serving_metrics(settings, gauges):
-                    settle()
+                    freeze()
                     log.info("ready", region=region)
                     await stop.wait()
                 for task in (*running, lost):

@@ -20,8 +20,8 @@ import msgspec
 import structlog
 
 from pilotlight_core.bus import Bus, BusError, Lease
-from pilotlight_core.bus.jetstream import Record
-from pilotlight_core.bus.reader import Position
+from pilotlight_core.bus.jetstream import StreamMessage
+from pilotlight_core.bus.reader import StreamCursor
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.host.blobs import BlobsDown, BlobStore
 from pilotlight_core.model import subjects
@@ -52,7 +52,7 @@ DEAD_AT_MOST = 100_000
 log = structlog.get_logger(__name__)
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class WatchedJob(msgspec.Struct, frozen=True, kw_only=True):
     """What of a job's record is looked at; see `model.jobs.JobRecord`."""
 
     id: str
@@ -72,7 +72,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(ref.sha256 for ref in (self.input_blob, self.output_blob) if ref is not None)
 
 
-class Untold(msgspec.Struct, frozen=True):
+class OpenJob(msgspec.Struct, frozen=True):
     """A job that has not ended: its queue, and since when its record stands so (unix seconds)."""
 
     flow: str
@@ -95,12 +95,12 @@ class SweepStatistics:
     """Since this process began."""
 
 
-class Watchlist:
+class JobWatchlist:
     """The jobs that have not ended, and those with blobs that have. Pure; instants are unix seconds."""
 
     def __init__(self, region: str) -> None:
         self._region = region
-        self._open: dict[str, Untold] = {}
+        self._open: dict[str, OpenJob] = {}
         self._blobs: dict[str, tuple[float, str, tuple[str, ...]]] = {}
         """key -> when its blobs may go, tenant, digests"""
         self._due: list[tuple[float, str]] = []
@@ -111,14 +111,14 @@ class Watchlist:
         """Jobs that have not ended."""
         return len(self._open)
 
-    def see(self, key: str, job: Seen, at: float) -> None:
+    def see(self, key: str, job: WatchedJob, at: float) -> None:
         """A record was written at `at`."""
         self._blobs.pop(key, None)
         self._dead.pop(key, None)
         if not job.state.terminal:
             flow = subjects.job_flow(self._region, job.function, job.tenant, job.priority)
             note = JobNote(job.id, job.run_at if job.run_at > at else 0.0)
-            self._open[key] = Untold(flow, note, at, job.state is JobState.RUNNING)
+            self._open[key] = OpenJob(flow, note, at, job.state is JobState.RUNNING)
             return
         self._open.pop(key, None)
         if job.state in (JobState.FAILED, JobState.EXPIRED) and len(self._dead) < DEAD_AT_MOST:
@@ -185,7 +185,7 @@ class JobDuty:
         self._region = region
         self._holder = holder
         self._kv = bus.kv(JOB_BUCKET)
-        self._watchlist: Watchlist | None = None
+        self._watchlist: JobWatchlist | None = None
         self._told_again = 0
         self._search_again_s = search_again_s
         self._orphans = Orphans(blobs, self._record, BusBatches(bus).read)
@@ -206,8 +206,8 @@ class JobDuty:
                     searching.cancel()
 
     async def _sweep_while(self, lease: Lease) -> None:
-        watchlist = self._watchlist = Watchlist(self._region)
-        position = Position(self._bus, bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, "*.*"))
+        watchlist = self._watchlist = JobWatchlist(self._region)
+        position = StreamCursor(self._bus, bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, "*.*"))
         while lease.valid(time.monotonic()):
             began = time.monotonic()
             try:
@@ -239,13 +239,13 @@ class JobDuty:
         record = await self._kv.read(key)
         return record.data if record is not None and not record.gone else None
 
-    async def _catch_up(self, position: Position, watchlist: Watchlist) -> None:
+    async def _catch_up(self, position: StreamCursor, watchlist: JobWatchlist) -> None:
         start = len(key_subject(JOB_BUCKET, ""))
         while records := (await position.read()).records:
             for record in records:
                 _note(watchlist, record.subject[start:], record)
 
-    async def mend(self, watchlist: Watchlist) -> None:
+    async def mend(self, watchlist: JobWatchlist) -> None:
         """Tell the work queue of the jobs that no message names; raises as the bus does."""
         told = {note.id for note in await self._told()}
         for flow, jobs in watchlist.missing(told, time.time()).items():
@@ -265,7 +265,7 @@ class JobDuty:
             for note in stored.message.jobs
         ]
 
-    async def _stands(self, key: str, watchlist: Watchlist) -> bool:
+    async def _stands(self, key: str, watchlist: JobWatchlist) -> bool:
         """Whether the job has not ended: its message may be gone because it has, a moment ago."""
         record = await self._kv.read(key)
         if record is None or record.gone:
@@ -275,7 +275,7 @@ class JobDuty:
             watchlist.gone(key)
         return seen is not None and not seen.state.terminal
 
-    async def forget(self, watchlist: Watchlist, at: float) -> None:
+    async def forget(self, watchlist: JobWatchlist, at: float) -> None:
         """Delete the blobs that may go at the unix second `at`; raises as the bus and the blob store do."""
         due = deque(watchlist.forgettable(at))
         try:
@@ -286,7 +286,7 @@ class JobDuty:
             for key, tenant, digests in due:
                 watchlist.postpone(key, tenant, digests, at + FORGET_AFTER_S)
 
-    async def _forget_one(self, watchlist: Watchlist, key: str, tenant: str, digests: tuple[str, ...]) -> None:
+    async def _forget_one(self, watchlist: JobWatchlist, key: str, tenant: str, digests: tuple[str, ...]) -> None:
         record = await self._kv.read(key)
         if record is None or record.gone:
             for digest in digests:
@@ -295,17 +295,17 @@ class JobDuty:
             watchlist.see(key, seen, time.time())
 
 
-_decoder = msgspec.msgpack.Decoder(Seen)
+_decoder = msgspec.msgpack.Decoder(WatchedJob)
 
 
-def _note(watchlist: Watchlist, key: str, record: Record) -> None:
+def _note(watchlist: JobWatchlist, key: str, record: StreamMessage) -> None:
     if record.gone:
         watchlist.gone(key)
     elif (seen := _read(key, record)) is not None:
         watchlist.see(key, seen, record.at)
 
 
-def _read(key: str, record: Record) -> Seen | None:
+def _read(key: str, record: StreamMessage) -> WatchedJob | None:
     try:
         return _decoder.decode(record.data)
     except msgspec.DecodeError as error:

@@ -12,7 +12,7 @@ import time
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from pilotlight_core.bus import Bus, BusError, Lease, Stored
+from pilotlight_core.bus import Bus, BusError, DecodedMessage, Lease
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
 from pilotlight_core.model.subjects import USAGE_STREAM
 from pilotlight_gateway.ledger.ledger_store import Ledger
@@ -59,7 +59,7 @@ class FoldDuty:
             self._reconnected.clear()
             try:
                 async with asyncio.TaskGroup() as group:
-                    queue: asyncio.Queue[Stored] = asyncio.Queue(MESSAGES_AHEAD)
+                    queue: asyncio.Queue[DecodedMessage] = asyncio.Queue(MESSAGES_AHEAD)
                     group.create_task(self._read(queue, await self._first()))
                     group.create_task(self._fold_all(queue, lease))
                     group.create_task(_when_set(lease.lost))
@@ -75,11 +75,11 @@ class FoldDuty:
         folded = await asyncio.to_thread(self._ledger.last_seq, USAGE_STREAM)
         return folded + 1 if folded <= await self._bus.jetstream.last_sequence(USAGE_STREAM) else 1
 
-    async def _read(self, queue: asyncio.Queue[Stored], start: int) -> None:
+    async def _read(self, queue: asyncio.Queue[DecodedMessage], start: int) -> None:
         async for stored in self._bus.read_stream(USAGE_STREAM, "usage.>", start=start, follow=True):
             await queue.put(stored)
 
-    async def _fold_all(self, queue: asyncio.Queue[Stored], lease: Lease) -> None:
+    async def _fold_all(self, queue: asyncio.Queue[DecodedMessage], lease: Lease) -> None:
         while True:
             seq, events = await _gather(queue)
             if not lease.valid(time.monotonic()):
@@ -96,7 +96,7 @@ class FoldDuty:
             await asyncio.to_thread(self._ledger.prune, time.time() - KEPT_SECONDS)
 
 
-async def _gather(queue: asyncio.Queue[Stored]) -> tuple[int, list[UsageEvent]]:
+async def _gather(queue: asyncio.Queue[DecodedMessage]) -> tuple[int, list[UsageEvent]]:
     """What arrives within `FOLD_EVERY` of the next message: the last sequence and the events."""
     stored = await queue.get()
     events = _events_of(stored)
@@ -108,7 +108,7 @@ async def _gather(queue: asyncio.Queue[Stored]) -> tuple[int, list[UsageEvent]]:
     return stored.seq, events
 
 
-def _events_of(stored: Stored) -> list[UsageEvent]:
+def _events_of(stored: DecodedMessage) -> list[UsageEvent]:
     return list(stored.message.events) if isinstance(stored.message, UsageBatch) else []
 
 

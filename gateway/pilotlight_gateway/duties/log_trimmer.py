@@ -13,7 +13,7 @@ from collections import OrderedDict, deque
 
 import structlog
 
-from pilotlight_core.bus import Bus, BusError, Lease, Stored
+from pilotlight_core.bus import Bus, BusError, DecodedMessage, Lease
 from pilotlight_core.model.messages.logs import LogBatch
 from pilotlight_core.model.subjects import LOGS_STREAM
 
@@ -76,6 +76,6 @@ class LogDuty:
                 log.info("log trimmed", subject=stored.subject, batches=gone)
 
 
-def _bytes_of(stored: Stored) -> int:
+def _bytes_of(stored: DecodedMessage) -> int:
     lines = stored.message.lines if isinstance(stored.message, LogBatch) else ()
     return sum(len(line.text) for line in lines)

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
-from pilotlight_core.host.blobs.port import Listed
+from pilotlight_core.host.blobs.port import BlobInfo
 from pilotlight_core.model.records.batches import BatchRecord
 from pilotlight_core.model.records.jobs import BlobRef, JobState, job_key
 from pilotlight_gateway.batches.batch_manifest import read_chunks
@@ -74,7 +74,7 @@ class Orphans:
             log.info("blobs of forgotten jobs and batches were deleted", blobs=deleted)
         return deleted
 
-    async def _is_orphan(self, one: Listed) -> bool:
+    async def _is_orphan(self, one: BlobInfo) -> bool:
         try:
             owner = job_payloads.owner_of(await self._blobs.head(one.tenant, one.sha256, job_payloads.LONGEST_HEAD))
         except BlobMissing:
@@ -90,7 +90,7 @@ class Orphans:
         needed = self._needed[owner]
         return needed is not None and one.sha256 not in needed
 
-    async def _is_jobs_orphan(self, one: Listed, job: str) -> bool:
+    async def _is_jobs_orphan(self, one: BlobInfo, job: str) -> bool:
         record = await self._job(job_key(one.tenant, job))
         try:
             return record is None or not _decoder.decode(record).needs(one.sha256)

@@ -14,9 +14,9 @@ import structlog
 
 from pilotlight_core.bus import Bus, BusError, Lease, Mirror
 from pilotlight_core.model.subjects import WEBHOOK_BUCKET
-from pilotlight_gateway.webhooks.delivery_sender import Sender
-from pilotlight_gateway.webhooks.event_feed import Feeds
-from pilotlight_gateway.webhooks.http_sender import Poster
+from pilotlight_gateway.webhooks.delivery_sender import DeliverySender
+from pilotlight_gateway.webhooks.event_feed import WebhookFeeds
+from pilotlight_gateway.webhooks.http_sender import HttpSender
 
 PAUSE = 1.0
 
@@ -40,12 +40,12 @@ class WebhookStatistics:
 class WebhookDuty:
     """Sends webhooks for as long as it runs."""
 
-    def __init__(self, bus: Bus, poster: Poster, *, holder: str) -> None:
+    def __init__(self, bus: Bus, poster: HttpSender, *, holder: str) -> None:
         self._bus = bus
         self._poster = poster
         self._holder = holder
         self._reconnected = asyncio.Event()
-        self._sending: tuple[Mirror, Sender] | None = None
+        self._sending: tuple[Mirror, DeliverySender] | None = None
 
     def statistics(self) -> WebhookStatistics | None:
         """How the webhooks of all tenants are; None: this process has not the duty."""
@@ -73,10 +73,10 @@ class WebhookDuty:
             self._reconnected.clear()
             try:
                 async with self._bus.mirror(WEBHOOK_BUCKET) as webhooks, asyncio.TaskGroup() as group:
-                    sender = Sender(self._bus, self._poster, webhooks)
+                    sender = DeliverySender(self._bus, self._poster, webhooks)
                     self._sending = webhooks, sender
                     group.create_task(sender.run())
-                    group.create_task(Feeds(self._bus, webhooks, sender).run())
+                    group.create_task(WebhookFeeds(self._bus, webhooks, sender).run())
                     group.create_task(_when_set(lease.lost))
                     group.create_task(_when_set(self._reconnected))
             except* _StartAgain:

@@ -6,12 +6,12 @@ import msgspec
 
 from pilotlight_core.model.api.curve_api import (
     Curve,
-    CurveGiven,
     CurvePoint,
+    CurveRequest,
+    CurveSource,
     CurvesRecord,
     MethodLoad,
-    Source,
-    TrialAsked,
+    TrialRequest,
 )
 from pilotlight_core.model.spec import SLO, FunctionSpec, VersionRecord
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -20,7 +20,7 @@ from pilotlight_placement.asks.curve_book import CurveBook
 from pilotlight_placement.fleet.options import pin
 
 
-class CurveDesk:
+class CurveService:
     """Curves over the registry."""
 
     def __init__(self, registry: RegistryPort) -> None:
@@ -32,14 +32,14 @@ class CurveDesk:
         record = self._registry.curves(version.id)
         return (*(record.curves if record is not None else ()), *declared(version.spec))
 
-    async def keep(self, version: VersionRecord, given: CurveGiven, *, software: bool, at: float) -> CurvesRecord:
+    async def keep(self, version: VersionRecord, given: CurveRequest, *, software: bool, at: float) -> CurvesRecord:
         """Keep what was measured, at the unix second `at`, over what was measured there before.
 
         Raises:
             Conflict: if others keep changing the record.
         """
         points = tuple(msgspec.structs.replace(point, at=at) for point in given.points)
-        curve = Curve(gpu=given.gpu, slice=given.slice, source=Source.MEASURED, points=points, software=software)
+        curve = Curve(gpu=given.gpu, slice=given.slice, source=CurveSource.MEASURED, points=points, software=software)
 
         def change(record: CurvesRecord | None) -> CurvesRecord:
             return (record or CurvesRecord(version=version.id)).with_curves((curve,))
@@ -53,7 +53,7 @@ def declared(spec: FunctionSpec) -> tuple[Curve, ...]:
         Curve(
             gpu=gpu,
             slice=cut,
-            source=Source.DECLARED,
+            source=CurveSource.DECLARED,
             points=tuple(
                 CurvePoint(batch=p.batch, throughput=p.throughput, p50_ms=0.0, p95_ms=p.p95_ms, samples=0)
                 for p in points
@@ -75,7 +75,7 @@ def loads_of(spec: FunctionSpec) -> tuple[MethodLoad, ...]:
     )
 
 
-def pinned(spec: FunctionSpec, asked: TrialAsked) -> FunctionSpec:
+def pinned(spec: FunctionSpec, asked: TrialRequest) -> FunctionSpec:
     """The spec of a trial: one container, on that kind of slice only, and nothing that hurries or spreads it."""
     placing = msgspec.structs.replace(
         spec.placing, slice=pin(asked.gpu, asked.slice), spread=None, avoid=(), measured=()

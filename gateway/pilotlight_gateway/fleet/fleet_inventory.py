@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.api.curve_api import SliceKindTold
-from pilotlight_core.model.api.placement_api import ROOM_COUNTED, FleetTold, FloorTold, FunctionPlacement
+from pilotlight_core.model.api.curve_api import SliceKindInfo
+from pilotlight_core.model.api.placement_api import ROOM_COUNTED, FleetInfo, FloorInfo, FunctionPlacement
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.agent_messages import ContainerState
 from pilotlight_core.model.placing import Purchase
@@ -24,11 +24,11 @@ from pilotlight_gateway.fleet.fleet_questions import Inventory
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves
-from pilotlight_placement.explain.api_views import fleet_told, placement_told
-from pilotlight_placement.explain.floor_capacity import most, room
+from pilotlight_placement.explain.api_views import fleet_info, placement_info
+from pilotlight_placement.explain.floor_capacity import containers_that_fit, most_containers
 from pilotlight_placement.explain.speeds import slice_kinds
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fleet.reports import Mirror
+from pilotlight_placement.fleet.reports import FleetMirror
 from pilotlight_placement.search.decision_record import NoFit
 from pilotlight_placement.search.feasibility import could_hold
 from pilotlight_placement.search.place import place
@@ -37,22 +37,22 @@ SURE_AFTER_S = 3.0
 """Three reports of every node: sooner, a node that was not heard yet may have what is asked for."""
 
 
-class Placements:
+class FleetPlacements:
     """Answers about the fleet. The work is done in a thread: ten thousand GPUs take a moment."""
 
     def __init__(self, view: FleetView | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.view = view or FleetView()
         self._clock = clock
-        self._mirror = Mirror()
+        self._mirror = FleetMirror()
         self._busy = asyncio.Lock()
         self._inventory = Inventory()
 
-    async def fleet(self) -> FleetTold:
+    async def fleet(self) -> FleetInfo:
         """Every GPU and slot with who is on it."""
         at = self._clock()
         reports = self.view.reports(at)
         async with self._busy:
-            return await asyncio.to_thread(lambda: fleet_told(self._mirror.sync(reports, at=at)))
+            return await asyncio.to_thread(lambda: fleet_info(self._mirror.sync(reports, at=at)))
 
     def containers(self) -> list[str]:
         """The containers that there are now, whoever's."""
@@ -82,8 +82,10 @@ class Placements:
         free = await self._room(ask, min(ROOM_COUNTED, max(0, wanted - there))) if wanted else 0
 
         def told(fleet: Fleet) -> FunctionPlacement:
-            floor = FloorTold(wanted=wanted, there=there, room=free, most=most(fleet, ask)) if wanted else None
-            return placement_told(fleet, spec, ask, version, rps, floor)
+            floor = (
+                FloorInfo(wanted=wanted, there=there, room=free, most=most_containers(fleet, ask)) if wanted else None
+            )
+            return placement_info(fleet, spec, ask, version, rps, floor)
 
         return await self._inventory.ask(self.view.remembered(self._clock()), told)
 
@@ -92,9 +94,9 @@ class Placements:
         at = self._clock()
         reports = self.view.reports(at)
         async with self._busy:
-            return await asyncio.to_thread(lambda: room(self._mirror.sync(reports, at=at), ask, missing))
+            return await asyncio.to_thread(lambda: containers_that_fit(self._mirror.sync(reports, at=at), ask, missing))
 
-    async def slices(self, spec: FunctionSpec) -> tuple[SliceKindTold, ...]:
+    async def slices(self, spec: FunctionSpec) -> tuple[SliceKindInfo, ...]:
         """The kinds of slices that the fleet has and the function could run on, whoever uses them now."""
         reports = self.view.remembered(self._clock())
         plain = msgspec.structs.replace(spec.placing, measured=())
@@ -117,7 +119,7 @@ class Placements:
         return ()
 
 
-def kinds(fleet: Fleet, ask: Ask) -> tuple[SliceKindTold, ...]:
+def kinds(fleet: Fleet, ask: Ask) -> tuple[SliceKindInfo, ...]:
     """The kinds of slices that would hold an ask, and whether all of a kind are of GPUs in software."""
     real = {unit.gpu.device.name for unit in fleet.units.values() if unit.gpu is not None and not unit.gpu.software}
     software = {unit.gpu.device.name for unit in fleet.units.values() if unit.gpu is not None} - real
@@ -141,7 +143,7 @@ def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> tuple[str, ...
 
 def floor_warning(fleet: Fleet, spec: FunctionSpec) -> str:
     """What is said of a floor that the fleet could never hold whole; "" of others."""
-    if spec.min_containers < 2 or (held := most(fleet, Ask.of(spec))) >= spec.min_containers:
+    if spec.min_containers < 2 or (held := most_containers(fleet, Ask.of(spec))) >= spec.min_containers:
         return ""
     return (
         f"{spec.name}: of min_containers={spec.min_containers} only {held} can ever run here: "

@@ -35,14 +35,14 @@ class Inventory:
             return await asyncio.to_thread(self._answer, reports, question)
 
     def _answer(self, reports: Sequence[NodeReport], question: Callable[[Fleet], T]) -> T:
-        seen = tuple(sorted(map(what_there_is, reports), key=lambda told: told[0]))
+        seen = tuple(sorted(map(inventory_of, reports), key=lambda told: told[0]))
         with self._using:
             if seen != self._seen:
-                self._seen, self._fleet = seen, standing(reports)
+                self._seen, self._fleet = seen, available_node(reports)
             return question(self._fleet)
 
 
-def what_there_is(report: NodeReport) -> tuple[str, tuple[Hashable, ...]]:
+def inventory_of(report: NodeReport) -> tuple[str, tuple[Hashable, ...]]:
     """A node, and all of its report that says what it consists of: nothing of who uses it, nor how GPUs are cut."""
     return report.node, (
         report.instance,
@@ -56,7 +56,7 @@ def what_there_is(report: NodeReport) -> tuple[str, tuple[Hashable, ...]]:
     )
 
 
-def standing(reports: Iterable[NodeReport]) -> Fleet:
+def available_node(reports: Iterable[NodeReport]) -> Fleet:
     """What there is, whoever uses it now: nodes that drain and GPUs that are being changed will be back."""
     nodes = [node_of(report) for report in reports]
     return Fleet(

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState, NodeReport
-from pilotlight_core.model.messages.scheduling import Breakers, BreakerTold
+from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers
 
 SILENT_S = 5.0
 """A node that has not reported for so long (five reports) is not listed; what a gateway said of breakers, neither."""
@@ -104,7 +104,7 @@ class FleetView:
                 counts[container.state.value] = counts.get(container.state.value, 0) + 1
         return counts
 
-    def _told(self, at: float) -> dict[tuple[str, str, str], BreakerTold]:
+    def _told(self, at: float) -> dict[tuple[str, str, str], BreakerReport]:
         return {
             (told.version, told.container, told.tenant): told
             for message, heard in self._breakers.values()
@@ -114,7 +114,7 @@ class FleetView:
 
 
 def _breaker(
-    container: ContainerReport, breakers: dict[tuple[str, str, str], BreakerTold], shut: Counter[str]
+    container: ContainerReport, breakers: dict[tuple[str, str, str], BreakerReport], shut: Counter[str]
 ) -> dict[str, Any]:
     own = breakers.get((container.version, container.id, ""))
     version = breakers.get((container.version, "", ""))

@@ -38,7 +38,7 @@ LATEST_MS = 1_000.0
 second: a caller with little patience proves nothing."""
 
 
-class State(StrEnum):
+class CircuitState(StrEnum):
     """Of a breaker."""
 
     CLOSED = "closed"  # calls go
@@ -46,7 +46,7 @@ class State(StrEnum):
     HALF_OPEN = "half_open"  # one may
 
 
-class Verdict(StrEnum):
+class ContainerVerdict(StrEnum):
     """What the end of a call says of where it ran."""
 
     FINE = "fine"  # it was answered
@@ -56,20 +56,20 @@ class Verdict(StrEnum):
     NOTHING = "nothing"
 
 
-def verdict(outcome: Outcome | None, hold_ms: float, usual_ms: float | None) -> Verdict:
+def verdict(outcome: Outcome | None, hold_ms: float, usual_ms: float | None) -> ContainerVerdict:
     """What the end of a call means that was held for `hold_ms`; None: nobody said how it ended."""
     if outcome is Outcome.OK:
-        return Verdict.FINE
+        return ContainerVerdict.FINE
     match outcome:
         case Outcome.BAD_INPUT:
-            return Verdict.FINE
+            return ContainerVerdict.FINE
         case Outcome.RAISED | Outcome.BAD_OUTPUT:
-            return Verdict.RAISED
+            return ContainerVerdict.RAISED
         case Outcome.DIED | Outcome.TIMEOUT | Outcome.LOAD_FAILED:
-            return Verdict.LOST
+            return ContainerVerdict.LOST
         case Outcome.CANCELLED if usual_ms is not None and hold_ms > max(LATEST_MS, LATE_FACTOR * usual_ms):
-            return Verdict.LATE
-    return Verdict.NOTHING
+            return ContainerVerdict.LATE
+    return ContainerVerdict.NOTHING
 
 
 class Breaker:
@@ -78,7 +78,7 @@ class Breaker:
     __slots__ = ("failures", "probe", "state", "trips", "until")
 
     def __init__(self) -> None:
-        self.state = State.CLOSED
+        self.state = CircuitState.CLOSED
         self.failures = 0
         """In a row."""
         self.trips = 0
@@ -90,29 +90,29 @@ class Breaker:
 
     def trip(self, at: float) -> None:
         """Open, for longer than the last time."""
-        self.state, self.probe = State.OPEN, ""
+        self.state, self.probe = CircuitState.OPEN, ""
         self.until = at + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**self.trips)
         self.trips += 1
 
     def try_again(self, at: float) -> bool:
         """Whether a probe may go now."""
-        if self.state is State.CLOSED or at < self.until:
+        if self.state is CircuitState.CLOSED or at < self.until:
             return False
-        self.state, self.probe = State.HALF_OPEN, ""
+        self.state, self.probe = CircuitState.HALF_OPEN, ""
         return True
 
     def send(self, probe: str, at: float) -> None:
         """This call is the probe."""
-        self.state, self.probe, self.until = State.HALF_OPEN, probe, at + PROBE_S
+        self.state, self.probe, self.until = CircuitState.HALF_OPEN, probe, at + PROBE_S
 
     def withdrawn(self, call: str, at: float | None) -> None:
         """The probe, if it was that, came to nothing: another may go, at once or (None) when that is known best."""
-        if self.probe == call and self.state is State.HALF_OPEN:
+        if self.probe == call and self.state is CircuitState.HALF_OPEN:
             self.probe, self.until = "", at if at is not None else 0.0
 
     def close(self) -> None:
         """All is well."""
-        self.state, self.failures, self.trips, self.probe = State.CLOSED, 0, 0, ""
+        self.state, self.failures, self.trips, self.probe = CircuitState.CLOSED, 0, 0, ""
 
 
 class ContainerBreaker(Breaker):
@@ -127,31 +127,31 @@ class ContainerBreaker(Breaker):
         self._tenants: set[str] = set()
         """Whose calls they were."""
 
-    def note(self, found: Verdict, call: str, tenant: str, fine: Mapping[str, float], at: float) -> None:
+    def note(self, found: ContainerVerdict, call: str, tenant: str, fine: Mapping[str, float], at: float) -> None:
         """A call has ended in the container; `fine`: when the version last answered a call of each tenant.
 
         One tenant's calls that fail may be the tenant's own doing. They prove something of the container if other
         containers answered that tenant meanwhile, or nobody else uses the version.
         """
-        if found is Verdict.FINE:
+        if found is ContainerVerdict.FINE:
             self.close()
-        elif found in (Verdict.RAISED, Verdict.LATE):
+        elif found in (ContainerVerdict.RAISED, ContainerVerdict.LATE):
             if not self.failures:
                 self._since, self._tenants = at, set()
             self.failures += 1
             self._tenants.add(tenant)
-            probed = self.state is State.HALF_OPEN and self.probe == call
+            probed = self.state is CircuitState.HALF_OPEN and self.probe == call
             if probed or (
-                self.state is State.CLOSED and self.failures >= CONTAINER_FAILURES and self._proves(found, fine)
+                self.state is CircuitState.CLOSED and self.failures >= CONTAINER_FAILURES and self._proves(found, fine)
             ):
                 self.trip(at)
         else:
             self.withdrawn(call, at)
 
-    def _proves(self, found: Verdict, fine: Mapping[str, float]) -> bool:
+    def _proves(self, found: ContainerVerdict, fine: Mapping[str, float]) -> bool:
         if any(fine.get(tenant, -inf) >= self._since for tenant in self._tenants):
             return True
-        return found is Verdict.LATE and (len(self._tenants) > 1 or fine.keys() <= self._tenants)
+        return found is ContainerVerdict.LATE and (len(self._tenants) > 1 or fine.keys() <= self._tenants)
 
 
 class LossBreaker(Breaker):
@@ -171,7 +171,7 @@ class LossBreaker(Breaker):
         self.failures += 1
         self.reason = reason or self.reason
         enough = opens and self.failures >= VERSION_FAILURES
-        if self.state is State.HALF_OPEN or (self.state is State.CLOSED and enough):
+        if self.state is CircuitState.HALF_OPEN or (self.state is CircuitState.CLOSED and enough):
             self.trip(at)
             return True
         return False
@@ -182,7 +182,7 @@ class LossBreaker(Breaker):
         Raises:
             Unavailable: it is open (`breaker_open`); `retry_after` is when a probe may go.
         """
-        if self.state is State.CLOSED:
+        if self.state is CircuitState.CLOSED:
             return
         if at < self.until and self.probe != call:
             raise self.refusal(at)
@@ -191,7 +191,7 @@ class LossBreaker(Breaker):
     def refusal(self, at: float) -> Unavailable:
         """What a call is told that may not go."""
         reason = f" (the last: {self.reason})" if self.reason else ""
-        pause = self.until - at if self.state is State.OPEN else FIRST_PAUSE_S
+        pause = self.until - at if self.state is CircuitState.OPEN else FIRST_PAUSE_S
         return Unavailable(
             f"{self.failures} containers {self._whose} were lost in a row{reason}.",
             code="breaker_open",

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
-from pilotlight_core.model.limits import Reached
+from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.agent_messages import CallDescriptor
-from pilotlight_gateway.home.container_pool import Rooms
-from pilotlight_gateway.home.estimate import Pace, ahead, wait_ms
+from pilotlight_gateway.home.container_pool import ContainerPool
+from pilotlight_gateway.home.estimate import ServiceTime, calls_ahead, wait_ms
 from pilotlight_gateway.home.queue import FairQueue
 
 UNKNOWN_DRAIN_S = 1.0
@@ -47,13 +47,17 @@ class QueueLimits:
         return call.queue_calls or self.per_flow
 
 
-def expected_ms(call: CallDescriptor, queue: FairQueue, rooms: Rooms, pace: Pace, at: float) -> float | None:
+def expected_ms(
+    call: CallDescriptor, queue: FairQueue, rooms: ContainerPool, pace: ServiceTime, at: float
+) -> float | None:
     """How long the call would wait if it came now; None if that is not known."""
     kept = queue.kept(call.tier_rank, rooms.slots, at)
-    return wait_ms(ahead(queue, call, pace.cost), rooms, pace, at, kept=kept)
+    return wait_ms(calls_ahead(queue, call, pace.cost), rooms, pace, at, kept=kept)
 
 
-def admit(call: CallDescriptor, queue: FairQueue, rooms: Rooms, pace: Pace, limits: QueueLimits, at: float) -> None:
+def admit(
+    call: CallDescriptor, queue: FairQueue, rooms: ContainerPool, pace: ServiceTime, limits: QueueLimits, at: float
+) -> None:
     """Return if the call may be queued.
 
     Raises:
@@ -94,11 +98,11 @@ def _too_many(call: CallDescriptor, depth: int, most: int, drain: float) -> TooM
     return TooMuch(f"{whose}, and {depth} do.", code="queue_full", retry_after=drain, limits=[reached])
 
 
-def _reached(call: CallDescriptor, limit: str, allowed: float, current: float) -> Reached:
+def _reached(call: CallDescriptor, limit: str, allowed: float, current: float) -> ReachedLimit:
     function = call.function or None
-    return Reached(limit=limit, tenant=call.tenant, function=function, allowed=allowed, current=current)
+    return ReachedLimit(limit=limit, tenant=call.tenant, function=function, allowed=allowed, current=current)
 
 
-def fits(wait: float, pace: Pace, left_ms: float, margin: float = MARGIN) -> bool:
+def fits(wait: float, pace: ServiceTime, left_ms: float, margin: float = MARGIN) -> bool:
     """Whether a call that waits `wait` ms can be done within `left_ms`."""
     return wait * (1.0 + margin) + pace.service_ms <= left_ms

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Refusal
-from pilotlight_gateway.home.breakers import ContainerBreaker, State, Verdict
+from pilotlight_gateway.home.breakers import CircuitState, ContainerBreaker, ContainerVerdict
 from pilotlight_gateway.home.integrity import require
 
 QUARANTINE = 3.0
@@ -47,7 +47,7 @@ CALLERS_AT_MOST = 4_096
 STARTING = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
 
 
-class Room:
+class PooledContainer:
     """One container as last heard of."""
 
     __slots__ = (
@@ -101,15 +101,15 @@ class Room:
             return self.slots, used if used < self.slots else self.slots, self.slots
         if self.shut not in (None, Refusal.NO_SLOT):
             return 0, 0, 0
-        if self.breaker is not None and self.breaker.state is not State.CLOSED:
-            probing = self.breaker.state is State.HALF_OPEN and self.shut is None and self.used < self.slots
+        if self.breaker is not None and self.breaker.state is not CircuitState.CLOSED:
+            probing = self.breaker.state is CircuitState.HALF_OPEN and self.shut is None and self.used < self.slots
             return (1, int(self.breaker.probe != ""), 0) if probing else (0, 0, 0)
         if self.shut is not None:
             return 0, 0, self.slots
         return self.slots, min(self.used, self.slots), self.slots
 
 
-class Rooms:
+class ContainerPool:
     """The containers of one version."""
 
     def __init__(self) -> None:
@@ -122,13 +122,13 @@ class Rooms:
         """When the first container became ready after a time without any, if its start was seen."""
         self.start_ms: float | None = None
         """How long the last start took."""
-        self._rooms: OrderedDict[str, Room] = OrderedDict()
+        self._rooms: OrderedDict[str, PooledContainer] = OrderedDict()
         """The one heard from least recently comes first."""
-        self._open: dict[str, Room] = {}
+        self._open: dict[str, PooledContainer] = {}
         """Usable, with room."""
-        self._quarantined: dict[str, Room] = {}
-        self._starting: dict[str, Room] = {}
-        self._broken: dict[str, Room] = {}
+        self._quarantined: dict[str, PooledContainer] = {}
+        self._starting: dict[str, PooledContainer] = {}
+        self._broken: dict[str, PooledContainer] = {}
         """Whose breaker is not closed."""
         self._failing = False
         """Whether any container has ever had a failure."""
@@ -142,11 +142,11 @@ class Rooms:
     def __len__(self) -> int:
         return len(self._rooms)
 
-    def get(self, container: str) -> Room | None:
+    def get(self, container: str) -> PooledContainer | None:
         """A container, if it is known."""
         return self._rooms.get(container)
 
-    def all(self) -> list[Room]:
+    def all(self) -> list[PooledContainer]:
         """Every container that is not gone."""
         return [room for room in self._rooms.values() if room.state is not ContainerState.GONE]
 
@@ -182,7 +182,7 @@ class Rooms:
         if room is None or room.instance != credit.instance:
             freed = self._drop(room) if room is not None else ()
             self._orders += 1
-            room = self._rooms[credit.container] = Room(credit, self._orders, at)
+            room = self._rooms[credit.container] = PooledContainer(credit, self._orders, at)
             if self._inherited and (breaker := self._inherited.pop(room.container, None)) is not None:
                 room.breaker, self._broken[room.container], self._failing = breaker, room, True
         elif credit.seq <= room.seq:
@@ -202,13 +202,13 @@ class Rooms:
         self._recount(room)
         return freed
 
-    def _note_ready(self, room: Room, credit: Credit, at: float) -> None:
+    def _note_ready(self, room: PooledContainer, credit: Credit, at: float) -> None:
         if not self.has(ContainerState.READY):
             self.ready_since = at
         begun = room.started_at if room.started_at is not None else at
         self.start_ms = sum(credit.timeline.values()) or (at - begun) * 1000.0
 
-    def _unlisted(self, room: Room, at: float) -> tuple[str, ...]:
+    def _unlisted(self, room: PooledContainer, at: float) -> tuple[str, ...]:
         """Settle what is pending against what is held; returns what must have been lost."""
         for call in room.held:
             room.pending.pop(call, None)
@@ -217,7 +217,7 @@ class Rooms:
             del room.pending[call]
         return lost
 
-    def choose(self) -> Room | None:
+    def choose(self) -> PooledContainer | None:
         """The container that takes the next call; None if there is no room."""
         if not self._open:
             return None
@@ -229,11 +229,11 @@ class Rooms:
             return min(rooms, key=lambda room: room.order)
         return min(rooms, key=lambda room: (room.used - room.slots, room.order))
 
-    def reserve(self, room: Room, call: str, at: float) -> None:
+    def reserve(self, room: PooledContainer, call: str, at: float) -> None:
         """A grant for the container has been given out."""
         room.pending[call] = at
         room.batch_room -= 1
-        if room.breaker is not None and room.breaker.state is State.HALF_OPEN:
+        if room.breaker is not None and room.breaker.state is CircuitState.HALF_OPEN:
             room.breaker.send(call, at)
         self._recount(room)
 
@@ -252,22 +252,22 @@ class Rooms:
                 room.shut = None
             self._recount(room)
 
-    def ended(self, container: str, call: str, tenant: str, found: Verdict, at: float) -> None:
+    def ended(self, container: str, call: str, tenant: str, found: ContainerVerdict, at: float) -> None:
         """How a call has ended in a container."""
-        if found is Verdict.FINE and not self._failing:
+        if found is ContainerVerdict.FINE and not self._failing:
             self._note_fine(tenant, at)
             return
         room = self._rooms.get(container)
-        if room is not None and (room.breaker is not None or found in (Verdict.RAISED, Verdict.LATE)):
+        if room is not None and (room.breaker is not None or found in (ContainerVerdict.RAISED, ContainerVerdict.LATE)):
             breaker = room.breaker = room.breaker or ContainerBreaker()
             self._failing = True
             breaker.note(found, call, tenant, self._fine, at)
-            if breaker.state is State.CLOSED:
+            if breaker.state is CircuitState.CLOSED:
                 self._broken.pop(container, None)
             else:
                 self._broken[container] = room
             self._recount(room)
-        if found is Verdict.FINE:
+        if found is ContainerVerdict.FINE:
             self._note_fine(tenant, at)
 
     def _note_fine(self, tenant: str, at: float) -> None:
@@ -286,7 +286,7 @@ class Rooms:
             if room.breaker is not None and room.breaker.try_again(at):
                 self._recount(room)
 
-    def broken(self) -> list[Room]:
+    def broken(self) -> list[PooledContainer]:
         """The containers whose breaker is not closed."""
         return list(self._broken.values())
 
@@ -344,7 +344,7 @@ class Rooms:
             calls += self._drop(room)
         return calls
 
-    def _drop(self, room: Room) -> tuple[str, ...]:
+    def _drop(self, room: PooledContainer) -> tuple[str, ...]:
         calls = (*room.held, *room.pending)
         room.state = ContainerState.GONE
         self._recount(room)
@@ -353,7 +353,7 @@ class Rooms:
         self._broken.pop(room.container, None)
         return calls
 
-    def _recount(self, room: Room) -> None:
+    def _recount(self, room: PooledContainer) -> None:
         slots, used, capacity = sums = room.sums(room.container in self._quarantined)
         was = room.counted
         if sums != was:

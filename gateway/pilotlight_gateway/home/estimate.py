@@ -16,10 +16,10 @@ from __future__ import annotations
 from itertools import islice
 
 from pilotlight_core.model.messages.agent_messages import CallDescriptor, ContainerState
-from pilotlight_gateway.home.container_pool import Rooms
+from pilotlight_gateway.home.container_pool import ContainerPool
 from pilotlight_gateway.home.counters import Counter
 from pilotlight_gateway.home.queue import LEAST_COST, LEAST_WEIGHT, FairQueue
-from pilotlight_gateway.home.tier_queue import ClassQueue, Line
+from pilotlight_gateway.home.tier_queue import ClassQueue, TierQueue
 
 SMOOTHING = 0.05
 """Weight of the newest observation in a smoothed time: about the last twenty calls count."""
@@ -27,7 +27,7 @@ LOOKED_AT = 32
 """Flows of a line that are looked at one by one; of more, as many stand for all."""
 
 
-class Pace:
+class ServiceTime:
     """How long the calls of one version hold their slots, smoothed, and what they cost."""
 
     __slots__ = ("calls", "cost", "hold_ms", "spread_ms")
@@ -67,7 +67,7 @@ class Pace:
         return max(self.hold_ms / 2.0, self.hold_ms - 2.0 * self.spread_ms) if self.hold_ms is not None else 0.0
 
 
-def ahead(queue: FairQueue, call: CallDescriptor, usual: float | None = None) -> float:
+def calls_ahead(queue: FairQueue, call: CallDescriptor, usual: float | None = None) -> float:
     """About how many calls would be picked before `call` if it came now, in calls of the usual cost (GPU-ms)."""
     of = queue.of_class(call.priority)
     flow = queue.flow(call.tenant, call.priority)
@@ -79,10 +79,10 @@ def ahead(queue: FairQueue, call: CallDescriptor, usual: float | None = None) ->
         value = max(of.counters.floor(), counter.value if counter is not None else 0.0)
     own = flow.live if flow is not None else 0
     tag = value + own * cost / max(call.weight, LEAST_WEIGHT)
-    return before(queue, of, tag, usual, tenant=call.tenant, own=own * _relative(counter, usual))
+    return calls_before_class(queue, of, tag, usual, tenant=call.tenant, own=own * _relative(counter, usual))
 
 
-def before(
+def calls_before_class(
     queue: FairQueue, of: ClassQueue, tag: float, usual: float | None, *, tenant: str = "", own: float = 0.0
 ) -> float:
     """About how many calls are picked before one of class `of` whose turn is at counter `tag`: `own` of its own
@@ -98,7 +98,7 @@ def before(
     return in_class + others
 
 
-def _of_line(line: Line, tag: float, usual: float | None, tenant: str) -> float:
+def _of_line(line: TierQueue, tag: float, usual: float | None, tenant: str) -> float:
     found = 0.0
     for flow in islice(line.flows.values(), LOOKED_AT):
         counter = flow.counter
@@ -114,7 +114,7 @@ def _relative(counter: Counter | None, usual: float | None) -> float:
     return counter.mean / usual if counter is not None and counter.mean and usual else 1.0
 
 
-def wait_ms(calls: float, rooms: Rooms, pace: Pace, at: float, *, kept: int = 0) -> float | None:
+def wait_ms(calls: float, rooms: ContainerPool, pace: ServiceTime, at: float, *, kept: int = 0) -> float | None:
     """How long a call with `calls` calls before it will wait; None if that is not known.
 
     `kept` slots are not for it. What is being started counts from when it should be ready; if nobody knows when that
@@ -145,7 +145,7 @@ def wait_ms(calls: float, rooms: Rooms, pace: Pace, at: float, *, kept: int = 0)
     return waited + missing * hold / slots
 
 
-def _wait_for_start(missing: float, rooms: Rooms, pace: Pace, at: float) -> float | None:
+def _wait_for_start(missing: float, rooms: ContainerPool, pace: ServiceTime, at: float) -> float | None:
     if rooms.start_ms is None or rooms.has(ContainerState.READY):
         return None
     starting = rooms.starting(at)

@@ -10,7 +10,7 @@ from pilotlight_core.model.messages.agent_messages import CallDescriptor
 from pilotlight_gateway.home.counters import Counter
 
 if TYPE_CHECKING:
-    from pilotlight_gateway.home.tier_queue import Line
+    from pilotlight_gateway.home.tier_queue import TierQueue
 
 NOWHERE = math.nan
 """The key of a flow that is not in the heap: it equals no entry's key, not even itself."""
@@ -18,7 +18,7 @@ LITTER = 64
 """Dead entries that are tolerated beyond one for each living one."""
 
 
-class Entry:
+class QueueEntry:
     """One call in a queue, or picked from it and not settled yet."""
 
     __slots__ = ("call", "cost", "flow", "id", "next", "order", "pushed", "since", "waiting")
@@ -35,7 +35,7 @@ class Entry:
         self.since = pushed - call.age_ms / 1000.0
         """The instant from which it has been waiting, here or elsewhere."""
         self.waiting = True
-        self.next: Entry | None = None
+        self.next: QueueEntry | None = None
         """Behind it in its flow."""
 
 
@@ -60,7 +60,7 @@ class Flow:
 
     __slots__ = ("_first", "_last", "_length", "counter", "key", "line", "live", "load", "parked", "tenant")
 
-    def __init__(self, line: Line, tenant: str, counter: Counter, load: TenantLoad | None) -> None:
+    def __init__(self, line: TierQueue, tenant: str, counter: Counter, load: TenantLoad | None) -> None:
         self.line = line
         self.tenant = tenant
         self.counter = counter
@@ -69,12 +69,12 @@ class Flow:
         self.live = 0
         self.key = NOWHERE
         self.parked = False
-        self._first: Entry | None = None
-        self._last: Entry | None = None
+        self._first: QueueEntry | None = None
+        self._last: QueueEntry | None = None
         self._length = 0
         """Dead entries included."""
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[QueueEntry]:
         entry = self._first
         while entry is not None:
             yield entry
@@ -90,7 +90,7 @@ class Flow:
         if self.counter.value < self.key:
             self.line.place(self)
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: QueueEntry) -> None:
         """Put a call at the end."""
         if self._last is None:
             self._first = entry
@@ -99,9 +99,9 @@ class Flow:
         self._last = entry
         self._length += 1
 
-    def insert(self, entry: Entry) -> None:
+    def insert(self, entry: QueueEntry) -> None:
         """Put a returned call back by its order: before everything that came after it."""
-        before: Entry | None = None
+        before: QueueEntry | None = None
         after = self._first
         while after is not None and after.order <= entry.order:
             before, after = after, after.next  # only other returned calls and dead entries are older: few
@@ -114,7 +114,7 @@ class Flow:
             self._last = entry
         self._length += 1
 
-    def pop(self) -> Entry:
+    def pop(self) -> QueueEntry:
         """Take the first call that still waits. There is one."""
         entry = self._first
         while entry is not None and not entry.waiting:

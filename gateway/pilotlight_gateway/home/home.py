@@ -37,19 +37,19 @@ from pilotlight_core.model.messages.agent_messages import (
     RemoteError,
     Shortage,
 )
-from pilotlight_core.model.messages.scheduling import BreakerTold, Dropped, HomeState
+from pilotlight_core.model.messages.scheduling import BreakerReport, Dropped, HomeState
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.home import home_state
 from pilotlight_gateway.home.call_admission import QueueLimits, admit
-from pilotlight_gateway.home.container_pool import Room
+from pilotlight_gateway.home.container_pool import PooledContainer
 from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.flows import Entry
+from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.home_report import BreakerCounts, HomeStatistics, breakers_of, worst_of
 from pilotlight_gateway.home.integrity import require
 from pilotlight_gateway.home.loose_grants import GrantBook
-from pilotlight_gateway.home.node_incarnations import Nodes
-from pilotlight_gateway.home.timers import Alarms
-from pilotlight_gateway.home.version_queue import Granted, VersionDesk
+from pilotlight_gateway.home.node_incarnations import NodeIncarnations
+from pilotlight_gateway.home.timers import Timers
+from pilotlight_gateway.home.version_queue import OutstandingGrant, VersionQueue
 
 __all__ = ["Dropped", "Home", "HomeStatistics", "QueueLimits"]
 
@@ -70,20 +70,20 @@ class Home:
         self.gateway = gateway
         self.epoch = epoch
         self._limits = limits or QueueLimits()
-        self._desks: dict[str, VersionDesk] = {}
+        self._desks: dict[str, VersionQueue] = {}
         self._counters: dict[str, FunctionCounters] = {}
         self._versions: dict[str, str] = {}
         """Call that waits -> its version."""
         self._grants = GrantBook()
         self._resend: list[Grant] = []
         self._dropped: list[Dropped] = []
-        self._stirred: dict[str, VersionDesk] = {}
+        self._stirred: dict[str, VersionQueue] = {}
         """Where a call or a room has come: only there can a grant be made."""
-        self._deadlines = Alarms()
-        self._demands = Alarms()
+        self._deadlines = Timers()
+        self._demands = Timers()
         self._look_at = 0.0
         self._shed: Counter[int] = Counter()
-        self._nodes = Nodes()
+        self._nodes = NodeIncarnations()
         self._swept_at = 0.0
 
     # -- what origins say ----------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ class Home:
                 function: {priority.value: c.values() for priority, c in counters.classes.items() if len(c)}
                 for function, counters in self._counters.items()
             },
-            versions=home_state.learnt(self._desks.values(), at),
+            versions=home_state.learnt_state(self._desks.values(), at),
         )
 
     def restore(self, state: HomeState, at: float) -> None:
@@ -308,7 +308,7 @@ class Home:
             slow=tuple(slow for desk in self._desks.values() for slow in desk.slow()),
         )
 
-    def breakers(self, at: float) -> tuple[BreakerTold, ...]:
+    def breakers(self, at: float) -> tuple[BreakerReport, ...]:
         """The breakers that are not closed, or count failures, of versions and of their containers."""
         return tuple(told for desk in self._desks.values() for told in breakers_of(desk, at))
 
@@ -326,15 +326,15 @@ class Home:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _desk(self, version: str, function: str, at: float) -> VersionDesk:
+    def _desk(self, version: str, function: str, at: float) -> VersionQueue:
         desk = self._desks.get(version)
         if desk is None:
-            desk = self._desks[version] = VersionDesk(version, self._limits, at)
+            desk = self._desks[version] = VersionQueue(version, self._limits, at)
         if function and not desk.function:
             desk.name(function, self._counters.setdefault(function, FunctionCounters()))
         return desk
 
-    def _supersede(self, granted: Granted, call: CallDescriptor, at: float) -> bool:
+    def _supersede(self, granted: OutstandingGrant, call: CallDescriptor, at: float) -> bool:
         """A call that was granted is enqueued. True: queue it; False: it has its grant, or is back in the queue."""
         number = granted.grant.number
         if call.number >= number:  # its origin has seen that grant, and is done with it
@@ -349,13 +349,13 @@ class Home:
             self._resend.append(granted.grant)
         return False
 
-    def _as_of(self, entry: Entry, at: float) -> CallDescriptor:
+    def _as_of(self, entry: QueueEntry, at: float) -> CallDescriptor:
         due = self._deadlines.at(entry.id)
         remaining = (due - at) * 1000.0 if due is not None else entry.call.remaining_ms
         age = (at - entry.since) * 1000.0
         return msgspec.structs.replace(entry.call, age_ms=age, remaining_ms=remaining, admitted=True)
 
-    def _await(self, desk: VersionDesk, entry: Entry, at: float) -> None:
+    def _await(self, desk: VersionQueue, entry: QueueEntry, at: float) -> None:
         call = entry.call
         if not self._versions:
             self._look_at = max(self._look_at, at + LOOK_EVERY)
@@ -363,10 +363,10 @@ class Home:
         self._deadlines.set(call.call, min(at + call.remaining_ms / 1000.0, entry.since + self._limits.age_s(call)))
         self._stir(desk)
 
-    def _stir(self, desk: VersionDesk) -> None:
+    def _stir(self, desk: VersionQueue) -> None:
         self._stirred[desk.version] = desk
 
-    def _grant_all(self, desk: VersionDesk, made: list[Grant], at: float) -> None:
+    def _grant_all(self, desk: VersionQueue, made: list[Grant], at: float) -> None:
         rooms, queue = desk.rooms, desk.queue
         rooms.quarantine(at)
         while queue and (room := rooms.choose()):
@@ -377,7 +377,7 @@ class Home:
                 continue
             made.append(self._grant(desk, room, entry, at))
 
-    def _is_too_late(self, desk: VersionDesk, entry: Entry, at: float) -> bool:
+    def _is_too_late(self, desk: VersionQueue, entry: QueueEntry, at: float) -> bool:
         """Let a call go that cannot be done any more, while others wait whose turn would be wasted on it."""
         leaves = self._deadlines.at(entry.id)
         if entry.call.number or leaves is None or (leaves - at) * 1000.0 >= desk.pace.least_ms:
@@ -387,7 +387,7 @@ class Home:
         self._drop(entry, *desk.why_too_late(entry, leaves, at))
         return True
 
-    def _grant(self, desk: VersionDesk, room: Room, entry: Entry, at: float) -> Grant:
+    def _grant(self, desk: VersionQueue, room: PooledContainer, entry: QueueEntry, at: float) -> Grant:
         call = entry.id
         del self._versions[call]
         self._deadlines.clear(call)
@@ -405,10 +405,10 @@ class Home:
             start_ms=waited,
             timeline=timeline,
         )
-        self._grants.enter(Granted(desk, entry, grant, at))
+        self._grants.enter(OutstandingGrant(desk, entry, grant, at))
         return grant
 
-    def _remove(self, call: str, at: float | None = None) -> Entry | None:
+    def _remove(self, call: str, at: float | None = None) -> QueueEntry | None:
         version = self._versions.get(call)
         if version is None:
             return None
@@ -418,12 +418,12 @@ class Home:
             self._forget_waiting(entry, desk, at)
         return entry
 
-    def _forget_waiting(self, entry: Entry, desk: VersionDesk, at: float | None) -> None:
+    def _forget_waiting(self, entry: QueueEntry, desk: VersionQueue, at: float | None) -> None:
         del self._versions[entry.id]
         self._deadlines.clear(entry.id)
         desk.losses.withdrawn(entry.id, entry.call.tenant, at)
 
-    def _look(self, desk: VersionDesk, at: float) -> None:
+    def _look(self, desk: VersionQueue, at: float) -> None:
         """Tighten: what cannot be served in time by the capacity that is left is told so."""
         for entry, wait in desk.excess(self._deadlines.at, at):
             self._remove(entry.id, at)
@@ -432,13 +432,13 @@ class Home:
             self._drop(entry, "no_capacity", detail, retry_after=wait / 1000.0)
         self._stir(desk)
 
-    def _broke(self, desk: VersionDesk, whose: str, at: float) -> None:
+    def _broke(self, desk: VersionQueue, whose: str, at: float) -> None:
         refusal = desk.losses.breaker_of(whose).refusal(at)
         self._drop_all(desk, refusal.wire_code, refusal.detail, retry_after=refusal.retry_after, tenant=whose)
 
     def _drop(
         self,
-        entry: Entry,
+        entry: QueueEntry,
         code: str,
         detail: str,
         retry_after: float | None = None,
@@ -450,7 +450,7 @@ class Home:
 
     def _drop_all(
         self,
-        desk: VersionDesk,
+        desk: VersionQueue,
         code: str,
         detail: str,
         retry_after: float | None = None,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from pilotlight_core.model.messages.scheduling import BreakerTold
-from pilotlight_gateway.home.breakers import Breaker, State
+from pilotlight_core.model.messages.scheduling import BreakerReport
+from pilotlight_gateway.home.breakers import Breaker, CircuitState
 from pilotlight_gateway.home.slowdown import SlowFlow
-from pilotlight_gateway.home.version_queue import VersionDesk
+from pilotlight_gateway.home.version_queue import VersionQueue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,12 +21,12 @@ class BreakerCounts:
     containers: int = 0
 
     @classmethod
-    def of(cls, desks: Iterable[VersionDesk]) -> BreakerCounts:
+    def of(cls, desks: Iterable[VersionQueue]) -> BreakerCounts:
         """Of all these versions."""
         versions = tenants = containers = 0
         for desk in desks:
-            versions += desk.losses.everybody.state is not State.CLOSED
-            tenants += sum(breaker.state is not State.CLOSED for breaker in desk.losses.tenants.values())
+            versions += desk.losses.everybody.state is not CircuitState.CLOSED
+            tenants += sum(breaker.state is not CircuitState.CLOSED for breaker in desk.losses.tenants.values())
             containers += len(desk.rooms.broken())
         return cls(versions=versions, tenants=tenants, containers=containers)
 
@@ -50,7 +50,7 @@ class HomeStatistics:
     """The flows that others slow down: not empty is an alert."""
 
 
-def breakers_of(desk: VersionDesk, at: float) -> Iterator[BreakerTold]:
+def breakers_of(desk: VersionQueue, at: float) -> Iterator[BreakerReport]:
     """The breakers of one version that are not closed, or count failures."""
     if desk.losses.everybody.failures:
         yield _told(desk.losses.everybody, at, version=desk.version)
@@ -70,12 +70,12 @@ def worst_of(found: Iterable[dict[str, float]]) -> dict[str, float]:
     return worst
 
 
-def _told(breaker: Breaker, at: float, *, version: str, container: str = "", tenant: str = "") -> BreakerTold:
-    return BreakerTold(
+def _told(breaker: Breaker, at: float, *, version: str, container: str = "", tenant: str = "") -> BreakerReport:
+    return BreakerReport(
         version=version,
         container=container,
         tenant=tenant,
         state=breaker.state.value,
         failures=breaker.failures,
-        retry_after=max(0.0, breaker.until - at) if breaker.state is State.OPEN else 0.0,
+        retry_after=max(0.0, breaker.until - at) if breaker.state is CircuitState.OPEN else 0.0,
     )

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pilotlight_core.model.messages.scheduling import BreakerState, VersionState
-from pilotlight_gateway.home.breakers import Breaker, ContainerBreaker, LossBreaker, State
-from pilotlight_gateway.home.version_queue import VersionDesk
+from pilotlight_gateway.home.breakers import Breaker, CircuitState, ContainerBreaker, LossBreaker
+from pilotlight_gateway.home.version_queue import VersionQueue
 
 VERSIONS_AT_MOST = 256
 """Of one shard, those used last: some 50 KiB. The queue has to fit beside them."""
 REASON_CHARS = 300
 
 
-def learnt(desks: Iterable[VersionDesk], at: float) -> dict[str, VersionState]:
+def learnt_state(desks: Iterable[VersionQueue], at: float) -> dict[str, VersionState]:
     """What was learnt of the versions that were used last."""
     known = [desk for desk in desks if desk.function and (desk.pace.calls or desk.losses.everybody.failures)]
     known.sort(key=lambda desk: desk.used_at, reverse=True)
     return {desk.version: _state_of(desk, at) for desk in known[:VERSIONS_AT_MOST]}
 
 
-def restore(desk: VersionDesk, state: VersionState, at: float) -> None:
+def restore(desk: VersionQueue, state: VersionState, at: float) -> None:
     """Go on from that; nothing is known yet of the version here."""
     desk.tenant = state.tenant
     pace = desk.pace
@@ -37,7 +37,7 @@ def restore(desk: VersionDesk, state: VersionState, at: float) -> None:
         desk.rooms.inherit(container, breaker, at)
 
 
-def _state_of(desk: VersionDesk, at: float) -> VersionState:
+def _state_of(desk: VersionQueue, at: float) -> VersionState:
     pace, losses = desk.pace, desk.losses
     return VersionState(
         function=desk.function,
@@ -61,7 +61,7 @@ def _told(breaker: Breaker, at: float, reason: str = "") -> BreakerState:
         state=breaker.state.value,
         failures=breaker.failures,
         trips=breaker.trips,
-        left=max(0.0, breaker.until - at) if breaker.state is not State.CLOSED else 0.0,
+        left=max(0.0, breaker.until - at) if breaker.state is not CircuitState.CLOSED else 0.0,
         probe=breaker.probe,
         reason=reason[:REASON_CHARS],
     )
@@ -72,7 +72,7 @@ def _told_loss(breaker: LossBreaker, at: float) -> BreakerState:
 
 
 def _restore(breaker: Breaker, state: BreakerState, at: float) -> None:
-    breaker.state, breaker.failures, breaker.trips = State(state.state), state.failures, state.trips
+    breaker.state, breaker.failures, breaker.trips = CircuitState(state.state), state.failures, state.trips
     breaker.until, breaker.probe = at + state.left, state.probe
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pilotlight_gateway.home.integrity import require
-from pilotlight_gateway.home.version_queue import Granted, VersionDesk
+from pilotlight_gateway.home.version_queue import OutstandingGrant, VersionQueue
 
 DONE_WITHIN = 5.0
 """Seconds that a grant whose slot is free is kept for the word on what it cost."""
@@ -15,17 +15,17 @@ class GrantBook:
     """By call. A grant is *loose* when its slot is free and its origin has not said what it cost."""
 
     def __init__(self) -> None:
-        self.by_call: dict[str, Granted] = {}
+        self.by_call: dict[str, OutstandingGrant] = {}
         self._loose: dict[str, float] = {}
         """Call -> since when; in that order."""
 
     def __len__(self) -> int:
         return len(self.by_call)
 
-    def enter(self, granted: Granted) -> None:
+    def enter(self, granted: OutstandingGrant) -> None:
         self.by_call[granted.grant.call] = granted
 
-    def take(self, granted: Granted) -> VersionDesk:
+    def take(self, granted: OutstandingGrant) -> VersionQueue:
         """Strike it out; returns the desk of its version."""
         del self.by_call[granted.grant.call]
         self._loose.pop(granted.grant.call, None)
@@ -41,7 +41,7 @@ class GrantBook:
     def is_loose(self, call: str) -> bool:
         return call in self._loose
 
-    def take_untold(self, at: float) -> Iterator[Granted]:
+    def take_untold(self, at: float) -> Iterator[OutstandingGrant]:
         """Strike out, one after the other, those that have been loose for so long that nothing will be told."""
         while self._loose:
             call, since = next(iter(self._loose.items()))

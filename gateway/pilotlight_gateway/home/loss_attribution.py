@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable
 
-from pilotlight_gateway.home.breakers import VERSION_FAILURES, LossBreaker, State, Verdict
+from pilotlight_gateway.home.breakers import VERSION_FAILURES, CircuitState, ContainerVerdict, LossBreaker
 
 UNEXPLAINED = 2
 """Losses in a row without a call of the tenant that is in most of them: fewer may be chance."""
@@ -25,7 +25,7 @@ TENANTS_AT_MOST = 256
 EVERYBODY = ""
 
 
-class Losses:
+class LossAttribution:
     """The breakers of one version that open for lost containers."""
 
     __slots__ = ("_counted", "_row", "everybody", "tenants")
@@ -38,10 +38,10 @@ class Losses:
         """Whose calls the containers held that were lost in the present row."""
         self._counted: deque[str] = deque(maxlen=2 * VERSION_FAILURES)
 
-    def answered(self, found: Verdict, tenant: str) -> None:
+    def answered(self, found: ContainerVerdict, tenant: str) -> None:
         """A call has ended in a container that lives on."""
-        if found in (Verdict.FINE, Verdict.RAISED):
-            if self.everybody.failures or self.everybody.state is not State.CLOSED:
+        if found in (ContainerVerdict.FINE, ContainerVerdict.RAISED):
+            if self.everybody.failures or self.everybody.state is not CircuitState.CLOSED:
                 self.everybody.close()
                 self._row.clear()
             if self.tenants:
@@ -111,7 +111,7 @@ class Losses:
             tenant
             for tenant in tenants
             if not most
-            or (tenant in known and (known[tenant].failures == most or known[tenant].state is State.HALF_OPEN))
+            or (tenant in known and (known[tenant].failures == most or known[tenant].state is CircuitState.HALF_OPEN))
         ]
 
     def _is_unexplained(self) -> bool:

@@ -28,7 +28,7 @@ class GoneNode:
     reason: str
 
 
-class Nodes:
+class NodeIncarnations:
     """The nodes that have been heard of, and when each spoke last."""
 
     def __init__(self) -> None:

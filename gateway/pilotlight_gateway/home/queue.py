@@ -8,7 +8,7 @@ Two levels, both by the smallest counter of service received:
 2. in the class, the tenant by its weight (`counters.py`), then first come first served.
 
 What may not go now is passed over, and saves nothing up meanwhile: a tenant at its cap of calls in flight, and a tier
-for which no room is left beside what is kept for other tiers (`Tier.unused`).
+for which no room is left beside what is kept for other tiers (`TierLoad.unused`).
 
 The bound is that of start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM'96): while two classes (or two tenants of a
 class) both have calls waiting, the service that they got over their weights differs by at most one largest call of each
@@ -30,9 +30,9 @@ from dataclasses import dataclass
 from pilotlight_core.model.messages.agent_messages import CallDescriptor
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.home.counters import LEARNT, FunctionCounters
-from pilotlight_gateway.home.flows import Entry, Flow, TenantLoad
+from pilotlight_gateway.home.flows import Flow, QueueEntry, TenantLoad
 from pilotlight_gateway.home.integrity import require
-from pilotlight_gateway.home.tier_queue import ClassQueue, Line, Tier
+from pilotlight_gateway.home.tier_queue import ClassQueue, TierLoad, TierQueue
 
 WEIGHTS: Mapping[Priority, float] = {Priority.INTERACTIVE: 8.0, Priority.STANDARD: 3.0, Priority.BATCH: 1.0}
 LEAST_COST = 0.01
@@ -68,12 +68,12 @@ class FairQueue:
         self._cap = tenant_in_flight
         self._tenants: dict[str, TenantLoad] = {}
         """What each tenant has running; kept only if there is a cap."""
-        self._tiers: dict[int, Tier] = {}
+        self._tiers: dict[int, TierLoad] = {}
         self.reserving = False
         """Whether any tier has ever had a reserve here."""
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, QueueEntry] = {}
         """What waits, oldest first but for what has come back."""
-        self._back: dict[str, Entry] = {}
+        self._back: dict[str, QueueEntry] = {}
         """What waits and has come back."""
         self._orders = itertools.count()
         self._in_flight = 0
@@ -83,10 +83,12 @@ class FairQueue:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[QueueEntry]:
         return iter(self._entries.values())
 
-    def push(self, call: CallDescriptor, *, cost: float, at: float, first: bool = False, guess: float = 0.0) -> Entry:
+    def push(
+        self, call: CallDescriptor, *, cost: float, at: float, first: bool = False, guess: float = 0.0
+    ) -> QueueEntry:
         """Queue a call that is not in the queue, at the end of its flow (`first`: at its head).
 
         `cost` is its estimate; 0: what calls of its tenant have cost lately, or `guess` if that is not known.
@@ -96,11 +98,11 @@ class FairQueue:
             self._reserve(flow.line.tier, call.reserved, at)
         cost = cost or flow.counter.mean or guess
         order = -1 if first else next(self._orders)
-        entry = Entry(call, flow, cost if cost > LEAST_COST else LEAST_COST, order, at)
+        entry = QueueEntry(call, flow, cost if cost > LEAST_COST else LEAST_COST, order, at)
         self._wait(entry, returned=first)
         return entry
 
-    def pick(self, *, free: int | None = None, slots: int = 0, at: float = 0.0) -> Entry | None:
+    def pick(self, *, free: int | None = None, slots: int = 0, at: float = 0.0) -> QueueEntry | None:
         """Take the call that is next and charge its estimate; None if none waits, or none may go.
 
         `free` of `slots` slots are free: what is kept for a tier is left to it. None: there is room for all.
@@ -124,13 +126,13 @@ class FairQueue:
         line.of.virtual += entry.cost / line.of.weight
         return entry
 
-    def so_far(self, entry: Entry, cost: float) -> None:
+    def so_far(self, entry: QueueEntry, cost: float) -> None:
         """A picked call runs on and has cost `cost` so far: charge what is beyond its estimate now, not at its end."""
         if cost > entry.cost:
             self._charge(entry, cost - entry.cost)
             entry.cost = cost
 
-    def settle(self, entry: Entry, cost: float | None = None) -> None:
+    def settle(self, entry: QueueEntry, cost: float | None = None) -> None:
         """A picked call has ended, and took `cost` GPU-milliseconds (None: unknown, the estimate stands)."""
         if cost is not None:
             if cost < LEAST_COST:
@@ -143,21 +145,21 @@ class FairQueue:
             of.virtual += more / of.weight
         self._landed(entry)
 
-    def forgo(self, entry: Entry) -> None:
+    def forgo(self, entry: QueueEntry) -> None:
         """A picked call is not to run after all: refund it, and forget it."""
         self._charge(entry, -entry.cost)
         self._landed(entry)
 
-    def give_back(self, entry: Entry, call: CallDescriptor) -> Entry:
+    def give_back(self, entry: QueueEntry, call: CallDescriptor) -> QueueEntry:
         """A picked call never started: refund it and queue it where it was, as `call` describes it now."""
         self._charge(entry, -entry.cost)
         self._landed(entry)
-        again = Entry(call, self._flow(call), entry.cost, entry.order, entry.pushed)
+        again = QueueEntry(call, self._flow(call), entry.cost, entry.order, entry.pushed)
         again.since = entry.since
         self._wait(again, returned=True)
         return again
 
-    def remove(self, call: str) -> Entry | None:
+    def remove(self, call: str) -> QueueEntry | None:
         """Take a waiting call out; None if it does not wait here."""
         entry = self._entries.pop(call, None)
         if entry is not None:
@@ -220,18 +222,18 @@ class FairQueue:
             require(load.in_flight > 0 or load.flows > 0, "an idle tenant is kept")
             require(load.in_flight >= 0, "more calls landed than flew")
 
-    def _lines(self) -> Iterator[Line]:
+    def _lines(self) -> Iterator[TierQueue]:
         return (line for queue in self.classes for line in queue.lines)
 
-    def _closed(self, free: int, slots: int, at: float) -> Collection[Tier]:
+    def _closed(self, free: int, slots: int, at: float) -> Collection[TierLoad]:
         return [tier for tier in self._tiers.values() if free <= self.kept(tier.rank, slots, at)]
 
-    def _reserve(self, tier: Tier, share: float, at: float) -> None:
+    def _reserve(self, tier: TierLoad, share: float, at: float) -> None:
         tier.share = min(1.0, share)
         tier.seen = max(tier.seen, at)
         self.reserving = True
 
-    def _next(self, closed: Collection[Tier]) -> Flow | None:
+    def _next(self, closed: Collection[TierLoad]) -> Flow | None:
         found: Flow | None = None
         best = math.inf
         stuck = False
@@ -263,10 +265,10 @@ class FairQueue:
             flow.counter.weight = weight
         return flow
 
-    def _line(self, queue: ClassQueue, rank: int) -> Line:
-        return queue.open(self._tiers.setdefault(rank, Tier(rank)), self._cap)
+    def _line(self, queue: ClassQueue, rank: int) -> TierQueue:
+        return queue.open(self._tiers.setdefault(rank, TierLoad(rank)), self._cap)
 
-    def _wait(self, entry: Entry, *, returned: bool) -> None:
+    def _wait(self, entry: QueueEntry, *, returned: bool) -> None:
         self._entries[entry.id] = entry
         flow = entry.flow
         if returned:
@@ -279,7 +281,7 @@ class FairQueue:
             self._lift(line.of)
         line.grow(flow)
 
-    def _waited(self, entry: Entry) -> None:
+    def _waited(self, entry: QueueEntry) -> None:
         entry.waiting = False
         line = entry.flow.line
         line.shrink(entry.flow)
@@ -293,13 +295,13 @@ class FairQueue:
         active = [other.virtual for other in self.classes if other.live] or [self._left.virtual]
         queue.virtual = max(queue.virtual, min(active))
 
-    def _charge(self, entry: Entry, cost: float) -> None:
+    def _charge(self, entry: QueueEntry, cost: float) -> None:
         counter = entry.flow.counter
         counter.add(cost / counter.weight)
         of = entry.flow.line.of
         of.virtual += cost / of.weight
 
-    def _landed(self, entry: Entry) -> None:
+    def _landed(self, entry: QueueEntry) -> None:
         self._in_flight -= 1
         entry.flow.line.tier.in_flight -= 1
         load = entry.flow.load

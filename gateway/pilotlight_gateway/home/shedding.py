@@ -17,18 +17,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pilotlight_gateway.home.call_admission import MARGIN
-from pilotlight_gateway.home.container_pool import Rooms
-from pilotlight_gateway.home.estimate import Pace, before, wait_ms
-from pilotlight_gateway.home.flows import Entry
+from pilotlight_gateway.home.container_pool import ContainerPool
+from pilotlight_gateway.home.estimate import ServiceTime, calls_before_class, wait_ms
+from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.queue import LEAST_COST, FairQueue
-from pilotlight_gateway.home.tier_queue import Line
+from pilotlight_gateway.home.tier_queue import TierQueue
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QueuePosition:
     """A waiting call, how many of its own flow stand before it, and what it has to expect."""
 
-    entry: Entry
+    entry: QueueEntry
     before: int
     wait_ms: float
     late_ms: float
@@ -56,14 +56,14 @@ class _Waits:
 
 
 def shed(
-    queue: FairQueue, rooms: Rooms, pace: Pace, until: Callable[[str], float | None], at: float
-) -> list[tuple[Entry, float]]:
+    queue: FairQueue, rooms: ContainerPool, pace: ServiceTime, until: Callable[[str], float | None], at: float
+) -> list[tuple[QueueEntry, float]]:
     """The calls that should leave the queue now, each with the wait (ms) that it would have had.
 
     `until` says when a waiting call leaves the queue by itself. Nothing is shed while the wait is not known.
     """
-    lines: defaultdict[int, list[tuple[Line, _Waits]]] = defaultdict(list)
-    doomed: defaultdict[int, list[Place]] = defaultdict(list)
+    lines: defaultdict[int, list[tuple[TierQueue, _Waits]]] = defaultdict(list)
+    doomed: defaultdict[int, list[QueuePosition]] = defaultdict(list)
     for of in queue.classes:
         for line in of.lines:
             if line.flows:
@@ -73,7 +73,7 @@ def shed(
                 lines[line.tier.rank].append((line, waits))
                 doomed[line.tier.rank] += _places(line, waits, pace, until, at, doomed=True)
     slots_per_ms = max(1, rooms.capacity) / max(pace.hold_ms or 0.0, 1e-3)
-    victims: list[Place] = []
+    victims: list[QueuePosition] = []
     for rank in sorted(lines):
         victims += doomed.pop(rank)
         late = max((place.late_ms for higher in doomed.values() for place in higher), default=0.0)
@@ -89,8 +89,8 @@ def shed(
 
 
 def _places(
-    line: Line, waits: _Waits, pace: Pace, until: Callable[[str], float | None], at: float, *, doomed: bool
-) -> Iterator[Place]:
+    line: TierQueue, waits: _Waits, pace: ServiceTime, until: Callable[[str], float | None], at: float, *, doomed: bool
+) -> Iterator[QueuePosition]:
     """The calls of a line that are doomed, or those that are not."""
     service, part = pace.service_ms, 1.0 - MARGIN
     for flow in line.flows.values():
@@ -104,11 +104,11 @@ def _places(
                 leaves = until(entry.id)
                 late = wait * part + service - (leaves - at) * 1000.0 if leaves is not None and wait else 0.0
                 if (late > 0.0) is doomed:
-                    yield Place(entry, place, wait, late)
+                    yield QueuePosition(entry, place, wait, late)
                 place += 1
 
 
-def _waits(queue: FairQueue, line: Line, rooms: Rooms, pace: Pace, at: float) -> _Waits | None:
+def _waits(queue: FairQueue, line: TierQueue, rooms: ContainerPool, pace: ServiceTime, at: float) -> _Waits | None:
     first = next(iter(line.flows.values()))
     head = line.head() or first
     value, step = head.counter.value, max(head.cost, LEAST_COST) / head.counter.weight
@@ -121,7 +121,7 @@ def _waits(queue: FairQueue, line: Line, rooms: Rooms, pace: Pace, at: float) ->
     while True:
         # The flow itself is among those that are counted: its own call is not before itself. And a slot may be free in
         # a moment: a call goes only where even then it would be too late.
-        calls = max(0.0, before(queue, line.of, value + place * step, pace.cost) - 1.0) - 1.0
+        calls = max(0.0, calls_before_class(queue, line.of, value + place * step, pace.cost) - 1.0) - 1.0
         wait = wait_ms(calls, rooms, pace, at, kept=kept)
         if wait is None:
             return None
@@ -132,5 +132,5 @@ def _waits(queue: FairQueue, line: Line, rooms: Rooms, pace: Pace, at: float) ->
         place = min(last, max(1.0, place * 1.5))
 
 
-def _steepest(line: Line, step: float) -> float:
+def _steepest(line: TierQueue, step: float) -> float:
     return max(max(flow.cost, LEAST_COST) / flow.counter.weight for flow in line.flows.values()) / step

@@ -14,7 +14,7 @@ NAMED = 32
 
 log = structlog.get_logger()
 
-Flow = tuple[str, str, str]
+FlowKey = tuple[str, str, str]
 """Version, tenant and class."""
 
 
@@ -22,7 +22,7 @@ class SlowLog:
     """Says of each flow once that it has become slow, and once that it is not any more."""
 
     def __init__(self) -> None:
-        self._named: frozenset[Flow] = frozenset()
+        self._named: frozenset[FlowKey] = frozenset()
         self._look_at = 0.0
 
     def is_due(self, at: float) -> bool:

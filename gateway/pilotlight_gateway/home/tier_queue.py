@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 """0.2 x 5 slots is one slot, also in floating point."""
 
 
-class Tier:
+class TierLoad:
     """What the calls of one tier have running at one version, whatever their class."""
 
     __slots__ = ("in_flight", "rank", "seen", "share")
@@ -44,12 +44,12 @@ class Tier:
         return max(0, int(self.share * slots + ROUNDING) - self.in_flight)
 
 
-class Line:
+class TierQueue:
     """The flows of one class and one tier at one version, the least served tenant first."""
 
     __slots__ = ("_heap", "_tick", "base", "cap", "counters", "flows", "of", "tier")
 
-    def __init__(self, of: ClassQueue, tier: Tier, *, cap: int | None) -> None:
+    def __init__(self, of: ClassQueue, tier: TierLoad, *, cap: int | None) -> None:
         self.of = of
         self.tier = tier
         self.counters = of.counters
@@ -144,20 +144,20 @@ class ClassQueue:
         self.virtual = 0.0
         """Cost served of this class over its weight: the same counter as a tenant's, one level up."""
         self.live = 0
-        self.lines: list[Line] = []
-        self._by_rank: dict[int, Line] = {}
+        self.lines: list[TierQueue] = []
+        self._by_rank: dict[int, TierQueue] = {}
 
-    def line(self, rank: int) -> Line | None:
+    def line(self, rank: int) -> TierQueue | None:
         """The line of a tier, if it has one yet."""
         return self._by_rank.get(rank)
 
-    def open(self, tier: Tier, cap: int | None) -> Line:
+    def open(self, tier: TierLoad, cap: int | None) -> TierQueue:
         """Make the line of a tier."""
-        line = self._by_rank[tier.rank] = Line(self, tier, cap=cap)
+        line = self._by_rank[tier.rank] = TierQueue(self, tier, cap=cap)
         self.lines.append(line)
         return line
 
-    def head(self, closed: Collection[Tier]) -> Flow | None:
+    def head(self, closed: Collection[TierLoad]) -> Flow | None:
         """The flow that is next, of those whose tier is not closed; None if none may go."""
         if len(self.lines) == 1 and not closed:
             return self.lines[0].head()
@@ -169,7 +169,7 @@ class ClassQueue:
                     found = flow
         return found
 
-    def passed_over(self, closed: Collection[Tier], served: float) -> None:
+    def passed_over(self, closed: Collection[TierLoad], served: float) -> None:
         """A flow was served whose counter stood at `served`, while some tiers might not go: they save nothing up."""
         for line in self.lines:
             if line.flows and line.tier in closed:

@@ -8,7 +8,7 @@ LITTER = 64
 """Dead heap entries that are tolerated beyond one for each alarm that is set."""
 
 
-class Alarms:
+class Timers:
     """At most one instant per key."""
 
     def __init__(self) -> None:

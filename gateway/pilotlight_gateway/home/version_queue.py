@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Demand, Grant, Outcome, Shortage
-from pilotlight_gateway.home.breakers import Verdict, verdict
+from pilotlight_gateway.home.breakers import ContainerVerdict, verdict
 from pilotlight_gateway.home.call_admission import QueueLimits, expected_ms
-from pilotlight_gateway.home.container_pool import STARTING, Room, Rooms
+from pilotlight_gateway.home.container_pool import STARTING, ContainerPool, PooledContainer
 from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.estimate import Pace
-from pilotlight_gateway.home.flows import Entry
-from pilotlight_gateway.home.loss_attribution import Losses
+from pilotlight_gateway.home.estimate import ServiceTime
+from pilotlight_gateway.home.flows import QueueEntry
+from pilotlight_gateway.home.loss_attribution import LossAttribution
 from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.shedding import shed
 from pilotlight_gateway.home.slowdown import Slowdowns, SlowFlow
@@ -31,7 +31,7 @@ DECLINED_MS = 5.0
 """A grant that is over sooner, and cost nothing that is known, was declined by its origin: nothing has run."""
 
 
-class VersionDesk:
+class VersionQueue:
     """One version at its home."""
 
     __slots__ = (
@@ -48,10 +48,10 @@ class VersionDesk:
         self.tenant = ""
         """Who owns the version."""
         self.queue = FairQueue(FunctionCounters(), tenant_in_flight=limits.tenant_in_flight)
-        self.rooms = Rooms()
-        self.pace = Pace()
+        self.rooms = ContainerPool()
+        self.pace = ServiceTime()
         self.slowdowns = Slowdowns()
-        self.losses = Losses()
+        self.losses = LossAttribution()
         self._capacity = 0
         self._scan_at = at
         self.deposed = False
@@ -106,7 +106,7 @@ class VersionDesk:
             self.used_at = at
         return told
 
-    def excess(self, until: Callable[[str], float | None], at: float) -> list[tuple[Entry, float]]:
+    def excess(self, until: Callable[[str], float | None], at: float) -> list[tuple[QueueEntry, float]]:
         """Look at what has become of the containers, and return the calls to shed, with the wait (ms) of each.
 
         What is lost is given a moment to be replaced; a container that fell silent has had it.
@@ -122,7 +122,7 @@ class VersionDesk:
         self._scan_at = at + SCAN_EVERY
         return shed(self.queue, self.rooms, self.pace, until, at)
 
-    def why_out_of_time(self, entry: Entry, at: float) -> tuple[str, str, float | None]:
+    def why_out_of_time(self, entry: QueueEntry, at: float) -> tuple[str, str, float | None]:
         """Code, detail and Retry-After of a call that leaves the queue by itself."""
         waited, age = at - entry.since, self._limits.age_s(entry.call)
         if entry.call.queue_ms and waited >= age:
@@ -132,7 +132,7 @@ class VersionDesk:
         why = self.shortage_now(at)
         return "deadline_exceeded", f"It waited {waited:.1f} s for a container{': ' if why else ''}{why}.", None
 
-    def why_too_late(self, entry: Entry, leaves: float, at: float) -> tuple[str, str]:
+    def why_too_late(self, entry: QueueEntry, leaves: float, at: float) -> tuple[str, str]:
         """Code and detail of a call that cannot be done in the time it has left."""
         waited, left, takes = at - entry.since, max(0.0, leaves - at), (self.pace.hold_ms or 0.0) / 1000.0
         detail = f"It waited {waited:.1f} s, {left:.1f} s are left, and its calls take {takes:.1f} s."
@@ -145,9 +145,14 @@ class VersionDesk:
         self._capacity = self.rooms.capacity
 
     def ended(
-        self, granted: Granted, others: Mapping[str, Granted], at: float, cost: float | None, outcome: Outcome | None
+        self,
+        granted: OutstandingGrant,
+        others: Mapping[str, OutstandingGrant],
+        at: float,
+        cost: float | None,
+        outcome: Outcome | None,
     ) -> list[str]:
-        """Learn from the end of a call that has freed its slot; whose breaker that opens (`Losses.lost`).
+        """Learn from the end of a call that has freed its slot; whose breaker that opens (`LossAttribution.lost`).
 
         `others` are all grants that are not over.
         """
@@ -159,7 +164,7 @@ class VersionDesk:
         rooms.ended(grant.container, entry.id, tenant, found, at)
         self.pace.ended(hold, cost)
         self.slowdowns.ended(entry.call, entry.since, grant.start_ms, hold / 1000.0, rooms.capacity, at)
-        if found is not Verdict.LOST:
+        if found is not ContainerVerdict.LOST:
             self.losses.answered(found, tenant)
             return []
         if self.losses.is_counted(grant.container):
@@ -169,7 +174,7 @@ class VersionDesk:
             held.update(one.entry.call.tenant for one in others.values() if one.grant.container == grant.container)
         return self.losses.lost(grant.container, held, "", at)
 
-    def charge_running(self, container: str, granted: Mapping[str, Granted], at: float) -> None:
+    def charge_running(self, container: str, granted: Mapping[str, OutstandingGrant], at: float) -> None:
         """Charge what the calls in a container have cost so far, where that is more than was estimated.
 
         The agent meters a call only when it ends, so this goes by its time in the slot and what that costs usually.
@@ -185,7 +190,7 @@ class VersionDesk:
             if grant is not None and grant.grant.container == container:
                 self.queue.so_far(grant.entry, (at - grant.at) * 1000.0 * rate)
 
-    def start_waited(self, entry: Entry, room: Room) -> tuple[float, dict[str, float]]:
+    def start_waited(self, entry: QueueEntry, room: PooledContainer) -> tuple[float, dict[str, float]]:
         """Milliseconds that a call waited while no container was ready, and the steps of that start."""
         ready = self.rooms.ready_since
         if ready is None or entry.pushed >= ready:
@@ -228,10 +233,10 @@ class VersionDesk:
 
 
 @dataclass(slots=True)
-class Granted:
+class OutstandingGrant:
     """A grant that was given out, until its call has ended or come back."""
 
-    desk: VersionDesk
-    entry: Entry
+    desk: VersionQueue
+    entry: QueueEntry
     grant: Grant
     at: float

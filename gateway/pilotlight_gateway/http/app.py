@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pilotlight_gateway.http.edge import Edge
 from pilotlight_gateway.http.endpoints.calls import CallEndpoint
 from pilotlight_gateway.http.endpoints.health import gauges_of
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.openapi import document
 from pilotlight_gateway.http.protocol.operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
@@ -23,11 +23,11 @@ from pilotlight_gateway.http.routes import OPERATIONS
 class Application:
     """What requests find under `scope["app"]`."""
 
-    services: Services
+    services: HttpServices
     openapi: bytes
 
 
-def create_app(services: Services, operations: Sequence[Operation] = OPERATIONS) -> ASGIApp:
+def create_app(services: HttpServices, operations: Sequence[Operation] = OPERATIONS) -> ASGIApp:
     """The whole API over `services`. Whoever makes the services opens and closes them."""
     calls = CallEndpoint(services)
     paths: dict[str, dict[str, ASGIApp]] = {}

@@ -7,10 +7,10 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
-from pilotlight_gateway.http.endpoints.call_limits import settle
+from pilotlight_gateway.http.endpoints.call_limits import release_limits
 from pilotlight_gateway.http.endpoints.calls import CallEndpoint
 from pilotlight_gateway.http.protocol.exchange import KEY, SERVED, Exchange
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.problems import problem_of
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 
@@ -21,7 +21,7 @@ CLIENT_CLOSED = 499
 class Edge:
     """Sends calls straight to their endpoint and everything else to the routes."""
 
-    def __init__(self, services: Services, calls: CallEndpoint, routes: ASGIApp) -> None:
+    def __init__(self, services: HttpServices, calls: CallEndpoint, routes: ASGIApp) -> None:
         self._services = services
         self._calls = calls
         self._routes = routes
@@ -48,7 +48,7 @@ class Edge:
                 raise  # the head is out: only a broken connection still tells the client
             await self._answer_error(exchange, PilotlightError(code="internal"), cause=error)
         finally:
-            settle(self._services, exchange)
+            release_limits(self._services, exchange)
             self._services.metrics.requests[exchange.route, exchange.status] += 1
             # Both know the server's request, which knows the scope: cycles, which would wait for the garbage collector.
             del scope[KEY]

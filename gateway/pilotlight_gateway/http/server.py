@@ -10,9 +10,9 @@ for all its rests.
 No other module touches uvicorn's internals. `BoundedProtocol` overrides the parser's callbacks, `connection_made`,
 `connection_lost`, `data_received`, `on_response_complete`, `timeout_keep_alive_handler` and
 `_unset_keepalive_if_required` of `HttpToolsProtocol`; it calls `_start_asgi_task` and reads `cycle`, `pipeline`, `flow`
-and the keep-alive timer, since bounds and the one timer have no other place. `Served` does what `receive` and `send` of
-`RequestResponseCycle` do for an answer that is known as a whole, by its state (`body`, `more_body`, `response_started`
-and the like). `test_uvicorn_internals.py` fails on a release that moves any of it.
+and the keep-alive timer, since bounds and the one timer have no other place. `UvicornRequest` does what `receive` and
+`send` of `RequestResponseCycle` do for an answer that is known as a whole, by its state (`body`, `more_body`,
+`response_started` and the like). `test_uvicorn_internals.py` fails on a release that moves any of it.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.pipeline) > PIPELINED:
             raise ValueError("too many pipelined requests")
         if isinstance(self.cycle, RequestResponseCycle):
-            self.scope[SERVED] = Served(self.cycle, self.loop)  # type: ignore[literal-required]
+            self.scope[SERVED] = UvicornRequest(self.cycle, self.loop)  # type: ignore[literal-required]
 
     def on_message_complete(self) -> None:
         self._receiving = False
@@ -180,8 +180,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._timer = None
 
 
-class Served:
-    """A request that came this way; see `http.exchange.Served`."""
+class UvicornRequest:
+    """A request that came this way; see `http.exchange.ServerRequest`."""
 
     __slots__ = ("_cycle", "loop")
 

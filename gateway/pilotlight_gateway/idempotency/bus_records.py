@@ -16,8 +16,8 @@ from pilotlight_core.bus import Bus, BusError, KeyConflict, StoreRefused, read_h
 from pilotlight_core.bus.streams import key_subject
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET, LEASE_BUCKET
-from pilotlight_gateway.idempotency.key_record import FirstCall, Found, Owner, Stage, voided
-from pilotlight_gateway.storage_quota.quota_shares import NOTHING, Taken
+from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, FirstCallState, StoredFirstCall, voided
+from pilotlight_gateway.storage_quota.quota_shares import NOTHING, QuotaUsage
 
 SETTLE_S = 2.0
 """A caller waits so long for its answer to be remembered; then it is answered, and the record is written later."""
@@ -33,10 +33,10 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(FirstCall)
 
 
-class BusRecords:
-    """The real `Records`."""
+class BusKeyRecords:
+    """The real `KeyRecords`."""
 
-    def __init__(self, bus: Bus, lives: Callable[[Owner], bool] = lambda _: True) -> None:
+    def __init__(self, bus: Bus, lives: Callable[[CallOwner], bool] = lambda _: True) -> None:
         """`lives` says, from memory, whether a gateway holds its lease; True where that is not known."""
         self._bus = bus
         self._lives = lives
@@ -44,15 +44,15 @@ class BusRecords:
         self._leases = bus.kv(LEASE_BUCKET)
         self._late = 0
 
-    async def read(self, place: str) -> Found | None:
-        """What stands there; see `Records`."""
+    async def read(self, place: str) -> StoredFirstCall | None:
+        """What stands there; see `KeyRecords`."""
         record = await self._kv.read(place)
         if record is None:
             return None
-        return Found(None if record.gone else _decoder.decode(record.data), record.seq)
+        return StoredFirstCall(None if record.gone else _decoder.decode(record.data), record.seq)
 
     async def claim(self, place: str, first: FirstCall, revision: int, ttl: float) -> int:
-        """Write where `revision` stands; see `Records`."""
+        """Write where `revision` stands; see `KeyRecords`."""
         try:
             return await self._kv.update(place, _encoder.encode(first), revision, ttl=ttl)
         except StoreRefused as error:
@@ -62,7 +62,7 @@ class BusRecords:
             raise
 
     async def settle(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
-        """Replace what was claimed; see `Records`."""
+        """Replace what was claimed; see `KeyRecords`."""
         try:
             await self._write(place, first, revision, ttl)
         except StoreRefused as error:
@@ -70,41 +70,41 @@ class BusRecords:
         except BusError:
             self._later(self._insist(place, first, revision, ttl))
 
-    async def read_share(self, place: str) -> tuple[Taken, int] | None:
-        """What a tenant has taken; see `Records`."""
+    async def read_share(self, place: str) -> tuple[QuotaUsage, int] | None:
+        """What a tenant has taken; see `KeyRecords`."""
         record = await self._kv.read(place)
         if record is None:
             return None
-        return NOTHING if record.gone else msgspec.msgpack.decode(record.data, type=Taken), record.seq
+        return NOTHING if record.gone else msgspec.msgpack.decode(record.data, type=QuotaUsage), record.seq
 
-    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:
-        """Write it; see `Records`."""
+    async def write_share(self, place: str, taken: QuotaUsage, revision: int, ttl: float) -> None:
+        """Write it; see `KeyRecords`."""
         try:
             await self._kv.update(place, _encoder.encode(taken), revision, ttl=ttl)
         except StoreRefused as error:
             raise _no_room(error) from None
 
-    async def is_alive(self, owner: Owner) -> bool:
-        """Whether it holds its lease; see `Records`."""
+    async def is_alive(self, owner: CallOwner) -> bool:
+        """Whether it holds its lease; see `KeyRecords`."""
         entry = await self._leases.get(f"gateway.{owner.name}")
         with contextlib.suppress(msgspec.DecodeError):  # what cannot be read is not what it wrote
             return entry is not None and read_holder(*entry).data.decode(errors="replace") == owner.instance
         return False
 
-    def seems_alive(self, owner: Owner) -> bool:
-        """The same from memory; see `Records`."""
+    def seems_alive(self, owner: CallOwner) -> bool:
+        """The same from memory; see `KeyRecords`."""
         return self._lives(owner)
 
     @asynccontextmanager
-    async def watch(self, place: str) -> AsyncIterator[BusBell]:
-        """Listen for changes; see `Records`. What was written while the connection was away is rung for afterwards."""
-        bell = BusBell()
+    async def watch(self, place: str) -> AsyncIterator[BusDoorbell]:
+        """Listen for changes; see `KeyRecords`. What was written while the connection was away rings afterwards."""
+        bell = BusDoorbell()
         bells = {key_subject(IDEMPOTENCY_BUCKET, place): bell.ring}
         async with self._bus.listening(bells=bells, reconnected=bell.reconnected):
             yield bell
 
     async def _write(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
-        ttl = VOID_S if first.stage is Stage.VOID else ttl
+        ttl = VOID_S if first.stage is FirstCallState.VOID else ttl
         with contextlib.suppress(KeyConflict):  # another's now; or ours, by a write whose confirmation was lost
             await self._kv.update(place, _encoder.encode(first), revision, ttl=ttl, timeout=SETTLE_S)
 
@@ -142,7 +142,7 @@ def _no_room(error: StoreRefused) -> Unavailable:
     return Unavailable("The platform's room for idempotency keys is used up.", code="overloaded", retry_after=60.0)
 
 
-class BusBell:
+class BusDoorbell:
     """Rings when something is written where it was hung up, and then a few times more: see `ECHOES_S`."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class BusBell:
         self.ring()
 
     async def wait(self, seconds: float) -> bool:
-        """Until it rings or echoes, or `seconds` have passed; see `Bell`."""
+        """Until it rings or echoes, or `seconds` have passed; see `Doorbell`."""
         echo = self._echoes[0] if self._echoes else seconds
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(echo, seconds)):

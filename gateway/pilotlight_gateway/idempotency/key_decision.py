@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, PilotlightError, UnknownCall
-from pilotlight_gateway.idempotency.key_record import Answer, FirstCall, Found, Stage
+from pilotlight_gateway.idempotency.key_record import FirstCall, FirstCallState, StoredAnswer, StoredFirstCall
 
 HEADER = "Idempotency-Key"
 SHORTEST_WAIT_S = 1.0
@@ -21,60 +21,62 @@ LOST_ON_THE_WAY = frozenset({"container_died", "overloaded", "internal", "deadli
 """Errors after which an idempotent function may be asked again; of any other they are the call's last word."""
 
 
-class Claim(msgspec.Struct, frozen=True):
+class ClaimKey(msgspec.Struct, frozen=True):
     """Run it, if the record still has `revision` (0: there is none)."""
 
     revision: int
 
 
-class Replay(msgspec.Struct, frozen=True):
+class ReplayAnswer(msgspec.Struct, frozen=True):
     """Answer as the first time."""
 
     call: str
-    answer: Answer
+    answer: StoredAnswer
 
 
-class Refuse(msgspec.Struct, frozen=True):
+class RefuseKey(msgspec.Struct, frozen=True):
     """Say no."""
 
     error: PilotlightError
     call: str
 
 
-class Busy(msgspec.Struct, frozen=True):
+class KeyBusy(msgspec.Struct, frozen=True):
     """The first call runs still, as far as the record says: its owner has to be looked for."""
 
     first: FirstCall
     revision: int
 
 
-Verdict = Claim | Replay | Refuse | Busy
+KeyDecision = ClaimKey | ReplayAnswer | RefuseKey | KeyBusy
 
 
-class Fate(StrEnum):
+class FailureRetention(StrEnum):
     """What is to be remembered of a call that failed."""
 
     KEEP = "keep"  # the error is its answer
     FORGET = "forget"  # it may be sent again under the same key
 
 
-def decide(found: Found | None, fingerprint: bytes) -> Verdict:
+def decide(found: StoredFirstCall | None, fingerprint: bytes) -> KeyDecision:
     """What a request has to do with the record of its key."""
     if found is None:
-        return Claim(0)
+        return ClaimKey(0)
     first = found.first
-    if first is None or first.stage is Stage.VOID:
-        return Claim(found.revision)
+    if first is None or first.stage is FirstCallState.VOID:
+        return ClaimKey(found.revision)
     if first.fingerprint != fingerprint:
-        return Refuse(_reused(), first.call)
-    if first.stage is Stage.RUNNING:
-        return Busy(first, found.revision)
-    return Replay(first.call, first.answer) if first.answer is not None else Refuse(_not_kept(first), first.call)
+        return RefuseKey(_reused(), first.call)
+    if first.stage is FirstCallState.RUNNING:
+        return KeyBusy(first, found.revision)
+    return (
+        ReplayAnswer(first.call, first.answer) if first.answer is not None else RefuseKey(_not_kept(first), first.call)
+    )
 
 
-def decide_orphaned(busy: Busy, *, idempotent: bool) -> Claim | Refuse:
+def decide_orphaned(busy: KeyBusy, *, idempotent: bool) -> ClaimKey | RefuseKey:
     """The same where the first call's gateway is gone, or its time is long over. It may have run, or may run yet."""
-    return Claim(busy.revision) if idempotent else Refuse(_lost(busy.first), busy.first.call)
+    return ClaimKey(busy.revision) if idempotent else RefuseKey(_lost(busy.first), busy.first.call)
 
 
 def is_over(first: FirstCall, at: float) -> bool:
@@ -82,11 +84,11 @@ def is_over(first: FirstCall, at: float) -> bool:
     return at > first.until
 
 
-def fate_of(error: PilotlightError, *, idempotent: bool) -> Fate:
+def fate_of(error: PilotlightError, *, idempotent: bool) -> FailureRetention:
     """What is remembered of a call that failed so."""
     code = error.wire_code
     again = code in NOT_TAKEN or (idempotent and code in LOST_ON_THE_WAY)
-    return Fate.FORGET if again else Fate.KEEP
+    return FailureRetention.FORGET if again else FailureRetention.KEEP
 
 
 def in_use(first: FirstCall, at: float) -> Conflict:

@@ -17,7 +17,7 @@ QUOTED = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')
 WAIT = re.compile(rb"\s*wait\s*=\s*\"?(\d{1,6})\"?\s*(?:;.*)?", re.IGNORECASE | re.DOTALL)
 
 
-def the_key(headers: Iterable[tuple[bytes, bytes]]) -> str:
+def require_key(headers: Iterable[tuple[bytes, bytes]]) -> str:
     """The key of a request that has at least one.
 
     Raises:

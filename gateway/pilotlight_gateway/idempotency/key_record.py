@@ -24,7 +24,7 @@ GRACE_S = 60.0
 PLACE_DIGITS = 40
 
 
-class Stage(StrEnum):
+class FirstCallState(StrEnum):
     """How the first call is."""
 
     RUNNING = "running"  # it was begun, and may have started
@@ -32,7 +32,7 @@ class Stage(StrEnum):
     VOID = "void"  # it never reached a container: the key is as good as new
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An HTTP answer as it is repeated."""
 
     status: int
@@ -40,7 +40,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-class Owner(msgspec.Struct, frozen=True, kw_only=True):
+class CallOwner(msgspec.Struct, frozen=True, kw_only=True):
     """The process that runs a call: a gateway's name, and which of its incarnations."""
 
     name: str
@@ -53,19 +53,19 @@ class FirstCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fingerprint: bytes
     call: str
     """Its id, which names the epoch of the gateway that runs it."""
-    owner: Owner
+    owner: CallOwner
     began: float
     """Unix seconds, as the other times."""
     until: float
     """When it is over at the latest."""
-    stage: Stage = Stage.RUNNING
+    stage: FirstCallState = FirstCallState.RUNNING
     status: int = 0
     """Of its answer."""
-    answer: Answer | None = None
+    answer: StoredAnswer | None = None
     """None in DONE: it was too large to keep."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class StoredFirstCall(msgspec.Struct, frozen=True):
     """A record as it stands, and the revision that wrote it. `first` None: somebody deleted it."""
 
     first: FirstCall | None
@@ -86,17 +86,17 @@ def fingerprint_of(ref: str, method: str, accepts: bytes, arguments: bytes) -> b
     return said.digest()
 
 
-def begun(fingerprint: bytes, call: str, owner: Owner, *, at: float, patience: float) -> FirstCall:
+def begun(fingerprint: bytes, call: str, owner: CallOwner, *, at: float, patience: float) -> FirstCall:
     """A call that begins at `at` and ends within `patience` seconds."""
     return FirstCall(fingerprint=fingerprint, call=call, owner=owner, began=at, until=at + patience + GRACE_S)
 
 
-def ended(first: FirstCall, answer: Answer, *, keep: bool = True) -> FirstCall:
+def ended(first: FirstCall, answer: StoredAnswer, *, keep: bool = True) -> FirstCall:
     """Its answer is known. `keep` False: there is no room for the body."""
     kept = answer if keep and len(answer.body) <= KEPT_BYTES else None
-    return msgspec.structs.replace(first, stage=Stage.DONE, status=answer.status, answer=kept)
+    return msgspec.structs.replace(first, stage=FirstCallState.DONE, status=answer.status, answer=kept)
 
 
 def voided(first: FirstCall) -> FirstCall:
     """It never reached a container."""
-    return msgspec.structs.replace(first, stage=Stage.VOID)
+    return msgspec.structs.replace(first, stage=FirstCallState.VOID)

@@ -11,22 +11,22 @@ import msgspec
 from pilotlight_core.bus import BusError, KeyConflict
 from pilotlight_core.model.errors import Conflict, PilotlightError, TooMuch, Unavailable
 from pilotlight_gateway.idempotency.key_decision import (
-    Busy,
-    Claim,
-    Fate,
-    Refuse,
-    Replay,
-    Verdict,
+    ClaimKey,
+    FailureRetention,
+    KeyBusy,
+    KeyDecision,
+    RefuseKey,
+    ReplayAnswer,
     decide,
     decide_orphaned,
     fate_of,
     in_use,
     is_over,
 )
-from pilotlight_gateway.idempotency.key_record import Answer, FirstCall, Owner, begun, ended, place_of, voided
-from pilotlight_gateway.idempotency.memory_records import MemoryRecords
-from pilotlight_gateway.idempotency.record_port import Bell, Records
-from pilotlight_gateway.storage_quota.quota_lease import Room
+from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, StoredAnswer, begun, ended, place_of, voided
+from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
+from pilotlight_gateway.idempotency.record_port import Doorbell, KeyRecords
+from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.storage_quota.quota_shares import RECORD_BYTES
 
 DAY_S = 86_400.0
@@ -40,7 +40,7 @@ COLLISIONS = 8
 """Claims that a request may lose before it is told that the key is in use."""
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request with a key."""
 
     tenant: str
@@ -56,19 +56,19 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that it would wait for the first one."""
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class KeyedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What it gets."""
 
-    answer: Answer
+    answer: StoredAnswer
     call: str
     replayed: bool
 
 
-class Claimed(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimedKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key that is this request's to run."""
 
     place: str
-    ask: Ask
+    ask: KeyedRequest
     first: FirstCall
     revision: int
 
@@ -87,19 +87,19 @@ class Idempotency:
 
     def __init__(
         self,
-        records: Records | None = None,
+        records: KeyRecords | None = None,
         *,
-        owner: Owner | None = None,
+        owner: CallOwner | None = None,
         ttl: float = DAY_S,
         wall: Callable[[], float] = time.time,
         share_bytes: int = SHARE_BYTES,
         glance: float = GLANCE_S,
     ) -> None:
-        self._records: Records = MemoryRecords() if records is None else records
-        self._owner = owner or Owner(name="", instance="")
+        self._records: KeyRecords = MemoryKeyRecords() if records is None else records
+        self._owner = owner or CallOwner(name="", instance="")
         self._ttl = ttl
         self._wall = wall
-        self._room = Room(self._records, limit=share_bytes, life=ttl, wall=wall)
+        self._room = StorageQuota(self._records, limit=share_bytes, life=ttl, wall=wall)
         self._glance = glance
         self._counts = KeyStatistics()
 
@@ -108,8 +108,11 @@ class Idempotency:
         return self._counts
 
     async def give(
-        self, ask: Ask, work: Callable[[], Awaitable[Answer]], told: Callable[[PilotlightError], Answer]
-    ) -> Given:
+        self,
+        ask: KeyedRequest,
+        work: Callable[[], Awaitable[StoredAnswer]],
+        told: Callable[[PilotlightError], StoredAnswer],
+    ) -> KeyedAnswer:
         """The answer of `work`, if this is the key's first request, else the first one's.
 
         `told` turns an error into the answer that is remembered of it.
@@ -121,30 +124,30 @@ class Idempotency:
             BusError: it is not known what the key stands for; nothing was run.
         """
         place = place_of(ask.tenant, ask.key)
-        verdict: Verdict = Claim(0)  # most keys are new, so that is tried before it is asked
+        verdict: KeyDecision = ClaimKey(0)  # most keys are new, so that is tried before it is asked
         for _ in range(COLLISIONS):
             match verdict:
-                case Claim():
+                case ClaimKey():
                     claimed = await self._claim(place, ask, verdict.revision)
                     if claimed is not None:
                         return await self._first(claimed, work, told)
                     verdict = await self._look(place, ask)
-                case Busy():
+                case KeyBusy():
                     verdict = await self._wait(place, ask, verdict)
-                case Replay():
+                case ReplayAnswer():
                     self._counts.replayed += 1
-                    return Given(answer=verdict.answer, call=verdict.call, replayed=True)
-                case Refuse():
+                    return KeyedAnswer(answer=verdict.answer, call=verdict.call, replayed=True)
+                case RefuseKey():
                     self._counts.refused += 1
                     raise verdict.error
         raise Conflict("Too many requests with this key at once.", code="idempotency_key_in_use", retry_after=1.0)
 
-    async def _claim(self, place: str, ask: Ask, revision: int) -> Claimed | None:
+    async def _claim(self, place: str, ask: KeyedRequest, revision: int) -> ClaimedKey | None:
         """The key, if nobody else was first."""
         try:
             slot = await self._room.take(ask.tenant, RECORD_BYTES)
         except TooMuch:
-            if isinstance(decide(await self._records.read(place), ask.fingerprint), Claim):
+            if isinstance(decide(await self._records.read(place), ask.fingerprint), ClaimKey):
                 raise
             return None
         first = begun(ask.fingerprint, ask.call, self._owner, at=self._wall(), patience=ask.patience)
@@ -157,11 +160,14 @@ class Idempotency:
             if isinstance(error, KeyConflict):
                 return None
             raise
-        return Claimed(place=place, ask=ask, first=first, revision=revision)
+        return ClaimedKey(place=place, ask=ask, first=first, revision=revision)
 
     async def _first(
-        self, claimed: Claimed, work: Callable[[], Awaitable[Answer]], told: Callable[[PilotlightError], Answer]
-    ) -> Given:
+        self,
+        claimed: ClaimedKey,
+        work: Callable[[], Awaitable[StoredAnswer]],
+        told: Callable[[PilotlightError], StoredAnswer],
+    ) -> KeyedAnswer:
         self._counts.first += 1
         try:
             answer = await work()
@@ -173,18 +179,18 @@ class Idempotency:
             await self._failed(claimed, PilotlightError(code="internal"), told)
             raise
         await self._settle(claimed, await self._ended(claimed, answer))
-        return Given(answer=answer, call=claimed.first.call, replayed=False)
+        return KeyedAnswer(answer=answer, call=claimed.first.call, replayed=False)
 
     async def _failed(
-        self, claimed: Claimed, error: PilotlightError, told: Callable[[PilotlightError], Answer]
+        self, claimed: ClaimedKey, error: PilotlightError, told: Callable[[PilotlightError], StoredAnswer]
     ) -> None:
-        forget = fate_of(error, idempotent=claimed.ask.idempotent) is Fate.FORGET
+        forget = fate_of(error, idempotent=claimed.ask.idempotent) is FailureRetention.FORGET
         await self._settle(claimed, voided(claimed.first) if forget else await self._ended(claimed, told(error)))
 
-    async def _settle(self, claimed: Claimed, record: FirstCall) -> None:
+    async def _settle(self, claimed: ClaimedKey, record: FirstCall) -> None:
         await self._records.settle(claimed.place, record, claimed.revision, self._ttl)
 
-    async def _ended(self, claimed: Claimed, answer: Answer) -> FirstCall:
+    async def _ended(self, claimed: ClaimedKey, answer: StoredAnswer) -> FirstCall:
         record = ended(claimed.first, answer)
         if record.answer is None:
             return record
@@ -197,9 +203,9 @@ class Idempotency:
             self._room.owe(tenant, size)  # it has run, so its answer is kept: it is written when the bus is back
         return record
 
-    async def _look(self, place: str, ask: Ask) -> Verdict:
+    async def _look(self, place: str, ask: KeyedRequest) -> KeyDecision:
         verdict = decide(await self._records.read(place), ask.fingerprint)
-        if not isinstance(verdict, Busy) or await self._lives(verdict.first):
+        if not isinstance(verdict, KeyBusy) or await self._lives(verdict.first):
             return verdict
         # It may have ended between the two questions, and its gateway with it.
         again = decide(await self._records.read(place), ask.fingerprint)
@@ -210,20 +216,20 @@ class Idempotency:
             return False
         return first.owner == self._owner or await self._records.is_alive(first.owner)
 
-    async def _wait(self, place: str, ask: Ask, busy: Busy) -> Verdict:
+    async def _wait(self, place: str, ask: KeyedRequest, busy: KeyBusy) -> KeyDecision:
         """The verdict once the first call has ended, or the refusal when the request has waited long enough."""
         end = time.monotonic() + ask.wait
         if ask.wait <= 0.0:
             return self._in_use(busy)
         async with self._records.watch(place) as bell:
-            while isinstance(verdict := await self._look(place, ask), Busy):
+            while isinstance(verdict := await self._look(place, ask), KeyBusy):
                 left = end - time.monotonic()
                 if left <= 0.0:
                     return self._in_use(verdict)
                 await self._news(bell, verdict.first, min(left, LOOK_S))
             return verdict
 
-    async def _news(self, bell: Bell, first: FirstCall, patience: float) -> None:
+    async def _news(self, bell: Doorbell, first: FirstCall, patience: float) -> None:
         """Until something was written, or its gateway seems to be gone, or `patience` seconds have passed."""
         end = time.monotonic() + patience
         while (left := end - time.monotonic()) > 0.0:
@@ -233,5 +239,5 @@ class Idempotency:
             if is_over(first, self._wall()) or not (ours or self._records.seems_alive(first.owner)):
                 return
 
-    def _in_use(self, busy: Busy) -> Refuse:
-        return Refuse(in_use(busy.first, self._wall()), busy.first.call)
+    def _in_use(self, busy: KeyBusy) -> RefuseKey:
+        return RefuseKey(in_use(busy.first, self._wall()), busy.first.call)

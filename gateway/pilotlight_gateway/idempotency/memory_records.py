@@ -10,16 +10,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from pilotlight_core.bus import BusError, KeyConflict, WrongRevision
-from pilotlight_gateway.idempotency.key_record import FirstCall, Found, Owner
-from pilotlight_gateway.storage_quota.quota_shares import NOTHING, Taken
+from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, StoredFirstCall
+from pilotlight_gateway.storage_quota.quota_shares import NOTHING, QuotaUsage
 
 
 @dataclass(kw_only=True)
-class MemoryRecords:
+class MemoryKeyRecords:
     """Compare-and-set over a dictionary, with expiry by `clock`."""
 
     clock: Callable[[], float] = time.monotonic
-    gone: set[Owner] = field(default_factory=set)
+    gone: set[CallOwner] = field(default_factory=set)
     """Owners that count as dead."""
     error: BusError | None = None
     """Raised by reads and claims."""
@@ -30,16 +30,16 @@ class MemoryRecords:
     """How often it was asked who seems to live."""
     blocks: int = 0
     """How often room was taken."""
-    _shares: dict[str, tuple[Taken, int]] = field(default_factory=dict)
+    _shares: dict[str, tuple[QuotaUsage, int]] = field(default_factory=dict)
     _kept: dict[str, tuple[FirstCall, int, float]] = field(default_factory=dict)
     _revision: int = 0
     _bells: set[asyncio.Event] = field(default_factory=set)
 
-    async def read(self, place: str) -> Found | None:
+    async def read(self, place: str) -> StoredFirstCall | None:
         self._may_fail()
         self.reads += 1
         first, revision, until = self._kept.get(place, (None, 0, 0.0))
-        return Found(first, revision) if first is not None and self.clock() < until else None
+        return StoredFirstCall(first, revision) if first is not None and self.clock() < until else None
 
     async def claim(self, place: str, first: FirstCall, revision: int, ttl: float) -> int:
         self._may_fail()
@@ -50,30 +50,30 @@ class MemoryRecords:
             with contextlib.suppress(KeyConflict):
                 self._write(place, first, revision, ttl)
 
-    async def read_share(self, place: str) -> tuple[Taken, int] | None:
+    async def read_share(self, place: str) -> tuple[QuotaUsage, int] | None:
         self._may_fail()
         return self._shares.get(place)
 
-    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:  # noqa: ARG002
+    async def write_share(self, place: str, taken: QuotaUsage, revision: int, ttl: float) -> None:  # noqa: ARG002
         self._may_fail()
         if self._shares.get(place, (NOTHING, 0))[1] != revision:
             raise WrongRevision(f"{place} was changed by somebody else.")
         self.blocks += 1
         self._shares[place] = taken, revision + 1
 
-    async def is_alive(self, owner: Owner) -> bool:
+    async def is_alive(self, owner: CallOwner) -> bool:
         return owner not in self.gone
 
-    def seems_alive(self, owner: Owner) -> bool:
+    def seems_alive(self, owner: CallOwner) -> bool:
         self.glances += 1
         return owner not in self.gone
 
     @asynccontextmanager
-    async def watch(self, place: str) -> AsyncIterator[MemoryBell]:  # noqa: ARG002 - every bell rings at every change
+    async def watch(self, place: str) -> AsyncIterator[MemoryDoorbell]:  # noqa: ARG002 - every bell rings at every change
         event = asyncio.Event()
         self._bells.add(event)
         try:
-            yield MemoryBell(event)
+            yield MemoryDoorbell(event)
         finally:
             self._bells.discard(event)
 
@@ -92,7 +92,7 @@ class MemoryRecords:
         return self._revision
 
 
-class MemoryBell:
+class MemoryDoorbell:
     """Rings at every change."""
 
     def __init__(self, event: asyncio.Event) -> None:

@@ -1,15 +1,15 @@
-"""Where the records of keys are kept: the real one is `bus_records.BusRecords`, in memory `memory.MemoryRecords`."""
+"""Where the records of keys are kept: `bus_records.BusKeyRecords`, and in memory `memory_records.MemoryKeyRecords`."""
 
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from pilotlight_gateway.idempotency.key_record import FirstCall, Found, Owner
-from pilotlight_gateway.storage_quota.quota_shares import Taken
+from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, StoredFirstCall
+from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage
 
 
-class Bell(Protocol):
+class Doorbell(Protocol):
     """Rings when a record may have changed."""
 
     async def wait(self, seconds: float) -> bool:
@@ -17,22 +17,22 @@ class Bell(Protocol):
         ...
 
 
-class ShareRecords(Protocol):
+class QuotaRecords(Protocol):
     """What tenants have taken of their room, with compare-and-set."""
 
-    async def read_share(self, place: str) -> tuple[Taken, int] | None:
+    async def read_share(self, place: str) -> tuple[QuotaUsage, int] | None:
         """What a tenant has taken of its room, and the revision that wrote it; None if nothing stands there."""
         ...
 
-    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:
-        """Write it where `revision` stands (0: nothing), for `ttl` seconds; raises as `Records.claim` does."""
+    async def write_share(self, place: str, taken: QuotaUsage, revision: int, ttl: float) -> None:
+        """Write it where `revision` stands (0: nothing), for `ttl` seconds; raises as `KeyRecords.claim` does."""
         ...
 
 
-class Records(ShareRecords, Protocol):
+class KeyRecords(QuotaRecords, Protocol):
     """Records with compare-and-set. Reads and claims raise BusError when it is not known what stands there."""
 
-    async def read(self, place: str) -> Found | None:
+    async def read(self, place: str) -> StoredFirstCall | None:
         """What stands there now, as the store's leader has it."""
         ...
 
@@ -50,14 +50,14 @@ class Records(ShareRecords, Protocol):
         """Replace what was claimed as `revision`: now, or as soon as the bus allows. If another has it, it stays."""
         ...
 
-    async def is_alive(self, owner: Owner) -> bool:
+    async def is_alive(self, owner: CallOwner) -> bool:
         """Whether that gateway process holds its lease."""
         ...
 
-    def seems_alive(self, owner: Owner) -> bool:
+    def seems_alive(self, owner: CallOwner) -> bool:
         """The same as far as this process knows, at once and without asking anybody."""
         ...
 
-    def watch(self, place: str) -> AbstractAsyncContextManager[Bell]:
+    def watch(self, place: str) -> AbstractAsyncContextManager[Doorbell]:
         """Listen for changes of a record."""
         ...

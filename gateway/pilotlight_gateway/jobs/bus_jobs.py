@@ -14,16 +14,16 @@ import msgspec
 import structlog
 
 from pilotlight_core.bus import Bus, BusTimeout, StoreRefused, WrongRevision, read_holder
-from pilotlight_core.bus.jetstream import READ_TIMEOUT, Page, Record
+from pilotlight_core.bus.jetstream import READ_TIMEOUT, StreamMessage, StreamPage
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_core.model.records.jobs import JobRecord, Runner, job_key
+from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity, job_key
 from pilotlight_core.model.subjects import JOB_BUCKET, LEASE_BUCKET
-from pilotlight_gateway.idempotency.bus_records import BusBell
+from pilotlight_gateway.idempotency.bus_records import BusDoorbell
 from pilotlight_gateway.jobs.bucket_headroom import Headroom
-from pilotlight_gateway.jobs.job_port import SCAN_AT_MOST, Found, Listing
+from pilotlight_gateway.jobs.job_port import SCAN_AT_MOST, JobPage, StoredJob
 from pilotlight_gateway.jobs.sealed_cursors import SECRET_BYTES
-from pilotlight_gateway.storage_quota.quota_shares import NOTHING, Taken
+from pilotlight_gateway.storage_quota.quota_shares import NOTHING, QuotaUsage
 
 WINDOW = 256
 """Sequences that a listing looks at first; where the tenant's jobs are thin, twice as many each time."""
@@ -41,7 +41,7 @@ Write = Callable[..., Awaitable[int]]
 log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(JobRecord)
-_shares = msgspec.msgpack.Decoder(Taken)
+_shares = msgspec.msgpack.Decoder(QuotaUsage)
 
 
 class BusJobs:
@@ -55,7 +55,7 @@ class BusJobs:
         self._stream = bucket_stream(JOB_BUCKET)
         self._headroom = headroom or Headroom(partial(bus.jetstream.filled, self._stream))
 
-    async def create(self, job: JobRecord) -> Found:
+    async def create(self, job: JobRecord) -> StoredJob:
         """Store a new job; see `JobStore`."""
         if self._headroom.full:
             raise _no_room("what is left of the bucket is for the jobs that are in it")
@@ -68,10 +68,10 @@ class BusJobs:
         assert found is not None  # noqa: S101 - whoever refused a new key has one
         return found
 
-    async def read(self, tenant: str, job: str) -> Found | None:
+    async def read(self, tenant: str, job: str) -> StoredJob | None:
         """What stands there; see `JobStore`."""
         entry = await self._kv.get(job_key(tenant, job))
-        return Found(_decoder.decode(entry.value), entry.revision) if entry is not None else None
+        return StoredJob(_decoder.decode(entry.value), entry.revision) if entry is not None else None
 
     async def update(self, job: JobRecord, revision: int) -> int:
         """Replace it; see `JobStore`."""
@@ -82,12 +82,12 @@ class BusJobs:
             raise WrongRevision(f"{job.key} was changed by somebody else.")
         return found.revision
 
-    async def _swap(self, write: Write, job: JobRecord, revision: int, ttl: float | None = None) -> Found | None:
+    async def _swap(self, write: Write, job: JobRecord, revision: int, ttl: float | None = None) -> StoredJob | None:
         """What stands there then: the job, which may be our own write whose confirmation was lost, or another's."""
         data, until = _encoder.encode(job), time.monotonic() + SETTLED_WITHIN_S
         while True:
             try:
-                return Found(job, await write(job.key, data, revision, ttl=ttl))
+                return StoredJob(job, await write(job.key, data, revision, ttl=ttl))
             except WrongRevision:
                 found = await self.read(job.tenant, job.id)
             if (found.revision if found is not None else 0) != revision:
@@ -101,7 +101,7 @@ class BusJobs:
 
     async def page(
         self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
-    ) -> Listing:
+    ) -> JobPage:
         """A page; see `JobStore`. The stream is read in windows of sequences that go backwards."""
         end = before or await self._bus.jetstream.last_sequence(self._stream) + 1
         found: list[JobRecord] = []
@@ -118,21 +118,21 @@ class BusJobs:
                 if job is not None and wanted(job):
                     found.append(msgspec.structs.replace(job, input=b"", output=b""))
                     if len(found) == limit:
-                        return Listing(jobs=tuple(found), before=record.seq)
+                        return JobPage(jobs=tuple(found), before=record.seq)
             end = start
             if len(records) < THIN:
                 width *= 2
-        return Listing(jobs=tuple(found), before=end if end > 1 else 0)
+        return JobPage(jobs=tuple(found), before=end if end > 1 else 0)
 
-    async def read_share(self, place: str) -> tuple[Taken, int] | None:
-        """What a tenant has taken; see `ShareRecords`."""
+    async def read_share(self, place: str) -> tuple[QuotaUsage, int] | None:
+        """What a tenant has taken; see `QuotaRecords`."""
         record = await self._kv.read(place)
         if record is None:
             return None
         return NOTHING if record.gone else _shares.decode(record.data), record.seq
 
-    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:
-        """Write it; see `ShareRecords`."""
+    async def write_share(self, place: str, taken: QuotaUsage, revision: int, ttl: float) -> None:
+        """Write it; see `QuotaRecords`."""
         try:
             await self._kv.update(place, _encoder.encode(taken), revision, ttl=ttl)
         except StoreRefused as error:
@@ -146,23 +146,23 @@ class BusJobs:
             with contextlib.suppress(WrongRevision):
                 await self._kv.update(SECRET_PLACE, os.urandom(SECRET_BYTES), 0)
 
-    async def is_alive(self, runner: Runner) -> bool:
+    async def is_alive(self, runner: RunnerIdentity) -> bool:
         """Whether it holds its lease; see `JobStore`."""
         entry = await self._leases.get(f"gateway.{runner.name}")
         return entry is not None and read_holder(*entry).data.decode(errors="replace") == runner.instance
 
     @asynccontextmanager
-    async def watch(self, tenant: str, job: str) -> AsyncIterator[BusBell]:
+    async def watch(self, tenant: str, job: str) -> AsyncIterator[BusDoorbell]:
         """Listen for changes; see `JobStore`."""
-        bell = BusBell()
+        bell = BusDoorbell()
         bells = {key_subject(JOB_BUCKET, job_key(tenant, job)): bell.ring}
         async with self._bus.listening(bells=bells, reconnected=bell.reconnected):
             yield bell
 
-    async def _between(self, tenant: str, start: int, end: int) -> list[Record] | None:
+    async def _between(self, tenant: str, start: int, end: int) -> list[StreamMessage] | None:
         """The tenant's records from sequence `start` to before `end`; None if they are too many at once."""
         subject = key_subject(JOB_BUCKET, f"{tenant}.*")
-        found: list[Record] = []
+        found: list[StreamMessage] = []
         while start < end:
             page = await self._bus.jetstream.persist(partial(self._read_page, subject, start), READ_TIMEOUT)
             inside = [record for record in page.records if record.seq < end]
@@ -174,11 +174,11 @@ class BusJobs:
             start = page.records[-1].seq + 1
         return found
 
-    async def _read_page(self, subject: str, seq: int, patience: float) -> Page:
+    async def _read_page(self, subject: str, seq: int, patience: float) -> StreamPage:
         return await self._bus.jetstream.page(self._stream, subject, seq, timeout=patience)
 
 
-def _readable(record: Record) -> JobRecord | None:
+def _readable(record: StreamMessage) -> JobRecord | None:
     try:
         return _decoder.decode(record.data)
     except msgspec.DecodeError as error:

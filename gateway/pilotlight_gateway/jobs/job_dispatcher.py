@@ -23,15 +23,15 @@ import msgspec
 import structlog
 
 from pilotlight_core.bus import Bus, BusDown, BusError, Handler
-from pilotlight_core.bus.doorbells import Rings
-from pilotlight_core.bus.jetstream import READ_TIMEOUT, Page, Record
+from pilotlight_core.bus.doorbells import PendingReads
+from pilotlight_core.bus.jetstream import READ_TIMEOUT, StreamMessage, StreamPage
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.job_messages import AskJob, JobNote, JobPlace, JobsStored
 from pilotlight_core.model.messages.wire import decode
 from pilotlight_core.model.subjects import JOB_STREAM
-from pilotlight_gateway.jobs.job_flow import Flow
-from pilotlight_gateway.jobs.job_runner import Ground, JobRunner
-from pilotlight_gateway.jobs.start_rate import Pace
+from pilotlight_gateway.jobs.job_flow import JobFlow
+from pilotlight_gateway.jobs.job_runner import JobDependencies, JobRunner
+from pilotlight_gateway.jobs.start_rate import StartRate
 
 WAITING = 32
 """Jobs of one flow that wait at the home at a time."""
@@ -49,14 +49,14 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(kw_only=True, eq=False)
-class Work:
+class DispatchedFlow:
     """A flow at its home."""
 
-    flow: Flow
+    flow: JobFlow
     shard: int
-    pace: Pace = field(default_factory=Pace)
+    pace: StartRate = field(default_factory=StartRate)
     bell: asyncio.Event = field(default_factory=asyncio.Event)
-    rings: Rings = field(default_factory=Rings)
+    rings: PendingReads = field(default_factory=PendingReads)
     """Of messages that were heard of and not read."""
     waiting: int = 0
     """Runners that have not started."""
@@ -75,7 +75,7 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FeederStatistics:
+class DispatcherStatistics:
     """How it is."""
 
     flows: int
@@ -85,10 +85,12 @@ class FeederStatistics:
     running: int
 
 
-class Feeder:
+class JobDispatcher:
     """Looks after the jobs of the shards whose home this gateway is."""
 
-    def __init__(self, bus: Bus, ground: Ground, *, region: str, gateway: str, drain_s: float = DRAIN_S) -> None:
+    def __init__(
+        self, bus: Bus, ground: JobDependencies, *, region: str, gateway: str, drain_s: float = DRAIN_S
+    ) -> None:
         """`drain_s` is how long jobs that run may go on when their gateway ends."""
         self._bus = bus
         self._ground = ground
@@ -96,7 +98,7 @@ class Feeder:
         self._gateway = gateway
         self._drain_s = drain_s
         self._shards: set[int] = set()
-        self._work: dict[str, Work] = {}
+        self._work: dict[str, DispatchedFlow] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         """Jobs that have started here."""
         self._group: asyncio.TaskGroup | None = None
@@ -105,7 +107,7 @@ class Feeder:
     # -- the lodger ----------------------------------------------------------------------------------------------
 
     def begin(self, shard: int, epoch: int, state: bytes) -> None:  # noqa: ARG002 - the stream knows the rest
-        """The shard is ours; see `Lodger`."""
+        """The shard is ours; see `ShardParticipant`."""
         self._shards.add(shard)
         self._bell.set()
 
@@ -134,9 +136,9 @@ class Feeder:
                 look.cancel()
                 await self._stop()
 
-    def statistics(self) -> FeederStatistics:
+    def statistics(self) -> DispatcherStatistics:
         """How it is, at once."""
-        return FeederStatistics(
+        return DispatcherStatistics(
             flows=len(self._work),
             known=sum(len(work.flow) for work in self._work.values()),
             waiting=sum(work.waiting for work in self._work.values()),
@@ -197,13 +199,13 @@ class Feeder:
                 async with asyncio.timeout(LOOK_EVERY_S):
                     await self._bell.wait()
 
-    def _open(self, subject: str) -> Work | None:
+    def _open(self, subject: str) -> DispatchedFlow | None:
         """The flow's work, if its shard is ours."""
         work = self._work.get(subject)
         if work is None and self._group is not None:
             shard = int(subject.split(".")[2])
             if shard in self._shards:
-                work = self._work[subject] = Work(flow=Flow(subject), shard=shard)
+                work = self._work[subject] = DispatchedFlow(flow=JobFlow(subject), shard=shard)
                 self._group.create_task(self._feed(work))
         return work
 
@@ -215,7 +217,7 @@ class Feeder:
 
     # -- one flow ------------------------------------------------------------------------------------------------
 
-    async def _feed(self, work: Work) -> None:
+    async def _feed(self, work: DispatchedFlow) -> None:
         """Read a flow and start its jobs, for as long as there are any and the shard is ours."""
         flow, tidied = work.flow, 0.0
         while self._work.get(flow.subject) is work:
@@ -235,7 +237,7 @@ class Feeder:
                 return
             await self._pause(work)
 
-    async def _pause(self, work: Work) -> None:
+    async def _pause(self, work: DispatchedFlow) -> None:
         due = work.flow.due_at() if work.waiting < work.width else None
         if work.held_until > self._ground.wall():
             due = work.held_until
@@ -247,7 +249,7 @@ class Feeder:
         # Jobs that start and end ring too: what was heard of and not found is looked for by the clock alone.
         work.fresh = work.fresh or time.monotonic() >= work.look_at
 
-    async def _read(self, work: Work) -> None:
+    async def _read(self, work: DispatchedFlow) -> None:
         flow, jetstream = work.flow, self._bus.jetstream
         while work.fresh and flow.wants:
             page = await jetstream.persist(partial(self._page, flow), READ_TIMEOUT)
@@ -258,10 +260,10 @@ class Feeder:
                 work.fresh = False
                 work.look_at = time.monotonic() + (work.rings.pause() or POLL_S)
 
-    async def _page(self, flow: Flow, patience: float) -> Page:
+    async def _page(self, flow: JobFlow, patience: float) -> StreamPage:
         return await self._bus.jetstream.page(JOB_STREAM, flow.subject, flow.next, timeout=patience)
 
-    async def _tidy(self, work: Work) -> None:
+    async def _tidy(self, work: DispatchedFlow) -> None:
         """Remove the messages of jobs that are over. What is not removed is only looked at once more."""
         flow, at = work.flow, time.monotonic()
         if below := flow.purge_below():
@@ -271,7 +273,7 @@ class Feeder:
             for seq in flow.strays():
                 await self._bus.jetstream.delete(JOB_STREAM, seq)
 
-    def _start(self, work: Work) -> None:
+    def _start(self, work: DispatchedFlow) -> None:
         tenant = work.flow.subject.split(".")[4]
         if self._ground.wall() < work.held_until:
             return
@@ -282,7 +284,7 @@ class Feeder:
             work.waiting += 1
             work.tasks[name] = self._group.create_task(self._see_through(work, tenant, name))
 
-    async def _see_through(self, work: Work, tenant: str, name: str) -> None:
+    async def _see_through(self, work: DispatchedFlow, tenant: str, name: str) -> None:
         """One job, from its turn to its end, or until it is to be put off."""
 
         def started() -> None:
@@ -322,7 +324,7 @@ class Feeder:
                 work.held_until = 0.0
                 work.bell.set()
 
-    def _settle(self, work: Work, name: str, until: float | None) -> None:
+    def _settle(self, work: DispatchedFlow, name: str, until: float | None) -> None:
         if until is None:
             work.flow.over(name)
             work.tries.pop(name, None)
@@ -332,7 +334,7 @@ class Feeder:
         work.bell.set()
 
 
-def _notes(record: Record) -> tuple[JobNote, ...]:
+def _notes(record: StreamMessage) -> tuple[JobNote, ...]:
     """The jobs that a message names. One that cannot be read names none: the sweeper tells of them anew."""
     try:
         message = decode(record.data)

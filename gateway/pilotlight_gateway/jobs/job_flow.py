@@ -31,7 +31,7 @@ class _Job:
         self.put_off = False
 
 
-class Flow:
+class JobFlow:
     """The jobs of a flow that are not over. Instants are unix seconds."""
 
     def __init__(self, subject: str) -> None:

@@ -21,7 +21,7 @@ COUNTED = 256
 """Up to here a result or an error is within what a record counts as, whatever it holds."""
 
 
-async def keep(blobs: BlobStore, tenant: str, owner: str, what: str, data: bytes) -> BlobRef:
+async def store_payload(blobs: BlobStore, tenant: str, owner: str, what: str, data: bytes) -> BlobRef:
     """Keep `data` as a blob; raises as the store does."""
     content = _head(owner, what) + data
     digest = hashlib.sha256(content).hexdigest()
@@ -29,7 +29,7 @@ async def keep(blobs: BlobStore, tenant: str, owner: str, what: str, data: bytes
     return BlobRef(sha256=digest, size=len(data))
 
 
-async def fetch(blobs: BlobStore, tenant: str, ref: BlobRef) -> bytes:
+async def fetch_payload(blobs: BlobStore, tenant: str, ref: BlobRef) -> bytes:
     """What was kept; raises as the store does."""
     content = await blobs.read(tenant, ref.sha256)
     return content[len(content) - ref.size :]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from pilotlight_core.model.messages.limiting import Part
-from pilotlight_gateway.limits.call_usage import Tab
+from pilotlight_core.model.messages.limiting import LimitAskKind
+from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_admission import Admission, end_by
+from pilotlight_gateway.limits.limit_admission import Admission, end_admission
 from pilotlight_gateway.limits.limits_port import Limiter
 
 SHORTEST_WAIT_S = 0.02
@@ -18,7 +18,7 @@ LONGEST_WAIT_S = 30.0
 """Then it is asked again, whatever was said: a limit may have been raised."""
 
 
-class Permit:
+class JobPermit:
     """Of one run: taken before its first sending, and settled whatever became of it."""
 
     def __init__(self, limits: Limiter, costs: Estimates, *, tenant: str, function: str, version: str) -> None:
@@ -35,14 +35,14 @@ class Permit:
         if self._admission is not None or not (policy.holds or policy.most_cost):
             return 0.0
         cost = self._costs.of(self._version) if policy.most_cost else 0.0
-        admission = await self._limits.admit(self._tenant, self._function, policy, cost, Part.START)
+        admission = await self._limits.admit(self._tenant, self._function, policy, cost, LimitAskKind.START)
         if admission.error is not None:
             return min(max(admission.error.retry_after or 0.0, SHORTEST_WAIT_S), LONGEST_WAIT_S)
         self._admission = admission
         return 0.0
 
-    def settle(self, tab: Tab) -> None:
+    def settle(self, tab: CallUsage) -> None:
         """The run is over; once nothing of it runs any more, its place is free and what it took is counted."""
         admission, self._admission = self._admission, None
         if admission is not None:
-            tab.settle(partial(end_by, admission=admission, costs=self._costs, version=self._version))
+            tab.settle(partial(end_admission, admission=admission, costs=self._costs, version=self._version))

@@ -8,22 +8,22 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from pilotlight_core.model.records.jobs import JobRecord, Runner
-from pilotlight_gateway.idempotency.record_port import Bell, ShareRecords
+from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity
+from pilotlight_gateway.idempotency.record_port import Doorbell, QuotaRecords
 
 PAGE_AT_MOST = 1_000
 SCAN_AT_MOST = 5_000
 """Records that are looked at for one page of a listing."""
 
 
-class Found(NamedTuple):
+class StoredJob(NamedTuple):
     """A record as it stands, and the revision that wrote it."""
 
     job: JobRecord
     revision: int
 
 
-class Listing(msgspec.Struct, frozen=True, kw_only=True):
+class JobPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of jobs, the last changed first."""
 
     jobs: tuple[JobRecord, ...]
@@ -31,13 +31,13 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """Where the next page goes on; 0: there is none. A page may be short, or empty, and yet have a next one."""
 
 
-class JobStore(ShareRecords, Protocol):
+class JobStore(QuotaRecords, Protocol):
     """Records of jobs, and of what tenants have stored, with compare-and-set.
 
     All verbs raise BusError when it is not known what stands there.
     """
 
-    async def create(self, job: JobRecord) -> Found:
+    async def create(self, job: JobRecord) -> StoredJob:
         """Store a new job; what stands there then: itself, or the one that was there before.
 
         Raises:
@@ -45,7 +45,7 @@ class JobStore(ShareRecords, Protocol):
         """
         ...
 
-    async def read(self, tenant: str, job: str) -> Found | None:
+    async def read(self, tenant: str, job: str) -> StoredJob | None:
         """What stands there now, as the store's leader has it."""
         ...
 
@@ -59,7 +59,7 @@ class JobStore(ShareRecords, Protocol):
 
     async def page(
         self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
-    ) -> Listing:
+    ) -> JobPage:
         """The tenant's jobs, the last changed first, from `before` on; without inputs and results."""
         ...
 
@@ -67,10 +67,10 @@ class JobStore(ShareRecords, Protocol):
         """32 random bytes that all gateways have, made by whoever asks first."""
         ...
 
-    async def is_alive(self, runner: Runner) -> bool:
+    async def is_alive(self, runner: RunnerIdentity) -> bool:
         """Whether that gateway process holds its lease."""
         ...
 
-    def watch(self, tenant: str, job: str) -> AbstractAsyncContextManager[Bell]:
+    def watch(self, tenant: str, job: str) -> AbstractAsyncContextManager[Doorbell]:
         """Listen for changes of a record."""
         ...

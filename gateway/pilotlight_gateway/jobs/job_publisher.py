@@ -27,7 +27,7 @@ WAITING_AT_MOST = 50_000
 log = structlog.get_logger(__name__)
 
 
-class Announcer:
+class JobPublisher:
     """Publishes notes of jobs; `running` is open as long as it does."""
 
     def __init__(self, bus: Bus) -> None:

@@ -14,7 +14,7 @@ from pilotlight_gateway.cluster.shards import Shards
 PATIENCE_S = 1.0
 
 
-class Asking:
+class JobRpc:
     """Asks the home of a job's function, and the gateway that runs it."""
 
     def __init__(self, bus: Bus, shards: Shards, *, region: str) -> None:

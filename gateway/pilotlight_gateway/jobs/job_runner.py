@@ -21,23 +21,23 @@ from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore
 from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.messages.agent_messages import Run
 from pilotlight_core.model.records import jobs
-from pilotlight_core.model.records.jobs import JobRecord, JobState, Point, Runner
+from pilotlight_core.model.records.jobs import FailurePoint, JobRecord, JobState, RunnerIdentity
 from pilotlight_core.model.spec import Mode, VersionRecord
-from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort, CallResult, Go, PreparedCall
 from pilotlight_gateway.calls.call_responses import checked_value, is_value
-from pilotlight_gateway.calls.collected_chunks import all_chunks
-from pilotlight_gateway.calls.redaction import for_caller
+from pilotlight_gateway.calls.collected_chunks import collect_chunks
+from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.jobs import job_payloads
-from pilotlight_gateway.jobs.job_permit import Permit
-from pilotlight_gateway.jobs.job_port import Found, JobStore
-from pilotlight_gateway.limits.call_usage import Tab
+from pilotlight_gateway.jobs.job_permit import JobPermit
+from pilotlight_gateway.jobs.job_port import JobStore, StoredJob
+from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.schemas.schema_validators import Validators
-from pilotlight_gateway.storage_quota.job_quota import Counted, JobRoom
+from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota, StorageCharge
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
-from pilotlight_gateway.tenancy.scheduling_class import standing_of
+from pilotlight_gateway.tenancy.scheduling_class import scheduling_class_of
 
 LOOK_AGAIN_S = 1.0
 """How often a job that another gateway runs is looked at."""
@@ -53,35 +53,35 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(kw_only=True)
-class Ground:
+class JobDependencies:
     """What runners stand on."""
 
     store: JobStore
     calls: CallPort
     registry: RegistryPort
     blobs: BlobStore
-    budget: Budget
+    budget: ByteBudget
     validators: Validators
     limits: Limiter
     costs: Estimates
-    me: Runner
+    me: RunnerIdentity
     clock: Callable[[], float]
     """Monotonic seconds."""
     wall: Callable[[], float]
     """Unix seconds."""
-    room: JobRoom
+    room: JobStorageQuota
     ended: Callable[[JobRecord], None] = lambda _: None
     """Told of every job that this gateway has seen to its end."""
 
 
-class Stopped(Exception):
+class RunnerStopped(Exception):
     """The job is not this runner's any more."""
 
 
 class JobRunner:
     """Looks after one job: `run` says until when it is to be put off, or None when nothing is left to do."""
 
-    def __init__(self, ground: Ground, tenant: str, job: str, started: Callable[[], None]) -> None:
+    def __init__(self, ground: JobDependencies, tenant: str, job: str, started: Callable[[], None]) -> None:
         self._ground = ground
         self._tenant = tenant
         self._job = job
@@ -90,11 +90,11 @@ class JobRunner:
         """Whether it was sent, or is about to be."""
         self.held = 0.0
         """Seconds for which its tenant's limits, or its room, hold it back; it was not sent."""
-        self._found: Found | None = None
+        self._found: StoredJob | None = None
         self._wait: asyncio.Timeout | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._tab = Tab()
-        self._permit: Permit | None = None
+        self._tab = CallUsage()
+        self._permit: JobPermit | None = None
         self._unsent = ""
         """The run whose start was, or may have been, written, and that was not sent."""
         self._left = False
@@ -110,7 +110,7 @@ class JobRunner:
                 return None
             self._found = found
             return await self._look()
-        except Stopped:
+        except RunnerStopped:
             return None if self._over() else self._ground.wall() + LOOK_AGAIN_S
         except BusError:
             return self._ground.wall() + LOOK_AGAIN_S
@@ -146,7 +146,7 @@ class JobRunner:
             with ground.budget.holding(job.input_size, job.tenant):
                 data = job.input
                 if job.input_blob is not None:
-                    data = await job_payloads.fetch(ground.blobs, job.tenant, job.input_blob)
+                    data = await job_payloads.fetch_payload(ground.blobs, job.tenant, job.input_blob)
                 return await self._call(self._prepared(version, data))
         except BlobMissing:
             gone = jobs.undeliverable(job, ground.wall(), "Its input is not in the blob store any more.")
@@ -157,7 +157,7 @@ class JobRunner:
     def _prepared(self, version: VersionRecord, data: bytes) -> PreparedCall:
         ground, job = self._ground, self._now
         spec = version.spec
-        standing = standing_of(ground.registry, job.tenant, job.function)
+        standing = scheduling_class_of(ground.registry, job.tenant, job.function)
         method, at = spec.method(job.method), ground.clock()
         return PreparedCall(
             # A fresh id for each run: whatever is still said of an earlier one concerns nobody.
@@ -182,7 +182,7 @@ class JobRunner:
 
     async def _call(self, call: PreparedCall) -> float | None:
         ground, job = self._ground, self._now
-        permit = self._permit = Permit(
+        permit = self._permit = JobPermit(
             ground.limits, ground.costs, tenant=job.tenant, function=job.function, version=job.version
         )
         try:
@@ -197,7 +197,7 @@ class JobRunner:
             async with asyncio.timeout(left) as self._wait:
                 result = await (
                     ground.calls.run(call) if is_value(call)
-                    else all_chunks(ground.calls, call, ground.validators, ground.budget)
+                    else collect_chunks(ground.calls, call, ground.validators, ground.budget)
                 )  # fmt: skip
                 if is_value(call):
                     checked_value(ground.validators, call, result.output, look=False)
@@ -208,7 +208,7 @@ class JobRunner:
             await self._opened()
             if self.held:
                 return ground.wall() + self.held
-            return await self._failed(for_caller(error, call))
+            return await self._failed(redact_for_caller(error, call))
         except asyncio.CancelledError:
             await self._broken_off()
             raise
@@ -254,7 +254,7 @@ class JobRunner:
         if begun is None:
             return False
         try:
-            self._found = Found(begun, await ground.store.update(begun, self._revision))
+            self._found = StoredJob(begun, await ground.store.update(begun, self._revision))
         except WrongRevision:
             return False
         if self._wait is not None:
@@ -270,9 +270,11 @@ class JobRunner:
         """If nobody waits for it any more, the start that was not sent is none: the next home makes another."""
         if self._left:
             told = jobs.JobError(code="container_died", detail="its gateway was not its home any more")
-            with contextlib.suppress(Stopped):
+            with contextlib.suppress(RunnerStopped):
                 if await self._has_start():
-                    await self._insist(lambda record: jobs.failed(record, Point.NOT_STARTED, told, self._ground.wall()))
+                    await self._insist(
+                        lambda record: jobs.failed(record, FailurePoint.NOT_STARTED, told, self._ground.wall())
+                    )
 
     async def _opened(self) -> None:
         """Once what was being written about a start is written, or is known to have failed."""
@@ -282,12 +284,12 @@ class JobRunner:
     async def _broken_off(self) -> None:
         """This gateway ends, or is not its home any more."""
         self._left = True
-        with contextlib.suppress(TimeoutError, BusError, Stopped):
+        with contextlib.suppress(TimeoutError, BusError, RunnerStopped):
             async with asyncio.timeout(LAST_WORD_S):
                 await self._opened()
                 if self._now.state is JobState.RUNNING:
                     reason = "its gateway was shut down"
-                    point = Point.NOT_STARTED if self._unsent else Point.INTERRUPTED
+                    point = FailurePoint.NOT_STARTED if self._unsent else FailurePoint.INTERRUPTED
                     told = jobs.JobError(code="container_died", detail=reason)
                     await self._write(jobs.failed(self._now, point, told, self._ground.wall()))
 
@@ -310,13 +312,13 @@ class JobRunner:
 
         try:
             return await self._insist(done)
-        except Stopped:
+        except RunnerStopped:
             # Unless it is our own write, whose confirmation was lost.
             if (self._now.state, self._now.run) != (JobState.SUCCEEDED, run):
                 await self._dropped(counted, blob)
             raise
 
-    async def _fit(self, size: int, most: int) -> tuple[Counted | None, bool]:
+    async def _fit(self, size: int, most: int) -> tuple[StorageCharge | None, bool]:
         """What was counted of `size` bytes for the record, if anything, and whether they may stand in it.
 
         Others' ends have to be written into the same bucket.
@@ -326,7 +328,7 @@ class JobRunner:
         counted = await self._ground.room.fit(self._tenant, size, self._kept_until)
         return counted, counted is not None
 
-    async def _dropped(self, counted: Counted | None, blob: jobs.BlobRef | None) -> None:
+    async def _dropped(self, counted: StorageCharge | None, blob: jobs.BlobRef | None) -> None:
         """The result is nobody's: the job was taken from us."""
         if counted is not None:
             self._ground.room.give_back(counted)
@@ -341,7 +343,9 @@ class JobRunner:
     async def _kept(self, output: bytes) -> jobs.BlobRef:
         while True:
             try:
-                return await job_payloads.keep(self._ground.blobs, self._tenant, self._job, self._now.run, output)
+                return await job_payloads.store_payload(
+                    self._ground.blobs, self._tenant, self._job, self._now.run, output
+                )
             except BlobsDown as error:
                 log.warning("a job's result waits for the blob store", job=self._job, error=str(error))
                 await asyncio.sleep(PAUSE_S)
@@ -352,8 +356,8 @@ class JobRunner:
         began = not self._unsent and bool(self._tab.known or self._tab.lost or self._tab.is_open)
         if not began and told.code == "cancelled" and not await self._has_start():
             return self._ground.wall() + LOOK_AGAIN_S
-        point = jobs.point_of(told.code, began=began)
-        if point is Point.NOT_STARTED:
+        point = jobs.failure_point_of(told.code, began=began)
+        if point is FailurePoint.NOT_STARTED:
             return await self._not_started(told)
         size = len(told.detail) + len(told.traceback)
         if not (await self._fit(size, size))[1]:
@@ -371,8 +375,8 @@ class JobRunner:
             if (self._now.runner, self._now.run) == (self._ground.me, self._unsent):
                 return True
             if self._now.state is not JobState.QUEUED:
-                raise Stopped
-            with contextlib.suppress(Stopped):
+                raise RunnerStopped
+            with contextlib.suppress(RunnerStopped):
                 # A write that was given up may still be on its way: it must not meet the revision that it expects.
                 await self._write(self._now)
                 return False
@@ -381,7 +385,7 @@ class JobRunner:
         ground = self._ground
         at = ground.wall()
         if self._now.state is JobState.RUNNING:
-            return await self._insist(lambda record: jobs.failed(record, Point.NOT_STARTED, told, ground.wall()))
+            return await self._insist(lambda record: jobs.failed(record, FailurePoint.NOT_STARTED, told, ground.wall()))
         if at >= self._now.expires_at:
             return await self._write(jobs.expired(msgspec.structs.replace(self._now, error=told), at))
         return self._pause()
@@ -405,7 +409,7 @@ class JobRunner:
         while True:
             try:
                 return await self._write(change(self._now))
-            except Stopped:
+            except RunnerStopped:
                 pass
             except BusError as error:
                 log.warning("a job's end waits for the bus", job=self._job, error=str(error))
@@ -413,7 +417,7 @@ class JobRunner:
                 await self._refresh()
             # Written by ourselves without our knowing, or by whoever took us for dead: either way it is not ours now.
             if (self._now.runner, self._now.run, self._now.state) != ours:
-                raise Stopped
+                raise RunnerStopped
 
     async def _write(self, job: JobRecord) -> float | None:
         """Write a change: when to look again, or None if it has ended.
@@ -423,10 +427,10 @@ class JobRunner:
             BusError: it may be written or not.
         """
         try:
-            self._found = Found(job, await self._ground.store.update(job, self._revision))
+            self._found = StoredJob(job, await self._ground.store.update(job, self._revision))
         except WrongRevision:
             await self._refresh()
-            raise Stopped from None
+            raise RunnerStopped from None
         if job.state.terminal:
             self._ground.ended(job)
             return None
@@ -442,7 +446,7 @@ class JobRunner:
                 await asyncio.sleep(WRITE_AGAIN_S)
                 continue
             if found is None:
-                raise Stopped
+                raise RunnerStopped
             self._found = found
             return
 

@@ -21,10 +21,10 @@ from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState, keyed_job_id
 from pilotlight_gateway.calls.call_port import PreparedCall
 from pilotlight_gateway.jobs import job_payloads
-from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST, Found, JobStore, Listing
+from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST, JobPage, JobStore, StoredJob
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
-from pilotlight_gateway.jobs.sealed_cursors import Cursors
-from pilotlight_gateway.storage_quota.job_quota import JobRoom
+from pilotlight_gateway.jobs.sealed_cursors import CursorSealer
+from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 
 DAY_S = 86_400.0
 KEPT_S = 7 * DAY_S
@@ -41,15 +41,15 @@ CROWDED_S = 1.0
 RACES = 16
 """Changes that may get in between before a cancellation gives up."""
 
-Tell = Callable[[str, JobNote], None]
+PublishJob = Callable[[str, JobNote], None]
 """(flow, note): a job was stored, the work queue is to hear of it."""
-Place = Callable[[JobRecord, str], Awaitable[JobPlace]]
+LocateJob = Callable[[JobRecord, str], Awaitable[JobPlace]]
 """(job, flow): where it is in its queue."""
-Stop = Callable[[JobRecord], Awaitable[None]]
+StopJob = Callable[[JobRecord], Awaitable[None]]
 """Tell whoever runs a job that its end is wanted."""
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a submission says beyond the call. Times in unix seconds."""
 
     run_at: float | None = None
@@ -60,7 +60,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: bytes = b""
 
 
-class Submitted(msgspec.Struct, frozen=True, kw_only=True):
+class SubmittedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job that is stored; `replayed`: it was before."""
 
     job: JobRecord
@@ -75,7 +75,7 @@ async def _nobody(_job: JobRecord) -> None:
     return None
 
 
-class Jobs:
+class JobService:
     """Every verb takes the tenant first: a tenant finds only its own."""
 
     def __init__(
@@ -84,9 +84,9 @@ class Jobs:
         *,
         region: str = "local",
         blobs: BlobStore | None = None,
-        tell: Tell = lambda *_: None,
-        place: Place = _nowhere,
-        stop: Stop = _nobody,
+        tell: PublishJob = lambda *_: None,
+        place: LocateJob = _nowhere,
+        stop: StopJob = _nobody,
         keep_s: float = KEPT_S,
         share_bytes: int = SHARE_BYTES,
         wall: Callable[[], float] = time.time,
@@ -98,9 +98,9 @@ class Jobs:
         self._tell = tell
         self._place = place
         self._stop = stop
-        self.cursors = Cursors(self.store)
+        self.cursors = CursorSealer(self.store)
         self._keep_s = keep_s
-        self.room = JobRoom(self.store, limit=share_bytes, life=keep_s, wall=wall)
+        self.room = JobStorageQuota(self.store, limit=share_bytes, life=keep_s, wall=wall)
         self.wall = wall
         self._clock = clock
         self._waiters: Counter[str] = Counter()
@@ -108,7 +108,7 @@ class Jobs:
 
     # -- submitting ----------------------------------------------------------------------------------------------
 
-    async def submit(self, call: PreparedCall, wish: Wish) -> Submitted:
+    async def submit(self, call: PreparedCall, wish: JobOptions) -> SubmittedJob:
         """Store a job. Once this returns it will run, whatever becomes of this process.
 
         Raises:
@@ -131,7 +131,7 @@ class Jobs:
             raise _reused(wish)
         if found.state is JobState.QUEUED:
             self._announce(found)
-        return Submitted(job=found, replayed=replayed)
+        return SubmittedJob(job=found, replayed=replayed)
 
     async def _stored(self, job: JobRecord, size: int, data: bytes) -> JobRecord:
         place = job.tenant, size, job.forgotten_by
@@ -139,7 +139,9 @@ class Jobs:
         try:
             if len(data) > job_payloads.INPUT_INLINE:
                 # Of this submission alone, so that it can go if another one was first.
-                blob = await job_payloads.keep(self._blobs, job.tenant, job.id, f"input {job.submission}", data)
+                blob = await job_payloads.store_payload(
+                    self._blobs, job.tenant, job.id, f"input {job.submission}", data
+                )
                 job = msgspec.structs.replace(job, input=b"", input_blob=blob)
             stored = (await self.store.create(job)).job
         except BaseException as error:
@@ -157,7 +159,7 @@ class Jobs:
             with contextlib.suppress(BlobsDown):
                 await self._blobs.delete(job.tenant, job.input_blob.sha256)
 
-    def _record(self, call: PreparedCall, wish: Wish) -> JobRecord:
+    def _record(self, call: PreparedCall, wish: JobOptions) -> JobRecord:
         at, spec, version = self.wall(), call.version.spec, call.version
         run_at = at if wish.run_at is None else wish.run_at
         expires_at = max(run_at, at) + (DAY_S if wish.expires_in_s is None else wish.expires_in_s)
@@ -188,7 +190,7 @@ class Jobs:
             timeout=spec.timeout,
         )
 
-    def _id(self, call: PreparedCall, wish: Wish) -> str:
+    def _id(self, call: PreparedCall, wish: JobOptions) -> str:
         if wish.key:
             return keyed_job_id(self._region, call.tenant, "key", wish.key)
         if call.client_id is not None:
@@ -239,7 +241,7 @@ class Jobs:
 
     async def page(
         self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
-    ) -> Listing:
+    ) -> JobPage:
         """The tenant's jobs, the last changed first."""
         return await self.store.page(tenant, limit=min(limit, PAGE_AT_MOST), before=before, wanted=wanted)
 
@@ -247,7 +249,7 @@ class Jobs:
         """The msgpack of what it returned; raises as the blob store does."""
         if job.output_blob is None:
             return job.output
-        return await job_payloads.fetch(self._blobs, job.tenant, job.output_blob)
+        return await job_payloads.fetch_payload(self._blobs, job.tenant, job.output_blob)
 
     # -- changing ------------------------------------------------------------------------------------------------
 
@@ -290,7 +292,7 @@ class Jobs:
         self, tenant: str, name: str, change: Callable[[JobRecord], JobRecord]
     ) -> tuple[JobRecord | None, JobRecord | None]:
         for _ in range(RACES):
-            found: Found | None = await self.store.read(tenant, self._name(tenant, name))
+            found: StoredJob | None = await self.store.read(tenant, self._name(tenant, name))
             if found is None:
                 return None, None
             changed = change(found.job)
@@ -311,7 +313,7 @@ def _not_dead(job: JobRecord) -> Conflict:
     return Conflict(f"The job is {job.state}: only what failed, expired or was cancelled is driven again.")
 
 
-def _reused(wish: Wish) -> Any:
+def _reused(wish: JobOptions) -> Any:
     if wish.key:
         return BadInput(
             "Idempotency-Key: it stands for another job.", code="idempotency_key_reused", field="Idempotency-Key"

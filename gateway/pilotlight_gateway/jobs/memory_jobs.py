@@ -10,34 +10,34 @@ from dataclasses import dataclass, field
 import msgspec
 
 from pilotlight_core.bus import BusError, WrongRevision
-from pilotlight_core.model.records.jobs import JobRecord, Runner, job_key
-from pilotlight_gateway.idempotency.memory_records import MemoryBell
-from pilotlight_gateway.jobs.job_port import Found, Listing
-from pilotlight_gateway.storage_quota.quota_shares import Taken
+from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity, job_key
+from pilotlight_gateway.idempotency.memory_records import MemoryDoorbell
+from pilotlight_gateway.jobs.job_port import JobPage, StoredJob
+from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage
 
 
 @dataclass(kw_only=True)
 class MemoryJobs:
     """Compare-and-set over a dictionary. Nothing is ever forgotten."""
 
-    gone: set[Runner] = field(default_factory=set)
+    gone: set[RunnerIdentity] = field(default_factory=set)
     """Runners that count as dead."""
     error: BusError | None = None
     """Raised by every verb."""
     writes: list[JobRecord] = field(default_factory=list)
-    _kept: dict[str, Found] = field(default_factory=dict)
-    _taken: dict[str, tuple[Taken, int]] = field(default_factory=dict)
+    _kept: dict[str, StoredJob] = field(default_factory=dict)
+    _taken: dict[str, tuple[QuotaUsage, int]] = field(default_factory=dict)
     _revision: int = 0
     bells: set[asyncio.Event] = field(default_factory=set)
     """Of those who listen."""
 
-    async def create(self, job: JobRecord) -> Found:
+    async def create(self, job: JobRecord) -> StoredJob:
         self._may_fail()
         if (there := self._kept.get(job.key)) is not None:
             return there
-        return Found(job, self._write(job))
+        return StoredJob(job, self._write(job))
 
-    async def read(self, tenant: str, job: str) -> Found | None:
+    async def read(self, tenant: str, job: str) -> StoredJob | None:
         self._may_fail()
         return self._kept.get(job_key(tenant, job))
 
@@ -50,20 +50,20 @@ class MemoryJobs:
 
     async def page(
         self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
-    ) -> Listing:
+    ) -> JobPage:
         self._may_fail()
         own = sorted((one for one in self._kept.values() if one.job.tenant == tenant), key=lambda one: -one.revision)
         found = [one for one in own if wanted(one.job) and (not before or one.revision < before)]
         more = len(found) > limit
-        return Listing(
+        return JobPage(
             jobs=tuple(_listed(one.job) for one in found[:limit]), before=found[limit - 1].revision if more else 0
         )
 
-    async def read_share(self, place: str) -> tuple[Taken, int] | None:
+    async def read_share(self, place: str) -> tuple[QuotaUsage, int] | None:
         self._may_fail()
         return self._taken.get(place)
 
-    async def write_share(self, place: str, taken: Taken, revision: int, ttl: float) -> None:  # noqa: ARG002
+    async def write_share(self, place: str, taken: QuotaUsage, revision: int, ttl: float) -> None:  # noqa: ARG002
         self._may_fail()
         if self._taken.get(place, (None, 0))[1] != revision:
             raise WrongRevision(f"{place} was changed by somebody else.")
@@ -74,15 +74,15 @@ class MemoryJobs:
         self._may_fail()
         return b"s" * 32
 
-    async def is_alive(self, runner: Runner) -> bool:
+    async def is_alive(self, runner: RunnerIdentity) -> bool:
         return runner not in self.gone
 
     @asynccontextmanager
-    async def watch(self, tenant: str, job: str) -> AsyncIterator[MemoryBell]:  # noqa: ARG002 - every bell rings
+    async def watch(self, tenant: str, job: str) -> AsyncIterator[MemoryDoorbell]:  # noqa: ARG002 - every bell rings
         event = asyncio.Event()
         self.bells.add(event)
         try:
-            yield MemoryBell(event)
+            yield MemoryDoorbell(event)
         finally:
             self.bells.discard(event)
 
@@ -93,7 +93,7 @@ class MemoryJobs:
     def _write(self, job: JobRecord) -> int:
         self._revision += 1
         self.writes.append(job)
-        self._kept[job.key] = Found(job, self._revision)
+        self._kept[job.key] = StoredJob(job, self._revision)
         for bell in self.bells:
             bell.set()
         return self._revision

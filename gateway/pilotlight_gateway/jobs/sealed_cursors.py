@@ -18,7 +18,7 @@ SECRET_BYTES = 32
 NONCE_BYTES = 12
 
 
-class Secretive(Protocol):
+class SecretSource(Protocol):
     """Whoever keeps the secret."""
 
     async def secret(self) -> bytes:
@@ -26,10 +26,10 @@ class Secretive(Protocol):
         ...
 
 
-class Cursors:
+class CursorSealer:
     """Seals and opens."""
 
-    def __init__(self, store: Secretive) -> None:
+    def __init__(self, store: SecretSource) -> None:
         self._store = store
         self._secret = b""
 

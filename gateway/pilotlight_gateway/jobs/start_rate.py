@@ -10,7 +10,7 @@ RECENT_S = 120.0
 """What is older says nothing about now."""
 
 
-class Pace:
+class StartRate:
     """The last starts of a flow."""
 
     __slots__ = ("_starts",)

@@ -32,7 +32,7 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account:
+class DeviceAccount:
     """Where a device's window went, in nanosecond-ppm."""
 
     window: int
@@ -49,7 +49,7 @@ class Account:
         return sum(self.tenants.values()) + self.operator + self.unrecorded - self.window
 
 
-def account(lines: Iterable[Interval], t0: int, t1: int, capacity: int = WHOLE_DEVICE) -> Account:
+def account(lines: Iterable[Interval], t0: int, t1: int, capacity: int = WHOLE_DEVICE) -> DeviceAccount:
     """The account of one device over [t0, t1) of its node's boot clock."""
     tenants: dict[str, int] = defaultdict(int)
     operator = 0
@@ -61,7 +61,7 @@ def account(lines: Iterable[Interval], t0: int, t1: int, capacity: int = WHOLE_D
         else:
             operator += (line.t1 - line.t0) * line.ppm
     covered = sum(_covered(lines) for lines in by_slice.values())
-    return Account(
+    return DeviceAccount(
         window=(t1 - t0) * capacity,
         tenants=dict(tenants),
         operator=operator,
@@ -69,7 +69,9 @@ def account(lines: Iterable[Interval], t0: int, t1: int, capacity: int = WHOLE_D
     )
 
 
-def device_account(ledger: Ledger, node: str, device: str, t0: int, t1: int, capacity: int = WHOLE_DEVICE) -> Account:
+def device_account(
+    ledger: Ledger, node: str, device: str, t0: int, t1: int, capacity: int = WHOLE_DEVICE
+) -> DeviceAccount:
     """The same from the ledger. Blocks: call in a thread."""
     own = sa.select(lease_line.c.slice, lease_line.c.ppm, lease_line.c.tenant, lease_line.c.t0, lease_line.c.t1).where(
         lease_line.c.node == node, lease_line.c.device == device, lease_line.c.t0 < t1, lease_line.c.t1 > t0

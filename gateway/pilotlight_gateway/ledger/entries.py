@@ -47,7 +47,7 @@ class CallSum:
 
 
 @dataclass(kw_only=True)
-class Entries:
+class LedgerRows:
     """The rows that a number of events amount to."""
 
     leases: list[dict[str, Any]] = field(default_factory=list)
@@ -92,9 +92,9 @@ def lay_out(days: list[tuple[str, int]], shares: Iterable[int]) -> Iterator[list
         yield parts
 
 
-def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> Entries:
+def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
     """The rows for `events`, each of which is new."""
-    entries = Entries()
+    entries = LedgerRows()
     for event in events:
         if not 0 <= event.t1 - event.t0 <= LONGEST_NS:
             entries.misfits += 1
@@ -123,19 +123,19 @@ def _lease_row(event: UsageEvent, rate: int, day: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _usage(entries: Entries, event: UsageEvent, rate: int, day: str, tenant: str) -> UsageSum:
+def _usage(entries: LedgerRows, event: UsageEvent, rate: int, day: str, tenant: str) -> UsageSum:
     key = (
         day, tenant, event.app, event.function, event.version, event.state.value, event.price, event.ppm, rate,
     )  # fmt: skip
     return entries.usage.setdefault(key, UsageSum())
 
 
-def _add_whole(entries: Entries, event: UsageEvent, rate: int, days: list[tuple[str, int]]) -> None:
+def _add_whole(entries: LedgerRows, event: UsageEvent, rate: int, days: list[tuple[str, int]]) -> None:
     for day, ns in days:
         _usage(entries, event, rate, day, event.tenant).ns += ns
 
 
-def _add_shares(entries: Entries, event: UsageEvent, rate: int, days: list[tuple[str, int]]) -> None:
+def _add_shares(entries: LedgerRows, event: UsageEvent, rate: int, days: list[tuple[str, int]]) -> None:
     if len(days) == 1:  # nearly always
         laid_out: Iterable[list[tuple[str, int]]] = ([(days[0][0], share.ns)] for share in event.shares)
     else:

@@ -12,10 +12,10 @@ from typing import Any, Literal, get_args
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pilotlight_core.host.file_permissions import own_file
+from pilotlight_core.host.file_permissions import private_file
 from pilotlight_core.model.messages.usage import UsageEvent
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_gateway.ledger.entries import Entries, UsageSum, day_of, entries_of
+from pilotlight_gateway.ledger.entries import LedgerRows, UsageSum, day_of, entries_of
 from pilotlight_gateway.ledger.prices import PriceBook
 from pilotlight_gateway.ledger.tables import USAGE_KEY, call_line, fold_result, folded, lease_line, usage_day
 from pilotlight_gateway.ledger.upgrade import upgrade
@@ -28,11 +28,11 @@ CALL_KEY = ("tenant", "call", "day", "version", "price", "ppm", "rate")
 CALL_COLUMNS = (*CALL_KEY, "app", "function", "ns", "outcome", "batch_size")
 """In the order of the table, which is that of a compiled insert."""
 
-Result = Literal["new", "repeated", "unpriced", "misfits"]
+FoldResult = Literal["new", "repeated", "unpriced", "misfits"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Folded:
+class FoldReport:
     """What one fold did."""
 
     seq: int
@@ -71,9 +71,9 @@ class Ledger:
         """How many events were folded so far, by result."""
         with self._engine.connect() as connection:
             found = {row.result: row.events for row in connection.execute(sa.select(fold_result))}
-        return {result: found.get(result, 0) for result in get_args(Result)}
+        return {result: found.get(result, 0) for result in get_args(FoldResult)}
 
-    def fold(self, stream: str, seq: int, events: Sequence[UsageEvent]) -> Folded:
+    def fold(self, stream: str, seq: int, events: Sequence[UsageEvent]) -> FoldReport:
         """Add the events that are not there yet and remember `seq`, all in one transaction."""
         with self._engine.begin() as connection:
             fresh = _unseen(connection, events)
@@ -82,7 +82,7 @@ class Ledger:
                 connection.execute(sa.insert(lease_line), entries.leases)
             self._add_usage(connection, entries)
             self._add_calls(connection, entries)
-            done = Folded(
+            done = FoldReport(
                 seq=seq,
                 new=len(fresh),
                 repeated=len(events) - len(fresh),
@@ -108,7 +108,7 @@ class Ledger:
         module = postgresql if self._engine.dialect.name == "postgresql" else sqlite
         return module.insert(table)
 
-    def _add_usage(self, connection: sa.Connection, entries: Entries) -> None:
+    def _add_usage(self, connection: sa.Connection, entries: LedgerRows) -> None:
         rows = [_usage_row(key, line) for key, line in entries.usage.items()]
         if not rows:
             return
@@ -116,7 +116,7 @@ class Ledger:
         grown = {"ns": usage_day.c.ns + insert.excluded.ns, "calls": usage_day.c.calls + insert.excluded.calls}
         connection.execute(insert.on_conflict_do_update(index_elements=USAGE_KEY, set_=grown), rows)
 
-    def _add_calls(self, connection: sa.Connection, entries: Entries) -> None:
+    def _add_calls(self, connection: sa.Connection, entries: LedgerRows) -> None:
         if not entries.calls:
             return
         insert = self._insert(call_line)
@@ -133,12 +133,12 @@ class Ledger:
         rows = [(*key, c.app, c.function, c.ns, c.outcome, c.batch_size) for key, c in entries.calls.items()]
         _execute_many(connection, statement, CALL_COLUMNS, rows)
 
-    def _remember(self, connection: sa.Connection, stream: str, done: Folded) -> None:
+    def _remember(self, connection: sa.Connection, stream: str, done: FoldReport) -> None:
         insert = self._insert(folded).values(stream=stream, seq=done.seq)
         connection.execute(insert.on_conflict_do_update(index_elements=["stream"], set_={"seq": done.seq}))
         add = self._insert(fold_result)
         grown = {"events": fold_result.c.events + add.excluded.events}
-        rows = [{"result": result, "events": getattr(done, result)} for result in get_args(Result)]
+        rows = [{"result": result, "events": getattr(done, result)} for result in get_args(FoldResult)]
         connection.execute(add.on_conflict_do_update(index_elements=["result"], set_=grown), rows)
 
 
@@ -173,9 +173,9 @@ def _unseen(connection: sa.Connection, events: Iterable[UsageEvent]) -> list[Usa
 def _keep_private(database: str | None) -> None:
     """Only we read the file, and what SQLite puts beside it: that gets the file's mode when it is made."""
     if database and database != ":memory:":
-        for path in (own_file(Path(database)), Path(f"{database}-wal"), Path(f"{database}-shm")):
+        for path in (private_file(Path(database)), Path(f"{database}-wal"), Path(f"{database}-shm")):
             if path.exists():
-                own_file(path)
+                private_file(path)
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:

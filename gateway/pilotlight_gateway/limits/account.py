@@ -4,47 +4,47 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pilotlight_core.model.messages.limiting import Part
-from pilotlight_gateway.limits.gcra import PS, Bucket, Rate
-from pilotlight_gateway.limits.limit_policy import Scope
-from pilotlight_gateway.limits.permits import Key, Permits
+from pilotlight_core.model.messages.limiting import LimitAskKind
+from pilotlight_gateway.limits.gcra import PS, Rate, RateBucket
+from pilotlight_gateway.limits.limit_policy import LimitScope
+from pilotlight_gateway.limits.permits import PermitKey, Permits
 
 
-class Epochs(NamedTuple):
+class EpochRange(NamedTuple):
     """The homes of a shard of which each handed over to the next, the present one the last."""
 
     first: int
     last: int
 
 
-class Account:
+class LimitAccount:
     """Counts what a scope limits. Instants are picoseconds here (`gcra.instant`), but those of permits."""
 
     __slots__ = ("_born", "_epochs", "_fresh", "_kept", "_scope", "cost", "permits", "requests")
 
-    def __init__(self, born: int, epochs: Epochs) -> None:
+    def __init__(self, born: int, epochs: EpochRange) -> None:
         self._born = born
         """When its home began: whatever a former one may have counted then counts as spent."""
         self._epochs = epochs
-        self.requests: Bucket | None = None
-        self.cost: Bucket | None = None
+        self.requests: RateBucket | None = None
+        self.cost: RateBucket | None = None
         self.permits = Permits()
-        self._kept: list[Bucket | None] = [None, None]
+        self._kept: list[RateBucket | None] = [None, None]
         """Those two, and also what is not limited at present: it may be again."""
-        self._scope: Scope | None = None
+        self._scope: LimitScope | None = None
         self._fresh = True
         """Nothing was limited yet: what is now may have been since `_born`. Later it is as new as the change."""
 
-    def buckets(self) -> tuple[Bucket | None, Bucket | None]:
+    def buckets(self) -> tuple[RateBucket | None, RateBucket | None]:
         """Of requests and of cost, whether they are limited at present or not."""
         requests, cost = self._kept
         return requests, cost
 
-    def restore(self, requests: Bucket | None, cost: Bucket | None) -> None:
+    def restore(self, requests: RateBucket | None, cost: RateBucket | None) -> None:
         """Go on from what another home had."""
         self._kept, self._fresh = [requests, cost], False
 
-    def follow(self, scope: Scope, at: int) -> None:
+    def follow(self, scope: LimitScope, at: int) -> None:
         """Count by the limits of `scope` from now on."""
         if scope is self._scope:
             return
@@ -53,7 +53,7 @@ class Account:
         self.cost = self._bucket(1, scope.cost, scope.begun.cost, at)
         self._fresh = False
 
-    def _bucket(self, kind: int, rate: Rate | None, begun: int, at: int) -> Bucket | None:
+    def _bucket(self, kind: int, rate: Rate | None, begun: int, at: int) -> RateBucket | None:
         if rate is None:
             return None
         bucket = self._kept[kind]
@@ -62,19 +62,19 @@ class Account:
             known = self._epochs.first <= begun <= self._epochs.last
             since = self._born if self._fresh else at
             full_at = since if known else since + rate.room
-            bucket = self._kept[kind] = Bucket(rate, full_at, known=known)
+            bucket = self._kept[kind] = RateBucket(rate, full_at, known=known)
         else:
             bucket.change(rate, at)
         return bucket
 
-    def wait(self, scope: Scope, cost: float, at: int, part: Part) -> tuple[float, tuple[str, ...]]:
+    def wait(self, scope: LimitScope, cost: float, at: int, part: LimitAskKind) -> tuple[float, tuple[str, ...]]:
         """Seconds until a call may begin and what keeps it until then; (0.0, ()) if nothing does."""
         longest = 0.0
         violated: tuple[str, ...] = ()
-        requests = self.requests if part is not Part.START else None
+        requests = self.requests if part is not LimitAskKind.START else None
         if requests is not None and (wait := requests.wait(requests.rate.interval, at)):
             longest, violated = wait / PS, (*violated, scope.names[0])
-        if part is Part.SUBMISSION:
+        if part is LimitAskKind.SUBMISSION:
             return longest, violated
         if self.cost is not None and (wait := self.cost.wait(self.cost.rate.length(cost), at)):
             longest, violated = max(longest, wait / PS), (*violated, scope.names[1])
@@ -82,11 +82,11 @@ class Account:
             longest, violated = max(longest, self.permits.wait(at / PS)), (*violated, scope.names[2])
         return longest, violated
 
-    def take(self, scope: Scope, key: Key, cost: float, at: int, part: Part) -> None:
+    def take(self, scope: LimitScope, key: PermitKey, cost: float, at: int, part: LimitAskKind) -> None:
         """Count a call that nothing keeps."""
-        if part is not Part.START and self.requests is not None:
+        if part is not LimitAskKind.START and self.requests is not None:
             self.requests.take(self.requests.rate.interval, at)
-        if part is Part.SUBMISSION:
+        if part is LimitAskKind.SUBMISSION:
             return
         if self.cost is not None:
             self.cost.take(self.cost.rate.length(cost), at)
@@ -98,7 +98,7 @@ class Account:
         if self.cost is not None:
             self.cost.correct(self.cost.rate.length(cost), at)
 
-    def standing(self, scope: Scope, at: int) -> str:
+    def standing(self, scope: LimitScope, at: int) -> str:
         """What is left, as items of the RateLimit header."""
         requests, cost, concurrency = scope.names
         items = f',"{concurrency}";r={max(0, scope.concurrency - len(self.permits))}' if scope.concurrency else ""
@@ -114,6 +114,6 @@ class Account:
         return paid and not len(self.permits)
 
 
-def _item(name: str, bucket: Bucket, at: int) -> str:
+def _item(name: str, bucket: RateBucket, at: int) -> str:
     left, more = bucket.standing(at)
     return f',"{name}";r={left};t={-(-more // PS)}' if more else f',"{name}";r={left}'

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from pilotlight_core.model.messages.agent_messages import Ended, Grant, Refused
-from pilotlight_gateway.calls.effects import Fail, settle
+from pilotlight_gateway.calls.effects import FailCall, settlement_of
 
 AFTER_TIMEOUT_S = 15.0
 """A container that runs past its function's timeout is killed, and its agent tells so; this is more than that takes."""
@@ -20,7 +20,7 @@ OPEN_AT_MOST = 50_000
 """More than there are slots; beyond it the oldest count as lost."""
 
 
-class Tab:
+class CallUsage:
     """Of one call: filled by whoever runs it. GPU-milliseconds."""
 
     __slots__ = ("_open", "_then", "cost", "known", "lost")
@@ -33,7 +33,7 @@ class Tab:
         self.lost = 0
         """Starts of which nobody can say what they took."""
         self._open = False
-        self._then: Callable[[Tab], None] | None = None
+        self._then: Callable[[CallUsage], None] | None = None
 
     def count(self, cost: float, known: int, lost: int) -> None:
         """What its starts up to now have taken."""
@@ -60,7 +60,7 @@ class Tab:
         if then is not None:
             then(self)
 
-    def settle(self, then: Callable[[Tab], None]) -> None:
+    def settle(self, then: Callable[[CallUsage], None]) -> None:
         """Call `then` once nothing of it runs any more: now, or when it is closed. Once per tab."""
         if self._open:
             self._then = then
@@ -68,32 +68,32 @@ class Tab:
             then(self)
 
 
-class OpenTab(msgspec.Struct, frozen=True):
+class OpenUsage(msgspec.Struct, frozen=True):
     """A start that may run on though its call has ended."""
 
-    tab: Tab
+    tab: CallUsage
     grant: Grant
     since: float
     until: float
     """When it counts as lost, if nothing is heard of it."""
 
 
-class Tabs:
+class UsageTracker:
     """The open tabs of one gateway. Instants are monotonic seconds."""
 
     def __init__(self) -> None:
-        self.open: dict[str, OpenTab] = {}
+        self.open: dict[str, OpenUsage] = {}
         """By call, the oldest first."""
 
-    def __iter__(self) -> Iterator[OpenTab]:
+    def __iter__(self) -> Iterator[OpenUsage]:
         return iter(self.open.values())
 
-    def failed(self, tab: Tab, fail: Fail, timeout: float, at: float) -> None:
+    def failed(self, tab: CallUsage, fail: FailCall, timeout: float, at: float) -> None:
         """A call has failed, whose function may run for `timeout` seconds."""
         tab.count(fail.cost, fail.starts - fail.lost, fail.lost)
         if fail.left is not None:
             tab.keep_open()
-            self.open[fail.left.call] = OpenTab(tab, fail.left, at, at + timeout + AFTER_TIMEOUT_S)
+            self.open[fail.left.call] = OpenUsage(tab, fail.left, at, at + timeout + AFTER_TIMEOUT_S)
             if len(self.open) > OPEN_AT_MOST:
                 self.open.pop(next(iter(self.open))).tab.close(None)
 
@@ -105,7 +105,7 @@ class Tabs:
         del self.open[frame.call]
         if isinstance(frame, Ended):
             # One without a container is of a call that the agent does not hold: what it took nobody knows there.
-            found.tab.close(settle(frame).cost or (0.0 if frame.container else None), started=frame.started)
+            found.tab.close(settlement_of(frame).cost or (0.0 if frame.container else None), started=frame.started)
         else:
             found.tab.close(None, started=False)
 

@@ -43,7 +43,7 @@ def rate(per_second: float, burst: float) -> Rate:
     return Rate(interval, max(interval, math.floor(Fraction(burst) * interval)))
 
 
-class Bucket:
+class RateBucket:
     """What one rate has left."""
 
     __slots__ = ("full_at", "paid_at", "rate")

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from pilotlight_core.bus import Bus, Entry
+from pilotlight_core.bus import Bus, KvEntry
 from pilotlight_core.bus.lease import read_holder
 from pilotlight_core.model.subjects import LEASE_BUCKET
 
 
-class Renewals:
+class LeaseWatch:
     """The instants, by process."""
 
     def __init__(self, bus: Bus, clock: Callable[[], float]) -> None:
@@ -33,7 +33,7 @@ class Renewals:
         """When the lease of a process was renewed last; None if that was never heard."""
         return next((at for process, at in self._seen.values() if process == gateway), None)
 
-    def _changed(self, key: str, entry: Entry | None) -> None:
+    def _changed(self, key: str, entry: KvEntry | None) -> None:
         self._seen.pop(key, None)
         with contextlib.suppress(msgspec.DecodeError):  # what cannot be read renews nobody's lease
             if entry is not None:

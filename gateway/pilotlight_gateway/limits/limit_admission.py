@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pilotlight_core.model.errors import PilotlightError, Unavailable
-from pilotlight_core.model.messages.limiting import LimitAnswer, Verdict
-from pilotlight_gateway.limits.call_usage import Tab
+from pilotlight_core.model.messages.limiting import LimitAnswer, LimitVerdict
+from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_policy import Policy
+from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.refusals import refused
 
-Headers = tuple[tuple[bytes, bytes], ...]
+RateLimitHeaders = tuple[tuple[bytes, bytes], ...]
 
 
 class Admission:
@@ -23,7 +23,7 @@ class Admission:
         self,
         tenant: str,
         function: str,
-        policy: Policy,
+        policy: LimitPolicy,
         *,
         answer: LimitAnswer | None = None,
         error: PilotlightError | None = None,
@@ -37,7 +37,7 @@ class Admission:
         """Why the call may not begin; None: it may."""
         self._end = end
 
-    def headers(self) -> Headers:
+    def headers(self) -> RateLimitHeaders:
         """RateLimit-Policy, and RateLimit where it is known."""
         policy = (b"ratelimit-policy", self.policy.header.encode())
         if self.answer is None or not self.answer.standing:
@@ -52,15 +52,15 @@ class Admission:
 
 
 def admission_of(
-    tenant: str, function: str, policy: Policy, answer: LimitAnswer, end: Callable[[Admission, float | None], None]
+    tenant: str, function: str, policy: LimitPolicy, answer: LimitAnswer, end: Callable[[Admission, float | None], None]
 ) -> Admission:
     """What a home's answer means for the call; `end` hears of its end."""
-    if answer.verdict is Verdict.REFUSED:
+    if answer.verdict is LimitVerdict.REFUSED:
         return Admission(tenant, function, policy, answer=answer, error=refused(answer, policy, tenant))
     return Admission(tenant, function, policy, answer=answer, end=end)
 
 
-def end_by(tab: Tab, admission: Admission, costs: Estimates, version: str) -> None:
+def end_admission(tab: CallUsage, admission: Admission, costs: Estimates, version: str) -> None:
     """Nothing of a call runs any more: its permit is given back, and what is on its tab is counted and learnt from."""
     if admission.policy.most_cost and tab.known and not tab.lost:
         costs.learn(version, tab.cost)

@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from pilotlight_core.model.limits import NEVER, NO_LIMITS, Begun, Effective, Limits
+from pilotlight_core.model.limits import NEVER, NO_LIMITS, EffectiveLimits, Limits, RateLimitStart
 from pilotlight_gateway.limits.gcra import PS, Rate, rate
 
 COST_UNIT = "gpu-milliseconds"
 """Not among the registered units (requests, content-bytes, concurrent-requests): none of these counts cost."""
 
 
-class Scope(msgspec.Struct, frozen=True, kw_only=True):
+class LimitScope(msgspec.Struct, frozen=True, kw_only=True):
     """What is counted together. None or 0: not limited."""
 
     function: str = ""
@@ -30,14 +30,14 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """As the headers and refusals call them."""
     limits: Limits = NO_LIMITS
     """As they are set, for those who are refused."""
-    begun: Begun = NEVER
+    begun: RateLimitStart = NEVER
     """Under which homes its rates were first limited."""
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class LimitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """What a call must pass."""
 
-    scopes: tuple[Scope, ...]
+    scopes: tuple[LimitScope, ...]
     """Empty: nothing is counted, and nobody has to be asked."""
     payload: int | None
     """Bytes of the largest body; None: not limited here."""
@@ -51,15 +51,15 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Of one call; 0: cost is not counted. A dearer one is counted as this much, and the rest when it is known."""
 
 
-PolicyOf = Callable[[str, str], Policy]
+PolicyOf = Callable[[str, str], LimitPolicy]
 """(tenant, function) -> the policy."""
 
 
-def policy_of(limits: Effective, function: str) -> Policy:
+def policy_of(limits: EffectiveLimits, function: str) -> LimitPolicy:
     """The policy by these limits."""
     both = (_scope(limits.tenant, "", limits.tenant_begun), _scope(limits.function, function, limits.function_begun))
     scopes = tuple(scope for scope in both if scope)
-    return Policy(
+    return LimitPolicy(
         scopes=scopes,
         payload=limits.function.payload_bytes,
         header=",".join(item for scope in scopes for item in _items(scope)),
@@ -69,12 +69,12 @@ def policy_of(limits: Effective, function: str) -> Policy:
     )
 
 
-def _scope(limits: Limits, function: str, begun: Begun) -> Scope | None:
+def _scope(limits: Limits, function: str, begun: RateLimitStart) -> LimitScope | None:
     requests, cost = limits.requests_per_s, limits.cost_per_s
     if requests is None and cost is None and limits.concurrency is None:
         return None
     prefix = "function-" if function else ""
-    return Scope(
+    return LimitScope(
         function=function,
         requests=rate(requests, limits.request_burst) if requests is not None else None,
         cost=rate(cost, limits.spending_burst) if cost is not None else None,
@@ -85,7 +85,7 @@ def _scope(limits: Limits, function: str, begun: Begun) -> Scope | None:
     )
 
 
-def _items(scope: Scope) -> list[str]:
+def _items(scope: LimitScope) -> list[str]:
     requests, cost, concurrency = scope.names
     items = []
     if scope.requests is not None:
@@ -103,14 +103,14 @@ def _quota(rate: Rate) -> str:
     return f"q={window * PS // rate.interval};w={window}"
 
 
-class Policies:
+class LimitPolicies:
     """The policies of all tenants, compiled when they are first asked for and when limits have changed."""
 
-    def __init__(self, limits: Callable[[str, str], Effective]) -> None:
+    def __init__(self, limits: Callable[[str, str], EffectiveLimits]) -> None:
         self._limits = limits
-        self._known: dict[tuple[str, str], tuple[Effective, Policy]] = {}
+        self._known: dict[tuple[str, str], tuple[EffectiveLimits, LimitPolicy]] = {}
 
-    def __call__(self, tenant: str, function: str) -> Policy:
+    def __call__(self, tenant: str, function: str) -> LimitPolicy:
         limits = self._limits(tenant, function)
         known = self._known.get((tenant, function))
         # By identity first: whoever keeps limits in memory answers with the same object until they change.

@@ -17,25 +17,25 @@ import structlog
 from pilotlight_core.bus import NO_RESPONDERS, Bus, Handler
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.limiting import (
-    Held,
+    HeldPermits,
     Holdings,
     HoldingsWanted,
     LimitAnswer,
     LimitAnswers,
     LimitAsk,
+    LimitAskKind,
     LimitEnd,
-    Part,
+    LimitVerdict,
     ToLimitHome,
-    Verdict,
 )
-from pilotlight_gateway.limits.lease_renewals import Renewals
+from pilotlight_gateway.limits.lease_renewals import LeaseWatch
 from pilotlight_gateway.limits.limit_admission import Admission, admission_of, unreachable
-from pilotlight_gateway.limits.limit_policy import Policy, PolicyOf
+from pilotlight_gateway.limits.limit_policy import LimitPolicy, PolicyOf
 from pilotlight_gateway.limits.limits_home import LimitHome, LimitHomeStatistics
-from pilotlight_gateway.limits.limits_outbox import LimitMail
+from pilotlight_gateway.limits.limits_outbox import LimitOutbox
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
-from pilotlight_gateway.limits.shard_ownership import Ownership
-from pilotlight_gateway.limits.silent_homes import PATIENCE_S, Silence
+from pilotlight_gateway.limits.shard_ownership import ShardOwnership
+from pilotlight_gateway.limits.silent_homes import PATIENCE_S, HomeAvailability
 
 AGAIN_S = 0.05
 """Between two asks of one call."""
@@ -63,7 +63,7 @@ class HomeLimiter:
     def __init__(
         self,
         bus: Bus,
-        ownership: Ownership,
+        ownership: ShardOwnership,
         policies: PolicyOf,
         *,
         region: str,
@@ -77,9 +77,9 @@ class HomeLimiter:
         self._clock = clock
         self.policy = policies
         self._home = LimitHome(policies)
-        self._mail = LimitMail(bus, region, gateway, self._unheard)
-        self._renewals = Renewals(bus, clock)
-        self._silence = Silence(self._renewals.of)
+        self._mail = LimitOutbox(bus, region, gateway, self._unheard)
+        self._renewals = LeaseWatch(bus, clock)
+        self._silence = HomeAvailability(self._renewals.of)
         self._number = 0
         self._pending: dict[int, _Pending] = {}
         self._held: dict[int, dict[int, tuple[str, str]]] = {}
@@ -182,11 +182,13 @@ class HomeLimiter:
         owner = self._ownership.owner(subjects.shard_of(tenant))
         return owner.epoch if owner is not None else 0
 
-    async def admit(self, tenant: str, function: str, policy: Policy, cost: float, part: Part = Part.CALL) -> Admission:
+    async def admit(
+        self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
+    ) -> Admission:
         """Count a call, or say why it may not begin; see `Limiter`."""
         shard, asked = subjects.shard_of(tenant), LimitAsk(0, tenant, function, cost, part)
         answer = self._ask_here(shard, asked)
-        if answer is None or answer.verdict is Verdict.SETTLING:
+        if answer is None or answer.verdict is LimitVerdict.SETTLING:
             answer = await self._ask(shard, asked)
             if answer is None:
                 owner = self._ownership.owner(shard)
@@ -216,7 +218,7 @@ class HomeLimiter:
             answer = self._ask_here(shard, asked)
             if answer is None:
                 answer = await self._ask_there(shard, asked, left)
-            if answer is not None and answer.verdict in (Verdict.GRANTED, Verdict.REFUSED):
+            if answer is not None and answer.verdict in (LimitVerdict.GRANTED, LimitVerdict.REFUSED):
                 return answer
             await asyncio.sleep(AGAIN_S)
         return None
@@ -276,7 +278,7 @@ class HomeLimiter:
         shard = subjects.shard_of(ask.tenant)
         epoch = self._ownership.mine(shard, at)
         if epoch is None:
-            return LimitAnswer(ask.number, Verdict.NOT_HOME)
+            return LimitAnswer(ask.number, LimitVerdict.NOT_HOME)
         if self._home.epoch(shard) != epoch:
             self.look()
         return self._home.ask(shard, gateway, ask, at)
@@ -330,7 +332,7 @@ class HomeLimiter:
             shard=shard,
             epoch=epoch,
             upto=self._number,
-            held=tuple(Held(tenant, name, tuple(numbers)) for (tenant, name), numbers in running.items()),
+            held=tuple(HeldPermits(tenant, name, tuple(numbers)) for (tenant, name), numbers in running.items()),
             pending=tuple(number for number, pending in self._pending.items() if pending.shard == shard),
         )
         if home == self._gateway:

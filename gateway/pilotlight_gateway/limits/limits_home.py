@@ -6,7 +6,7 @@ buckets held, but it does know that they cannot have held less than nothing, unl
 when the former one can act no more. So it begins with empty buckets: whatever could have been granted counts as
 granted, and what both grant together is what one bucket would have. The price is the rest of a burst. A home that
 leaves in order hands its buckets over (`handover`). A limit that was first set when this home, or one that has handed
-over to it, was the home already (`Begun`) cannot have been counted by any other: its burst is there at once.
+over to it, was the home already (`RateLimitStart`) cannot have been counted by any other: its burst is there at once.
 
 Permits of running calls are not guessed but asked for: a home that has just begun grants none where concurrency is
 limited before every gateway that lives has told what runs there (`heard`) or is gone (`gateway_gone`).
@@ -17,13 +17,21 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from pilotlight_core.model.messages.limiting import Held, Holdings, LimitAnswer, LimitAsk, LimitEnd, Part, Verdict
-from pilotlight_gateway.limits.account import Account, Epochs
+from pilotlight_core.model.messages.limiting import (
+    HeldPermits,
+    Holdings,
+    LimitAnswer,
+    LimitAsk,
+    LimitAskKind,
+    LimitEnd,
+    LimitVerdict,
+)
+from pilotlight_gateway.limits.account import EpochRange, LimitAccount
 from pilotlight_gateway.limits.gcra import instant
-from pilotlight_gateway.limits.limit_policy import Policy, PolicyOf, Scope
+from pilotlight_gateway.limits.limit_policy import LimitPolicy, LimitScope, PolicyOf
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState, handed_over, taken_over
 
-Accounts = tuple[Account, ...]
+ScopeAccounts = tuple[LimitAccount, ...]
 """Of one call: in the order of its policy's scopes."""
 CHANGED_AT_MOST = 1_000
 """Tenants of one shard; beyond it, it is as if the limits of all had been changed."""
@@ -45,21 +53,21 @@ class LimitHomeStatistics:
 
 
 @dataclass(kw_only=True)
-class Shard:
+class LimitShard:
     """What a home knows of the tenants of one shard."""
 
     epoch: int
-    epochs: Epochs
+    epochs: EpochRange
     born: int
     """Picoseconds."""
     unheard: set[str]
     """The gateways that have not told yet what runs there."""
-    accounts: dict[tuple[str, str], Account] = field(default_factory=dict)
+    accounts: dict[tuple[str, str], LimitAccount] = field(default_factory=dict)
     """(tenant, function or "")"""
     changed: dict[str, int] = field(default_factory=dict)
     """tenant, or "" for all -> when limits were changed last, in picoseconds. By which rate it was before then that
     things came back, for whoever has no account yet, nobody knows."""
-    permits: dict[str, dict[int, Accounts]] = field(default_factory=dict)
+    permits: dict[str, dict[int, ScopeAccounts]] = field(default_factory=dict)
     """gateway -> number -> the accounts in which it counts"""
 
 
@@ -68,7 +76,7 @@ class LimitHome:
 
     def __init__(self, policies: PolicyOf) -> None:
         self._policies = policies
-        self._shards: dict[int, Shard] = {}
+        self._shards: dict[int, LimitShard] = {}
         self._granted = 0
         self._refused = 0
 
@@ -81,7 +89,7 @@ class LimitHome:
         """
         born, epochs, accounts = taken_over(state, epoch, instant(at))
         unheard = set(gateways)
-        self._shards[shard] = Shard(epoch=epoch, epochs=epochs, born=born, unheard=unheard, accounts=accounts)
+        self._shards[shard] = LimitShard(epoch=epoch, epochs=epochs, born=born, unheard=unheard, accounts=accounts)
 
     def end(self, shard: int, at: float) -> LimitState:
         """Be its home no more; what the next one should know."""
@@ -106,28 +114,28 @@ class LimitHome:
         """Decide whether a call may begin, and count it if so: in all scopes, or in none."""
         state = self._shards.get(shard)
         if state is None:
-            return LimitAnswer(ask.number, Verdict.NOT_HOME)
+            return LimitAnswer(ask.number, LimitVerdict.NOT_HOME)
         policy = self._policies(ask.tenant, ask.function)
         if not policy.scopes:
-            return LimitAnswer(ask.number, Verdict.GRANTED, state.epoch)
-        holds = policy.holds and ask.part is not Part.SUBMISSION
+            return LimitAnswer(ask.number, LimitVerdict.GRANTED, state.epoch)
+        holds = policy.holds and ask.part is not LimitAskKind.SUBMISSION
         if holds and state.unheard:
-            return LimitAnswer(ask.number, Verdict.SETTLING, state.epoch, SETTLING_S)
+            return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
         now = instant(at)
-        cost = 0.0 if ask.part is Part.SUBMISSION else min(ask.cost, policy.most_cost)
+        cost = 0.0 if ask.part is LimitAskKind.SUBMISSION else min(ask.cost, policy.most_cost)
         accounts = self._accounts(state, ask.tenant, policy, now)
         wait, violated = _waits(policy, accounts, cost, now, ask.part)
         if violated:
             self._refused += 1
             standing = _standing(policy, accounts, now)
-            return LimitAnswer(ask.number, Verdict.REFUSED, state.epoch, wait, violated, standing)
+            return LimitAnswer(ask.number, LimitVerdict.REFUSED, state.epoch, wait, violated, standing)
         self._granted += 1
         for account, scope in zip(accounts, policy.scopes, strict=True):
             account.take(scope, (gateway, ask.number), cost, now, ask.part)
         if holds:
             state.permits.setdefault(gateway, {})[ask.number] = accounts
         standing = _standing(policy, accounts, now)
-        return LimitAnswer(ask.number, Verdict.GRANTED, state.epoch, 0.0, (), standing, cost, holds)
+        return LimitAnswer(ask.number, LimitVerdict.GRANTED, state.epoch, 0.0, (), standing, cost, holds)
 
     def ended(self, shard: int, gateway: str, end: LimitEnd, at: float) -> None:
         """A call has ended: its permit is free, and what it really cost is counted."""
@@ -141,7 +149,7 @@ class LimitHome:
             for account in self._accounts(state, end.tenant, policy, now):
                 account.correct(end.correction, now)
 
-    def _accounts(self, state: Shard, tenant: str, policy: Policy, now: int) -> Accounts:
+    def _accounts(self, state: LimitShard, tenant: str, policy: LimitPolicy, now: int) -> ScopeAccounts:
         return tuple(_account(state, tenant, scope, now) for scope in policy.scopes)
 
     def limits_changed(self, shard: int, tenant: str | None, at: float) -> None:
@@ -173,7 +181,7 @@ class LimitHome:
             self._adopt(state, holdings.gateway, held, at)
         state.unheard.discard(holdings.gateway)
 
-    def _adopt(self, state: Shard, gateway: str, held: Held, at: float) -> None:
+    def _adopt(self, state: LimitShard, gateway: str, held: HeldPermits, at: float) -> None:
         policy, known = self._policies(held.tenant, held.function), state.permits[gateway]
         if not policy.holds:
             return
@@ -221,16 +229,18 @@ class LimitHome:
                     raise AssertionError(f"shard {number}: {key} counts {strangers}, which do not run")
 
 
-def _account(state: Shard, tenant: str, scope: Scope, now: int) -> Account:
+def _account(state: LimitShard, tenant: str, scope: LimitScope, now: int) -> LimitAccount:
     account = state.accounts.get((tenant, scope.function))
     if account is None:
         since = max(state.born, state.changed.get(tenant, state.born), state.changed.get("", state.born))
-        account = state.accounts[tenant, scope.function] = Account(since, state.epochs)
+        account = state.accounts[tenant, scope.function] = LimitAccount(since, state.epochs)
     account.follow(scope, now)
     return account
 
 
-def _waits(policy: Policy, accounts: Accounts, cost: float, now: int, part: Part) -> tuple[float, tuple[str, ...]]:
+def _waits(
+    policy: LimitPolicy, accounts: ScopeAccounts, cost: float, now: int, part: LimitAskKind
+) -> tuple[float, tuple[str, ...]]:
     """The longest wait in seconds, and all that keep the call waiting."""
     longest = 0.0
     violated: tuple[str, ...] = ()
@@ -241,12 +251,12 @@ def _waits(policy: Policy, accounts: Accounts, cost: float, now: int, part: Part
     return longest, violated
 
 
-def _standing(policy: Policy, accounts: Accounts, now: int) -> str:
+def _standing(policy: LimitPolicy, accounts: ScopeAccounts, now: int) -> str:
     if len(accounts) == 1:
         return accounts[0].standing(policy.scopes[0], now)
     return ",".join(account.standing(scope, now) for account, scope in zip(accounts, policy.scopes, strict=True))
 
 
-def _drop(accounts: Accounts, key: tuple[str, int]) -> None:
+def _drop(accounts: ScopeAccounts, key: tuple[str, int]) -> None:
     for account in accounts:
         account.permits.drop(key)

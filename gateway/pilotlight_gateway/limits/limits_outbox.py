@@ -18,7 +18,7 @@ AT_ONCE = 512
 log = structlog.get_logger(__name__)
 
 
-class LimitMail:
+class LimitOutbox:
     """Letters of one gateway to homes of limits; `unsent` is called with the gateway to which asks could not go."""
 
     def __init__(self, bus: Bus, region: str, gateway: str, unsent: Callable[[str], None]) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pilotlight_core.model.limits import UNLIMITED
-from pilotlight_core.model.messages.limiting import LimitAsk, LimitEnd, Part
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind, LimitEnd
 from pilotlight_gateway.limits.limit_admission import Admission, admission_of
-from pilotlight_gateway.limits.limit_policy import Policy, PolicyOf, policy_of
+from pilotlight_gateway.limits.limit_policy import LimitPolicy, PolicyOf, policy_of
 from pilotlight_gateway.limits.limits_home import LimitHome
 
 
@@ -24,7 +24,9 @@ class Limiter(Protocol):
         """Of the home of a tenant's limits, as last heard; 0 while nobody is."""
         ...
 
-    async def admit(self, tenant: str, function: str, policy: Policy, cost: float, part: Part = Part.CALL) -> Admission:
+    async def admit(
+        self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
+    ) -> Admission:
         """Count a call that is estimated to take `cost` GPU-milliseconds, or say why it may not begin.
 
         Only for a policy with scopes; of a job, its submission and its start are asked for apart. Whoever may begin
@@ -43,14 +45,16 @@ class MemoryLimiter:
         self.policy = policies
         self.home = LimitHome(policies)
         self.home.begin(0, 1, -1e6, ())
-        self.refusal: Callable[[Policy], Admission] | None = None
+        self.refusal: Callable[[LimitPolicy], Admission] | None = None
         self._clock = clock
         self._number = 0
 
     def epoch(self, tenant: str) -> int:  # noqa: ARG002 - one home for everything
         return self.home.epoch(0)
 
-    async def admit(self, tenant: str, function: str, policy: Policy, cost: float, part: Part = Part.CALL) -> Admission:
+    async def admit(
+        self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
+    ) -> Admission:
         if self.refusal is not None:
             return self.refusal(policy)
         self._number += 1

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_gateway.limits.account import Account, Epochs
-from pilotlight_gateway.limits.gcra import Bucket, Rate
+from pilotlight_gateway.limits.account import EpochRange, LimitAccount
+from pilotlight_gateway.limits.gcra import Rate, RateBucket
 
 ACCOUNTS_AT_MOST = 2_000
 """Of one shard: 150 KiB. Beyond it nothing is handed over, as after a death."""
@@ -17,7 +17,7 @@ ACCOUNTS_AT_MOST = 2_000
 UNKNOWN = -1
 
 
-class Level(msgspec.Struct, frozen=True, array_like=True):
+class BucketLevel(msgspec.Struct, frozen=True, array_like=True):
     """A bucket."""
 
     ahead: int
@@ -33,8 +33,8 @@ class AccountLevels(msgspec.Struct, frozen=True, array_like=True):
 
     tenant: str
     function: str
-    requests: Level | None
-    cost: Level | None
+    requests: BucketLevel | None
+    cost: BucketLevel | None
 
 
 class LimitState(msgspec.Struct, frozen=True, array_like=True):
@@ -50,10 +50,10 @@ class LimitState(msgspec.Struct, frozen=True, array_like=True):
 NOTHING = LimitState()
 MOST = 2**62
 """Picoseconds (53 days) that travel at most: what is longer is forgotten, and the buckets begin empty."""
-Accounts = dict[tuple[str, str], Account]
+AccountsByScope = dict[tuple[str, str], LimitAccount]
 
 
-def handed_over(accounts: Accounts, born: int, first: int, now: int) -> LimitState:
+def handed_over(accounts: AccountsByScope, born: int, first: int, now: int) -> LimitState:
     """What the next home should know of a shard whose first home, of the epoch `first`, began at `born`."""
     if len(accounts) > ACCOUNTS_AT_MOST:
         return NOTHING
@@ -66,30 +66,30 @@ def handed_over(accounts: Accounts, born: int, first: int, now: int) -> LimitSta
     return LimitState(min(now - born, MOST), tuple(levels), first)
 
 
-def taken_over(state: LimitState, epoch: int, now: int) -> tuple[int, Epochs, Accounts]:
+def taken_over(state: LimitState, epoch: int, now: int) -> tuple[int, EpochRange, AccountsByScope]:
     """When the shard's first home since its last death began, the homes since, and the accounts."""
-    born, epochs, accounts = now - state.age, Epochs(state.first or epoch, epoch), {}
+    born, epochs, accounts = now - state.age, EpochRange(state.first or epoch, epoch), {}
     for levels in state.accounts:
-        account = accounts[levels.tenant, levels.function] = Account(born, epochs)
+        account = accounts[levels.tenant, levels.function] = LimitAccount(born, epochs)
         account.restore(_bucket(levels.requests, now), _bucket(levels.cost, now))
     return born, epochs, accounts
 
 
-def _is_long(level: Level | None) -> bool:
+def _is_long(level: BucketLevel | None) -> bool:
     return level is not None and max(abs(level.ahead), level.interval, level.room, level.owed) > MOST
 
 
-def _level(bucket: Bucket | None, now: int) -> Level | None:
+def _level(bucket: RateBucket | None, now: int) -> BucketLevel | None:
     if bucket is None:
         return None
     owed = UNKNOWN if bucket.paid_at is None else max(0, bucket.paid_at - now)
-    return Level(bucket.full_at - now, bucket.rate.interval, bucket.rate.room, owed)
+    return BucketLevel(bucket.full_at - now, bucket.rate.interval, bucket.rate.room, owed)
 
 
-def _bucket(level: Level | None, now: int) -> Bucket | None:
+def _bucket(level: BucketLevel | None, now: int) -> RateBucket | None:
     if level is None:
         return None
-    bucket = Bucket(Rate(level.interval, level.room), now + level.ahead, known=level.owed != UNKNOWN)
+    bucket = RateBucket(Rate(level.interval, level.room), now + level.ahead, known=level.owed != UNKNOWN)
     if bucket.paid_at is not None:
         bucket.paid_at = now + level.owed
     return bucket

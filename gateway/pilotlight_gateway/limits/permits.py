@@ -7,7 +7,7 @@ SMOOTHING = 0.1
 UNKNOWN_S = 1.0
 """How long a call holds its permit, while none has ended yet."""
 
-Key = tuple[str, int]
+PermitKey = tuple[str, int]
 """A permit: the process that the call is at, and its number there."""
 
 
@@ -17,7 +17,7 @@ class Permits:
     __slots__ = ("_held", "_mean")
 
     def __init__(self) -> None:
-        self._held: dict[Key, float] = {}
+        self._held: dict[PermitKey, float] = {}
         """permit -> seconds at which it was given, in that order."""
         self._mean = 0.0
         """Seconds that a call held one; 0: not known yet."""
@@ -25,22 +25,22 @@ class Permits:
     def __len__(self) -> int:
         return len(self._held)
 
-    def keys(self) -> set[Key]:
+    def keys(self) -> set[PermitKey]:
         """Who they are."""
         return set(self._held)
 
-    def enter(self, key: Key, at: float) -> None:
+    def enter(self, key: PermitKey, at: float) -> None:
         """The call runs."""
         self._held[key] = at
 
-    def leave(self, key: Key, at: float) -> None:
+    def leave(self, key: PermitKey, at: float) -> None:
         """It has ended. If it was not known, nothing happens."""
         since = self._held.pop(key, None)
         if since is not None:
             held = at - since
             self._mean = held if not self._mean else self._mean + SMOOTHING * (held - self._mean)
 
-    def drop(self, key: Key) -> None:
+    def drop(self, key: PermitKey) -> None:
         """It is gone, and says nothing about how long calls run."""
         self._held.pop(key, None)
 

@@ -12,15 +12,15 @@ from functools import lru_cache, partial
 import msgspec
 
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_core.model.limits import Reached
+from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.limiting import LimitAnswer
-from pilotlight_gateway.limits.limit_policy import Policy, Scope
+from pilotlight_gateway.limits.limit_policy import LimitPolicy, LimitScope
 
 REQUESTS, COST = "requests_per_s", "cost_per_s"
 LEFT = re.compile(r'"([a-z-]+)";r=(\d+)')
 
 
-def refused(answer: LimitAnswer, policy: Policy, tenant: str) -> TooMuch:
+def refused(answer: LimitAnswer, policy: LimitPolicy, tenant: str) -> TooMuch:
     """The error of a call of `tenant` that its home has refused."""
     reached, sentence = _reached(policy.scopes, answer.violated, tenant)
     if any(one.limit == COST for one in reached):
@@ -37,15 +37,17 @@ def refused(answer: LimitAnswer, policy: Policy, tenant: str) -> TooMuch:
 
 
 @lru_cache(4_096)
-def _reached(scopes: tuple[Scope, ...], violated: tuple[str, ...], tenant: str) -> tuple[tuple[Reached, ...], str]:
+def _reached(
+    scopes: tuple[LimitScope, ...], violated: tuple[str, ...], tenant: str
+) -> tuple[tuple[ReachedLimit, ...], str]:
     """What is told whenever these are violated: whoever is refused is so a thousand times."""
     reached = tuple(one for scope in scopes for one in _of_scope(scope, violated, tenant))
     return reached, " ".join(map(_sentence, reached))
 
 
-def _of_scope(scope: Scope, violated: tuple[str, ...], tenant: str) -> Iterator[Reached]:
+def _of_scope(scope: LimitScope, violated: tuple[str, ...], tenant: str) -> Iterator[ReachedLimit]:
     limits, (requests, cost, concurrency) = scope.limits, scope.names
-    of = partial(Reached, tenant=tenant, function=scope.function or None)
+    of = partial(ReachedLimit, tenant=tenant, function=scope.function or None)
     if requests in violated and (rate := limits.requests_per_s):
         yield of(limit=REQUESTS, allowed=rate, burst=limits.request_burst, left=0.0)
     if cost in violated and (rate := limits.cost_per_s):
@@ -54,13 +56,13 @@ def _of_scope(scope: Scope, violated: tuple[str, ...], tenant: str) -> Iterator[
         yield of(limit="concurrency", allowed=most, current=most)
 
 
-def _with_rest(one: Reached, answer: LimitAnswer) -> Reached:
+def _with_rest(one: ReachedLimit, answer: LimitAnswer) -> ReachedLimit:
     """With the cost that is left: it is not enough for this call, but need not be nothing."""
     left = dict(LEFT.findall(answer.standing)).get("function-cost" if one.function else "cost", 0)
     return msgspec.structs.replace(one, left=float(left))
 
 
-def _sentence(one: Reached) -> str:
+def _sentence(one: ReachedLimit) -> str:
     to = f" to {one.function}" if one.function else ""
     if one.limit == REQUESTS:
         return f"{one.tenant} may make {one.allowed:g} calls a second{to}, {one.burst:g} at once: none is left now."

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pilotlight_gateway.cluster.shards import Owner
+from pilotlight_gateway.cluster.shards import ShardOwner
 
 
-class Ownership(Protocol):
+class ShardOwnership(Protocol):
     """All of it answers at once, from memory."""
 
-    def owner(self, shard: int) -> Owner | None:
+    def owner(self, shard: int) -> ShardOwner | None:
         """The home of a shard, as last heard; None while nobody is."""
         ...
 
@@ -25,15 +25,15 @@ class Ownership(Protocol):
 
 
 @dataclass(kw_only=True)
-class MemoryOwnership:
+class MemoryShardOwnership:
     """One gateway's view. Tests script it: who owns all shards, who lives, and whether our own lease holds."""
 
     gateway: str
-    home: Owner | None = None
+    home: ShardOwner | None = None
     alive: set[str] = field(default_factory=set)
     lease_holds: bool = True
 
-    def owner(self, shard: int) -> Owner | None:  # noqa: ARG002 - one gateway owns all of them
+    def owner(self, shard: int) -> ShardOwner | None:  # noqa: ARG002 - one gateway owns all of them
         return self.home
 
     def mine(self, shard: int, at: float) -> int | None:  # noqa: ARG002

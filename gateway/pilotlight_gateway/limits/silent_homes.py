@@ -16,7 +16,7 @@ SOON_S = 0.25
 NEVER = float("inf")
 
 
-def home_again(renewed: float | None, silent_since: float, restart: float = NEVER) -> float:
+def home_expected_at(renewed: float | None, silent_since: float, restart: float = NEVER) -> float:
     """When there will be a home again: its lease was `renewed` last (None: not known).
 
     If its process is gone it may be back sooner, since it need not wait for its own lease: `restart` seconds after it
@@ -26,7 +26,7 @@ def home_again(renewed: float | None, silent_since: float, restart: float = NEVE
     return min(takeover, silent_since + restart)
 
 
-class Silence:
+class HomeAvailability:
     """What one gateway knows of homes that do not answer it. `renewed`: when a gateway's lease was renewed last."""
 
     def __init__(self, renewed: Callable[[str], float | None]) -> None:
@@ -69,7 +69,7 @@ class Silence:
         since, until = self._silent.get(shard) or (at - PATIENCE_S, NEVER)
         if home or until == NEVER:
             dead = home in self._dead
-            until = min(until, home_again(self._renewed(home), since, self._restart if dead else NEVER))
+            until = min(until, home_expected_at(self._renewed(home), since, self._restart if dead else NEVER))
             if dead:
                 self._deaths[shard] = since
         self._silent[shard] = since, until

@@ -44,7 +44,7 @@ class Histogram:
         return found
 
 
-class Metrics(Collector):
+class GatewayMetrics(Collector):
     """All that one gateway counts itself. `gauges` are asked at each scrape for what others know."""
 
     def __init__(self) -> None:

@@ -48,7 +48,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 @dataclass
-class Node:
+class Subschema:
     """A subschema: the pointers of those beside and below it."""
 
     beside: list[str] = field(default_factory=list)
@@ -60,11 +60,11 @@ class Node:
     match a pattern as well as a property or another pattern."""
 
 
-Graph = dict[str, Node]
+SchemaGraph = dict[str, Subschema]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weight:
+class SchemaCost:
     """What a schema can cost."""
 
     parts: int
@@ -72,7 +72,7 @@ class Weight:
     patterns: int
 
 
-def check_schema(schema: Any, field_name: str) -> Weight:
+def check_schema(schema: Any, field_name: str) -> SchemaCost:
     """The weight of a schema; one that could cost much whatever it judges is refused.
 
     Raises:
@@ -82,7 +82,7 @@ def check_schema(schema: Any, field_name: str) -> Weight:
         raise BadInput(f"The schema is nested deeper than {MAX_DEPTH}.", field=field_name)
     try:
         graph, patterns = _graph_of(schema)
-        return Weight(parts=_check_cost(graph), patterns=patterns)
+        return SchemaCost(parts=_check_cost(graph), patterns=patterns)
     except _TooMuch as problem:
         raise BadInput(f"The schema cannot be used: {problem}.", field=field_name) from None
 
@@ -91,15 +91,15 @@ class _TooMuch(Exception):
     """Why a schema is refused."""
 
 
-def _graph_of(schema: Any) -> tuple[Graph, int]:
-    graph: Graph = {}
+def _graph_of(schema: Any) -> tuple[SchemaGraph, int]:
+    graph: SchemaGraph = {}
     patterns = 0
     open_nodes: list[tuple[str, Any]] = [("#", schema)]
     while open_nodes:
         pointer, part = open_nodes.pop()
         if len(graph) >= MAX_NODES:
             raise _TooMuch(f"it has more than {MAX_NODES} parts")
-        graph[pointer] = node = Node()
+        graph[pointer] = node = Subschema()
         if isinstance(part, bool):
             continue
         if not isinstance(part, dict):
@@ -182,7 +182,7 @@ def _escape(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def _check_cost(graph: Graph) -> int:
+def _check_cost(graph: SchemaGraph) -> int:
     ring = _rings(graph)
     for pointer, node in graph.items():
         beside = [target for target in node.beside if ring[target] == ring[pointer]]
@@ -193,7 +193,7 @@ def _check_cost(graph: Graph) -> int:
     return _check_unfolded(graph, ring)
 
 
-def _check_unfolded(graph: Graph, ring: dict[str, str]) -> int:
+def _check_unfolded(graph: SchemaGraph, ring: dict[str, str]) -> int:
     """The words of all parts, as often as they judge."""
     rings: dict[str, list[str]] = {}
     for pointer in _leaves_first(graph):
@@ -211,9 +211,9 @@ def _check_unfolded(graph: Graph, ring: dict[str, str]) -> int:
     return words[ring["#"]]
 
 
-def _check_beside_cycles(graph: Graph) -> None:
+def _check_beside_cycles(graph: SchemaGraph) -> None:
     """A cycle of beside edges alone judges the same value for ever."""
-    only_beside = {pointer: Node(beside=node.beside) for pointer, node in graph.items()}
+    only_beside = {pointer: Subschema(beside=node.beside) for pointer, node in graph.items()}
     ring = _rings(only_beside)
     for pointer, node in only_beside.items():
         for target in node.beside:
@@ -221,7 +221,7 @@ def _check_beside_cycles(graph: Graph) -> None:
                 raise _TooMuch(f"{pointer} refers to itself without going deeper into the value")
 
 
-def _leaves_first(graph: Graph) -> list[str]:
+def _leaves_first(graph: SchemaGraph) -> list[str]:
     """All nodes, each behind those that it leads to (cycles aside)."""
     order: list[str] = []
     seen: set[str] = set()
@@ -242,7 +242,7 @@ def _leaves_first(graph: Graph) -> list[str]:
     return order
 
 
-def _rings(graph: Graph) -> dict[str, str]:
+def _rings(graph: SchemaGraph) -> dict[str, str]:
     """Each node's strongly connected component, named by one of its nodes (Kosaraju's two passes)."""
     sources: dict[str, list[str]] = {pointer: [] for pointer in graph}
     for pointer, node in graph.items():

@@ -11,7 +11,7 @@ import jsonschema_rs
 from pilotlight_core.model.errors import BadInput, BadOutput, PilotlightError
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
 from pilotlight_core.model.values import for_schema
-from pilotlight_gateway.schemas.schema_guard import Weight, check_schema
+from pilotlight_gateway.schemas.schema_guard import SchemaCost, check_schema
 
 COMPILED_AT_MOST = 2_048
 PATTERN_BYTES = 256 * 1024
@@ -63,7 +63,7 @@ class Validators:
     def __init__(self, most: int = COMPILED_AT_MOST) -> None:
         self._most = most
         self._lock = threading.Lock()  # large bodies are read in threads
-        self._compiled: OrderedDict[tuple[str, str, str], tuple[Any, Weight]] = OrderedDict()
+        self._compiled: OrderedDict[tuple[str, str, str], tuple[Any, SchemaCost]] = OrderedDict()
 
     def check_input(self, version: str, method: MethodSpec, arguments: dict[str, Any], given: dict[str, str]) -> None:
         """Refuse arguments that the method does not take. `given` tells where an argument stood, else "input".
@@ -115,7 +115,7 @@ class Validators:
             return error
         return None
 
-    def _validator(self, key: tuple[str, str, str], schema: dict[str, Any]) -> tuple[Any, Weight]:
+    def _validator(self, key: tuple[str, str, str], schema: dict[str, Any]) -> tuple[Any, SchemaCost]:
         with self._lock:
             known = self._compiled.get(key)
             if known is not None:
@@ -129,7 +129,7 @@ class Validators:
         return found
 
 
-def work_of(weight: Weight, value: Any) -> int:
+def work_of(weight: SchemaCost, value: Any) -> int:
     """An upper bound of what judging `value` takes, in parts."""
     values, chars = 1, 0
     open_values: list[Any] = [value] if type(value) in LONG else []

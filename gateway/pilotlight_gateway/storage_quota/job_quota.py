@@ -20,8 +20,8 @@ import structlog
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_gateway.idempotency.record_port import ShareRecords
-from pilotlight_gateway.storage_quota.quota_lease import Room
+from pilotlight_gateway.idempotency.record_port import QuotaRecords
+from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 
 NEW_AT_MOST = 0.9
 """Of it may be taken when a job is submitted."""
@@ -34,7 +34,7 @@ ASK_AGAIN_S = 30.0
 log = structlog.get_logger(__name__)
 
 
-class Counted(NamedTuple):
+class StorageCharge(NamedTuple):
     """What was counted: it can be given back."""
 
     tenant: str
@@ -42,46 +42,46 @@ class Counted(NamedTuple):
     slot: int
 
 
-class JobRoom:
+class JobStorageQuota:
     """As one gateway takes it for its tenants. `until` is when what is stored is forgotten (unix seconds)."""
 
-    def __init__(self, records: ShareRecords, *, limit: int, life: float, wall: Callable[[], float]) -> None:
-        self._room = Room(records, limit=limit, life=life, wall=wall)
+    def __init__(self, records: QuotaRecords, *, limit: int, life: float, wall: Callable[[], float]) -> None:
+        self._room = StorageQuota(records, limit=limit, life=life, wall=wall)
         self._wall = wall
         self._full: dict[str, float] = {}
         """tenant -> until when it is not asked whether there is room."""
 
-    def spend(self, tenant: str, size: int, until: float) -> Counted | None:
+    def spend(self, tenant: str, size: int, until: float) -> StorageCharge | None:
         """Count what is to be stored anew, if that needs nobody; else see `take`."""
         slot = self._room.spend(tenant, size, until)
-        return None if slot is None else Counted(tenant, size, slot)
+        return None if slot is None else StorageCharge(tenant, size, slot)
 
-    async def take(self, tenant: str, size: int, until: float) -> Counted:
+    async def take(self, tenant: str, size: int, until: float) -> StorageCharge:
         """Count what is to be stored anew.
 
         Raises:
             TooMuch: it has stored too much. BusError: nobody can say.
         """
         try:
-            return Counted(tenant, size, await self._room.take(tenant, size, until, part=NEW_AT_MOST))
+            return StorageCharge(tenant, size, await self._room.take(tenant, size, until, part=NEW_AT_MOST))
         except TooMuch as error:
             raise TooMuch("The tenant's room for jobs is used up for now.", retry_after=error.retry_after) from None
 
-    async def fit(self, tenant: str, size: int, until: float) -> Counted | None:
+    async def fit(self, tenant: str, size: int, until: float) -> StorageCharge | None:
         """Count what is to be written into the record of a job that is there; None: there is no room for it."""
         try:
-            return Counted(tenant, size, await self._room.take(tenant, size, until))
+            return StorageCharge(tenant, size, await self._room.take(tenant, size, until))
         except (TooMuch, BusError):
             return None
 
-    async def count(self, tenant: str, size: int, until: float) -> Counted:
+    async def count(self, tenant: str, size: int, until: float) -> StorageCharge:
         """Count a result that is kept as a blob, whether or not there is room."""
         slot, fits = await self._room.count(tenant, size, until, part=RESULTS_AT_MOST)
         if not fits:
             self._full.setdefault(tenant, self._wall())
-        return Counted(tenant, size, slot)
+        return StorageCharge(tenant, size, slot)
 
-    def give_back(self, counted: Counted) -> None:
+    def give_back(self, counted: StorageCharge) -> None:
         """It was not stored after all."""
         self._room.give_back(*counted)
 

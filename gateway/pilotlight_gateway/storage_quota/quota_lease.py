@@ -9,14 +9,14 @@ from collections.abc import Callable
 
 from pilotlight_core.bus import BusError, KeyConflict
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_gateway.idempotency.record_port import ShareRecords
+from pilotlight_gateway.idempotency.record_port import QuotaRecords
 from pilotlight_gateway.storage_quota.quota_shares import (
     NOTHING,
     SLOTS,
-    Taken,
+    QuotaUsage,
     block_of,
-    place_of_share,
-    seconds_until_room,
+    quota_key,
+    seconds_until_free,
     slot_of,
     slot_until,
     used,
@@ -29,14 +29,14 @@ COLLISIONS = 16
 """Times that other gateways may take a block first; then whoever asks hears that the bus is busy."""
 
 
-class Room:
+class StorageQuota:
     """What this gateway has taken for each tenant and not spent yet.
 
     `until` is when what is stored expires (unix seconds), a life from now unless it is said. What is spent is known by
     its slot, in which it may be given back.
     """
 
-    def __init__(self, records: ShareRecords, *, limit: int, life: float, wall: Callable[[], float]) -> None:
+    def __init__(self, records: QuotaRecords, *, limit: int, life: float, wall: Callable[[], float]) -> None:
         self._records = records
         self._limit = limit
         self._life = life
@@ -113,8 +113,8 @@ class Room:
     def _slot_until(self, until: float | None) -> int:
         return slot_of(self._wall(), self._life) if until is None else slot_until(until, self._life)
 
-    async def _read(self, tenant: str) -> tuple[Taken, int]:
-        return await self._records.read_share(place_of_share(tenant)) or (NOTHING, 0)
+    async def _read(self, tenant: str) -> tuple[QuotaUsage, int]:
+        return await self._records.read_share(quota_key(tenant)) or (NOTHING, 0)
 
     async def _take_block(self, tenant: str, size: int, into: int, limit: int) -> None:
         at, slot = self._wall(), self._now()
@@ -128,17 +128,17 @@ class Room:
             raise TooMuch(
                 f"The room for the tenant's idempotency keys is used up: {self._limit / 2**20:g} MiB in "
                 f"{self._life / 3600:g} h, over all gateways.",
-                retry_after=seconds_until_room(owed, need, limit, at, self._life),
+                retry_after=seconds_until_free(owed, need, limit, at, self._life),
             )
 
-    async def _write(self, tenant: str, taken: Taken, revision: int, blocks: dict[int, int]) -> None:
+    async def _write(self, tenant: str, taken: QuotaUsage, revision: int, blocks: dict[int, int]) -> None:
         """Write what is owed, and blocks by slot to spend from; nothing happens if others were first."""
         slot, debts = self._slot, Counter(self._debts.get(tenant, {}))
         more = with_blocks(taken, slot, debts + Counter(blocks))
         # It outlives what was written on it: by a slot, since that is as exact as it knows when that was.
         ttl = max(1.1, (max(more.slots, default=slot) - slot + SLOTS + 2) / SLOTS) * self._life
         try:
-            await self._records.write_share(place_of_share(tenant), more, revision, ttl)
+            await self._records.write_share(quota_key(tenant), more, revision, ttl)
         except KeyConflict:
             return
         if unpaid := self._debts.pop(tenant, Counter()) - debts:

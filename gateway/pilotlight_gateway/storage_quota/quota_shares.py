@@ -29,17 +29,17 @@ BLOCKS_AT_LEAST = 256
 """Of a large share, whose largest block is larger: while one is taken, all who need it wait."""
 
 
-class Taken(msgspec.Struct, frozen=True, array_like=True):
+class QuotaUsage(msgspec.Struct, frozen=True, array_like=True):
     """What one tenant has taken of its share."""
 
     slots: dict[int, int] = {}
     """slot -> bytes"""
 
 
-NOTHING = Taken()
+NOTHING = QuotaUsage()
 
 
-def place_of_share(tenant: str) -> str:
+def quota_key(tenant: str) -> str:
     """Where a tenant's record is, beside those of keys."""
     return "share-" + hashlib.sha256(tenant.encode()).hexdigest()[:40]
 
@@ -54,12 +54,12 @@ def slot_until(until: float, life: float) -> int:
     return slot_of(until, life) - SLOTS  # so that nothing expires in a later slot than it counts, however it is rounded
 
 
-def used(taken: Taken, slot: int) -> int:
+def used(taken: QuotaUsage, slot: int) -> int:
     """Bytes that count in `slot`: what was written in the oldest of these may live still."""
     return sum(size for then, size in taken.slots.items() if then >= slot - SLOTS)
 
 
-def block_of(taken: Taken, slot: int, size: int, limit: int, into: int | None = None) -> int:
+def block_of(taken: QuotaUsage, slot: int, size: int, limit: int, into: int | None = None) -> int:
     """How much a gateway takes that needs `size` bytes now, in the slot `into` (or this one); 0: there is no room."""
     room = limit - used(taken, slot)
     if size > room:
@@ -68,15 +68,15 @@ def block_of(taken: Taken, slot: int, size: int, limit: int, into: int | None = 
     return min(room, max(size, SMALLEST_BLOCK, min(largest, taken.slots.get(slot if into is None else into, 0))))
 
 
-def with_blocks(taken: Taken, slot: int, blocks: Mapping[int, int]) -> Taken:
+def with_blocks(taken: QuotaUsage, slot: int, blocks: Mapping[int, int]) -> QuotaUsage:
     """What is taken with further bytes by slot; what counts no more at `slot` is left out."""
     slots = dict(taken.slots)
     for then, size in blocks.items():
         slots[then] = slots.get(then, 0) + size
-    return Taken({then: size for then, size in slots.items() if then >= slot - SLOTS})
+    return QuotaUsage({then: size for then, size in slots.items() if then >= slot - SLOTS})
 
 
-def seconds_until_room(taken: Taken, size: int, limit: int, at: float, life: float) -> float:
+def seconds_until_free(taken: QuotaUsage, size: int, limit: int, at: float, life: float) -> float:
     """Seconds after which `size` bytes fit, if nothing more is written meanwhile; never more than a life and a slot."""
     over = used(taken, slot_of(at, life)) + size - limit
     until = at

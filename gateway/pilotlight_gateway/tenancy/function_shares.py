@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from pilotlight_core.model.api.tenancy_api import SharedFunction, ShareInfo, ShareRequest
+from pilotlight_core.model.api.tenancy_api import FunctionShareInfo, FunctionShareRequest, SharedFunction
 from pilotlight_core.model.errors import Conflict, NotFound
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.spec import AppRecord
-from pilotlight_core.model.tenancy import EVERYBODY, ShareRecord
+from pilotlight_core.model.tenancy import EVERYBODY, FunctionShareRecord
 from pilotlight_gateway.tenancy.name_hints import check_function, known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -18,7 +18,9 @@ TENANTS_AT_MOST = 1_000
 """That one app is shared with, one by one."""
 
 
-async def share_app(registry: RegistryPort, owner: str, app: str, grantee: str, request: ShareRequest) -> ShareInfo:
+async def share_app(
+    registry: RegistryPort, owner: str, app: str, grantee: str, request: FunctionShareRequest
+) -> FunctionShareInfo:
     """Let `grantee` ("*": everybody) call functions of an app. Whether there is such a tenant is not told.
 
     Raises:
@@ -32,15 +34,15 @@ async def share_app(registry: RegistryPort, owner: str, app: str, grantee: str, 
         check_function(record, name, "functions")
     functions = tuple(dict.fromkeys(request.functions))
 
-    def shared(present: ShareRecord | None) -> ShareRecord:
-        share = present or ShareRecord(tenant=owner, app=app)
+    def shared(present: FunctionShareRecord | None) -> FunctionShareRecord:
+        share = present or FunctionShareRecord(tenant=owner, app=app)
         grants = share.grants | {grantee: functions}
         if len(grants) > TENANTS_AT_MOST:
             raise Conflict(f"{app} is shared with {TENANTS_AT_MOST} tenants already: share it with everybody ('*').")
         return msgspec.structs.replace(share, grants=grants)
 
     await registry.change_share(owner, app, shared)
-    return ShareInfo(grantee=grantee, functions=functions)
+    return FunctionShareInfo(grantee=grantee, functions=functions)
 
 
 async def unshare_app(registry: RegistryPort, owner: str, app: str, grantee: str) -> None:
@@ -51,7 +53,7 @@ async def unshare_app(registry: RegistryPort, owner: str, app: str, grantee: str
     """
     check_name(app, "app")
 
-    def ended(present: ShareRecord | None) -> ShareRecord:
+    def ended(present: FunctionShareRecord | None) -> FunctionShareRecord:
         if present is None or grantee not in present.grants:
             raise NotFound(f"The app {app} is not shared with {grantee[:100]}.")
         rest = {name: functions for name, functions in present.grants.items() if name != grantee}
@@ -60,7 +62,7 @@ async def unshare_app(registry: RegistryPort, owner: str, app: str, grantee: str
     await registry.change_share(owner, app, ended)
 
 
-async def shares_of(registry: RegistryPort, owner: str, app: str) -> list[ShareInfo]:
+async def shares_of(registry: RegistryPort, owner: str, app: str) -> list[FunctionShareInfo]:
     """Whom an app is shared with.
 
     Raises:
@@ -69,7 +71,7 @@ async def shares_of(registry: RegistryPort, owner: str, app: str) -> list[ShareI
     await known_app(registry, owner, check_name(app, "app"))
     record = await registry.share(owner, app)
     grants = record.grants if record is not None else {}
-    return [ShareInfo(grantee=grantee, functions=functions) for grantee, functions in sorted(grants.items())]
+    return [FunctionShareInfo(grantee=grantee, functions=functions) for grantee, functions in sorted(grants.items())]
 
 
 def shared_with(registry: RegistryPort, tenant: str) -> list[SharedFunction]:

@@ -11,7 +11,7 @@ from pilotlight_core.model.errors import Unauthenticated, Unavailable
 from pilotlight_core.model.tenancy import KeyRecord
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.keys import parse_key
-from pilotlight_gateway.tenancy.registry_port import Keyring
+from pilotlight_gateway.tenancy.registry_port import TenantRegistry
 
 TRUSTED_FOR = 1.0
 """Seconds for which a key found valid is not looked at again, unless the mirror tells of a change: then it is looked at
@@ -28,7 +28,7 @@ class KeyAuthenticator:
 
     def __init__(
         self,
-        registry: Keyring,
+        registry: TenantRegistry,
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,

@@ -21,7 +21,7 @@ from pilotlight_core.model.api.tenancy_api import RotateRequest
 from pilotlight_core.model.errors import Conflict, Forbidden, NotFound
 from pilotlight_core.model.tenancy import KeyRecord
 from pilotlight_gateway.tenancy.auth import OPERATOR
-from pilotlight_gateway.tenancy.registry_port import Keyring
+from pilotlight_gateway.tenancy.registry_port import TenantRegistry
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ID_LENGTH, SECRET_LENGTH, CRC_LENGTH = 8, 30, 6
@@ -105,7 +105,7 @@ def is_alive(record: KeyRecord, at: float) -> bool:
 
 
 async def create_key(
-    registry: Keyring, tenant: str, request: KeyRequest, at: float, *, by_operator: bool = False
+    registry: TenantRegistry, tenant: str, request: KeyRequest, at: float, *, by_operator: bool = False
 ) -> NewKey:
     """Make a key of `tenant` at the unix second `at`; only an operator may make an operator's.
 
@@ -121,7 +121,7 @@ async def create_key(
 
 
 async def rotate_key(
-    registry: Keyring, tenant: str, key_id: str, request: RotateRequest, at: float, *, by_operator: bool = False
+    registry: TenantRegistry, tenant: str, key_id: str, request: RotateRequest, at: float, *, by_operator: bool = False
 ) -> NewKey:
     """Make a key with the same scopes and label; the old one ends once both were valid for `request.overlap_s`.
 
@@ -151,14 +151,14 @@ async def rotate_key(
     return msgspec.structs.replace(made, replaces=key_id, replaced_until=until)
 
 
-def list_keys(registry: Keyring, tenant: str) -> list[KeyInfo]:
+def list_keys(registry: TenantRegistry, tenant: str) -> list[KeyInfo]:
     """The tenant's keys, newest first, without their secrets."""
     newest = sorted(registry.keys(tenant), key=lambda key: -key.created_at)
     return [msgspec.convert(key, KeyInfo, from_attributes=True) for key in newest]
 
 
 async def revoke_key(
-    registry: Keyring, tenant: str, key_id: str, at: float, *, by_operator: bool = False, force: bool = False
+    registry: TenantRegistry, tenant: str, key_id: str, at: float, *, by_operator: bool = False, force: bool = False
 ) -> RevokedKey:
     """Make a key of the tenant useless within a second, everywhere. Repeating it changes nothing.
 
@@ -176,7 +176,7 @@ async def revoke_key(
     return RevokedKey(id=key_id)
 
 
-def _check_not_last(registry: Keyring, record: KeyRecord, at: float) -> None:
+def _check_not_last(registry: TenantRegistry, record: KeyRecord, at: float) -> None:
     for scope, whose, tenant in (("admin", record.tenant, record.tenant), (OPERATOR, "the platform", None)):
         others = (key for key in registry.keys(tenant) if key.id != record.id)
         if scope in record.scopes and not any(scope in key.scopes and is_alive(key, at) for key in others):
@@ -187,7 +187,7 @@ def _check_not_last(registry: Keyring, record: KeyRecord, at: float) -> None:
             )
 
 
-async def _own_key(registry: Keyring, tenant: str, key_id: str, *, by_operator: bool) -> KeyRecord:
+async def _own_key(registry: TenantRegistry, tenant: str, key_id: str, *, by_operator: bool) -> KeyRecord:
     record = await registry.key(key_id) if re.fullmatch(r"[0-9A-Za-z]{8}", key_id) else None
     if record is None or record.tenant != tenant:
         raise NotFound(f"There is no key {key_id[:100]}.")
@@ -205,7 +205,7 @@ def _rotatable(record: KeyRecord, at: float) -> KeyRecord:
 
 
 async def _put_new(
-    registry: Keyring, tenant: str, scopes: tuple[str, ...], label: str, at: float, expires_at: float | None
+    registry: TenantRegistry, tenant: str, scopes: tuple[str, ...], label: str, at: float, expires_at: float | None
 ) -> NewKey:
     key = new_key()
     record = KeyRecord(
@@ -227,7 +227,7 @@ async def _put_new(
     return NewKey(id=key.id, key=str(key), scopes=record.scopes, expires_at=expires_at)
 
 
-async def _make_room(registry: Keyring, tenant: str, at: float) -> None:
+async def _make_room(registry: TenantRegistry, tenant: str, at: float) -> None:
     alive, dead = 0, []
     for record in registry.keys(tenant):
         if is_alive(record, at):
@@ -241,7 +241,7 @@ async def _make_room(registry: Keyring, tenant: str, at: float) -> None:
         await registry.change_key(record.id, lambda _: None)
 
 
-async def _end(registry: Keyring, key_id: str) -> None:
+async def _end(registry: TenantRegistry, key_id: str) -> None:
     def revoked(present: KeyRecord | None) -> KeyRecord | None:
         return msgspec.structs.replace(present, revoked=True) if present is not None else None
 

@@ -55,7 +55,7 @@ async def check_explainable(registry: RegistryPort, tenant: str, ref: Ref) -> No
     near = nearest_function(name, _own(registry, owner, ref.app))
     there = f"There is no function {whose}{name}."
     if near is None and record is not None:
-        there = f"There is no function {whose}{name}: {has(record, whose)}."
+        there = f"There is no function {whose}{name}: {functions_text(record, whose)}."
     meant = f"{whose}{near}" if near is not None else None
     raise UnknownFunction(f"{there}{did_you_mean(meant)}", **_more(meant))
 
@@ -72,7 +72,7 @@ async def check_no_app(registry: RegistryPort, text: str) -> None:
     record = await registry.app(owner, app)
     if record is None:
         raise NotFound(f"There is no app {text}.")
-    raise NotFound(f"{text} is an app, not a function: {has(record, f'{owner}:')}.")
+    raise NotFound(f"{text} is an app, not a function: {functions_text(record, f'{owner}:')}.")
 
 
 async def no_container(registry: RegistryPort, tenant: str, name: str, containers: Iterable[str]) -> NotFound | None:
@@ -82,7 +82,7 @@ async def no_container(registry: RegistryPort, tenant: str, name: str, container
     if record is not None:
         functions = [f"{name}.{function}" for function in record.functions]
         only = functions[0] if len(functions) == 1 else None
-        return NotFound(f"{name} is an app, not a container: {has(record)}.", **_more(only))
+        return NotFound(f"{name} is an app, not a container: {functions_text(record)}.", **_more(only))
     own = list(islice(_own(registry, tenant, name), NAMES_AT_MOST))
     called_so = [ref for ref in own if ref.rpartition(".")[2] == name]
     others = [*containers, *dict.fromkeys(ref.partition(".")[0] for ref in own)]
@@ -92,7 +92,7 @@ async def no_container(registry: RegistryPort, tenant: str, name: str, container
     return NotFound(f"There is no container {name}.{did_you_mean(meant)}", **_more(meant))
 
 
-def has(record: AppRecord, owner: str = "") -> str:
+def functions_text(record: AppRecord, owner: str = "") -> str:
     """`shop has shop.hello and shop.pay`; of many functions the first ones."""
     names = [f"{owner}{record.app}.{function}" for function in sorted(record.functions)]
     if not names:

@@ -9,7 +9,7 @@ import msgspec
 from pilotlight_core.model.api.tenancy_api import FunctionLimitsInfo, LimitsInfo, TierInfo, TierRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import NAME, check_name, parse_ref
-from pilotlight_core.model.limits import LONG_AGO, NEVER, NO_LIMITS, TIERS_AT_MOST, Begun, Limits, Tier
+from pilotlight_core.model.limits import LONG_AGO, NEVER, NO_LIMITS, TIERS_AT_MOST, Limits, RateLimitStart, Tier
 from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.tenancy.name_hints import check_owned
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -100,7 +100,9 @@ async def set_limits(
     await registry.change_limits(tenant, changed)
 
 
-def begun_by(record: LimitsRecord, scope: str, before: Iterable[Limits], limits: Limits, home: int) -> dict[str, Begun]:
+def begun_by(
+    record: LimitsRecord, scope: str, before: Iterable[Limits], limits: Limits, home: int
+) -> dict[str, RateLimitStart]:
     """What the record should remember of when a scope was first limited, as it gets other limits.
 
     `before` are those that may have held for it until now. What was limited once, or may have been, never counts as
@@ -115,7 +117,7 @@ def begun_by(record: LimitsRecord, scope: str, before: Iterable[Limits], limits:
             return since
         return LONG_AGO if was or not home else home
 
-    begun = Begun(
+    begun = RateLimitStart(
         requests=first(known.requests, any(one.requests_per_s for one in past), limits.requests_per_s is not None),
         cost=first(known.cost, any(one.cost_per_s for one in past), limits.cost_per_s is not None),
     )

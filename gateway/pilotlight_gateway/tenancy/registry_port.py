@@ -16,9 +16,9 @@ from pilotlight_core.host.effective_limits import Allowances
 from pilotlight_core.host.registry import OnRecord
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
-from pilotlight_core.model.limits import Effective, Tier, load_tiers
+from pilotlight_core.model.limits import EffectiveLimits, Tier, load_tiers
 from pilotlight_core.model.spec import AppRecord, VersionRecord
-from pilotlight_core.model.tenancy import KeyRecord, LimitsRecord, ShareRecord, TenantRecord
+from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
 
 K = TypeVar("K")
 W = TypeVar("W", bound=msgspec.Struct | None)
@@ -27,10 +27,10 @@ ChangeKey = Callable[[KeyRecord | None], KeyRecord | None]
 ChangeTier = Callable[[Tier | None], Tier | None]
 ChangeLimits = Callable[[LimitsRecord | None], LimitsRecord]
 ChangeCurves = Callable[[CurvesRecord | None], CurvesRecord]
-ChangeShare = Callable[[ShareRecord | None], ShareRecord]
+ChangeFunctionShare = Callable[[FunctionShareRecord | None], FunctionShareRecord]
 
 
-class Keyring(Protocol):
+class TenantRegistry(Protocol):
     """Tenants and keys: what tells who asks."""
 
     @property
@@ -48,10 +48,10 @@ class Keyring(Protocol):
     def keys(self, tenant: str | None = None) -> Iterator[KeyRecord]: ...
 
 
-class LimitBook(Protocol):
+class LimitRegistry(Protocol):
     """What tenants are allowed."""
 
-    def limits(self, tenant: str, function: str) -> Effective: ...
+    def limits(self, tenant: str, function: str) -> EffectiveLimits: ...
     def tier_of(self, tenant: str) -> Tier: ...
     def weight_of(self, tenant: str) -> float: ...
     def tier(self, name: str) -> Tier | None: ...
@@ -62,7 +62,7 @@ class LimitBook(Protocol):
     async def change_limits(self, tenant: str, change: ChangeLimits) -> LimitsRecord: ...
 
 
-class RegistryPort(Keyring, LimitBook, Protocol):
+class RegistryPort(TenantRegistry, LimitRegistry, Protocol):
     """These, and apps with their versions and shares."""
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
@@ -74,10 +74,10 @@ class RegistryPort(Keyring, LimitBook, Protocol):
     def curves(self, version_id: str) -> CurvesRecord | None: ...
     async def change_curves(self, version_id: str, change: ChangeCurves) -> CurvesRecord: ...
     async def deploy(self, record: AppRecord, expected_revision: int) -> None: ...
-    def share_nowait(self, owner: str, app: str) -> ShareRecord | None: ...
-    async def share(self, owner: str, app: str) -> ShareRecord | None: ...
-    async def change_share(self, owner: str, app: str, change: ChangeShare) -> ShareRecord: ...
-    def shares(self) -> Iterator[ShareRecord]: ...
+    def share_nowait(self, owner: str, app: str) -> FunctionShareRecord | None: ...
+    async def share(self, owner: str, app: str) -> FunctionShareRecord | None: ...
+    async def change_share(self, owner: str, app: str, change: ChangeFunctionShare) -> FunctionShareRecord: ...
+    def shares(self) -> Iterator[FunctionShareRecord]: ...
 
 
 standard_tiers = cache(load_tiers)
@@ -91,7 +91,7 @@ class MemoryRegistry:
     key_records: dict[str, KeyRecord] = field(default_factory=dict)
     tier_records: dict[str, Tier] = field(default_factory=dict)
     limit_records: dict[str, LimitsRecord] = field(default_factory=dict)
-    share_records: dict[tuple[str, str], ShareRecord] = field(default_factory=dict)
+    share_records: dict[tuple[str, str], FunctionShareRecord] = field(default_factory=dict)
     apps: dict[tuple[str, str], AppRecord] = field(default_factory=dict)
     versions: dict[str, VersionRecord] = field(default_factory=dict)
     curve_records: dict[str, CurvesRecord] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class MemoryRegistry:
     def keys(self, tenant: str | None = None) -> Iterator[KeyRecord]:
         return iter([key for key in self.key_records.values() if tenant in (None, key.tenant)])
 
-    def limits(self, tenant: str, function: str) -> Effective:
+    def limits(self, tenant: str, function: str) -> EffectiveLimits:
         return self._allowances().limits(tenant, function)
 
     def tier_of(self, tenant: str) -> Tier:
@@ -190,16 +190,16 @@ class MemoryRegistry:
             raise Conflict(f"The app {record.app} was changed meanwhile; read it and deploy again.")
         self.apps[record.tenant, record.app] = record
 
-    def share_nowait(self, owner: str, app: str) -> ShareRecord | None:
+    def share_nowait(self, owner: str, app: str) -> FunctionShareRecord | None:
         return self.share_records.get((owner, app))
 
-    async def share(self, owner: str, app: str) -> ShareRecord | None:
+    async def share(self, owner: str, app: str) -> FunctionShareRecord | None:
         return self.share_records.get((owner, app))
 
-    async def change_share(self, owner: str, app: str, change: ChangeShare) -> ShareRecord:
+    async def change_share(self, owner: str, app: str, change: ChangeFunctionShare) -> FunctionShareRecord:
         return self._change("share", self.share_records, (owner, app), change)
 
-    def shares(self) -> Iterator[ShareRecord]:
+    def shares(self) -> Iterator[FunctionShareRecord]:
         return iter(list(self.share_records.values()))
 
     def _change(self, kind: str, records: dict[K, Any], name: K, change: Callable[[Any], W]) -> W:

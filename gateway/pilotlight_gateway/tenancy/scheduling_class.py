@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.tenancy.registry_port import LimitBook
+from pilotlight_gateway.tenancy.registry_port import LimitRegistry
 
 ORDER = tuple(Priority)
 """The highest first."""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class SchedulingClass(msgspec.Struct, frozen=True, kw_only=True):
     """How a tenant's calls to one function stand beside those of others; the fields are `CallDescriptor`'s."""
 
     weight: float = 1.0
@@ -29,14 +29,14 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return max(priority, self.ceiling, key=ORDER.index)
 
 
-PLAIN = Standing()
+PLAIN = SchedulingClass()
 
 
-def standing_of(registry: LimitBook, tenant: str, function: str) -> Standing:
+def scheduling_class_of(registry: LimitRegistry, tenant: str, function: str) -> SchedulingClass:
     """The standing of a tenant at `function` (`tenant:app.function` of its owner), from the registry's mirror."""
     tier = registry.tier_of(tenant)
     limits = registry.limits(tenant, function).function
-    return Standing(
+    return SchedulingClass(
         weight=registry.weight_of(tenant),
         tier_rank=tier.rank,
         reserved=tier.reserved_share,

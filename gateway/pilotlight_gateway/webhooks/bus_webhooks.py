@@ -12,9 +12,9 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from pilotlight_core.bus import Bus, Entry, KeyConflict, Kv
+from pilotlight_core.bus import Bus, KeyConflict, Kv, KvEntry
 from pilotlight_core.bus.streams import bucket_stream
-from pilotlight_core.model.api.webhook_api import DeliveryRecord, State, WebhookRecord
+from pilotlight_core.model.api.webhook_api import DeliveryRecord, DeliveryState, WebhookRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_BUCKET
 from pilotlight_gateway.webhooks.webhook_port import ChangeDelivery, ChangeWebhook
@@ -36,7 +36,7 @@ def encode(record: msgspec.Struct) -> bytes:
     return _encoder.encode(record)
 
 
-def read_webhook(key: str, entry: Entry) -> WebhookRecord | None:
+def read_webhook(key: str, entry: KvEntry) -> WebhookRecord | None:
     """The webhook that an entry is; None: it cannot be read, which is told, and holds nothing else up."""
     try:
         return _webhook.decode(entry.value)
@@ -58,7 +58,7 @@ def read_delivery(key: str, data: bytes) -> DeliveryRecord | None:
 
 def life_of(record: DeliveryRecord) -> float | None:
     """Seconds for which a delivery is kept once written so; None: until it is written anew."""
-    return None if record.state is State.PENDING else KEPT_SECONDS
+    return None if record.state is DeliveryState.PENDING else KEPT_SECONDS
 
 
 class BusWebhooks:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from pilotlight_core.model.api.webhook_api import Attempt, DeliveryRecord, State, WebhookRecord
+from pilotlight_core.model.api.webhook_api import DeliveryAttempt, DeliveryRecord, DeliveryState, WebhookRecord
 
 SCHEDULE: Final = (0.0, 5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
 """Seconds from one attempt to the next: ten attempts in a little more than three days."""
@@ -26,10 +26,10 @@ GONE = 410
 ATTEMPTS_KEPT = 20
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What one sending came to."""
 
-    attempt: Attempt
+    attempt: DeliveryAttempt
     retry_after: float | None = None
     """Seconds that the receiver asked for."""
 
@@ -44,7 +44,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return self.attempt.status == GONE
 
 
-def attempted(record: DeliveryRecord, outcome: Outcome, spread: float) -> DeliveryRecord:
+def attempted(record: DeliveryRecord, outcome: DeliveryOutcome, spread: float) -> DeliveryRecord:
     """The delivery after an attempt. `spread` in [0, 1) is the jitter's share."""
     record = structs.replace(
         record,
@@ -52,13 +52,13 @@ def attempted(record: DeliveryRecord, outcome: Outcome, spread: float) -> Delive
         attempts=(*record.attempts, outcome.attempt)[-ATTEMPTS_KEPT:],
     )
     if outcome.delivered:
-        return structs.replace(record, state=State.DELIVERED)
+        return structs.replace(record, state=DeliveryState.DELIVERED)
     if outcome.gone or record.tried >= len(SCHEDULE):
-        return structs.replace(record, state=State.FAILED)
+        return structs.replace(record, state=DeliveryState.FAILED)
     return structs.replace(record, next_at=outcome.attempt.at + delay(record.tried, outcome, spread))
 
 
-def delay(tried: int, outcome: Outcome, spread: float) -> float:
+def delay(tried: int, outcome: DeliveryOutcome, spread: float) -> float:
     """Seconds until the next attempt, after `tried` of them (1 to 9)."""
     asked = outcome.retry_after if outcome.attempt.status in THROTTLED else None
     planned = SCHEDULE[tried] * (1.0 + JITTER * spread)
@@ -67,18 +67,21 @@ def delay(tried: int, outcome: Outcome, spread: float) -> float:
 
 def given_up(record: DeliveryRecord, at: float, why: str) -> DeliveryRecord:
     """The delivery when nobody is there to send it to."""
-    attempt = Attempt(at=at, ms=0.0, error=why)
+    attempt = DeliveryAttempt(at=at, ms=0.0, error=why)
     return structs.replace(
-        record, state=State.FAILED, attempts=(*record.attempts, attempt)[-ATTEMPTS_KEPT:], tried=record.tried + 1
+        record,
+        state=DeliveryState.FAILED,
+        attempts=(*record.attempts, attempt)[-ATTEMPTS_KEPT:],
+        tried=record.tried + 1,
     )
 
 
 def resent(record: DeliveryRecord, at: float) -> DeliveryRecord:
     """The delivery when its owner wants it sent again: the same id and body, a schedule of its own."""
-    return structs.replace(record, state=State.PENDING, tried=0, next_at=at)
+    return structs.replace(record, state=DeliveryState.PENDING, tried=0, next_at=at)
 
 
-def judged(webhook: WebhookRecord, outcome: Outcome) -> WebhookRecord:
+def judged(webhook: WebhookRecord, outcome: DeliveryOutcome) -> WebhookRecord:
     """The webhook after an attempt: whether it fails, since when, and whether it is sent to any more."""
     if webhook.disabled:
         return webhook

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How many may be under way at a time."""
 
     webhook: int = 4
@@ -22,7 +22,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     total: int = 512
 
 
-class Line(NamedTuple):
+class EndpointKey(NamedTuple):
     """What takes turns."""
 
     tenant: str
@@ -31,22 +31,22 @@ class Line(NamedTuple):
 
 class _Due(msgspec.Struct):
     at: float
-    line: Line
+    line: EndpointKey
     under_way: bool = False
 
 
-class Agenda:
+class DeliverySchedule:
     """The pending deliveries by key, each with the instant at which it is due."""
 
-    def __init__(self, bounds: Bounds | None = None) -> None:
-        self._bounds = bounds or Bounds()
+    def __init__(self, bounds: DeliveryLimits | None = None) -> None:
+        self._bounds = bounds or DeliveryLimits()
         self._due: dict[str, _Due] = {}
-        self._lines: dict[Line, list[tuple[float, str]]] = {}
-        self._turns: OrderedDict[Line, None] = OrderedDict()
-        self._by_line: dict[Line, int] = {}
+        self._lines: dict[EndpointKey, list[tuple[float, str]]] = {}
+        self._turns: OrderedDict[EndpointKey, None] = OrderedDict()
+        self._by_line: dict[EndpointKey, int] = {}
         self._by_tenant: dict[str, int] = {}
         self._under_way = 0
-        self._waiting: dict[Line, int] = {}
+        self._waiting: dict[EndpointKey, int] = {}
 
     def __len__(self) -> int:
         return len(self._due)
@@ -56,16 +56,16 @@ class Agenda:
         """How many are being sent."""
         return self._under_way
 
-    def pending(self, line: Line) -> int:
+    def pending(self, line: EndpointKey) -> int:
         """How many a webhook has, those under way among them."""
         return self._waiting.get(line, 0)
 
-    def waiting(self, line: Line) -> list[str]:
+    def waiting(self, line: EndpointKey) -> list[str]:
         """Those of a webhook that are not under way."""
         keys = {key for _, key in self._lines.get(line, [])}
         return [key for key in keys if key in self._due and not self._due[key].under_way]
 
-    def put(self, key: str, line: Line, at: float) -> None:
+    def put(self, key: str, line: EndpointKey, at: float) -> None:
         """A delivery is due at `at`; of one that is under way this counts once it is done."""
         found = self._due.get(key)
         if found is None:
@@ -131,11 +131,11 @@ class Agenda:
         heapq.heappush(self._lines.setdefault(due.line, []), (due.at, key))
         self._turns.setdefault(due.line)
 
-    def _head(self, line: Line, at: float) -> str | None:
+    def _head(self, line: EndpointKey, at: float) -> str | None:
         first = self._first(line)
         return self._lines[line][0][1] if first is not None and first <= at else None
 
-    def _first(self, line: Line) -> float | None:
+    def _first(self, line: EndpointKey) -> float | None:
         """When the line's first is due. What was dropped or put anew is skipped for good."""
         entries = self._lines.get(line, [])
         while entries:
@@ -148,18 +148,18 @@ class Agenda:
         self._turns.pop(line, None)
         return None
 
-    def _may(self, line: Line) -> bool:
+    def _may(self, line: EndpointKey) -> bool:
         return (
             self._by_line.get(line, 0) < self._bounds.webhook
             and self._by_tenant.get(line.tenant, 0) < self._bounds.tenant
         )
 
-    def _start(self, line: Line) -> None:
+    def _start(self, line: EndpointKey) -> None:
         self._under_way += 1
         self._count(self._by_line, line, 1)
         self._count(self._by_tenant, line.tenant, 1)
 
-    def _due_again(self, line: Line) -> None:
+    def _due_again(self, line: EndpointKey) -> None:
         self._under_way -= 1
         self._count(self._by_line, line, -1)
         self._count(self._by_tenant, line.tenant, -1)

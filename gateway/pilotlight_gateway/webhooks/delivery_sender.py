@@ -15,17 +15,17 @@ from collections.abc import Callable
 
 import structlog
 
-from pilotlight_core.bus import Bus, BusError, Entry, Mirror
-from pilotlight_core.bus.jetstream import Record
-from pilotlight_core.bus.reader import Position
+from pilotlight_core.bus import Bus, BusError, KvEntry, Mirror
+from pilotlight_core.bus.jetstream import StreamMessage
+from pilotlight_core.bus.reader import StreamCursor
 from pilotlight_core.bus.streams import bucket_stream, key_subject
-from pilotlight_core.model.api.webhook_api import DeliveryRecord, State, WebhookRecord
+from pilotlight_core.model.api.webhook_api import DeliveryRecord, DeliveryState, WebhookRecord
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.subjects import DELIVERY_BUCKET
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks, read_delivery, read_webhook
-from pilotlight_gateway.webhooks.delivery import Outcome, attempted, given_up, judged
-from pilotlight_gateway.webhooks.delivery_schedule import Agenda, Bounds, Line
-from pilotlight_gateway.webhooks.http_sender import Poster
+from pilotlight_gateway.webhooks.delivery import DeliveryOutcome, attempted, given_up, judged
+from pilotlight_gateway.webhooks.delivery_schedule import DeliveryLimits, DeliverySchedule, EndpointKey
+from pilotlight_gateway.webhooks.http_sender import HttpSender
 from pilotlight_gateway.webhooks.signing import signed_headers
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
@@ -44,16 +44,16 @@ SUBJECT = key_subject(DELIVERY_BUCKET, "")
 log = structlog.get_logger(__name__)
 
 
-class Sender:
+class DeliverySender:
     """Sends for as long as it runs; one at a time may."""
 
     def __init__(
         self,
         bus: Bus,
-        poster: Poster,
+        poster: HttpSender,
         webhooks: Mirror,
         *,
-        bounds: Bounds | None = None,
+        bounds: DeliveryLimits | None = None,
         store: WebhookStore | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -63,12 +63,12 @@ class Sender:
         self._poster = poster
         self._webhooks = webhooks
         self._wall = wall
-        self._agenda = Agenda(bounds)
-        self._finished: dict[Line, OrderedDict[str, int]] = {}
-        self._position = Position(bus, bucket_stream(DELIVERY_BUCKET), f"{SUBJECT}>")
+        self._agenda = DeliverySchedule(bounds)
+        self._finished: dict[EndpointKey, OrderedDict[str, int]] = {}
+        self._position = StreamCursor(bus, bucket_stream(DELIVERY_BUCKET), f"{SUBJECT}>")
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
-        self._removed: asyncio.Queue[Line] = asyncio.Queue()
+        self._removed: asyncio.Queue[EndpointKey] = asyncio.Queue()
         """Webhooks that are gone."""
 
     async def run(self) -> None:
@@ -98,7 +98,7 @@ class Sender:
         self._agenda.put(_key(record), _line(record), record.next_at)
         self._changed.set()
 
-    async def wait_room(self, line: Line) -> None:
+    async def wait_room(self, line: EndpointKey) -> None:
         """Until a webhook may have one more delivery that waits."""
         while self._agenda.pending(line) >= PENDING_AT_MOST:
             self._room.clear()
@@ -115,19 +115,19 @@ class Sender:
             else:
                 await self._position.wait_bell()
 
-    async def _note(self, stored: Record) -> None:
+    async def _note(self, stored: StreamMessage) -> None:
         key = stored.subject[len(SUBJECT) :]
         record = None if stored.gone else read_delivery(key, stored.data)
         if record is None:
             self._drop(key)
-        elif record.state is State.PENDING:
+        elif record.state is DeliveryState.PENDING:
             self._finished.get(_line(record), OrderedDict()).pop(key, None)
             self._agenda.put(key, _line(record), record.next_at)
         else:
             self._drop(key)
             await self._keep(key, _line(record), stored.seq)
 
-    async def _keep(self, key: str, line: Line, seq: int) -> None:
+    async def _keep(self, key: str, line: EndpointKey, seq: int) -> None:
         """Remember that one is over; the oldest beyond the bound is removed for good."""
         kept = self._finished.setdefault(line, OrderedDict())
         kept[key] = seq
@@ -137,9 +137,9 @@ class Sender:
             stream = bucket_stream(DELIVERY_BUCKET)
             await self._bus.purge_before(stream, key_subject(DELIVERY_BUCKET, oldest), below + 1)
 
-    def _note_webhook(self, key: str, entry: Entry | None) -> None:
+    def _note_webhook(self, key: str, entry: KvEntry | None) -> None:
         if entry is None:
-            line = Line(*key.split(".", 1))
+            line = EndpointKey(*key.split(".", 1))
             self._finished.pop(line, None)
             self._removed.put_nowait(line)
 
@@ -176,7 +176,7 @@ class Sender:
         try:
             stored = await self._kv.read(key)
             record = None if stored is None or stored.gone else read_delivery(key, stored.data)
-            if record is None or record.state is not State.PENDING:
+            if record is None or record.state is not DeliveryState.PENDING:
                 self._drop(key)
             elif record.next_at > self._wall():
                 self._agenda.put(key, _line(record), record.next_at)
@@ -194,7 +194,7 @@ class Sender:
 
     def _put_off(self, key: str, seconds: float) -> None:
         tenant, webhook, _ = key.split(".")
-        self._agenda.put(key, Line(tenant, webhook), self._wall() + seconds)
+        self._agenda.put(key, EndpointKey(tenant, webhook), self._wall() + seconds)
 
     async def _attempt(self, key: str, record: DeliveryRecord) -> None:
         name = f"{record.tenant}.{record.webhook}"
@@ -215,12 +215,12 @@ class Sender:
             spread = random.random()
             after = await self._insist(record, lambda present: attempted(present, outcome, spread))
             await self._judge(webhook, outcome)
-        if after is None or after.state is not State.PENDING:
+        if after is None or after.state is not DeliveryState.PENDING:
             self._drop(key)
         else:
             self._agenda.put(key, _line(after), after.next_at)
 
-    async def _post(self, webhook: WebhookRecord, record: DeliveryRecord) -> Outcome:
+    async def _post(self, webhook: WebhookRecord, record: DeliveryRecord) -> DeliveryOutcome:
         headers = {"content-type": "application/json", "user-agent": AGENT}
         headers |= signed_headers(webhook.secrets, record.id, self._wall(), record.body)
         outcome = await self._poster.post(webhook.tenant, webhook.url, headers, record.body)
@@ -236,7 +236,7 @@ class Sender:
         """Change the delivery if it still waits; what stands there then."""
 
         def changed(present: DeliveryRecord | None) -> DeliveryRecord | None:
-            return change(present) if present is not None and present.state is State.PENDING else present
+            return change(present) if present is not None and present.state is DeliveryState.PENDING else present
 
         return await self._store.change_delivery(record.tenant, record.webhook, record.id, changed)
 
@@ -251,7 +251,7 @@ class Sender:
                 log.warning("an attempt waits to be written down", delivery=record.id, error=str(error))
                 await asyncio.sleep(PAUSE)
 
-    async def _judge(self, webhook: WebhookRecord, outcome: Outcome) -> None:
+    async def _judge(self, webhook: WebhookRecord, outcome: DeliveryOutcome) -> None:
         if judged(webhook, outcome) == webhook:
             return
         made = await self._store.change_webhook(
@@ -265,5 +265,5 @@ def _key(record: DeliveryRecord) -> str:
     return f"{record.tenant}.{record.webhook}.{record.id}"
 
 
-def _line(record: DeliveryRecord) -> Line:
-    return Line(record.tenant, record.webhook)
+def _line(record: DeliveryRecord) -> EndpointKey:
+    return EndpointKey(record.tenant, record.webhook)

@@ -15,10 +15,10 @@ from pilotlight_core.model.api.webhook_api import (
     WEBHOOKS_PER_TENANT,
     DeliveryInfo,
     DeliveryRecord,
-    Event,
+    DeliveryState,
     NewWebhook,
-    State,
     WebhookChange,
+    WebhookEvent,
     WebhookInfo,
     WebhookRecord,
     WebhookRequest,
@@ -200,7 +200,7 @@ async def ping(store: WebhookStore, tenant: str, id: str, at: float) -> Delivery
     waiting = [
         record
         for record in await store.deliveries(tenant, id)
-        if record.event == Event.PING and record.state is State.PENDING
+        if record.event == WebhookEvent.PING and record.state is DeliveryState.PENDING
     ]
     if len(waiting) >= PINGS_PENDING:
         raise Conflict("Enough pings wait for this webhook; look at its deliveries.")
@@ -222,7 +222,7 @@ def delivery_info(record: DeliveryRecord) -> DeliveryInfo:
         about=record.about,
         state=record.state,
         created_at=record.created_at,
-        next_at=record.next_at if record.state is State.PENDING else None,
+        next_at=record.next_at if record.state is DeliveryState.PENDING else None,
         attempts=record.attempts,
     )
 

@@ -14,16 +14,16 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from pilotlight_core.bus import Bus, Entry, Kv, Mirror
-from pilotlight_core.bus.jetstream import Record
-from pilotlight_core.bus.reader import Position
+from pilotlight_core.bus import Bus, Kv, KvEntry, Mirror
+from pilotlight_core.bus.jetstream import StreamMessage
+from pilotlight_core.bus.reader import StreamCursor
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.api.webhook_api import DeliveryRecord, WebhookRecord
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks, read_webhook
-from pilotlight_gateway.webhooks.delivery_schedule import Line
-from pilotlight_gateway.webhooks.delivery_sender import Sender
+from pilotlight_gateway.webhooks.delivery_schedule import EndpointKey
+from pilotlight_gateway.webhooks.delivery_sender import DeliverySender
 from pilotlight_gateway.webhooks.job_events import event_of
 
 POLL = 15.0
@@ -38,10 +38,10 @@ CURSOR_SECONDS = 40 * 86_400.0
 log = structlog.get_logger(__name__)
 
 
-class Feeds:
+class WebhookFeeds:
     """One reader for each webhook that is sent to."""
 
-    def __init__(self, bus: Bus, webhooks: Mirror, sender: Sender) -> None:
+    def __init__(self, bus: Bus, webhooks: Mirror, sender: DeliverySender) -> None:
         self._bus = bus
         self._webhooks = webhooks
         self._sender = sender
@@ -60,7 +60,7 @@ class Feeds:
         finally:
             self._webhooks.on_change.remove(self._note)
 
-    def _note(self, _key: str, _entry: Entry | None) -> None:
+    def _note(self, _key: str, _entry: KvEntry | None) -> None:
         self._changed.set()
 
     def _settle(self, group: asyncio.TaskGroup) -> None:
@@ -73,7 +73,7 @@ class Feeds:
                 del self._reading[key]
         for key, record in wanted.items():
             if not record.disabled and key not in self._reading:
-                feed = Feed(self._bus, record, self._sender)
+                feed = WebhookFeed(self._bus, record, self._sender)
                 self._reading[key] = (record, group.create_task(feed.run()))
 
 
@@ -82,10 +82,10 @@ def _reads(record: WebhookRecord | None) -> tuple[object, ...] | None:
     return None if record is None or record.disabled else (record.events, record.after)
 
 
-class Feed:
+class WebhookFeed:
     """Reads for one webhook."""
 
-    def __init__(self, bus: Bus, webhook: WebhookRecord, sender: Sender) -> None:
+    def __init__(self, bus: Bus, webhook: WebhookRecord, sender: DeliverySender) -> None:
         self._bus = bus
         self._webhook = webhook
         self._sender = sender
@@ -96,7 +96,7 @@ class Feed:
     async def run(self) -> None:
         """Read on and on; what the bus refuses is tried again."""
         subject = key_subject(JOB_BUCKET, f"{self._webhook.tenant}.>")
-        position = Position(self._bus, bucket_stream(JOB_BUCKET), subject)
+        position = StreamCursor(self._bus, bucket_stream(JOB_BUCKET), subject)
         async with self._bus.listening(bells={subject: position.ring}):
             while True:
                 try:
@@ -109,12 +109,12 @@ class Feed:
                     log.exception("a webhook's events are looked for again", webhook=self._webhook.id)
                     await asyncio.sleep(POLL)
 
-    async def _read(self, position: Position) -> None:
+    async def _read(self, position: StreamCursor) -> None:
         while True:
             page = await position.read()
             found = [record for record in map(self._event, page.records) if record is not None]
             for start in range(0, len(found), AT_A_TIME):
-                await self._sender.wait_room(Line(self._webhook.tenant, self._webhook.id))
+                await self._sender.wait_room(EndpointKey(self._webhook.tenant, self._webhook.id))
                 await asyncio.gather(*map(self._deliver, found[start : start + AT_A_TIME]))
             if page.records:
                 await self._cursor.move(page.records[-1].seq)
@@ -122,7 +122,7 @@ class Feed:
                 await self._cursor.settle()
                 await position.wait_bell(POLL)
 
-    def _event(self, stored: Record) -> DeliveryRecord | None:
+    def _event(self, stored: StreamMessage) -> DeliveryRecord | None:
         if stored.gone:
             return None
         try:

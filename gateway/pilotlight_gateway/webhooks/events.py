@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.api.webhook_api import DeliveryRecord, Event
+from pilotlight_core.model.api.webhook_api import DeliveryRecord, WebhookEvent
 from pilotlight_core.model.ids import token
 
 ID_BYTES = 32
@@ -58,4 +58,4 @@ def job_event(
 def ping_event(tenant: str, webhook: str, at: float) -> DeliveryRecord:
     """A delivery that tells nothing but that it arrives."""
     about = token()
-    return job_event(tenant, webhook, Event.PING, about, {"webhook": webhook}, at)
+    return job_event(tenant, webhook, WebhookEvent.PING, about, {"webhook": webhook}, at)

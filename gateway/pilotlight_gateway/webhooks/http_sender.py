@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 
 import httpcore
 
-from pilotlight_core.model.api.webhook_api import URL_PATTERN, Attempt
+from pilotlight_core.model.api.webhook_api import URL_PATTERN, DeliveryAttempt
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.webhooks.addresses import Network, literal, vetted, why_refused
-from pilotlight_gateway.webhooks.delivery import Outcome
-from pilotlight_gateway.webhooks.name_resolver import Names
+from pilotlight_gateway.webhooks.delivery import DeliveryOutcome
+from pilotlight_gateway.webhooks.name_resolver import DnsResolver
 
 TOTAL_SECONDS = 15.0
 """For one attempt, from the question for the name to the end of the answer. Standard Webhooks: 15 to 30."""
@@ -41,15 +41,15 @@ Resolve = Callable[[str, str, int], Awaitable[Sequence[str]]]
 """(tenant, host, port) -> its addresses."""
 
 
-class Poster(Protocol):
+class HttpSender(Protocol):
     """Sends. Never raises for what a receiver, a name server or the network does."""
 
-    async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+    async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryOutcome:
         """What came of it, at the latest after `TOTAL_SECONDS`; `tenant` is on whose word."""
         ...
 
 
-class Refused(Exception):
+class AddressRefused(Exception):
     """The address is one to which nobody connects for a tenant."""
 
 
@@ -78,7 +78,7 @@ def check_url(url: str, allowed: Sequence[Network]) -> None:
         raise BadInput(f"url: refused address {address}: {why}.{ALLOW}", field="url")
 
 
-class HttpPoster:
+class VettedHttpSender:
     """The real poster; an async context manager.
 
     `allowed` are networks that may be reached although they are not public, and those to which plain http may go.
@@ -93,7 +93,7 @@ class HttpPoster:
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
         self._total = total_seconds
-        self._names = Names()
+        self._names = DnsResolver()
         context = ssl.create_default_context()
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if ca_file:
@@ -102,7 +102,7 @@ class HttpPoster:
         self._allowed = allowed
         self._resolve = resolve or self._names.addresses
 
-    async def __aenter__(self) -> HttpPoster:
+    async def __aenter__(self) -> VettedHttpSender:
         return self
 
     async def __aexit__(
@@ -110,8 +110,8 @@ class HttpPoster:
     ) -> None:
         self._names.close()
 
-    async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
-        """See `Poster`."""
+    async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryOutcome:
+        """See `HttpSender`."""
         at, began = time.time(), time.monotonic()
         status, retry_after, error = 0, None, ""
         try:
@@ -119,14 +119,22 @@ class HttpPoster:
                 status, retry_after = await self._send(tenant, url, headers, body)
         except TimeoutError:
             error = f"no answer within {self._total:g} s"
-        except (Refused, httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError) as problem:
+        except (
+            AddressRefused,
+            httpcore.NetworkError,
+            httpcore.ProtocolError,
+            httpcore.TimeoutException,
+            OSError,
+        ) as problem:
             error = _sentence(problem)
         except (ValueError, UnicodeError) as problem:
             error = f"the address cannot be used: {_sentence(problem)}"
         if 300 <= status < 400:
             error = "redirects are not followed"
         ms = (time.monotonic() - began) * 1000
-        return Outcome(attempt=Attempt(at=at, ms=round(ms, 1), status=status, error=error), retry_after=retry_after)
+        return DeliveryOutcome(
+            attempt=DeliveryAttempt(at=at, ms=round(ms, 1), status=status, error=error), retry_after=retry_after
+        )
 
     async def _send(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, float | None]:
         parts = urlsplit(url)
@@ -184,7 +192,7 @@ class VettedBackend(httpcore.AsyncNetworkBackend):
         try:
             addresses = vetted([str(address)] if address else await self._resolve(host, port), self._allowed)
         except BadInput as error:
-            raise Refused(error.detail) from None
+            raise AddressRefused(error.detail) from None
         problem: Exception = OSError("no address")
         for address in addresses[:ADDRESSES]:
             try:
@@ -201,7 +209,7 @@ class VettedBackend(httpcore.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ARG002
         socket_options: Iterable[Any] | None = None,  # noqa: ARG002
     ) -> httpcore.AsyncNetworkStream:
-        raise Refused(f"no sockets of this machine: {path}")
+        raise AddressRefused(f"no sockets of this machine: {path}")
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pilotlight_core.model.api.webhook_api import Attempt
-from pilotlight_gateway.webhooks.delivery import Outcome
+from pilotlight_core.model.api.webhook_api import DeliveryAttempt
+from pilotlight_gateway.webhooks.delivery import DeliveryOutcome
 
 
 @dataclass(frozen=True, kw_only=True)
-class Posted:
+class SentRequest:
     """What was to be sent."""
 
     url: str
@@ -20,19 +20,19 @@ class Posted:
 
 
 @dataclass(kw_only=True)
-class FakePoster:
+class FakeHttpSender:
     """Answers with `status`, or by address with what `statuses` lists next; who is in `held` waits for its event."""
 
     status: int = 200
     statuses: dict[str, list[int]] = field(default_factory=dict)
     held: dict[str, asyncio.Event] = field(default_factory=dict)
-    posted: list[Posted] = field(default_factory=list)
+    posted: list[SentRequest] = field(default_factory=list)
     inside: dict[str, int] = field(default_factory=dict)
     """Attempts under way, by address."""
 
-    async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:  # noqa: ARG002
-        """See `Poster`."""
-        self.posted.append(Posted(url=url, headers=headers, body=body))
+    async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryOutcome:  # noqa: ARG002
+        """See `HttpSender`."""
+        self.posted.append(SentRequest(url=url, headers=headers, body=body))
         self.inside[url] = self.inside.get(url, 0) + 1
         try:
             if url in self.held:
@@ -42,8 +42,8 @@ class FakePoster:
         listed = self.statuses.get(url, [])
         status = listed.pop(0) if listed else self.status
         at = float(headers["webhook-timestamp"])
-        return Outcome(attempt=Attempt(at=at, ms=1.0, status=status))
+        return DeliveryOutcome(attempt=DeliveryAttempt(at=at, ms=1.0, status=status))
 
-    def to(self, url: str) -> list[Posted]:
+    def to(self, url: str) -> list[SentRequest]:
         """What was sent to an address."""
         return [posted for posted in self.posted if posted.url == url]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.api.webhook_api import JOB_EVENTS, DeliveryRecord, Event, WebhookRecord
+from pilotlight_core.model.api.webhook_api import JOB_EVENTS, DeliveryRecord, WebhookEvent, WebhookRecord
 from pilotlight_gateway.webhooks.events import job_event
 
 LONGEST_DETAIL = 1_000
@@ -54,7 +54,7 @@ def event_of(data: bytes, webhook: WebhookRecord) -> DeliveryRecord | None:
     return job_event(job.tenant, webhook.id, event, job.id, _told(job, event), job.ended_at, round=job.redrives)
 
 
-def _told(job: EndedJob, event: Event) -> dict[str, Any]:
+def _told(job: EndedJob, event: WebhookEvent) -> dict[str, Any]:
     told: dict[str, Any] = {
         "id": job.id,
         "state": job.state,
@@ -67,7 +67,7 @@ def _told(job: EndedJob, event: Event) -> dict[str, Any]:
         "attempts": job.attempts,
         "url": f"/v1/calls/{job.id}",
     }
-    if event is not Event.SUCCEEDED:
+    if event is not WebhookEvent.SUCCEEDED:
         told["reason"] = job.reason
     if job.error is not None:
         told["error"] = {"code": job.error.code, "detail": job.error.detail[:LONGEST_DETAIL]}

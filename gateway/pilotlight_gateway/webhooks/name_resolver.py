@@ -25,7 +25,7 @@ def _lookup(host: str, port: int) -> Sequence[tuple[Any, ...]]:
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
-class Names:
+class DnsResolver:
     """What the system's resolver says of names."""
 
     def __init__(self, lookup: Lookup = _lookup) -> None:

@@ -16,7 +16,7 @@ import hmac
 import secrets
 from collections.abc import Iterable
 
-from pilotlight_core.model.api.webhook_api import Secret
+from pilotlight_core.model.api.webhook_api import SigningSecret
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32
@@ -42,15 +42,18 @@ def key_of(secret: str) -> bytes:
         raise ValueError(f"not a signing secret: {error}") from None
 
 
-def signing(secrets: Iterable[Secret], at: float) -> tuple[Secret, ...]:
+def signing(secrets: Iterable[SigningSecret], at: float) -> tuple[SigningSecret, ...]:
     """The secrets that sign at the unix second `at`."""
     return tuple(secret for secret in secrets if secret.until is None or at < secret.until)
 
 
-def rotated(old: tuple[Secret, ...], fresh: str, at: float, overlap: float) -> tuple[Secret, ...]:
+def rotated(old: tuple[SigningSecret, ...], fresh: str, at: float, overlap: float) -> tuple[SigningSecret, ...]:
     """The secrets after `fresh` has replaced the present one, which signs for `overlap` seconds more; newest first."""
-    kept = (Secret(value=secret.value, until=at + overlap if secret.until is None else secret.until) for secret in old)
-    return (Secret(value=fresh), *signing(kept, at))[:SECRETS_AT_MOST]
+    kept = (
+        SigningSecret(value=secret.value, until=at + overlap if secret.until is None else secret.until)
+        for secret in old
+    )
+    return (SigningSecret(value=fresh), *signing(kept, at))[:SECRETS_AT_MOST]
 
 
 def sign(secret: str, id: str, timestamp: int, body: bytes) -> str:  # noqa: A002 - what the header calls it
@@ -59,7 +62,7 @@ def sign(secret: str, id: str, timestamp: int, body: bytes) -> str:  # noqa: A00
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
-def signed_headers(secrets: Iterable[Secret], id: str, at: float, body: bytes) -> dict[str, str]:  # noqa: A002
+def signed_headers(secrets: Iterable[SigningSecret], id: str, at: float, body: bytes) -> dict[str, str]:  # noqa: A002
     """The three headers of an attempt at the unix second `at`."""
     timestamp = int(at)
     signatures = (sign(secret.value, id, timestamp, body) for secret in signing(secrets, at))

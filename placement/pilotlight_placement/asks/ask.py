@@ -8,7 +8,7 @@ from functools import lru_cache
 from pilotlight_core.model.placing import MIN_THROUGHPUT, Measured, Purchase, Spread
 from pilotlight_core.model.spec import FunctionSpec, Isolation
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.asks.curves import Curves, Point, Points
+from pilotlight_placement.asks.curves import Curves, Points, ThroughputPoint
 from pilotlight_placement.asks.memory_need import memory_of
 from pilotlight_placement.hardware.catalogue import is_kind, standard
 
@@ -88,12 +88,12 @@ class Ask:
         return -(-self.vram // (max(1, count) * MIB))
 
     def __str__(self) -> str:
-        wanted = " or ".join(in_words(choice) for choice in self.choices)
+        wanted = " or ".join(choice_text(choice) for choice in self.choices)
         vram = f" with {self.vram / GIB:.1f} GiB" if self.vram else ""
         return f"{wanted}{vram} and {self.memory / GIB:.1f} GiB of host memory" if self.memory else f"{wanted}{vram}"
 
 
-def in_words(choice: GpuAsk) -> str:
+def choice_text(choice: GpuAsk) -> str:
     """A choice as it is told: "H100:2", "any GPU", "a CPU slot"."""
     if choice.type == ANY_GPU:
         return "any GPU" if choice.count == 1 else f"any {choice.count} GPUs of a type"
@@ -108,9 +108,9 @@ def curves_of(measured: tuple[Measured, ...]) -> Curves:
 
 def declared_points(measured: tuple[Measured, ...]) -> Points:
     """What a function's own `measured=` says, by device and slice."""
-    points: dict[tuple[str, str], tuple[Point, ...]] = {}
+    points: dict[tuple[str, str], tuple[ThroughputPoint, ...]] = {}
     for each in measured:
-        point = Point(batch=each.batch, throughput=max(each.throughput, MIN_THROUGHPUT), p95_ms=each.p95_ms)
+        point = ThroughputPoint(batch=each.batch, throughput=max(each.throughput, MIN_THROUGHPUT), p95_ms=each.p95_ms)
         for key in _slices_meant(each):
             points[key] = (*points.get(key, ()), point)
     return points

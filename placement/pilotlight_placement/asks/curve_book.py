@@ -13,7 +13,7 @@ from pilotlight_placement.asks.curves import Curves, Points, ranked
 MAX_VERSIONS = 20_000
 
 
-class Shelf(Protocol):
+class CurveRegistry(Protocol):
     """The registry, as far as curves are concerned."""
 
     def curves(self, version_id: str) -> CurvesRecord | None: ...
@@ -23,7 +23,7 @@ class Shelf(Protocol):
 class CurveBook:
     """Curves by version. As long as nothing was found out anew the same object comes back, so that asks stay equal."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: CurveRegistry) -> None:
         self._shelf = shelf
         self._known: dict[str, tuple[CurvesRecord | None, CurvesRecord | None, Curves | None]] = {}
 

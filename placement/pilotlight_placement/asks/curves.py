@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pilotlight_core.model.api.curve_api import Curve, CurvePoint, Source
+from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource
 from pilotlight_core.model.placing import MIN_THROUGHPUT
 
 WHOLE = "whole"
@@ -13,7 +13,7 @@ WHOLE = "whole"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
+class ThroughputPoint:
     """One measured batch size: items per second, and the 95th percentile of one batch in ms.
 
     What is not `hard` orders places and rules none out: it was learnt in passing, or is of an earlier version.
@@ -22,7 +22,7 @@ class Point:
     batch: int
     throughput: float
     p95_ms: float
-    source: Source = Source.DECLARED
+    source: CurveSource = CurveSource.DECLARED
     samples: int = 0
     hard: bool = True
     software: bool = False
@@ -32,7 +32,7 @@ class Point:
             raise ValueError(f"a point of a curve is positive in all it says: {self}")
 
 
-Points = Mapping[tuple[str, str], tuple[Point, ...]]
+Points = Mapping[tuple[str, str], tuple[ThroughputPoint, ...]]
 
 
 class Curves:
@@ -45,7 +45,7 @@ class Curves:
         """Whether the function was measured there."""
         return (device, cut) in self.points
 
-    def best(self, device: str, cut: str, slo_ms: float | None = None) -> Point | None:
+    def best(self, device: str, cut: str, slo_ms: float | None = None) -> ThroughputPoint | None:
         """The batch size with most throughput within the service level; None if it was not measured or none is."""
         points = self.points.get((device, cut), ())
         within = [point for point in points if slo_ms is None or point.p95_ms <= slo_ms]
@@ -92,15 +92,15 @@ def ranked(declared: Points, own: Iterable[Curve], earlier: Iterable[Curve], cre
 DECLARED_RANK = 2
 
 
-def rank_of(source: Source, *, stale: bool) -> int:
+def rank_of(source: CurveSource, *, stale: bool) -> int:
     """How far a source is trusted; smaller is more."""
-    fresh = {Source.MEASURED: 0, Source.LEARNT: 1, Source.DECLARED: DECLARED_RANK}[source]
+    fresh = {CurveSource.MEASURED: 0, CurveSource.LEARNT: 1, CurveSource.DECLARED: DECLARED_RANK}[source]
     return fresh + DECLARED_RANK + 1 if stale else fresh
 
 
-def point_of(curve: Curve, at: CurvePoint, rank: int) -> Point:
+def point_of(curve: Curve, at: CurvePoint, rank: int) -> ThroughputPoint:
     """A point of the registry as decisions use it: only fresh measurements rule anything out."""
-    return Point(
+    return ThroughputPoint(
         batch=at.batch,
         throughput=max(at.throughput, MIN_THROUGHPUT),  # whatever was kept before there was a bound
         p95_ms=at.p95_ms,
@@ -111,11 +111,11 @@ def point_of(curve: Curve, at: CurvePoint, rank: int) -> Point:
     )
 
 
-Best = dict[tuple[str, str], dict[int, tuple[int, Point]]]
+Best = dict[tuple[str, str], dict[int, tuple[int, ThroughputPoint]]]
 """By slice and batch size: how far the point is trusted, and the point."""
 
 
-def _offer(best: Best, key: tuple[str, str], rank: int, point: Point) -> None:
+def _offer(best: Best, key: tuple[str, str], rank: int, point: ThroughputPoint) -> None:
     mine = best.setdefault(key, {})
     if point.batch not in mine or rank < mine[point.batch][0]:
         mine[point.batch] = (rank, point)

@@ -21,7 +21,7 @@ ACTIVATION_FACTOR = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class MemoryLine:
     """One line of the arithmetic: what, how it was computed, and bytes on each device."""
 
     what: str
@@ -33,7 +33,7 @@ class Row:
 class MemoryPlan:
     """The lines and what they come to."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[MemoryLine, ...]
     devices: int
 
     @property
@@ -62,14 +62,14 @@ def memory_plan(
     if model.layers:
         rows.append(_kv_cache(model, concurrency, context_tokens, devices, among))
     rows.append(_activations(model, batch_tokens or concurrency, devices, among))
-    rows.append(Row(what="context", arithmetic="driver and libraries, each process", bytes=CONTEXT_BYTES))
+    rows.append(MemoryLine(what="context", arithmetic="driver and libraries, each process", bytes=CONTEXT_BYTES))
     return MemoryPlan(rows=tuple(rows), devices=devices)
 
 
 def declared(vram: int, devices: int = 1) -> MemoryPlan:
     """The plan of a function that says itself how much it needs in all."""
     among = f" / {devices}" if devices > 1 else ""
-    row = Row(what="declared", arithmetic=f"vram={vram / GIB:.2f} GiB{among}", bytes=-(-vram // devices))
+    row = MemoryLine(what="declared", arithmetic=f"vram={vram / GIB:.2f} GiB{among}", bytes=-(-vram // devices))
     return MemoryPlan(rows=(row,), devices=devices)
 
 
@@ -80,28 +80,30 @@ def shortfall(plan: MemoryPlan, largest: int, name: str) -> list[str]:
     return [*plan.lines(), f"{'largest':<12} {largest / GIB:8.2f} GiB  = {name}: {verdict}"]
 
 
-def _weights(model: Model, devices: int, among: str) -> Row:
+def _weights(model: Model, devices: int, among: str) -> MemoryLine:
     each = PRECISIONS[model.precision]
     arithmetic = f"{model.parameters / 1e9:.2f} G parameters x {each:g} B ({model.precision}){among}"
-    return Row(what="weights", arithmetic=arithmetic, bytes=_part(model.parameters * each, devices))
+    return MemoryLine(what="weights", arithmetic=arithmetic, bytes=_part(model.parameters * each, devices))
 
 
-def _kv_cache(model: Model, concurrency: int, context_tokens: int, devices: int, among: str) -> Row:
+def _kv_cache(model: Model, concurrency: int, context_tokens: int, devices: int, among: str) -> MemoryLine:
     each = PRECISIONS[model.kv_precision]
     token = 2 * model.layers * model.kv_heads * model.head_size * each
     arithmetic = (
         f"2 x {model.layers} layers x {model.kv_heads} KV heads x {model.head_size} x {each:g} B "
         f"x {context_tokens} tokens x {concurrency} contexts{among}"
     )
-    return Row(what="KV cache", arithmetic=arithmetic, bytes=_part(token * context_tokens * concurrency, devices))
+    return MemoryLine(
+        what="KV cache", arithmetic=arithmetic, bytes=_part(token * context_tokens * concurrency, devices)
+    )
 
 
-def _activations(model: Model, tokens: int, devices: int, among: str) -> Row:
+def _activations(model: Model, tokens: int, devices: int, among: str) -> MemoryLine:
     if model.activations is not None:
-        return Row(what="activations", arithmetic=f"measured{among}", bytes=_part(model.activations, devices))
+        return MemoryLine(what="activations", arithmetic=f"measured{among}", bytes=_part(model.activations, devices))
     each = PRECISIONS[model.precision] if model.precision in ("fp32", "bf16", "fp16") else 2.0
     arithmetic = f"{tokens} tokens x {model.hidden} hidden x {ACTIVATION_FACTOR} x {each:g} B{among}"
-    return Row(
+    return MemoryLine(
         what="activations",
         arithmetic=arithmetic,
         bytes=_part(tokens * model.hidden * ACTIVATION_FACTOR * each, devices),

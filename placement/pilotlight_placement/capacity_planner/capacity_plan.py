@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pilotlight_placement.asks.curves import WHOLE, Curves, Point
+from pilotlight_placement.asks.curves import WHOLE, Curves, ThroughputPoint
 from pilotlight_placement.hardware.catalogue import Catalogue, Device, standard
 from pilotlight_placement.hardware.geometry import Layout
 
@@ -32,7 +32,7 @@ class CannotPlan(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Need:
+class FunctionNeed:
     """What one function is asked for: calls per second, within milliseconds, on at least so many instances."""
 
     function: str
@@ -46,7 +46,7 @@ class Need:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class PlanningTerms:
     """On what terms to plan: prices are dollars per device hour by type; missing ones come from the catalogue."""
 
     utilisation: float = UTILISATION
@@ -63,13 +63,13 @@ class Terms:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Choice:
+class InstanceChoice:
     """One kind of instance for a function: a slice of a device, or several whole ones, at its best batch size."""
 
     device: Device
     slice: str
     """As in curves: "3g", "whole", "whole:4"."""
-    point: Point
+    point: ThroughputPoint
     price: float
     """Of the device, per hour."""
 
@@ -97,21 +97,21 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demand:
+class FunctionDemand:
     """A need with all that would serve it."""
 
-    need: Need
+    need: FunctionNeed
     capacity: float
     """Throughput that must be there: the rate over the planned utilisation."""
-    choices: tuple[Choice, ...]
+    choices: tuple[InstanceChoice, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class InstanceGroup:
     """Alike instances of one function."""
 
     function: str
-    choice: Choice
+    choice: InstanceChoice
     count: int
 
     @property
@@ -120,7 +120,7 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cutting:
+class PlannedDevice:
     """One MIG device of a plan: its instances, and whose each is ("" where one is left free)."""
 
     device: Device
@@ -129,16 +129,16 @@ class Cutting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class CapacityPlan:
     """What to buy, and what runs on it."""
 
-    demands: tuple[Demand, ...]
-    groups: tuple[Group, ...]
-    cuttings: tuple[Cutting, ...]
+    demands: tuple[FunctionDemand, ...]
+    groups: tuple[InstanceGroup, ...]
+    cuttings: tuple[PlannedDevice, ...]
     bound: float
     """No plan costs less than this, in dollars per hour."""
     method: str
-    terms: Terms
+    terms: PlanningTerms
 
     @cached_property
     def gpus(self) -> dict[str, int]:
@@ -190,11 +190,11 @@ class Plan:
 
 
 def demands_of(
-    needs: Iterable[Need],
+    needs: Iterable[FunctionNeed],
     curves: Mapping[str, Curves],
-    terms: Terms,
+    terms: PlanningTerms,
     catalogue: Catalogue | None = None,
-) -> tuple[Demand, ...]:
+) -> tuple[FunctionDemand, ...]:
     """Each need with the choices that were measured and keep its service level.
 
     Raises:
@@ -207,7 +207,7 @@ def demands_of(
         choices = () if measured is None else tuple(_choices(need, measured, terms, devices))
         if not choices:
             raise CannotPlan(_why_not(need, measured, terms, devices))
-        found.append(Demand(need=need, capacity=need.rps / terms.utilisation, choices=choices))
+        found.append(FunctionDemand(need=need, capacity=need.rps / terms.utilisation, choices=choices))
     return tuple(found)
 
 
@@ -217,16 +217,18 @@ def slices_of(device: Device) -> tuple[str, ...]:
     return (*groups, *(cut.profile.key for cut in device.cuts))
 
 
-def _choices(need: Need, measured: Curves, terms: Terms, devices: Sequence[Device]) -> Iterable[Choice]:
+def _choices(
+    need: FunctionNeed, measured: Curves, terms: PlanningTerms, devices: Sequence[Device]
+) -> Iterable[InstanceChoice]:
     limit = None if need.slo_ms is None else need.slo_ms * terms.slo_part
     for device in devices:
         for key in slices_of(device):
             point = measured.best(device.name, key, limit)
             if point is not None:
-                yield Choice(device=device, slice=key, point=point, price=terms.price(device))
+                yield InstanceChoice(device=device, slice=key, point=point, price=terms.price(device))
 
 
-def _why_not(need: Need, measured: Curves | None, terms: Terms, devices: Sequence[Device]) -> str:
+def _why_not(need: FunctionNeed, measured: Curves | None, terms: PlanningTerms, devices: Sequence[Device]) -> str:
     known = [(d, key) for d in devices for key in slices_of(d) if measured is not None and measured.knows(d.name, key)]
     if not known:
         return f"{need.function}: nothing says how fast it is on any GPU"

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pilotlight_placement.asks.curves import WHOLE, Curves, Point
-from pilotlight_placement.capacity_planner.capacity_plan import LARGEST_GROUP, Need
+from pilotlight_placement.asks.curves import WHOLE, Curves, ThroughputPoint
+from pilotlight_placement.capacity_planner.capacity_plan import LARGEST_GROUP, FunctionNeed
 from pilotlight_placement.hardware.catalogue import Catalogue, Device, is_kind, standard
 
 POINT = ("gpu", "slice", "batch", "latency_ms", "throughput")
@@ -34,7 +34,7 @@ class BadTable(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class CsvRow:
     """One row, and where it stands."""
 
     path: Path
@@ -74,14 +74,16 @@ class Row:
         return bool(self.fields.get(column))
 
 
-def read_demand(path: Path, catalogue: Catalogue | None = None) -> tuple[tuple[Need, ...], dict[str, list[Measured]]]:
+def read_demand(
+    path: Path, catalogue: Catalogue | None = None
+) -> tuple[tuple[FunctionNeed, ...], dict[str, list[MeasuredPoint]]]:
     """What functions need, and what was measured of them in the same file.
 
     Raises:
         BadTable: naming row and column.
     """
-    needs: dict[str, Need] = {}
-    measured: dict[str, list[Measured]] = {}
+    needs: dict[str, FunctionNeed] = {}
+    measured: dict[str, list[MeasuredPoint]] = {}
     for row in _rows(path, DEMAND, needed=("function", "rps")):
         function = row.text("function")
         if function not in needs or row.has("rps"):
@@ -95,13 +97,13 @@ def read_demand(path: Path, catalogue: Catalogue | None = None) -> tuple[tuple[N
     return tuple(needs.values()), measured
 
 
-def read_curves(path: Path, catalogue: Catalogue | None = None) -> dict[str, list[Measured]]:
+def read_curves(path: Path, catalogue: Catalogue | None = None) -> dict[str, list[MeasuredPoint]]:
     """Measured points by function.
 
     Raises:
         BadTable: naming row and column.
     """
-    measured: dict[str, list[Measured]] = {}
+    measured: dict[str, list[MeasuredPoint]] = {}
     for row in _rows(path, CURVES, needed=("function", "gpu", "batch", "latency_ms")):
         measured.setdefault(row.text("function"), []).append(_measured(row, catalogue or standard()))
     return measured
@@ -123,17 +125,17 @@ def read_prices(path: Path, catalogue: Catalogue | None = None) -> dict[str, flo
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredPoint:
     """One point, and on what it was measured."""
 
     device: str
     slice: str
-    point: Point
+    point: ThroughputPoint
 
 
-def curves_of(*tables: Mapping[str, list[Measured]]) -> dict[str, Curves]:
+def curves_of(*tables: Mapping[str, list[MeasuredPoint]]) -> dict[str, Curves]:
     """The curves of each function from one or more tables."""
-    points: dict[str, dict[tuple[str, str], tuple[Point, ...]]] = {}
+    points: dict[str, dict[tuple[str, str], tuple[ThroughputPoint, ...]]] = {}
     for table in tables:
         for function, measured in table.items():
             mine = points.setdefault(function, {})
@@ -142,8 +144,8 @@ def curves_of(*tables: Mapping[str, list[Measured]]) -> dict[str, Curves]:
     return {function: Curves(mine) for function, mine in points.items()}
 
 
-def _need(row: Row) -> Need:
-    return Need(
+def _need(row: CsvRow) -> FunctionNeed:
+    return FunctionNeed(
         function=row.text("function"),
         rps=row.number_of("rps"),
         slo_ms=row.number_of("slo_ms") if row.has("slo_ms") else None,
@@ -151,15 +153,15 @@ def _need(row: Row) -> Need:
     )
 
 
-def _measured(row: Row, catalogue: Catalogue) -> Measured:
+def _measured(row: CsvRow, catalogue: Catalogue) -> MeasuredPoint:
     device = _device(row, catalogue)
     batch, latency = row.count_of("batch", 1), row.number_of("latency_ms")
     throughput = row.number_of("throughput") if row.has("throughput") else batch / latency * 1000
-    point = Point(batch=batch, throughput=throughput, p95_ms=latency)
-    return Measured(device=device.name, slice=_slice(row, device), point=point)
+    point = ThroughputPoint(batch=batch, throughput=throughput, p95_ms=latency)
+    return MeasuredPoint(device=device.name, slice=_slice(row, device), point=point)
 
 
-def _device(row: Row, catalogue: Catalogue) -> Device:
+def _device(row: CsvRow, catalogue: Catalogue) -> Device:
     name = row.text("gpu").upper()
     by_name = {known.upper(): device for known, device in catalogue.devices.items()}
     if name in by_name:
@@ -170,7 +172,7 @@ def _device(row: Row, catalogue: Catalogue) -> Device:
     raise row.bad("gpu", f"{row.text('gpu')} is not known; known are {', '.join(sorted(catalogue.devices))}")
 
 
-def _slice(row: Row, device: Device) -> str:
+def _slice(row: CsvRow, device: Device) -> str:
     if not row.has("slice"):
         return WHOLE
     text = row.text("slice").lower()
@@ -183,7 +185,7 @@ def _slice(row: Row, device: Device) -> str:
     return names[text]
 
 
-def _rows(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Iterator[Row]:
+def _rows(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Iterator[CsvRow]:
     text = _text(path)
     reader = csv.reader(text.splitlines(keepends=True))
     heading = [name.strip().lower() for name in next(reader, [])]
@@ -201,7 +203,7 @@ def _rows(path: Path, columns: tuple[str, ...], needed: tuple[str, ...]) -> Iter
             continue
         if len(fields) > len(heading):
             raise BadTable(path, reader.line_num, "", f"{len(fields)} fields under {len(heading)} columns")
-        yield Row(path=path, number=reader.line_num, fields=dict(zip(heading, fields, strict=False)))
+        yield CsvRow(path=path, number=reader.line_num, fields=dict(zip(heading, fields, strict=False)))
 
 
 def _text(path: Path) -> str:

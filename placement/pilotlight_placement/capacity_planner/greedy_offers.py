@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pilotlight_placement.capacity_planner.capacity_plan import Choice, Demand
+from pilotlight_placement.capacity_planner.capacity_plan import FunctionDemand, InstanceChoice
 from pilotlight_placement.capacity_planner.mig_layouts import full_cuts
 from pilotlight_placement.hardware.geometry import Layout
 
@@ -19,15 +19,15 @@ MOST_SLICES = 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Offer:
+class PurchaseOffer:
     """What can be bought at once, and for whom each slice of it would do."""
 
-    choice: Choice
+    choice: InstanceChoice
     """One of those served: says the device and its price."""
     layout: Layout
     """Empty for whole devices."""
     slices: tuple[str, ...]
-    served: Mapping[tuple[str, str], Choice]
+    served: Mapping[tuple[str, str], InstanceChoice]
     """By function and slice."""
 
     @property
@@ -36,10 +36,10 @@ class Offer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filled:
+class FilledOffer:
     """An offer with an owner for each slice ("" for none), and its worth per dollar."""
 
-    offer: Offer
+    offer: PurchaseOffer
     owners: tuple[str, ...]
     value: float
 
@@ -47,11 +47,11 @@ class Filled:
 class Gains:
     """For each kind of slice, the functions by what it is worth to them now; kept in order as demands are covered."""
 
-    def __init__(self, offers: Sequence[Offer], rest: Mapping[str, float], worth: Mapping[str, float]) -> None:
+    def __init__(self, offers: Sequence[PurchaseOffer], rest: Mapping[str, float], worth: Mapping[str, float]) -> None:
         self._worth = worth
         self._now: dict[tuple[int, str, str], float] = {}
         self._order: dict[tuple[int, str], list[tuple[float, str]]] = {}
-        self._slices: dict[str, list[tuple[int, Choice]]] = {}
+        self._slices: dict[str, list[tuple[int, InstanceChoice]]] = {}
         for served in {id(offer.served): offer.served for offer in offers}.values():
             for (function, _), choice in served.items():
                 self._slices.setdefault(function, []).append((id(served), choice))
@@ -70,19 +70,21 @@ class Gains:
                 self._now[table, choice.slice, function] = gain
                 insort(order, (gain, function))
 
-    def most(self, offer: Offer, key: str) -> list[tuple[float, str]]:
+    def most(self, offer: PurchaseOffer, key: str) -> list[tuple[float, str]]:
         """Worth and function, most first, for as many as a device could have slices."""
         return self._order[id(offer.served), key][: -MOST_SLICES - 1 : -1]
 
 
-def offers_of(demands: Sequence[Demand]) -> Iterator[Offer]:
+def offers_of(demands: Sequence[FunctionDemand]) -> Iterator[PurchaseOffer]:
     """All that can be bought at once: a device cut in one full way, or what one whole instance takes."""
-    cut: dict[str, tuple[Choice, dict[tuple[str, str], Choice]]] = {}
+    cut: dict[str, tuple[InstanceChoice, dict[tuple[str, str], InstanceChoice]]] = {}
     for demand in demands:
         for choice in demand.choices:
             if choice.is_whole:
                 function = demand.need.function
-                yield Offer(choice=choice, layout=(), served={(function, choice.slice): choice}, slices=(choice.slice,))
+                yield PurchaseOffer(
+                    choice=choice, layout=(), served={(function, choice.slice): choice}, slices=(choice.slice,)
+                )
             else:
                 served = cut.setdefault(choice.device.name, (choice, {}))[1]
                 served[demand.need.function, choice.slice] = choice
@@ -92,10 +94,10 @@ def offers_of(demands: Sequence[Demand]) -> Iterator[Offer]:
             for layout in full_cuts(choice.device.family, tuple(sorted({key for _, key in served}))):
                 ordered = tuple(sorted(layout, key=lambda at: (-by_key[at.profile].compute, at.start)))
                 slices = tuple(at.profile for at in ordered)
-                yield Offer(choice=choice, layout=ordered, served=served, slices=slices)
+                yield PurchaseOffer(choice=choice, layout=ordered, served=served, slices=slices)
 
 
-def filled(offer: Offer, gains: Gains, rest: Mapping[str, float], worth: Mapping[str, float]) -> Filled:
+def filled(offer: PurchaseOffer, gains: Gains, rest: Mapping[str, float], worth: Mapping[str, float]) -> FilledOffer:
     """An offer with each slice given to the function that it is worth most to."""
     left: dict[str, float] = {}
     owners: list[str] = []
@@ -112,4 +114,4 @@ def filled(offer: Offer, gains: Gains, rest: Mapping[str, float], worth: Mapping
         if owner:
             value += best
             left[owner] = left.get(owner, rest[owner]) - offer.served[owner, key].point.throughput
-    return Filled(offer=offer, owners=tuple(owners), value=value / offer.price)
+    return FilledOffer(offer=offer, owners=tuple(owners), value=value / offer.price)

@@ -22,9 +22,16 @@ from dataclasses import dataclass
 from itertools import combinations
 from random import Random
 
-from pilotlight_placement.capacity_planner.capacity_plan import TOLERANCE, Choice, Demand, Group, Plan, Terms
-from pilotlight_placement.capacity_planner.greedy_offers import Filled, Gains, filled, offers_of
-from pilotlight_placement.capacity_planner.mig_layouts import Card
+from pilotlight_placement.capacity_planner.capacity_plan import (
+    TOLERANCE,
+    CapacityPlan,
+    FunctionDemand,
+    InstanceChoice,
+    InstanceGroup,
+    PlanningTerms,
+)
+from pilotlight_placement.capacity_planner.greedy_offers import FilledOffer, Gains, filled, offers_of
+from pilotlight_placement.capacity_planner.mig_layouts import PartialDevice
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """What a slice costs: this part by its compute slices, the rest by its memory slices."""
@@ -36,18 +43,18 @@ LARGE = 64
 RUINS = ((1, 64), (2, 16), (3, 8))
 """How many devices are given up together, among how many of the emptiest."""
 
-Counts = dict[str, Counter[Choice]]
+ChoiceCounts = dict[str, Counter[InstanceChoice]]
 """By function: how many instances of each kind."""
-Costs = dict[tuple[str, str], float]
+DemandCosts = dict[tuple[str, str], float]
 """Dollars per hour of a slice, by device and slice."""
 
 
 @dataclass(kw_only=True)
-class Draft:
+class GreedyPlan:
     """A plan in the making."""
 
-    counts: Counts
-    cards: list[Card]
+    counts: ChoiceCounts
+    cards: list[PartialDevice]
 
     @property
     def cost(self) -> float:
@@ -56,10 +63,10 @@ class Draft:
         return whole + sum(card.price for card in self.cards)
 
 
-def plan_greedily(demands: Sequence[Demand], terms: Terms) -> Plan:
+def plan_greedily(demands: Sequence[FunctionDemand], terms: PlanningTerms) -> CapacityPlan:
     """A legal plan, mostly within a device of the cheapest."""
     bound = fraction_bound(demands)
-    best: Draft | None = None
+    best: GreedyPlan | None = None
     for number, costs in enumerate(_opinions(demands), 1):
         draft = _draft(demands, costs)
         if best is None or draft.cost < best.cost:
@@ -67,12 +74,12 @@ def plan_greedily(demands: Sequence[Demand], terms: Terms) -> Plan:
         if best.cost <= bound or (len(best.cards) >= LARGE and number >= len(WEIGHTS)):
             break
     groups = [
-        Group(function=function, choice=choice, count=count)
+        InstanceGroup(function=function, choice=choice, count=count)
         for function, mine in (best.counts if best else {}).items()
         for choice, count in mine.items()
         if count
     ]
-    return Plan(
+    return CapacityPlan(
         demands=tuple(demands),
         groups=tuple(groups),
         cuttings=tuple(card.cutting() for card in (best.cards if best else ())),
@@ -82,7 +89,7 @@ def plan_greedily(demands: Sequence[Demand], terms: Terms) -> Plan:
     )
 
 
-def _opinions(demands: Sequence[Demand]) -> Iterator[Costs]:
+def _opinions(demands: Sequence[FunctionDemand]) -> Iterator[DemandCosts]:
     slices = {(c.device.name, c.slice): c for demand in demands for c in demand.choices}
     dice = Random(len(slices))
     for number in range(OPINIONS):
@@ -94,8 +101,8 @@ def _opinions(demands: Sequence[Demand]) -> Iterator[Costs]:
         }
 
 
-def _draft(demands: Sequence[Demand], costs: Costs) -> Draft:
-    draft = Draft(counts={demand.need.function: Counter() for demand in demands}, cards=[])
+def _draft(demands: Sequence[FunctionDemand], costs: DemandCosts) -> GreedyPlan:
+    draft = GreedyPlan(counts={demand.need.function: Counter() for demand in demands}, cards=[])
     worth = {demand.need.function: min(_rate(c, costs) for c in demand.choices) for demand in demands}
     rest = {demand.need.function: demand.capacity * (1 - TOLERANCE) for demand in demands}
     offers = list(offers_of(demands))
@@ -112,12 +119,12 @@ def _draft(demands: Sequence[Demand], costs: Costs) -> Draft:
     return draft
 
 
-def _rate(choice: Choice, costs: Costs) -> float:
+def _rate(choice: InstanceChoice, costs: DemandCosts) -> float:
     """Dollars per hour for one item per second."""
     return costs[choice.device.name, choice.slice] / choice.point.throughput
 
 
-def _buy(bought: Filled, draft: Draft, rest: dict[str, float]) -> None:
+def _buy(bought: FilledOffer, draft: GreedyPlan, rest: dict[str, float]) -> None:
     """Buy it as often as all of it is of use."""
     offer = bought.offer
     held = [(index, owner) for index, owner in enumerate(bought.owners) if owner]
@@ -129,7 +136,7 @@ def _buy(bought: Filled, draft: Draft, rest: dict[str, float]) -> None:
         draft.counts[owner][offer.served[owner, offer.slices[index]]] += times
     if offer.layout:
         for _ in range(times):
-            card = Card(device=offer.choice.device, price=offer.choice.price)
+            card = PartialDevice(device=offer.choice.device, price=offer.choice.price)
             for index, owner in held:
                 card.put(offer.layout[index], owner)
             draft.cards.append(card)
@@ -139,7 +146,7 @@ def _buy(bought: Filled, draft: Draft, rest: dict[str, float]) -> None:
             del rest[owner]
 
 
-def _add_least(demand: Demand, draft: Draft, costs: Costs) -> None:
+def _add_least(demand: FunctionDemand, draft: GreedyPlan, costs: DemandCosts) -> None:
     """As many instances as are wanted at least, where there is room, or of the cheapest kind."""
     has = draft.counts[demand.need.function]
     while has.total() < demand.need.least:
@@ -147,17 +154,17 @@ def _add_least(demand: Demand, draft: Draft, costs: Costs) -> None:
         fits = sorted((c for c in demand.choices if not c.is_whole), key=lambda c: costs[c.device.name, c.slice])
         taken = next((choice for choice in fits if _put(choice, demand.need.function, draft.cards)), None)
         if taken is None and not cheap.is_whole:
-            draft.cards.append(Card(device=cheap.device, price=cheap.price))
+            draft.cards.append(PartialDevice(device=cheap.device, price=cheap.price))
             _put(cheap, demand.need.function, draft.cards[-1:])
         has[taken or cheap] += 1
 
 
-def missing(demand: Demand, has: Counter[Choice]) -> float:
+def missing(demand: FunctionDemand, has: Counter[InstanceChoice]) -> float:
     """Throughput that a demand lacks; not above 0 if it lacks none."""
     return demand.capacity * (1 - TOLERANCE) - sum(c.point.throughput * count for c, count in has.items())
 
 
-def _give_up_one(demands: Sequence[Demand], draft: Draft, costs: Costs) -> bool:
+def _give_up_one(demands: Sequence[FunctionDemand], draft: GreedyPlan, costs: DemandCosts) -> bool:
     """Do with one device less; False if no way is found."""
     ranked = sorted(draft.cards, key=lambda card: (card.fill, len(card.held)))
     for many, among in RUINS:
@@ -167,12 +174,14 @@ def _give_up_one(demands: Sequence[Demand], draft: Draft, costs: Costs) -> bool:
     return False
 
 
-def _without(demands: Sequence[Demand], draft: Draft, ruin: Sequence[Card], costs: Costs) -> bool:
+def _without(
+    demands: Sequence[FunctionDemand], draft: GreedyPlan, ruin: Sequence[PartialDevice], costs: DemandCosts
+) -> bool:
     """Do with one device less by giving up these; False and nothing changed if that is not found to be possible."""
     cards = [card.copy() for card in draft.cards if not any(card is gone for gone in ruin)]
-    cards += [Card(device=ruin[0].device, price=ruin[0].price) for _ in ruin[1:]]
+    cards += [PartialDevice(device=ruin[0].device, price=ruin[0].price) for _ in ruin[1:]]
     lost = Counter((function, instance.profile) for card in ruin for instance, function in card.held)
-    left: list[tuple[Demand, Counter[Choice]]] = []
+    left: list[tuple[FunctionDemand, Counter[InstanceChoice]]] = []
     for demand in demands:
         function = demand.need.function
         mine = {key: count for (owner, key), count in lost.items() if owner == function}
@@ -189,11 +198,13 @@ def _without(demands: Sequence[Demand], draft: Draft, ruin: Sequence[Card], cost
     return True
 
 
-def _recover(demand: Demand, has: Counter[Choice], cards: Sequence[Card], costs: Costs) -> bool:
+def _recover(
+    demand: FunctionDemand, has: Counter[InstanceChoice], cards: Sequence[PartialDevice], costs: DemandCosts
+) -> bool:
     """Add instances where they fit until the demand is covered: the cheapest that is enough, else the best by cost."""
     slices = [choice for choice in demand.choices if not choice.is_whole]
 
-    def cost(choice: Choice) -> float:
+    def cost(choice: InstanceChoice) -> float:
         return costs[choice.device.name, choice.slice]
 
     while (rest := missing(demand, has)) > 0 or has.total() < demand.need.least:
@@ -206,13 +217,13 @@ def _recover(demand: Demand, has: Counter[Choice], cards: Sequence[Card], costs:
     return True
 
 
-def _put(choice: Choice, function: str, cards: Iterable[Card]) -> bool:
+def _put(choice: InstanceChoice, function: str, cards: Iterable[PartialDevice]) -> bool:
     """Into the fullest device that has a place."""
     ranked = sorted((card for card in cards if card.device is choice.device), key=lambda card: -card.fill)
     return any(card.add(choice.slice, function) for card in ranked)
 
 
-def fraction_bound(demands: Sequence[Demand]) -> float:
+def fraction_bound(demands: Sequence[FunctionDemand]) -> float:
     """Dollars per hour below which no plan is: rates at the best throughput per price of one kind of slice."""
 
     def at_best(kind: int) -> float:

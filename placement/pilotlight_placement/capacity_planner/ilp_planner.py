@@ -17,14 +17,14 @@ from typing import Any
 
 from pilotlight_placement.capacity_planner.capacity_plan import (
     CannotPlan,
-    Choice,
-    Cutting,
-    Demand,
-    Group,
-    Plan,
-    Terms,
+    CapacityPlan,
+    FunctionDemand,
+    InstanceChoice,
+    InstanceGroup,
+    PlannedDevice,
+    PlanningTerms,
 )
-from pilotlight_placement.capacity_planner.mig_layouts import Piece, counts_of, fill_in, full_cuts
+from pilotlight_placement.capacity_planner.mig_layouts import InstancePiece, counts_of, fill_in, full_cuts
 from pilotlight_placement.hardware.catalogue import Device
 from pilotlight_placement.hardware.geometry import Layout
 
@@ -38,7 +38,7 @@ def is_installed() -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class LayoutVariable:
     """One full way to cut a type of device, and the variable that counts its devices."""
 
     device: Device
@@ -47,15 +47,15 @@ class Cut:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class InstanceVariable:
     """Instances of one kind for one function, and the variable that counts them."""
 
-    demand: Demand
-    choice: Choice
+    demand: FunctionDemand
+    choice: InstanceChoice
     variable: Any
 
 
-def plan_exactly(demands: Sequence[Demand], terms: Terms, seconds: float = SECONDS) -> Plan:
+def plan_exactly(demands: Sequence[FunctionDemand], terms: PlanningTerms, seconds: float = SECONDS) -> CapacityPlan:
     """The cheapest plan that is found within so many seconds, with the best bound proven by then.
 
     Raises:
@@ -79,9 +79,11 @@ def plan_exactly(demands: Sequence[Demand], terms: Terms, seconds: float = SECON
     return _read(solver, demands, runs, cuts, terms)
 
 
-def _variables(model: Any, demands: Sequence[Demand]) -> tuple[list[Run], list[Cut]]:
+def _variables(model: Any, demands: Sequence[FunctionDemand]) -> tuple[list[InstanceVariable], list[LayoutVariable]]:
     runs = [
-        Run(demand=demand, choice=choice, variable=model.new_int_var(0, _most(demand, choice), f"n{number}_{index}"))
+        InstanceVariable(
+            demand=demand, choice=choice, variable=model.new_int_var(0, _most(demand, choice), f"n{number}_{index}")
+        )
         for number, demand in enumerate(demands)
         for index, choice in enumerate(demand.choices)
     ]
@@ -91,7 +93,7 @@ def _variables(model: Any, demands: Sequence[Demand]) -> tuple[list[Run], list[C
             sliced.setdefault(run.choice.device.name, (run.choice.device, set()))[1].add(run.choice.slice)
     most = sum(_most(run.demand, run.choice) for run in runs)
     cuts = [
-        Cut(device=device, layout=layout, variable=model.new_int_var(0, most, f"x{name}_{index}"))
+        LayoutVariable(device=device, layout=layout, variable=model.new_int_var(0, most, f"x{name}_{index}"))
         for name, (device, keys) in sorted(sliced.items())
         if device.family is not None
         for index, layout in enumerate(full_cuts(device.family, tuple(sorted(keys))))
@@ -99,11 +101,11 @@ def _variables(model: Any, demands: Sequence[Demand]) -> tuple[list[Run], list[C
     return runs, cuts
 
 
-def _most(demand: Demand, choice: Choice) -> int:
+def _most(demand: FunctionDemand, choice: InstanceChoice) -> int:
     return max(demand.need.least, int(demand.capacity / choice.point.throughput) + 1)
 
 
-def _cover(model: Any, demands: Sequence[Demand], runs: Sequence[Run]) -> None:
+def _cover(model: Any, demands: Sequence[FunctionDemand], runs: Sequence[InstanceVariable]) -> None:
     """Each function's instances cover its rate, and are as many as it wants at least."""
     for demand in demands:
         mine = [run for run in runs if run.demand is demand]
@@ -113,7 +115,7 @@ def _cover(model: Any, demands: Sequence[Demand], runs: Sequence[Run]) -> None:
             model.add(sum(run.variable for run in mine) >= demand.need.least)
 
 
-def _place(model: Any, runs: Sequence[Run], cuts: Sequence[Cut]) -> None:
+def _place(model: Any, runs: Sequence[InstanceVariable], cuts: Sequence[LayoutVariable]) -> None:
     """Of each profile there are as many places as instances."""
     for name, key in sorted({(r.choice.device.name, r.choice.slice) for r in runs if not r.choice.is_whole}):
         asked = sum(r.variable for r in runs if (r.choice.device.name, r.choice.slice) == (name, key))
@@ -121,17 +123,23 @@ def _place(model: Any, runs: Sequence[Run], cuts: Sequence[Cut]) -> None:
         model.add(sum(count * variable for count, variable in places if count) >= asked)
 
 
-def _read(solver: Any, demands: Sequence[Demand], runs: Sequence[Run], cuts: Sequence[Cut], terms: Terms) -> Plan:
-    groups: list[Group] = []
+def _read(
+    solver: Any,
+    demands: Sequence[FunctionDemand],
+    runs: Sequence[InstanceVariable],
+    cuts: Sequence[LayoutVariable],
+    terms: PlanningTerms,
+) -> CapacityPlan:
+    groups: list[InstanceGroup] = []
     for demand in demands:
         counted = [(run.choice, round(solver.value(run.variable))) for run in runs if run.demand is demand]
         groups += trimmed(demand, counted)
-    cuttings: list[Cutting] = []
+    cuttings: list[PlannedDevice] = []
     for device in {cut.device.name: cut.device for cut in cuts}.values():
         mine = [(cut.layout, round(solver.value(cut.variable))) for cut in cuts if cut.device is device]
         layouts = [layout for layout, count in mine for _ in range(count)]
         cuttings += fill_in(device, layouts, pieces_on(device, groups).elements())
-    return Plan(
+    return CapacityPlan(
         demands=tuple(demands),
         groups=tuple(groups),
         cuttings=tuple(cuttings),
@@ -141,7 +149,7 @@ def _read(solver: Any, demands: Sequence[Demand], runs: Sequence[Run], cuts: Seq
     )
 
 
-def trimmed(demand: Demand, counted: Iterable[tuple[Choice, int]]) -> list[Group]:
+def trimmed(demand: FunctionDemand, counted: Iterable[tuple[InstanceChoice, int]]) -> list[InstanceGroup]:
     """The instances of a demand without those that it does not need, costliest first: a price is blind to them."""
     kept = {choice: count for choice, count in counted if count}
     for choice in sorted(kept, key=lambda choice: (-choice.cost, choice.point.throughput)):
@@ -150,12 +158,12 @@ def trimmed(demand: Demand, counted: Iterable[tuple[Choice, int]]) -> list[Group
         many = sum(kept.values()) - demand.need.least
         kept[choice] -= max(0, min(spare, many, kept[choice]))
     name = demand.need.function
-    return [Group(function=name, choice=choice, count=count) for choice, count in kept.items() if count]
+    return [InstanceGroup(function=name, choice=choice, count=count) for choice, count in kept.items() if count]
 
 
-def pieces_on(device: Device, groups: Sequence[Group]) -> Counter[Piece]:
+def pieces_on(device: Device, groups: Sequence[InstanceGroup]) -> Counter[InstancePiece]:
     """The MIG instances that groups have on a type of device."""
-    found: Counter[Piece] = Counter()
+    found: Counter[InstancePiece] = Counter()
     for group in groups:
         if not group.choice.is_whole and group.choice.device.name == device.name:
             found[(group.choice.slice, group.function)] += group.count

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from pilotlight_placement.capacity_planner.capacity_plan import Cutting
+from pilotlight_placement.capacity_planner.capacity_plan import PlannedDevice
 from pilotlight_placement.hardware.catalogue import Device
 from pilotlight_placement.hardware.geometry import Family, Instance, Layout, Profile, maximal_layouts
 
@@ -35,7 +35,7 @@ def counts_of(layout: Layout) -> Counter[str]:
 
 
 @dataclass
-class Card:
+class PartialDevice:
     """A device that is being filled."""
 
     device: Device
@@ -78,24 +78,24 @@ class Card:
         self.held.append((instance, function))
         self.mask |= self.family.by_key[instance.profile].mask(instance.start)
 
-    def copy(self) -> Card:
+    def copy(self) -> PartialDevice:
         return replace(self, held=list(self.held))
 
-    def cutting(self) -> Cutting:
+    def cutting(self) -> PlannedDevice:
         """What it has come to."""
         held = sorted(self.held)
-        return Cutting(
+        return PlannedDevice(
             device=self.device,
             layout=tuple(instance for instance, _ in held),
             functions=tuple(function for _, function in held),
         )
 
 
-Piece = tuple[str, str]
+InstancePiece = tuple[str, str]
 """A slice key and the function whose instance it is."""
 
 
-def fill_in(device: Device, layouts: Sequence[Layout], pieces: Iterable[Piece]) -> list[Cutting]:
+def fill_in(device: Device, layouts: Sequence[Layout], pieces: Iterable[InstancePiece]) -> list[PlannedDevice]:
     """Give the instances of chosen layouts to the pieces; what nobody needs is left out.
 
     Raises:
@@ -109,7 +109,7 @@ def fill_in(device: Device, layouts: Sequence[Layout], pieces: Iterable[Piece]) 
         held = [(at, waiting[at.profile].pop()) for at in layout if waiting.get(at.profile)]
         if held:
             cuttings.append(
-                Cutting(device=device, layout=tuple(at for at, _ in held), functions=tuple(f for _, f in held))
+                PlannedDevice(device=device, layout=tuple(at for at, _ in held), functions=tuple(f for _, f in held))
             )
     if any(waiting.values()):
         raise ValueError(f"{device.name}: the layouts lack instances for {waiting}")

@@ -21,10 +21,10 @@ from pilotlight_placement.capacity_planner.capacity_plan import (
     TOLERANCE,
     UTILISATION,
     CannotPlan,
-    Demand,
-    Group,
-    Plan,
-    Terms,
+    CapacityPlan,
+    FunctionDemand,
+    InstanceGroup,
+    PlanningTerms,
     demands_of,
 )
 from pilotlight_placement.capacity_planner.demand_csv import (
@@ -44,7 +44,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Read, plan, print; 1 with a sentence if something cannot be read or planned."""
     options = _options(words)
     try:
-        plan = make(options)
+        plan = make_plan(options)
     except (BadTable, CannotPlan, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -55,7 +55,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def make(options: argparse.Namespace) -> Plan:
+def make_plan(options: argparse.Namespace) -> CapacityPlan:
     """The plan that the options ask for.
 
     Raises:
@@ -65,14 +65,14 @@ def make(options: argparse.Namespace) -> Plan:
     needs, measured = read_demand(options.demand)
     tables = [measured, *(read_curves(path) for path in options.curves)]
     prices = read_prices(options.prices) if options.prices else None
-    terms = Terms(utilisation=options.utilisation, slo_part=options.slo_part, prices=prices)
+    terms = PlanningTerms(utilisation=options.utilisation, slo_part=options.slo_part, prices=prices)
     demands = demands_of(needs, curves_of(*tables), terms)
     plan = _planned(demands, terms, options)
     plan.check_integrity()
     return plan
 
 
-def _planned(demands: Sequence[Demand], terms: Terms, options: argparse.Namespace) -> Plan:
+def _planned(demands: Sequence[FunctionDemand], terms: PlanningTerms, options: argparse.Namespace) -> CapacityPlan:
     if options.solver == GREEDY or (options.solver == AUTO and not is_installed()):
         return plan_greedily(demands, terms)
     if not is_installed():
@@ -82,14 +82,14 @@ def _planned(demands: Sequence[Demand], terms: Terms, options: argparse.Namespac
     return cheaper(plan_greedily(demands, terms), _within(demands, terms, options.seconds))
 
 
-def _within(demands: Sequence[Demand], terms: Terms, seconds: float) -> Plan | None:
+def _within(demands: Sequence[FunctionDemand], terms: PlanningTerms, seconds: float) -> CapacityPlan | None:
     try:
         return plan_exactly(demands, terms, seconds)
     except CannotPlan:
         return None  # not in that time: the greedy one stands
 
 
-def cheaper(greedy: Plan, exact: Plan | None) -> Plan:
+def cheaper(greedy: CapacityPlan, exact: CapacityPlan | None) -> CapacityPlan:
     """The plan that costs less, with the better of both bounds: a solver that ran out of time may have found worse."""
     if exact is None:
         return greedy
@@ -97,7 +97,7 @@ def cheaper(greedy: Plan, exact: Plan | None) -> Plan:
     return replace(best, bound=max(greedy.bound, exact.bound))
 
 
-def as_text(plan: Plan) -> list[str]:
+def as_text(plan: CapacityPlan) -> list[str]:
     """The plan in lines: what each function gets and why, what to buy, what it costs, how good that is."""
     lines = []
     for demand in plan.demands:
@@ -111,7 +111,7 @@ def as_text(plan: Plan) -> list[str]:
     return lines
 
 
-def arithmetic(demand: Demand, groups: Sequence[Group], terms: Terms) -> str:
+def arithmetic(demand: FunctionDemand, groups: Sequence[InstanceGroup], terms: PlanningTerms) -> str:
     """The sum behind a function's instances, as one would check it by hand."""
     need, part = demand.need, f"{terms.utilisation:.0%}"
     if len(groups) == 1:
@@ -125,7 +125,7 @@ def arithmetic(demand: Demand, groups: Sequence[Group], terms: Terms) -> str:
     return f"{need.function}: {need.rps:,.6g} per second of {speed:,.4g} x {part} = {speed * terms.utilisation:,.4g}"
 
 
-def describe(demand: Demand, group: Group) -> str:
+def describe(demand: FunctionDemand, group: InstanceGroup) -> str:
     """One kind of instance: how many, on what, at which batch size."""
     point, level = group.choice.point, demand.need.slo_ms
     within = f" of {level:g} ms" if level is not None else ""
@@ -135,7 +135,7 @@ def describe(demand: Demand, group: Group) -> str:
     )
 
 
-def quality(plan: Plan) -> str:
+def quality(plan: CapacityPlan) -> str:
     """How far the plan can be from the cheapest, in words."""
     if plan.is_optimal:
         return "no plan is cheaper (proven)"
@@ -143,7 +143,7 @@ def quality(plan: Plan) -> str:
     return said if plan.method == EXACT else f"{said}; found without a solver (pip install 'pilotlight[planner]')"
 
 
-def _alike(plan: Plan) -> list[tuple[str, int]]:
+def _alike(plan: CapacityPlan) -> list[tuple[str, int]]:
     counts: dict[str, int] = {}
     for cutting in plan.cuttings:
         held = ", ".join(f"{at} {function}" for at, function in zip(cutting.layout, cutting.functions, strict=True))
@@ -151,7 +151,7 @@ def _alike(plan: Plan) -> list[tuple[str, int]]:
     return sorted(counts.items())
 
 
-def as_json(plan: Plan) -> dict[str, Any]:
+def as_json(plan: CapacityPlan) -> dict[str, Any]:
     """The plan for programs."""
     return {
         "gpus": plan.gpus,

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from pilotlight_core.model.api.placement_api import (
     ROOM_COUNTED,
-    DecisionTold,
+    DecisionInfo,
+    FleetInfo,
     FleetRow,
     FleetSegment,
-    FleetTold,
-    FloorTold,
+    FloorInfo,
     FunctionPlacement,
-    MemoryPlanTold,
+    MemoryPlanInfo,
     MemoryRow,
-    PlaceTold,
+    PlaceInfo,
 )
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.suggestions import as_sentence
@@ -24,7 +24,7 @@ from pilotlight_placement.asks.memory_need import plan_of
 from pilotlight_placement.asks.vram import shortfall
 from pilotlight_placement.explain.drawing import row
 from pilotlight_placement.explain.speeds import lines as speed_lines
-from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import Unit
 from pilotlight_placement.fleet.reports import name_of
@@ -40,13 +40,13 @@ UNMEASURED = (
 )
 
 
-def decision_told(outcome: Placement | NoFit, container: str = "") -> DecisionTold:
+def decision_info(outcome: Placement | NoFit, container: str = "") -> DecisionInfo:
     """A decision with the winner's value and the best loser of each step."""
     record = outcome.record
     winner = None
     if isinstance(outcome, Placement) and record.value is not None:
         winner = _place(outcome.slice, record.value, container)
-    return DecisionTold(
+    return DecisionInfo(
         container=container,
         function=record.ask.function,
         revision=record.revision,
@@ -59,12 +59,12 @@ def decision_told(outcome: Placement | NoFit, container: str = "") -> DecisionTo
     )
 
 
-def _place(slice_: Slice, value: Value, container: str, step: str = "") -> PlaceTold:
+def _place(slice_: Slice, value: Value, container: str, step: str = "") -> PlaceInfo:
     terms = {name: float(term) for name, term in zip(STEP_NAMES, value, strict=True)}
-    return PlaceTold(node=slice_.node, slice=name_of(slice_, container), what=slice_.what, value=terms, step=step)
+    return PlaceInfo(node=slice_.node, slice=name_of(slice_, container), what=slice_.what, value=terms, step=step)
 
 
-def fleet_told(fleet: Fleet) -> FleetTold:
+def fleet_info(fleet: Fleet) -> FleetInfo:
     """Every GPU and slot, and by type how many devices' worth is used, free and stranded."""
     units = [unit for _, there in sorted(fleet.places.items()) for unit in there.units]
     rows = tuple(_row(unit) for unit in units)
@@ -78,7 +78,7 @@ def fleet_told(fleet: Fleet) -> FleetTold:
             use = "out" if out and segment.use != "used" else segment.use
             parts[use] += segment.width / each.width
     rounded = {name: {key: round(part, 4) for key, part in parts.items()} for name, parts in sorted(totals.items())}
-    return FleetTold(devices=rows, totals=rounded)
+    return FleetInfo(devices=rows, totals=rounded)
 
 
 def _row(unit: Unit) -> FleetRow:
@@ -105,8 +105,8 @@ def _row(unit: Unit) -> FleetRow:
     )
 
 
-def placement_told(
-    fleet: Fleet, spec: FunctionSpec, ask: Ask, version: str, rps: float | None = None, floor: FloorTold | None = None
+def placement_info(
+    fleet: Fleet, spec: FunctionSpec, ask: Ask, version: str, rps: float | None = None, floor: FloorInfo | None = None
 ) -> FunctionPlacement:
     """The arithmetic of a function's memory for each of its choices, against the largest slice that exists.
 
@@ -128,7 +128,7 @@ def placement_told(
     )
 
 
-def _floor_said(floor: FloorTold) -> str:
+def _floor_said(floor: FloorInfo) -> str:
     now = f"{floor.there} {'is' if floor.there == 1 else 'are'} there now"
     room = f"{floor.room} or more" if floor.room >= ROOM_COUNTED else f"{floor.room} more"
     now += f", and {room} would find a place." if floor.there < floor.wanted else "."
@@ -139,10 +139,10 @@ def _floor_said(floor: FloorTold) -> str:
     return f"Its floor of {floor.wanted} containers fits, if all of the fleet is free; {now}"
 
 
-def _memory(fleet: Fleet, spec: FunctionSpec, choice: GpuAsk) -> MemoryPlanTold:
+def _memory(fleet: Fleet, spec: FunctionSpec, choice: GpuAsk) -> MemoryPlanInfo:
     made = plan_of(spec, choice.count)
     largest, name = max(_slices(fleet, choice), default=(0, ""))
-    return MemoryPlanTold(
+    return MemoryPlanInfo(
         gpu=str(choice),
         devices=choice.count,
         per_device=made.per_device if made else 0,
@@ -159,7 +159,7 @@ def _slices(fleet: Fleet, choice: GpuAsk) -> Iterator[tuple[int, str]]:
             yield _largest(cell)
 
 
-def _largest(cell: Cell) -> tuple[int, str]:
+def _largest(cell: DeviceGroup) -> tuple[int, str]:
     if cell.slot is not None:
         return cell.slot.memory, f"a {cell.slot.kind.value} slice of {cell.kind.name}"
     if cell.device is None:
@@ -169,7 +169,7 @@ def _largest(cell: Cell) -> tuple[int, str]:
     return cell.device.memory, f"a whole {cell.kind.name}"
 
 
-def _lines(told: MemoryPlanTold, spec: FunctionSpec) -> list[str]:
+def _lines(told: MemoryPlanInfo, spec: FunctionSpec) -> list[str]:
     made = plan_of(spec, told.devices)
     head = f"{told.gpu}:"
     if made is None:

@@ -14,7 +14,7 @@ PER_FUNCTION = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decided:
+class PlacementDecision:
     """A decision, what it was about, and when it was made (seconds of its maker's own clock)."""
 
     outcome: Placement | NoFit
@@ -36,17 +36,17 @@ class Decided:
         return bool(self.outcome.record.ask.slice)
 
 
-class Decisions:
+class DecisionLog:
     """Bounded: the oldest go first."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._by_container: OrderedDict[str, Decided] = OrderedDict()
-        self._by_function: OrderedDict[str, list[Decided]] = OrderedDict()
+        self._by_container: OrderedDict[str, PlacementDecision] = OrderedDict()
+        self._by_function: OrderedDict[str, list[PlacementDecision]] = OrderedDict()
 
     def add(self, outcome: Placement | NoFit, container: str = "", *, version: str = "", at: float = 0.0) -> None:
         """Remember a decision; one without a place has no container."""
-        decided = Decided(outcome=outcome, container=container, version=version, at=at, since=at)
+        decided = PlacementDecision(outcome=outcome, container=container, version=version, at=at, since=at)
         last = self._by_function.setdefault(decided.function, [])
         if isinstance(outcome, Placement):
             self._by_container[container] = decided
@@ -55,7 +55,7 @@ class Decisions:
         elif (before := _waiting(last, version)) is not None:
             # It waits still: what was decided before it began to wait is worth more than each try.
             last.remove(before)
-            decided = Decided(outcome=outcome, version=version, at=at, since=before.since)
+            decided = PlacementDecision(outcome=outcome, version=version, at=at, since=before.since)
         last.append(decided)
         alike = [each for each in last if each.is_trial is decided.is_trial]
         last[:] = [each for each in last if each is not alike[0]] if len(alike) > PER_FUNCTION else last
@@ -63,22 +63,22 @@ class Decisions:
         if len(self._by_function) > self._most:
             self._by_function.popitem(last=False)
 
-    def latest(self) -> Decided | None:
+    def latest(self) -> PlacementDecision | None:
         """The last decision of all; None if there was none."""
         if not self._by_function:
             return None
         return self._by_function[next(reversed(self._by_function))][-1]
 
-    def of_container(self, container: str) -> Decided | None:
+    def of_container(self, container: str) -> PlacementDecision | None:
         """Why a container is where it is; None if that is forgotten."""
         return self._by_container.get(container)
 
-    def of_function(self, function: str) -> list[Decided]:
+    def of_function(self, function: str) -> list[PlacementDecision]:
         """The last decisions about a function's containers, oldest first."""
         return list(self._by_function.get(function, ()))
 
 
-def _waiting(decisions: list[Decided], version: str) -> Decided | None:
+def _waiting(decisions: list[PlacementDecision], version: str) -> PlacementDecision | None:
     """The refusal that is the last word on a version; None if that is a place, or there is none."""
     last = next((each for each in reversed(decisions) if each.version == version), None)
     return last if last is not None and isinstance(last.outcome, NoFit) else None

@@ -9,10 +9,10 @@ from itertools import groupby
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import Unit
 from pilotlight_placement.hardware.geometry import Family
-from pilotlight_placement.hardware.node import SHARE_UNITS, Held
+from pilotlight_placement.hardware.node import SHARE_UNITS, PlacedContainer
 
 
-class Use(StrEnum):
+class SegmentUse(StrEnum):
     """What a segment is to the fleet."""
 
     USED = "used"
@@ -22,9 +22,9 @@ class Use(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """A part of a device: `width` of `Row.width`. `tenant` and `container` say whose it is, if it is used."""
+    """A part of a device: `width` of `DeviceRow.width`. `tenant` and `container` say whose it is, if it is used."""
 
-    use: Use
+    use: SegmentUse
     width: int
     label: str = ""
     tenant: str = ""
@@ -32,7 +32,7 @@ class Segment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class DeviceRow:
     """One device or slot. The segments' widths sum to `width`."""
 
     node: str
@@ -44,17 +44,17 @@ class Row:
     segments: tuple[Segment, ...]
 
 
-def rows(fleet: Fleet) -> list[Row]:
+def rows(fleet: Fleet) -> list[DeviceRow]:
     """The fleet's devices and slots, by node and in the node's order."""
     return [row(unit) for _, place in sorted(fleet.places.items()) for unit in place.units]
 
 
-def row(unit: Unit) -> Row:
+def row(unit: Unit) -> DeviceRow:
     """One device or slot."""
     mig = unit.gpu is not None and unit.gpu.mig
     family = unit.gpu.device.family if unit.gpu and mig else None
     segments = _slices(unit, family) if family else _shares(unit)
-    return Row(
+    return DeviceRow(
         node=unit.node.name,
         unit=unit.id,
         type=unit.cell.kind.name,
@@ -78,7 +78,7 @@ def _slices(unit: Unit, family: Family) -> list[Segment]:
             segments.append(_used(held, size, held.slice.profile))
         else:
             size = 1
-            segments.append(Segment(use=Use.FREE if usable >> slot & 1 else Use.STRANDED, width=1))
+            segments.append(Segment(use=SegmentUse.FREE if usable >> slot & 1 else SegmentUse.STRANDED, width=1))
         slot += size
     return _merged(segments)
 
@@ -86,11 +86,11 @@ def _slices(unit: Unit, family: Family) -> list[Segment]:
 def _shares(unit: Unit) -> list[Segment]:
     parts = sorted(unit.held.values(), key=lambda held: held.container)
     segments = [_used(held, held.slice.units or SHARE_UNITS, held.slice.kind.value) for held in parts]
-    return [*segments, Segment(use=Use.FREE, width=unit.free)] if unit.free else segments
+    return [*segments, Segment(use=SegmentUse.FREE, width=unit.free)] if unit.free else segments
 
 
-def _used(held: Held, width: int, label: str) -> Segment:
-    return Segment(use=Use.USED, width=width, label=label, tenant=held.tenant, container=held.container)
+def _used(held: PlacedContainer, width: int, label: str) -> Segment:
+    return Segment(use=SegmentUse.USED, width=width, label=label, tenant=held.tenant, container=held.container)
 
 
 def _merged(segments: list[Segment]) -> list[Segment]:
@@ -98,17 +98,17 @@ def _merged(segments: list[Segment]) -> list[Segment]:
     merged: list[Segment] = []
     for use, same in groupby(segments, key=lambda segment: segment.use):
         run = list(same)
-        merged += run if use is Use.USED else [Segment(use=use, width=sum(segment.width for segment in run))]
+        merged += run if use is SegmentUse.USED else [Segment(use=use, width=sum(segment.width for segment in run))]
     return merged
 
 
-def text(drawn: Row, columns: int = 32) -> str:
+def text(drawn: DeviceRow, columns: int = 32) -> str:
     """A row without colours: letters for used parts, "." for free ones, "x" for stranded ones."""
     bar, begun, done = "", 0, 0
     for segment in drawn.segments:
         begun, done = done, done + segment.width
         cells = done * columns // drawn.width - begun * columns // drawn.width
-        fill = {Use.USED: "#", Use.FREE: ".", Use.STRANDED: "x"}[segment.use]
+        fill = {SegmentUse.USED: "#", SegmentUse.FREE: ".", SegmentUse.STRANDED: "x"}[segment.use]
         bar += f"{segment.label[:cells]}".ljust(cells, fill) if segment.label else fill * cells
     state = " draining" if drawn.draining else ""
     return f"{drawn.node} {drawn.unit} {drawn.type} [{bar}]{state}"

@@ -9,12 +9,12 @@ from itertools import islice
 from pilotlight_core.model.placing import Over
 from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.explain.past_fleet import past
-from pilotlight_placement.explain.speeds import on_slice, said
+from pilotlight_placement.explain.past_fleet import fleet_at
+from pilotlight_placement.explain.speeds import on_slice, point_text
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.options import COST_STEP, SLOW, UNMEASURED
 from pilotlight_placement.hardware.node import Slice
-from pilotlight_placement.search.decision_record import NoFit, Placement, Record, Rival, Value
+from pilotlight_placement.search.decision_record import DecisionRecord, NoFit, Placement, Rival, Value
 from pilotlight_placement.search.place import best_on
 from pilotlight_placement.search.policy import FILTERS, RULED_OUT, STEP_NAMES, STEPS, refusal_at
 
@@ -47,10 +47,10 @@ def _speed(outcome: Placement) -> list[str]:
     ask = outcome.record.ask
     point = on_slice(ask.curves, outcome.slice, ask.slo_ms)
     within = f" within {ask.slo_ms:g} ms" if ask.slo_ms is not None else ""
-    return [f"There it does, as far as is known{within}, {said(point)}."] if point is not None else []
+    return [f"There it does, as far as is known{within}, {point_text(point)}."] if point is not None else []
 
 
-def ruled_out(record: Record) -> str:
+def ruled_out(record: DecisionRecord) -> str:
     """How many devices each filter ruled out."""
     parts = [f"{count} {RULED_OUT[name]}" for name, count in record.refused]
     of = f"{record.considered} devices and slots" if record.considered != 1 else "1 device or slot"
@@ -58,7 +58,7 @@ def ruled_out(record: Record) -> str:
     return f"{start}: {', '.join(parts)}." if parts else f"{start}."
 
 
-def _left(record: Record) -> int:
+def _left(record: DecisionRecord) -> int:
     return record.considered - sum(count for _, count in record.refused)
 
 
@@ -66,7 +66,7 @@ def why_not(fleet: Fleet, outcome: Placement | NoFit, node: str) -> list[str]:
     """Why a decision did not choose a certain node, found out on the fleet as it was then."""
     record = outcome.record
     winner = outcome.slice if isinstance(outcome, Placement) else None
-    then = past(fleet, record)
+    then = fleet_at(fleet, record)
     if then is None:
         return [f"The fleet's state at revision {record.revision} is gone; it is at revision {fleet.standing} now."]
     if node not in then.places:
@@ -112,7 +112,7 @@ def rules() -> list[str]:
     return [f"{item.name}: {item.sentence}" for item in (*FILTERS, *STEPS)]
 
 
-Reason = Callable[[Ask, Slice, Value, Slice, Value], str]
+StepReason = Callable[[Ask, Slice, Value, Slice, Value], str]
 
 
 def _preference(ask: Ask, _: Slice, mine: Value, __: Slice, theirs: Value) -> str:
@@ -166,7 +166,7 @@ def _order(_: Ask, winner: Slice, __: Value, loser: Slice, ___: Value) -> str:
     return f"it is as good in all that counts, and {winner.node} stands first in the fixed order"
 
 
-REASONS: dict[str, Reason] = {
+REASONS: dict[str, StepReason] = {
     "preference": _preference,
     "spread": _spread,
     "resident": _resident,

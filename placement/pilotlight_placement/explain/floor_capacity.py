@@ -7,27 +7,27 @@ from functools import lru_cache
 
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.fleet.device_classes import Cell, Sort
+from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fleet.occupancy import Place
+from pilotlight_placement.fleet.occupancy import NodeOccupancy
 from pilotlight_placement.fleet.offers import Zone, refused_domain
-from pilotlight_placement.fleet.options import Option, Refused, options, slot_options
+from pilotlight_placement.fleet.options import NoOption, Option, options, slot_options
 from pilotlight_placement.hardware.geometry import Family
-from pilotlight_placement.hardware.node import SHARE_UNITS, Held
+from pilotlight_placement.hardware.node import SHARE_UNITS, PlacedContainer
 from pilotlight_placement.search.decision_record import NoFit
 from pilotlight_placement.search.place import place
 
-Room = tuple[int, int]
+DeviceCapacity = tuple[int, int]
 """Of a device: how many containers it holds by itself, and how many such devices one container needs (0: it cannot)."""
 
 
-def most(fleet: Fleet, ask: Ask) -> int:
+def most_containers(fleet: Fleet, ask: Ask) -> int:
     """How many containers of an ask the fleet could hold, if all of it were free and cut as they would have it.
 
     No more than these, ever: whom they avoid is not looked at, GPUs whose MIG mode is switched without a reset count in
     the mode that holds more, and MIG instances are counted by exhaustion over occupancy masks.
     """
-    known: dict[Sort, Room] = {}
+    known: dict[DeviceClass, DeviceCapacity] = {}
     by_zone: dict[Zone, int] = {}
     spread = ask.spread.most if ask.spread is not None else None
     over = ask.spread.over if ask.spread is not None else None
@@ -44,14 +44,14 @@ def most(fleet: Fleet, ask: Ask) -> int:
     return sum(min(count, spread) for count in by_zone.values())
 
 
-def room(fleet: Fleet, ask: Ask, wanted: int) -> int:
+def containers_that_fit(fleet: Fleet, ask: Ask, wanted: int) -> int:
     """How many of `wanted` containers would find a place now, one after the other; the fleet is left as it was."""
     with fleet.trial():
         for number in range(wanted):
             found = place(fleet, ask)
             if isinstance(found, NoFit):
                 return number
-            held = Held(
+            held = PlacedContainer(
                 container=f"{ask.function}~{number}", slice=found.slice, function=ask.function, tenant=ask.tenant,
                 neighbours=ask.neighbours,
             )  # fmt: skip
@@ -59,7 +59,7 @@ def room(fleet: Fleet, ask: Ask, wanted: int) -> int:
     return wanted
 
 
-def _on_node(where: Place, ask: Ask, known: dict[Sort, Room]) -> int:
+def _on_node(where: NodeOccupancy, ask: Ask, known: dict[DeviceClass, DeviceCapacity]) -> int:
     count = 0
     together: dict[str, list[int]] = {}
     for unit in where.units:
@@ -75,15 +75,15 @@ def _on_node(where: Place, ask: Ask, known: dict[Sort, Room]) -> int:
     return count + sum(len(needs) // min(needs) for needs in together.values())
 
 
-def _on_device(cell: Cell, ask: Ask) -> Room:
+def _on_device(cell: DeviceGroup, ask: Ask) -> DeviceCapacity:
     if cell.slot is not None:
-        return int(not isinstance(slot_options(ask, cell.slot), Refused)), 0
+        return int(not isinstance(slot_options(ask, cell.slot), NoOption)), 0
     if cell.device is None:
         return 0, 0
     alone, several = 0, 0
     for mig in (True, False) if cell.device.online_mig else (cell.kind.mig,):
         made = options(ask, cell.device, mig=mig, shareable=cell.kind.shareable)
-        if isinstance(made, Refused):
+        if isinstance(made, NoOption):
             continue
         if mig and cell.device.family is not None:
             alone = max(alone, instances(cell.device.family, frozenset(option.profile for option in made)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.history import Op, chain
-from pilotlight_placement.hardware.node import Held, Node
-from pilotlight_placement.search.decision_record import Record
+from pilotlight_placement.hardware.node import Node, PlacedContainer
+from pilotlight_placement.search.decision_record import DecisionRecord
 
 
-def past(fleet: Fleet, record: Record) -> Fleet | None:
+def fleet_at(fleet: Fleet, record: DecisionRecord) -> Fleet | None:
     """A copy of the whole fleet as it was (places are priced by how many there are); None if the revision is gone."""
     ops = fleet.journal.since(record.revision, fleet.standing)
     if ops is None:
@@ -25,7 +25,7 @@ def past(fleet: Fleet, record: Record) -> Fleet | None:
     return then
 
 
-def _apply(op: Op, held: dict[str, Held], nodes: dict[str, Node], *, back: bool) -> None:
+def _apply(op: Op, held: dict[str, PlacedContainer], nodes: dict[str, Node], *, back: bool) -> None:
     if op.held is not None:
         if op.taken is back:
             held.pop(op.held.container, None)

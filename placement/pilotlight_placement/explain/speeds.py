@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pilotlight_core.model.api.curve_api import CPU_SLICE, CPU_TYPE, TARGET_UTILISATION, SliceKindTold
+from pilotlight_core.model.api.curve_api import CPU_SLICE, CPU_TYPE, TARGET_UTILISATION, SliceKindInfo
 from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_core.model.units import rate
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.asks.curves import Curves, Point, share, whole
-from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.asks.curves import Curves, ThroughputPoint, share, whole
+from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import refused_domain
-from pilotlight_placement.fleet.options import Option, Refused, key_of, options, slot_key, slot_options
+from pilotlight_placement.fleet.options import NoOption, Option, key_of, options, slot_key, slot_options
 from pilotlight_placement.hardware.node import Slice
 
 
@@ -26,7 +26,7 @@ def key_of_slice(slice_: Slice) -> str:
     return share(slice_.units) if slice_.units else whole(len(slice_.ids))
 
 
-def on_slice(curves: Curves | None, slice_: Slice, slo_ms: float | None) -> Point | None:
+def on_slice(curves: Curves | None, slice_: Slice, slo_ms: float | None) -> ThroughputPoint | None:
     """What goes fastest on a slice within the service level, where that is known."""
     return curves.best(slice_.type, key_of_slice(slice_), slo_ms) if curves is not None else None
 
@@ -43,7 +43,7 @@ def where(device: str, cut: str) -> str:
     return f"{cut} of {device}"
 
 
-def said(point: Point) -> str:
+def point_text(point: ThroughputPoint) -> str:
     """A point in words, and where it comes from: "412 per second at batch 16, p95 19 ms (measured, 240 batches)"."""
     made_of = f", {point.samples} batches" if point.samples else ""
     software = ", on a GPU in software" if point.software else ""
@@ -59,13 +59,13 @@ def lines(curves: Curves | None, slo_ms: float | None, rps: float | None = None)
         best = curves.best(device, cut, slo_ms) if curves is not None else None
         within = f" within {slo_ms:g} ms" if slo_ms is not None else ""
         if best is not None:
-            yield f"on {where(device, cut)}{within}: {said(best)}{carried(best, rps)}"
+            yield f"on {where(device, cut)}{within}: {point_text(best)}{explain_containers(best, rps)}"
         elif curves is not None:
             fastest = min(curves.points[device, cut], key=lambda point: point.p95_ms)
-            yield f"on {where(device, cut)}: no batch size is{within}; {said(fastest)}"
+            yield f"on {where(device, cut)}: no batch size is{within}; {point_text(fastest)}"
 
 
-def carried(point: Point, rps: float | None) -> str:
+def explain_containers(point: ThroughputPoint, rps: float | None) -> str:
     """How many containers carry so many calls per second, with the arithmetic; "" without a rate."""
     if rps is None:
         return ""
@@ -77,32 +77,32 @@ def carried(point: Point, rps: float | None) -> str:
     )
 
 
-def slice_kinds(fleet: Fleet, ask: Ask) -> list[SliceKindTold]:
+def slice_kinds(fleet: Fleet, ask: Ask) -> list[SliceKindInfo]:
     """The kinds of slices of the fleet that would hold an ask, whoever uses them now, in the order of their names."""
-    found: dict[tuple[str, str], SliceKindTold] = {}
+    found: dict[tuple[str, str], SliceKindInfo] = {}
     for cell in fleet.cells.values():
         if not cell.total or refused_domain(ask, cell.domain):
             continue
         for device, cut, what in _kinds(ask, cell):
-            found.setdefault((device, cut), SliceKindTold(gpu=device, slice=cut, what=what))
+            found.setdefault((device, cut), SliceKindInfo(gpu=device, slice=cut, what=what))
     return [found[key] for key in sorted(found)]
 
 
-def _kinds(ask: Ask, cell: Cell) -> Iterator[tuple[str, str, str]]:
+def _kinds(ask: Ask, cell: DeviceGroup) -> Iterator[tuple[str, str, str]]:
     if cell.slot is not None:
         cut = slot_key(cell.slot.kind)
-        if cut and not isinstance(slot_options(ask, cell.slot), Refused):
+        if cut and not isinstance(slot_options(ask, cell.slot), NoOption):
             device = CPU_TYPE if cell.slot.kind is SliceKind.CPU else cell.kind.name
             yield device, cut, where(device, cut)
     elif cell.device is not None:
         device = cell.device.name
         for mig in dict.fromkeys((cell.kind.mig, *([not cell.kind.mig] if cell.device.online_mig else []))):
             made = options(ask, cell.device, mig=mig, shareable=cell.kind.shareable and not mig)
-            for option in made if not isinstance(made, Refused) else ():
+            for option in made if not isinstance(made, NoOption) else ():
                 yield device, key_of(option, cell.device), _called(cell, option)
 
 
-def _called(cell: Cell, option: Option) -> str:
+def _called(cell: DeviceGroup, option: Option) -> str:
     device = cell.device
     if device is not None and option.profile >= 0:
         return f"{device.cuts[option.profile].name} of {device.name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pilotlight_placement.fleet.device_classes import Cell, contents, indexed
+from pilotlight_placement.fleet.device_classes import DeviceGroup, contents, indexed
 from pilotlight_placement.fleet.occupancy import Unit, idle_cuts, occupied
 from pilotlight_placement.hardware.node import SHARE_UNITS
 
@@ -59,7 +59,7 @@ def _holds(fleet: Fleet) -> None:
 
 
 def _cells(fleet: Fleet) -> None:
-    units: dict[Cell, list[Unit]] = {cell: [] for cell in fleet.cells.values()}
+    units: dict[DeviceGroup, list[Unit]] = {cell: [] for cell in fleet.cells.values()}
     for unit in fleet.units.values():
         if unit.serves:
             units[unit.cell].append(unit)
@@ -96,7 +96,7 @@ def _cells(fleet: Fleet) -> None:
             _require(ranks == empty, f"{place.name}: its empty devices are not as listed")
 
 
-def _slots(cell: Cell, masks: Counter[int]) -> tuple[int, int]:
+def _slots(cell: DeviceGroup, masks: Counter[int]) -> tuple[int, int]:
     """Free memory slices and all of them, of so many devices by mask."""
     family = cell.device.family if cell.device else None
     if family is None:

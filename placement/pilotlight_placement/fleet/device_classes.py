@@ -11,9 +11,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pilotlight_placement.fleet.occupancy import Cut, Place, Unit
+from pilotlight_placement.fleet.occupancy import InstanceKey, NodeOccupancy, Unit
 from pilotlight_placement.fragmentation.mask_fragmentation import MaskFragmentation
-from pilotlight_placement.fragmentation.scores import Key, Row, Scores, best_start
+from pilotlight_placement.fragmentation.scores import ScoreKey, ScoreRow, Scores, best_start
 from pilotlight_placement.hardware.catalogue import Device
 from pilotlight_placement.hardware.geometry import Family
 from pilotlight_placement.hardware.node import MAX_UNITS, SHARE_UNITS, Domain, Slot
@@ -26,7 +26,7 @@ States = dict[int, list[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sort:
+class DeviceClass:
     """What decides how devices can be given, and at what cost; not where they are. Slots have no device."""
 
     name: str
@@ -44,12 +44,12 @@ class Sort:
         return (self.name, self.mig, self.shareable, self.spot, self.slot, self.variant)
 
     @property
-    def anywhere(self) -> Sort:
+    def anywhere(self) -> DeviceClass:
         """The same, however it was bought."""
         return replace(self, spot=False)
 
 
-class Tally:
+class DeviceClassIndex:
     """All cells of a sort together: what is open is counted here, and MIG places are priced by how many there are."""
 
     def __init__(self, kinds: int) -> None:
@@ -67,8 +67,8 @@ class Tally:
         self._now: tuple[int, ...] = ()
         """What prices follow from: how many devices are open for each profile, instances, free part."""
         self._prices: tuple[float, ...] = ()
-        self._rows: dict[int, Row] = {}
-        self._best: list[dict[int, tuple[Key, int] | None]] = [{} for _ in range(kinds)]
+        self._rows: dict[int, ScoreRow] = {}
+        self._best: list[dict[int, tuple[ScoreKey, int] | None]] = [{} for _ in range(kinds)]
 
     def rescore(self) -> None:
         """Forget what was scored by another demand."""
@@ -88,7 +88,7 @@ class Tally:
         self.slots += change * family.slots
         self._stale = True
 
-    def row(self, scores: MaskFragmentation, profile: int) -> Row:
+    def row(self, scores: MaskFragmentation, profile: int) -> ScoreRow:
         """The states that there are and in which the profile fits, best first."""
         if self._stale:
             self._price(scores)
@@ -97,7 +97,7 @@ class Tally:
             row = self._rows[profile] = tuple([(key, mask, start) for key, start, mask in sorted(present)])
         return row
 
-    def best(self, scores: MaskFragmentation, profile: int, mask: int) -> tuple[Key, int] | None:
+    def best(self, scores: MaskFragmentation, profile: int, mask: int) -> tuple[ScoreKey, int] | None:
         """Key and start of the profile's best place in a state; None if it does not fit."""
         if self._stale:
             self._price(scores)
@@ -108,7 +108,11 @@ class Tally:
 
     def _price(self, scores: MaskFragmentation) -> None:
         """Price places by how many there are; in steps, so that one device more or less seldom changes a price."""
-        now = (*map(step, self.open), step(self.running), round(16 * self.free / (self.slots or 1)))
+        now = (
+            *map(round_down_octave, self.open),
+            round_down_octave(self.running),
+            round(16 * self.free / (self.slots or 1)),
+        )
         self._stale = False
         if now == self._now:
             return
@@ -121,22 +125,27 @@ class Tally:
             self._rows.clear()
 
 
-def step(count: int) -> int:
+def round_down_octave(count: int) -> int:
     """A count, rounded down to 8 steps an octave: exact where it is small, where alone it matters."""
     bits = max(0, count.bit_length() - 4)
     return count >> bits << bits
 
 
-class Cell:
+class DeviceGroup:
     """Devices that are alike. `device` is None for slots, whose pattern is `slot`."""
 
     def __init__(
-        self, kind: Sort, domain: Domain, device: Device | None, slot: Slot | None, tally: Tally | None = None
+        self,
+        kind: DeviceClass,
+        domain: Domain,
+        device: Device | None,
+        slot: Slot | None,
+        tally: DeviceClassIndex | None = None,
     ) -> None:
         self.kind = kind
         self.open: list[int] = [0] * (len(device.cuts) if device and kind.mig else 1)
         """MIG: for each profile, how many devices have a place for one more. Otherwise how many are empty."""
-        self.tally = tally or Tally(len(self.open))
+        self.tally = tally or DeviceClassIndex(len(self.open))
         self.tally.cells += 1
         self.domain = domain
         self.device = device
@@ -147,7 +156,7 @@ class Cell:
         """Ranks of the nodes that have some of them."""
         self.states: States = {}
         """MIG: mask -> units. Slots: 0 -> free units."""
-        self.idle: dict[Cut, set[int]] = {}
+        self.idle: dict[InstanceKey, set[int]] = {}
         """MIG: profile's index and start -> units on which that instance exists and is idle."""
         self.vacant: States = {}
         """Whole devices: number of empty ones -> nodes (by rank of node)."""
@@ -221,7 +230,7 @@ class Cell:
         if unit.agrees:
             yield self.agreeing
 
-    def _vacate(self, place: Place, rank: int) -> None:
+    def _vacate(self, place: NodeOccupancy, rank: int) -> None:
         ranks = place.vacant.setdefault(self, [])
         if ranks:
             _delete(self.vacant, len(ranks), place.rank)
@@ -229,7 +238,7 @@ class Cell:
         self._put_empty(1)
         _insert(self.vacant, len(ranks), place.rank)
 
-    def _occupy(self, place: Place, rank: int) -> None:
+    def _occupy(self, place: NodeOccupancy, rank: int) -> None:
         ranks = place.vacant[self]
         _delete(self.vacant, len(ranks), place.rank)
         ranks.remove(rank)
@@ -256,7 +265,7 @@ def node_rank(rank: int) -> int:
     return rank // MAX_UNITS
 
 
-def contents(cell: Cell, units: list[Unit]) -> dict[str, dict[int, list[int]]]:
+def contents(cell: DeviceGroup, units: list[Unit]) -> dict[str, dict[int, list[int]]]:
     """What a cell's index must hold if these are its units: to audit it with."""
     wanted: dict[str, dict[int, list[int]]] = {"states": {}, "vacant": {}, "agreeing": {}}
     vacant: dict[int, int] = {}
@@ -277,7 +286,7 @@ def contents(cell: Cell, units: list[Unit]) -> dict[str, dict[int, list[int]]]:
     return wanted
 
 
-def indexed(cell: Cell) -> dict[str, dict[int, list[int]]]:
+def indexed(cell: DeviceGroup) -> dict[str, dict[int, list[int]]]:
     """What a cell's index holds, in the form of `contents`."""
     shared = {f"shared {whose}": states for whose, states in cell.shared.items()}
     return {"states": cell.states, "vacant": cell.vacant, "agreeing": cell.agreeing, **shared}

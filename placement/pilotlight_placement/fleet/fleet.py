@@ -16,14 +16,14 @@ from typing import TypeVar
 from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.audit import audit
-from pilotlight_placement.fleet.device_classes import Cell, Sort, rank_in
+from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceGroup, rank_in
 from pilotlight_placement.fleet.history import Journal, Op, Trail
-from pilotlight_placement.fleet.occupancy import Place, Unit
+from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.fleet.offers import Offer, Offers, Zone, offers_of
-from pilotlight_placement.fleet.options import Prices, Refused
-from pilotlight_placement.fragmentation.histogram import Histogram, Shape, distance
+from pilotlight_placement.fleet.options import NoOption, Prices
+from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram, distance
 from pilotlight_placement.fragmentation.scores import Scores, scores_of
-from pilotlight_placement.hardware.node import Domain, Gpu, Held, Node, Slot, parts_of, rank_of
+from pilotlight_placement.hardware.node import Domain, Gpu, Node, PlacedContainer, Slot, parts_of, rank_of
 
 MAX_CACHED_ASKS = 8192
 
@@ -34,12 +34,12 @@ NOTHING: Mapping[Zone, int] = MappingProxyType({})
 NOWHERE: Mapping[int, int] = MappingProxyType({})
 
 
-class Impossible(ValueError):
+class ImpossibleChange(ValueError):
     """A change that the fleet's state does not allow."""
 
 
 @dataclass(kw_only=True)
-class Trial:
+class FleetTransaction:
     """Provisional changes; `keep` makes them stand."""
 
     kept: bool = False
@@ -54,13 +54,13 @@ class Fleet:
     def __init__(self, nodes: Iterable[Node] = (), *, prices: Prices | None = None) -> None:
         self.revision = 0
         self.prices = prices or Prices()
-        self.places: dict[str, Place] = {}
-        self.by_rank: dict[int, Place] = {}
+        self.places: dict[str, NodeOccupancy] = {}
+        self.by_rank: dict[int, NodeOccupancy] = {}
         self.units: dict[int, Unit] = {}
-        self.cells: dict[tuple[Sort, Domain], Cell] = {}
-        self.sorts: dict[Sort, list[Cell]] = {}
-        self.held: dict[str, Held] = {}
-        self.functions: dict[str, dict[str, Held]] = {}
+        self.cells: dict[tuple[DeviceClass, Domain], DeviceGroup] = {}
+        self.sorts: dict[DeviceClass, list[DeviceGroup]] = {}
+        self.held: dict[str, PlacedContainer] = {}
+        self.functions: dict[str, dict[str, PlacedContainer]] = {}
         """function -> its containers by id."""
         self.resident: dict[str, set[int]] = {}
         """weights -> ranks of the nodes that have them."""
@@ -72,7 +72,7 @@ class Fleet:
         """Devices and slots of nodes that take nothing new."""
         self.withdrawn = 0
         """Devices of other nodes that take nothing new."""
-        self.mix: dict[Shape, float] = {}
+        self.mix: dict[AskShape, float] = {}
         self.journal = Journal()
         self.trail: Trail | None = None
         self._on_node: dict[str, dict[int, int]] = {}
@@ -104,7 +104,7 @@ class Fleet:
         """
         ids = [part.id for part in parts_of(node)]
         if len(ids) != len(set(ids)):
-            raise Impossible(f"{node.name}: two of its devices or slots have the same id")
+            raise ImpossibleChange(f"{node.name}: two of its devices or slots have the same id")
         place = self.places.get(node.name)
         old = place.node if place else None
         if old == node:
@@ -116,7 +116,7 @@ class Fleet:
             if not self.refusal(held):
                 self.hold(held)
 
-    def remove(self, name: str) -> list[Held]:
+    def remove(self, name: str) -> list[PlacedContainer]:
         """Take a node away; its containers are released and returned."""
         place = self.places[name]
         lost = self._clear(place)
@@ -128,14 +128,14 @@ class Fleet:
         """Let a node take nothing new, or again."""
         self.put(replace(self.places[name].node, draining=draining))
 
-    def retune(self, mix: Mapping[Shape, float]) -> None:
+    def retune(self, mix: Mapping[AskShape, float]) -> None:
         """Score places by a new mix of demand from now on."""
         self.mix = dict(mix)
         self._scores.clear()
         for cell in self.cells.values():
             self._score(cell)
 
-    def follow(self, histogram: Histogram) -> None:
+    def follow(self, histogram: DemandHistogram) -> None:
         """Score places by what was asked for lately, if that has changed enough to matter."""
         mix = histogram.shares()
         if distance(mix, self.mix) > RETUNE:
@@ -143,7 +143,7 @@ class Fleet:
 
     # --- who holds what ---
 
-    def refusal(self, held: Held) -> str:
+    def refusal(self, held: PlacedContainer) -> str:
         """Why a container cannot be where its slice says; "" if it can."""
         place = self.places.get(held.slice.node)
         if place is None:
@@ -155,27 +155,27 @@ class Fleet:
                 return why
         return "" if held.slice.ids else "it names no device"
 
-    def hold(self, held: Held) -> None:
+    def hold(self, held: PlacedContainer) -> None:
         """Let a container have its slice.
 
         Raises:
             Impossible: if the slice is not free, or the container holds one already.
         """
         if held.container in self.held:
-            raise Impossible(f"{held.container} holds a slice already")
+            raise ImpossibleChange(f"{held.container} holds a slice already")
         if why := self.refusal(held):
-            raise Impossible(why)
+            raise ImpossibleChange(why)
         self._hold(held)
         self._log(Op(revision=self.revision + 1, held=held))
 
-    def release(self, container: str) -> Held:
+    def release(self, container: str) -> PlacedContainer:
         """Take a container's slice back.
 
         Raises:
             Impossible: if it holds none.
         """
         if container not in self.held:
-            raise Impossible(f"{container} holds nothing")
+            raise ImpossibleChange(f"{container} holds nothing")
         held = self._release(container)
         self._log(Op(revision=self.revision + 1, held=held, taken=False))
         return held
@@ -193,11 +193,11 @@ class Fleet:
         self._offers[ask] = (len(self.cells), found)
         return found
 
-    def offers_in(self, ask: Ask, cell: Cell) -> tuple[Offer, ...]:
+    def offers_in(self, ask: Ask, cell: DeviceGroup) -> tuple[Offer, ...]:
         """What of one kind of device would do for an ask."""
         return self.offers(ask).by_cell.get(cell, ())
 
-    def refusal_of(self, ask: Ask, cell: Cell) -> Refused | None:
+    def refusal_of(self, ask: Ask, cell: DeviceGroup) -> NoOption | None:
         """Why nothing of one kind of device would do, ever; None if something would."""
         return self.offers(ask).why.get(cell)
 
@@ -244,9 +244,9 @@ class Fleet:
                 unit.node.different.clear()
 
     @contextmanager
-    def trial(self) -> Iterator[Trial]:
+    def trial(self) -> Iterator[FleetTransaction]:
         """Undo whatever is done inside, unless the trial is kept. Trials nest."""
-        start, trial = self.trail, Trial()
+        start, trial = self.trail, FleetTransaction()
         self._standing = self.standing
         self._trials += 1
         try:
@@ -287,13 +287,13 @@ class Fleet:
 
     # --- changes without a record ---
 
-    def _clear(self, place: Place) -> list[Held]:
+    def _clear(self, place: NodeOccupancy) -> list[PlacedContainer]:
         held = {item.container: item for unit in place.units for item in unit.held.values()}
         for container in sorted(held):
             self.release(container)
         return [held[container] for container in sorted(held)]
 
-    def _hold(self, held: Held) -> None:
+    def _hold(self, held: PlacedContainer) -> None:
         place = self.places[held.slice.node]
         for name in held.slice.ids:
             unit = place.by_id[name]
@@ -305,7 +305,7 @@ class Fleet:
             self.functions.setdefault(held.function, {})[held.container] = held
             self._count(held.function, place, 1)
 
-    def _release(self, container: str) -> Held:
+    def _release(self, container: str) -> PlacedContainer:
         held = self.held.pop(container)
         place = self.places[held.slice.node]
         for name in held.slice.ids:
@@ -320,7 +320,7 @@ class Fleet:
             self._count(held.function, place, -1)
         return held
 
-    def _count(self, function: str, place: Place, change: int) -> None:
+    def _count(self, function: str, place: NodeOccupancy, change: int) -> None:
         domain = place.node.domain
         _change(self._on_node, function, place.rank, change)
         _change(self._in_zone, function, (domain.region, domain.zone), change)
@@ -344,7 +344,7 @@ class Fleet:
         if after is not None:
             self._bring(after)
 
-    def _refresh(self, place: Place, node: Node) -> None:
+    def _refresh(self, place: NodeOccupancy, node: Node) -> None:
         for weights in place.node.weights - node.weights:
             self._forget_weights(weights, place.rank)
         for weights in node.weights:
@@ -366,7 +366,7 @@ class Fleet:
         rank = rank_of(node.name)
         while rank in self.by_rank:
             rank += 1
-        place = Place(node, rank)
+        place = NodeOccupancy(node, rank)
         self.places[node.name] = self.by_rank[rank] = place
         for index, part in enumerate(parts_of(node)):
             cell = self._cell(node, part)
@@ -390,7 +390,7 @@ class Fleet:
         else:
             self.withdrawn += change
 
-    def _take_away(self, place: Place) -> None:
+    def _take_away(self, place: NodeOccupancy) -> None:
         for unit in place.units:
             if unit.serves:
                 unit.cell.total -= 1
@@ -405,19 +405,19 @@ class Fleet:
             del self.hosts[bisect_left(self.hosts, (place.node.host_memory, place.rank))]
         del self.places[place.name], self.by_rank[place.rank]
 
-    def _cell(self, node: Node, part: Gpu | Slot) -> Cell:
-        sort = sort_of(part, spot=node.domain.spot)
+    def _cell(self, node: Node, part: Gpu | Slot) -> DeviceGroup:
+        sort = class_of_unit(part, spot=node.domain.spot)
         if (cell := self.cells.get((sort, node.domain))) is None:
             device, slot = (part.device, None) if isinstance(part, Gpu) else (None, part)
             alike = self.sorts.setdefault(sort, [])
             tally = alike[0].tally if alike else None
-            cell = self.cells[sort, node.domain] = Cell(sort, node.domain, device, slot, tally)
+            cell = self.cells[sort, node.domain] = DeviceGroup(sort, node.domain, device, slot, tally)
             alike.append(cell)
             self.sorts[sort].sort(key=lambda cell: cell.domain)
             self._score(cell)
         return cell
 
-    def _score(self, cell: Cell) -> None:
+    def _score(self, cell: DeviceGroup) -> None:
         if cell.device is None:
             return
         key = (cell.kind.name, cell.kind.variant)
@@ -436,10 +436,10 @@ def is_same_hardware(one: Node, other: Node) -> bool:
     return hardware(one) == hardware(other)
 
 
-Key = TypeVar("Key")
+KeyT = TypeVar("KeyT")
 
 
-def _change(counts: dict[str, dict[Key, int]], function: str, key: Key, change: int) -> None:
+def _change(counts: dict[str, dict[KeyT, int]], function: str, key: KeyT, change: int) -> None:
     """Count up or down; what is zero is not kept."""
     inner = counts.setdefault(function, {})
     if left := inner.get(key, 0) + change:
@@ -450,9 +450,9 @@ def _change(counts: dict[str, dict[Key, int]], function: str, key: Key, change: 
             del counts[function]
 
 
-def sort_of(part: Gpu | Slot, *, spot: bool) -> Sort:
+def class_of_unit(part: Gpu | Slot, *, spot: bool) -> DeviceClass:
     """What sort of device or slot a part of a node is."""
     if isinstance(part, Slot):
-        return Sort(name=part.type, slot=f"{part.kind.value} {part.memory} {part.ppm}", spot=spot)
+        return DeviceClass(name=part.type, slot=f"{part.kind.value} {part.memory} {part.ppm}", spot=spot)
     figures = (part.device.memory, *(cut.memory for cut in part.device.cuts))
-    return Sort(name=part.device.name, mig=part.mig, shareable=part.shareable, spot=spot, variant=figures)
+    return DeviceClass(name=part.device.name, mig=part.mig, shareable=part.shareable, spot=spot, variant=figures)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pilotlight_placement.hardware.node import Held, Node
+from pilotlight_placement.hardware.node import Node, PlacedContainer
 
 JOURNAL = 50_000
 """Changes that are remembered: hours of a busy fleet; a few MiB."""
@@ -22,7 +22,7 @@ class Op:
 
     revision: int
     """Of the fleet after it."""
-    held: Held | None = None
+    held: PlacedContainer | None = None
     taken: bool = True
     before: Node | None = None
     after: Node | None = None

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotlight_placement.hardware.geometry import Instance
-from pilotlight_placement.hardware.node import SHARE_UNITS, Gpu, Held, Node, Slot
+from pilotlight_placement.hardware.node import SHARE_UNITS, Gpu, Node, PlacedContainer, Slot
 
 if TYPE_CHECKING:
-    from pilotlight_placement.fleet.device_classes import Cell
+    from pilotlight_placement.fleet.device_classes import DeviceGroup
 
 
-Cut = tuple[int, int]
-NO_CUTS: frozenset[Cut] = frozenset()
+InstanceKey = tuple[int, int]
+NO_CUTS: frozenset[InstanceKey] = frozenset()
 
 
 class Unit:
@@ -39,14 +39,14 @@ class Unit:
         "tenant",
     )
 
-    def __init__(self, node: Place, rank: int, cell: Cell, part: Gpu | Slot) -> None:
+    def __init__(self, node: NodeOccupancy, rank: int, cell: DeviceGroup, part: Gpu | Slot) -> None:
         self.node = node
         self.rank = rank
         self.cell = cell
         self.gpu = part if isinstance(part, Gpu) else None
         self.slot = part if isinstance(part, Slot) else None
         self.id = part.id
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, PlacedContainer] = {}
         self.mask = 0
         """Occupied memory slices, in MIG mode."""
         self.free = SHARE_UNITS
@@ -55,7 +55,7 @@ class Unit:
         """Whose shares are on it; "" if nobody's or several tenants'."""
         self.agrees = False
         """Whether all who share it agree to other tenants."""
-        self.idle: frozenset[Cut] = NO_CUTS
+        self.idle: frozenset[InstanceKey] = NO_CUTS
         """MIG instances that exist and nobody uses: profile's index and start."""
         self.shut = bool(self.gpu and self.gpu.kept)
         self.media = False
@@ -76,7 +76,7 @@ class Unit:
     def is_empty(self) -> bool:
         return not self.held
 
-    def refusal(self, held: Held) -> str:
+    def refusal(self, held: PlacedContainer) -> str:
         """Why the container cannot be put here; "" if it can."""
         wanted = held.slice
         if wanted.profile:
@@ -105,7 +105,7 @@ class Unit:
             return f"{profile}@{start} on {self.id} is taken"
         return ""
 
-    def put(self, held: Held) -> None:
+    def put(self, held: PlacedContainer) -> None:
         """Let a container have its part; it was asked before whether it can."""
         first = not self.held
         self.held[held.container] = held
@@ -155,7 +155,7 @@ def occupied(unit: Unit) -> tuple[int, int, bool]:
     return mask, free, media
 
 
-def idle_cuts(unit: Unit) -> frozenset[Cut]:
+def idle_cuts(unit: Unit) -> frozenset[InstanceKey]:
     """The MIG instances that exist on a device and that no container uses."""
     family = unit.gpu.device.family if unit.gpu and unit.gpu.mig else None
     if family is None or unit.gpu is None or not unit.gpu.instances:
@@ -164,7 +164,7 @@ def idle_cuts(unit: Unit) -> frozenset[Cut]:
     return frozenset((family.by_key[i.profile].index, i.start) for i in unit.gpu.instances if i not in used)
 
 
-class Place:
+class NodeOccupancy:
     """One node with its units."""
 
     __slots__ = ("by_cell", "by_id", "different", "node", "rank", "units", "vacant")
@@ -174,10 +174,10 @@ class Place:
         self.rank = rank
         self.units: list[Unit] = []
         self.by_id: dict[str, Unit] = {}
-        self.different: dict[Cell, list[Unit]] = {}
+        self.different: dict[DeviceGroup, list[Unit]] = {}
         """What of each cell a search looks at here; made when it is asked for, forgotten at each change."""
-        self.by_cell: dict[Cell, list[Unit]] = {}
-        self.vacant: dict[Cell, list[int]] = {}
+        self.by_cell: dict[DeviceGroup, list[Unit]] = {}
+        self.vacant: dict[DeviceGroup, list[int]] = {}
         """Ranks of its empty devices that are given whole, by cell."""
 
     @property

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from pilotlight_core.model.placing import Purchase
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.fleet.device_classes import Cell, Sort
-from pilotlight_placement.fleet.options import Option, Prices, Refused, options, slot_options
+from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceGroup
+from pilotlight_placement.fleet.options import NoOption, Option, Prices, options, slot_options
 from pilotlight_placement.hardware.node import Domain
 
 Zone = tuple[str, str]
@@ -22,7 +22,7 @@ Zone = tuple[str, str]
 class Offer:
     """One way to serve the ask, in cells that differ only in where they are."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[DeviceGroup, ...]
     option: Option
     level: int
     """Cost per throughput in 5 % steps."""
@@ -30,17 +30,17 @@ class Offer:
     """Tells the offers of one ask apart, where nothing else does; an offer that can be met more often comes first."""
 
 
-Level = tuple[int, tuple[Offer, ...]]
+OfferLevel = tuple[int, tuple[Offer, ...]]
 """The offers of one cost."""
-ByCell = Mapping[Cell, tuple[Offer, ...]]
+ByCell = Mapping[DeviceGroup, tuple[Offer, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
-class Choice:
+class PreferenceOffers:
     """The offers of one place in the ask's order of preference."""
 
     number: int
-    levels: tuple[Level, ...]
+    levels: tuple[OfferLevel, ...]
     by_cell: ByCell
     """The offers of each cell, cheapest first."""
     zones: frozenset[Zone]
@@ -59,9 +59,9 @@ class Totals:
 class Offers:
     """All that would do for an ask."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[PreferenceOffers, ...]
     by_cell: ByCell
-    why: Mapping[Cell, Refused]
+    why: Mapping[DeviceGroup, NoOption]
     """The cells without an offer, and the first filter that leaves none."""
     widest: tuple[Offer, ...]
     """For each sort of device the offer that is open wherever another one is: those that must be counted by cell."""
@@ -70,24 +70,24 @@ class Offers:
     totals: Totals
 
 
-def offers_of(ask: Ask, sorts: Mapping[Sort, list[Cell]], prices: Prices) -> Offers:
+def offers_of(ask: Ask, sorts: Mapping[DeviceClass, list[DeviceGroup]], prices: Prices) -> Offers:
     """The offers of an ask in some cells."""
     found: list[Offer] = []
     widest: list[Offer] = []
     tallies: list[tuple[list[int], int]] = []
-    refused: dict[Cell, Refused] = {}
-    known: dict[Sort, list[Option] | Refused] = {}
+    refused: dict[DeviceGroup, NoOption] = {}
+    known: dict[DeviceClass, list[Option] | NoOption] = {}
     for sort in sorted(sorts, key=lambda sort: sort.order):
-        inside: list[Cell] = []
+        inside: list[DeviceGroup] = []
         for cell in sorts[sort]:
             if name := refused_domain(ask, cell.domain):
-                refused[cell] = Refused(filter=name)
+                refused[cell] = NoOption(filter=name)
             else:
                 inside.append(cell)
         if inside:
             made = known.get(sort.anywhere) or _options(ask, inside[0])
             known[sort.anywhere] = made
-            if isinstance(made, Refused):
+            if isinstance(made, NoOption):
                 refused |= dict.fromkeys(inside, made)
             else:
                 more = _offers(made, tuple(inside), prices, len(found))
@@ -125,18 +125,18 @@ def refused_domain(ask: Ask, domain: Domain) -> str:
     return ""
 
 
-def _options(ask: Ask, cell: Cell) -> list[Option] | Refused:
+def _options(ask: Ask, cell: DeviceGroup) -> list[Option] | NoOption:
     if cell.slot is not None:
         return slot_options(ask, cell.slot)
     if cell.device is None:
-        return Refused(filter="type")
+        return NoOption(filter="type")
     return options(ask, cell.device, mig=cell.kind.mig, shareable=cell.kind.shareable)
 
 
-def _offers(made: list[Option], cells: tuple[Cell, ...], prices: Prices, serial: int) -> list[Offer]:
+def _offers(made: list[Option], cells: tuple[DeviceGroup, ...], prices: Prices, serial: int) -> list[Offer]:
     device, slot, domain = cells[0].device, cells[0].slot, cells[0].domain
     price = prices.of(device, domain) if device else prices.of_slot(slot, domain) if slot else 0.0
-    # The option that is met wherever another one is comes first: `Cell.open` of it counts for all.
+    # The option that is met wherever another one is comes first: `DeviceGroup.open` of it counts for all.
     widest = sorted(made, key=lambda option: (option.profile, not option.units, option.count))
     return [
         Offer(cells=cells, option=option, level=option.level(price), serial=serial + number)
@@ -144,11 +144,11 @@ def _offers(made: list[Option], cells: tuple[Cell, ...], prices: Prices, serial:
     ]
 
 
-def _choice(number: int, offers: list[Offer]) -> Choice:
+def _choice(number: int, offers: list[Offer]) -> PreferenceOffers:
     levels: dict[int, list[Offer]] = {}
     for offer in offers:
         levels.setdefault(offer.level, []).append(offer)
-    return Choice(
+    return PreferenceOffers(
         number=number,
         levels=tuple((level, tuple(levels[level])) for level in sorted(levels)),
         by_cell=_by_cell(sorted(offers, key=lambda offer: (offer.level, offer.serial))),
@@ -157,7 +157,7 @@ def _choice(number: int, offers: list[Offer]) -> Choice:
 
 
 def _by_cell(offers: Iterable[Offer]) -> ByCell:
-    found: dict[Cell, list[Offer]] = {}
+    found: dict[DeviceGroup, list[Offer]] = {}
     for offer in offers:
         for cell in offer.cells:
             found.setdefault(cell, []).append(offer)

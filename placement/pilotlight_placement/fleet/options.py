@@ -15,7 +15,7 @@ from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
 from pilotlight_placement.asks import curves
 from pilotlight_placement.asks.ask import CPU, Ask
 from pilotlight_placement.fragmentation.scores import units_of
-from pilotlight_placement.hardware.catalogue import Cut, Device, is_kind, standard
+from pilotlight_placement.hardware.catalogue import Device, DeviceProfile, is_kind, standard
 from pilotlight_placement.hardware.node import SHARE_UNITS, Domain, Slot
 
 COST_STEP = 1.05
@@ -87,14 +87,14 @@ SHARE = tuple(WHOLE_DEVICE * units // SHARE_UNITS for units in range(SHARE_UNITS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refused:
+class NoOption:
     """Why a kind of device is no option at all: the filter that stands first, and the most memory it could give."""
 
     filter: str
     largest: int = 0
 
 
-def options(ask: Ask, device: Device, *, mig: bool, shareable: bool) -> list[Option] | Refused:
+def options(ask: Ask, device: Device, *, mig: bool, shareable: bool) -> list[Option] | NoOption:
     """What an ask could use of a device in MIG mode, or of one that is given whole or in shares."""
     found: list[Option] = []
     typed = False
@@ -107,13 +107,13 @@ def options(ask: Ask, device: Device, *, mig: bool, shareable: bool) -> list[Opt
         else:
             found += _plain(ask, choice, wanted, device, shareable=shareable)
     if not typed:
-        return Refused(filter="type")
+        return NoOption(filter="type")
     if not found:
         return _refused(ask, device, mig=mig)
     pinned = [option for option in found if ask.slice in ("", pin(device.name, key_of(option, device)))]
     if not pinned:
-        return Refused(filter="slice")
-    return _within_level(ask, device, _once(pinned)) or Refused(filter="slo")
+        return NoOption(filter="slice")
+    return _within_level(ask, device, _once(pinned)) or NoOption(filter="slo")
 
 
 def _once(found: list[Option]) -> list[Option]:
@@ -124,7 +124,7 @@ def _once(found: list[Option]) -> list[Option]:
     return list(ways.values())
 
 
-def slot_options(ask: Ask, slot: Slot) -> list[Option] | Refused:
+def slot_options(ask: Ask, slot: Slot) -> list[Option] | NoOption:
     """What an ask could use of a slice that exists as it is."""
     for choice, wanted in _choices(ask):
         if (slot.kind is SliceKind.CPU) != (wanted.type == CPU):
@@ -134,19 +134,19 @@ def slot_options(ask: Ask, slot: Slot) -> list[Option] | Refused:
         if wanted.type != CPU and (refused := _slot_refusal(ask, wanted, slot)) is not None:
             return refused
         return _slot_option(ask, choice, slot)
-    return Refused(filter="type")
+    return NoOption(filter="type")
 
 
-def _slot_option(ask: Ask, choice: int, slot: Slot) -> list[Option] | Refused:
+def _slot_option(ask: Ask, choice: int, slot: Slot) -> list[Option] | NoOption:
     part = max(slot.ppm / WHOLE_DEVICE, 1e-6)
     option = Option(kind=slot.kind, choice=choice, memory=slot.memory, part=part)
     cut = slot_key(slot.kind)
     if ask.slice not in ("", pin(slot.type, cut)):
-        return Refused(filter="slice")
+        return NoOption(filter="slice")
     if not cut or ask.curves is None:
         return [option]
     if ask.curves.rules_out(slot.type, cut, ask.slo_ms):
-        return Refused(filter="slo")
+        return NoOption(filter="slo")
     return [replace(option, **_speed(ask, slot.type, cut))]
 
 
@@ -160,16 +160,16 @@ def slot_key(kind: SliceKind) -> str:
     return {SliceKind.CPU: CPU_SLICE, SliceKind.GPU: curves.WHOLE}.get(kind, "")
 
 
-def _slot_refusal(ask: Ask, wanted: GpuAsk, slot: Slot) -> Refused | None:
+def _slot_refusal(ask: Ask, wanted: GpuAsk, slot: Slot) -> NoOption | None:
     whole = slot.ppm == WHOLE_DEVICE
     if wanted.count > 1:
-        return Refused(filter="count", largest=slot.memory)
+        return NoOption(filter="count", largest=slot.memory)
     if slot.memory < ask.mib() or (not ask.vram and not whole):
-        return Refused(filter="vram", largest=slot.memory)
+        return NoOption(filter="vram", largest=slot.memory)
     if ask.isolation is Isolation.EXCLUSIVE and not whole:
-        return Refused(filter="isolation", largest=slot.memory)
+        return NoOption(filter="isolation", largest=slot.memory)
     if ask.isolation is Isolation.MIG and not whole and slot.kind is not SliceKind.MIG:
-        return Refused(filter="isolation", largest=slot.memory)
+        return NoOption(filter="isolation", largest=slot.memory)
     return None
 
 
@@ -191,7 +191,7 @@ def _instances(ask: Ask, choice: int, wanted: GpuAsk, device: Device) -> Iterato
         yield _instance(ask, choice, cut, part, device)
 
 
-def _instance(ask: Ask, choice: int, cut: Cut, part: float, device: Device) -> Option:
+def _instance(ask: Ask, choice: int, cut: DeviceProfile, part: float, device: Device) -> Option:
     return Option(
         kind=SliceKind.MIG,
         choice=choice,
@@ -219,27 +219,27 @@ def _plain(ask: Ask, choice: int, wanted: GpuAsk, device: Device, *, shareable: 
         )
 
 
-class Speed(TypedDict):
+class SliceSpeed(TypedDict):
     """What curves say of a slice, as options have it."""
 
     throughput: float | None
     slow: bool
 
 
-def _speed(ask: Ask, device: str, cut: str) -> Speed:
+def _speed(ask: Ask, device: str, cut: str) -> SliceSpeed:
     if ask.curves is None:
-        return Speed(throughput=None, slow=False)
+        return SliceSpeed(throughput=None, slow=False)
     point = ask.curves.best(device, cut, ask.slo_ms)
     slow = point is None and ask.curves.knows(device, cut)
-    return Speed(throughput=point.throughput if point else None, slow=slow)
+    return SliceSpeed(throughput=point.throughput if point else None, slow=slow)
 
 
-def _share_speed(ask: Ask, device: str, units: int, whole: Speed) -> Speed:
+def _share_speed(ask: Ask, device: str, units: int, whole: SliceSpeed) -> SliceSpeed:
     """What is known of the share itself. Else: neighbours take turns, so it does its part of the whole, at best."""
     if ask.curves is not None and ask.curves.knows(device, curves.share(units)):
         return _speed(ask, device, curves.share(units))
     speed = whole["throughput"]
-    return Speed(throughput=speed * units / SHARE_UNITS if speed else None, slow=whole["slow"])
+    return SliceSpeed(throughput=speed * units / SHARE_UNITS if speed else None, slow=whole["slow"])
 
 
 def _within_level(ask: Ask, device: Device, found: list[Option]) -> list[Option]:
@@ -265,12 +265,12 @@ def whole_key_of(option: Option, device: Device) -> str:
     return device.cuts[option.profile].profile.key if option.profile >= 0 else curves.whole(option.count)
 
 
-def _refused(ask: Ask, device: Device, *, mig: bool) -> Refused:
+def _refused(ask: Ask, device: Device, *, mig: bool) -> NoOption:
     """The filter that left nothing: memory, several devices on MIG, or isolation."""
     counts = [wanted.count for _, wanted in _choices(ask) if is_kind(wanted.type, device.name)]
     largest = max((cut.memory for cut in device.cuts), default=0) if mig else device.memory
     if all(ask.mib(count) > largest for count in counts):
-        return Refused(filter="vram", largest=largest)
+        return NoOption(filter="vram", largest=largest)
     if mig and all(count > 1 for count in counts):
-        return Refused(filter="count", largest=largest)
-    return Refused(filter="isolation", largest=largest)
+        return NoOption(filter="count", largest=largest)
+    return NoOption(filter="isolation", largest=largest)

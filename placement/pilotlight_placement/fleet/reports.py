@@ -1,4 +1,4 @@
-"""From what nodes report to the fleet: a `Mirror` makes its fleet agree with them, and changes only what differs.
+"""From what nodes report to the fleet: a `FleetMirror` makes its fleet agree with them, and changes only what differs.
 
 GPUs come with their mode and their MIG instances, as the driver has them (`NodeReport.devices`); CPU slots, and what
 an agent offers of GPUs that it does not describe, are given as they are.
@@ -15,9 +15,9 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.agent_messages import NodeReport, SliceKind, SliceReport
 from pilotlight_placement.asks.ask import CPU, MIB
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.catalogue import Device, Reading, corrected, standard
+from pilotlight_placement.hardware.catalogue import Device, ProfileReading, corrected, standard
 from pilotlight_placement.hardware.geometry import Instance
-from pilotlight_placement.hardware.node import SHARE_UNITS, Domain, Gpu, Held, Node, Slice, Slot
+from pilotlight_placement.hardware.node import SHARE_UNITS, Domain, Gpu, Node, PlacedContainer, Slice, Slot
 
 CHANGING = "it is being changed"
 
@@ -68,7 +68,7 @@ def gpu_of(report: DeviceReport) -> Gpu:
 def _as_read(kind: str, memory: int, profiles: tuple[ProfileReport, ...]) -> Device:
     """The device with its driver's own figures: one object for all alike, so that reports are cheap to compare."""
     readings = [
-        Reading(name=each.name, memory=each.memory, sms=each.sms, size=each.size, starts=each.starts)
+        ProfileReading(name=each.name, memory=each.memory, sms=each.sms, size=each.size, starts=each.starts)
         for each in profiles
     ]
     return corrected(standard().device(kind.upper(), memory // MIB), memory=memory // MIB, readings=readings)
@@ -135,7 +135,7 @@ def _slice_of(node: str, name: SliceName, device: Device) -> Slice | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coming:
+class IncomingContainer:
     """A container on its way to a slice that a name means."""
 
     container: str
@@ -147,10 +147,10 @@ class Coming:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside:
+class ReportOverlay:
     """What the fleet should know beside the reports."""
 
-    coming: tuple[Coming, ...] = ()
+    coming: tuple[IncomingContainer, ...] = ()
     """Containers that were sent and are not reported yet; where a report shows somebody there, the report counts."""
     closed: Collection[tuple[str, str]] = ()
     """(node, GPU): takes nothing new, since it is about to change."""
@@ -160,17 +160,17 @@ class Beside:
     """Versions that agree to other tenants on their device."""
 
 
-class Mirror:
+class FleetMirror:
     """A fleet that is kept as its nodes report themselves."""
 
     def __init__(self) -> None:
         self.fleet = Fleet()
-        self._known: dict[str, tuple[NodeReport, Node, tuple[Held, ...]]] = {}
+        self._known: dict[str, tuple[NodeReport, Node, tuple[PlacedContainer, ...]]] = {}
         self._since: dict[str, float] = {}
 
-    def sync(self, reports: Iterable[NodeReport], beside: Beside | None = None, at: float = 0.0) -> Fleet:
+    def sync(self, reports: Iterable[NodeReport], beside: ReportOverlay | None = None, at: float = 0.0) -> Fleet:
         """Make the fleet what the reports say; what else was changed in it since the last time is undone."""
-        beside = beside or Beside()
+        beside = beside or ReportOverlay()
         self._known = {report.node: self._read(report, beside, at) for report in reports}
         for name in [name for name in self.fleet.places if name not in self._known]:
             self.fleet.remove(name)
@@ -181,14 +181,16 @@ class Mirror:
         self._hold_exactly(truth, beside.coming)
         return self.fleet
 
-    def _read(self, report: NodeReport, beside: Beside, at: float) -> tuple[NodeReport, Node, tuple[Held, ...]]:
+    def _read(
+        self, report: NodeReport, beside: ReportOverlay, at: float
+    ) -> tuple[NodeReport, Node, tuple[PlacedContainer, ...]]:
         known = self._known.get(report.node)
         if known is not None and known[0] is report:
             return known
         node = node_of(report)
         return report, node, tuple(self._held(report, node, beside, at))
 
-    def _held(self, report: NodeReport, node: Node, beside: Beside, at: float) -> Iterator[Held]:
+    def _held(self, report: NodeReport, node: Node, beside: ReportOverlay, at: float) -> Iterator[PlacedContainer]:
         """Who runs on which of the node's slices, by the node's own word."""
         containers = {container.id: container for container in report.containers}
         on = {part.id: part.container for part in report.slices if part.container}
@@ -200,7 +202,7 @@ class Mirror:
         for name, holder in on.items():
             if (slice_ := slice_named(node, name)) is None:
                 continue
-            held = Held(container=holder, slice=slice_, since=self._since.get(holder, at))
+            held = PlacedContainer(container=holder, slice=slice_, since=self._since.get(holder, at))
             if (container := containers.get(holder)) is not None:
                 held = replace(
                     held,
@@ -211,8 +213,8 @@ class Mirror:
                 )
             yield held
 
-    def _hold_exactly(self, truth: Iterable[Held], coming: Iterable[Coming]) -> None:
-        wanted: dict[str, Held] = {}
+    def _hold_exactly(self, truth: Iterable[PlacedContainer], coming: Iterable[IncomingContainer]) -> None:
+        wanted: dict[str, PlacedContainer] = {}
         for held in truth:
             # Two nodes may speak of one container while one of them is behind: both of their slots are taken.
             name = held.container if held.container not in wanted else f"{held.container} {held.slice}"
@@ -227,17 +229,17 @@ class Mirror:
             if on_its_way is not None:
                 self._hold(name, on_its_way)
 
-    def _hold(self, name: str, held: Held) -> None:
+    def _hold(self, name: str, held: PlacedContainer) -> None:
         # A report that contradicts itself, or a slice that is not free yet, must not stop the controller.
         if name not in self.fleet.held and not self.fleet.refusal(held):
             self.fleet.hold(held)
 
-    def _expected(self, each: Coming) -> Held | None:
+    def _expected(self, each: IncomingContainer) -> PlacedContainer | None:
         known = self._known.get(each.node)
         slice_ = slice_named(known[1], each.slice) if known else None
         if slice_ is None:
             return None
-        return Held(
+        return PlacedContainer(
             container=each.container,
             slice=slice_,
             function=each.function,
@@ -246,7 +248,7 @@ class Mirror:
         )
 
 
-def _beside(node: Node, beside: Beside) -> Node:
+def _beside(node: Node, beside: ReportOverlay) -> Node:
     """The node with what only the controller knows of it."""
     gpus = node.gpus
     if any((node.name, gpu.id) in beside.closed for gpu in gpus):

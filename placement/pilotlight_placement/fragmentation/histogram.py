@@ -21,7 +21,7 @@ GRAIN_MIB = 256
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Shape:
+class AskShape:
     """What matters of an ask to what it leaves behind: MiB on each of `count` devices. 0 MiB: whole devices."""
 
     mib: int
@@ -30,7 +30,7 @@ class Shape:
     """Whether a bounded share would do."""
 
     @classmethod
-    def of(cls, ask: Ask) -> Shape | None:
+    def of(cls, ask: Ask) -> AskShape | None:
         """The shape of an ask; None for a CPU slot."""
         count = ask.choices[0].count
         if ask.choices[0].type == CPU:
@@ -40,15 +40,15 @@ class Shape:
         return cls(mib=mib, count=count, share=not whole and ask.isolation is Isolation.SHARED)
 
 
-class Histogram:
+class DemandHistogram:
     """Weights by shape. Time is seconds of one clock."""
 
     def __init__(self, half_life_s: float = HALF_LIFE_S) -> None:
         self._half_life = half_life_s
-        self._weights: dict[Shape, float] = {}
+        self._weights: dict[AskShape, float] = {}
         self._origin = 0.0
 
-    def observe(self, shape: Shape, at: float, count: float = 1.0) -> None:
+    def observe(self, shape: AskShape, at: float, count: float = 1.0) -> None:
         """Count `count` asks of a shape at an instant."""
         if at - self._origin > 32 * self._half_life:
             self._rebase(at)
@@ -58,17 +58,17 @@ class Histogram:
             heaviest = sorted(self._weights.items(), key=lambda item: (-item[1], item[0]))
             self._weights = dict(heaviest[:MAX_SHAPES])
 
-    def weights(self, at: float) -> dict[Shape, float]:
+    def weights(self, at: float) -> dict[AskShape, float]:
         """How often each shape was asked for, faded to `at`."""
         fade = 2.0 ** (-(at - self._origin) / self._half_life)
         return {shape: weight * fade for shape, weight in sorted(self._weights.items())}
 
-    def shares(self) -> dict[Shape, float]:
+    def shares(self) -> dict[AskShape, float]:
         """The part of each shape in all that was asked for; they sum to 1 unless nothing was."""
         total = sum(self._weights.values())
         return {shape: weight / total for shape, weight in sorted(self._weights.items())} if total else {}
 
-    def __iter__(self) -> Iterator[Shape]:
+    def __iter__(self) -> Iterator[AskShape]:
         return iter(sorted(self._weights))
 
     def _rebase(self, at: float) -> None:
@@ -78,6 +78,6 @@ class Histogram:
         self._origin = at
 
 
-def distance(one: dict[Shape, float], other: dict[Shape, float]) -> float:
+def distance(one: dict[AskShape, float], other: dict[AskShape, float]) -> float:
     """How far two mixes are apart, 0 to 2: the sum of absolute differences of their parts."""
     return sum(abs(one.get(shape, 0.0) - other.get(shape, 0.0)) for shape in one.keys() | other.keys())

@@ -49,7 +49,7 @@ HALF = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class MaskChange:
     """A place for a profile in a mask: its start, the profiles (bits) that fit no longer, what hope is lost."""
 
     start: int
@@ -80,13 +80,13 @@ class MaskFragmentation:
         )
 
     @cached_property
-    def changes(self) -> tuple[tuple[tuple[Change, ...], ...], ...]:
+    def changes(self) -> tuple[tuple[tuple[MaskChange, ...], ...], ...]:
         """`changes[profile][mask]`: the places that the profile has in a device in that state, highest start first."""
         fits, hope = self.family.fits, self.hope
         return tuple(
             tuple(
                 tuple(
-                    Change(
+                    MaskChange(
                         start=start,
                         lost=fits[mask] & ~fits[mask | profile.mask(start)],
                         hope=hope[mask] - hope[mask | profile.mask(start)],
@@ -112,7 +112,7 @@ class MaskFragmentation:
             for part, profile, count in zip(self.mix, self.family.profiles, open_on, strict=True)
         )
 
-    def cost(self, change: Change, prices: Sequence[float]) -> float:
+    def cost(self, change: MaskChange, prices: Sequence[float]) -> float:
         """What a change costs: less is better, and only differences mean something."""
         return change.hope + sum(price for bit, price in enumerate(prices) if change.lost >> bit & 1)
 

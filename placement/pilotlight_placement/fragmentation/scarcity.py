@@ -20,7 +20,7 @@ MAX_SETS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claims:
+class ModelClaims:
     """Demand by the set of models that it accepts, as bit masks over `models`, and the unions of such sets."""
 
     models: tuple[str, ...]
@@ -34,7 +34,7 @@ class Claims:
         return (1 << len(self.models)) - 1
 
 
-def claims(models: Sequence[str], demand: Mapping[frozenset[str], float]) -> Claims:
+def claims(models: Sequence[str], demand: Mapping[frozenset[str], float]) -> ModelClaims:
     """What the demand claims of the models; an empty set accepts any. What none of them could meet is dropped."""
     bits = {model: 1 << number for number, model in enumerate(models)}
     everything = (1 << len(bits)) - 1
@@ -49,10 +49,10 @@ def claims(models: Sequence[str], demand: Mapping[frozenset[str], float]) -> Cla
         if 2 * len(unions) <= MAX_SETS:
             unions |= {mask | union for union in unions}
     unions = (unions | {everything}) - {0}
-    return Claims(models=tuple(models), demand=tuple(heaviest), unions=tuple(sorted(unions)))
+    return ModelClaims(models=tuple(models), demand=tuple(heaviest), unions=tuple(sorted(unions)))
 
 
-def loads(claimed: Claims, room: Mapping[str, float]) -> dict[str, float]:
+def loads(claimed: ModelClaims, room: Mapping[str, float]) -> dict[str, float]:
     """For each model its load: its part of the demand over its part of the room (any unit), both with 1 added."""
     rooms = [room.get(model, 0.0) for model in claimed.models]
     scale = (sum(rooms) + 1.0) / (sum(amount for _, amount in claimed.demand) or 1.0)
@@ -66,7 +66,7 @@ def loads(claimed: Claims, room: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
-def prices(claimed: Claims, room: Mapping[str, float]) -> dict[str, float]:
+def prices(claimed: ModelClaims, room: Mapping[str, float]) -> dict[str, float]:
     """What is added to the worth of each model's room, as a part of it; 0 for the least loaded model."""
     if len(claimed.demand) <= 1:
         return dict.fromkeys(claimed.models, 0.0)
@@ -75,7 +75,7 @@ def prices(claimed: Claims, room: Mapping[str, float]) -> dict[str, float]:
     return {model: min(DEAREST, STEEPNESS * (load - least)) for model, load in found.items()}
 
 
-def _load(claimed: Claims, group: int, done: int, rooms: Sequence[float]) -> tuple[float, int, int]:
+def _load(claimed: ModelClaims, group: int, done: int, rooms: Sequence[float]) -> tuple[float, int, int]:
     """Load of a group of models by the demand that nothing else can meet, then its size: ties take the larger."""
     own = sum(amount for mask, amount in claimed.demand if mask & ~done and not mask & ~done & ~group)
     space = sum(amount for number, amount in enumerate(rooms) if group >> number & 1)

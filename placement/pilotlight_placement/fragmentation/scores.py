@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from pilotlight_placement.fragmentation.histogram import Shape
+from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.fragmentation.mask_fragmentation import MaskFragmentation
-from pilotlight_placement.fragmentation.share_fragmentation import Task, table_of
+from pilotlight_placement.fragmentation.share_fragmentation import TypicalTask, table_of
 from pilotlight_placement.hardware.catalogue import Device
 from pilotlight_placement.hardware.geometry import Family
 from pilotlight_placement.hardware.node import SHARE_UNITS
@@ -25,9 +25,9 @@ PRIOR = 0.05
 DIGITS = 12
 """Costs are compared to so many: what differs less is alike, whatever the order of sums."""
 
-Key = tuple[float, float, int]
+ScoreKey = tuple[float, float, int]
 """What decides at equal price: the cost to those who come later, the part of the device left free, minus the start."""
-Row = tuple[tuple[Key, int, int], ...]
+ScoreRow = tuple[tuple[ScoreKey, int, int], ...]
 """(key, state, start) by key: all states in which an option fits, with the best start there."""
 
 
@@ -36,16 +36,16 @@ class Scores:
     """What is known of one device kind under one mix of demand. Immutable."""
 
     masks: MaskFragmentation | None
-    shares: tuple[Row, ...]
+    shares: tuple[ScoreRow, ...]
     """For each number of 64ths asked for (0 unused); the state is the number of free 64ths."""
 
     @cached_property
-    def share_best(self) -> tuple[dict[int, Key], ...]:
+    def share_best(self) -> tuple[dict[int, ScoreKey], ...]:
         """For each number of 64ths asked for: free ones -> key."""
         return tuple({state: key for key, state, _ in row} for row in self.shares)
 
 
-def scores_of(device: Device, mix: Mapping[Shape, float]) -> Scores:
+def scores_of(device: Device, mix: Mapping[AskShape, float]) -> Scores:
     """The tables of a device under a mix of demand (parts by shape)."""
     masks = mask_scores(device.family, profile_weights(device, mix)) if device.family else None
     return Scores(masks=masks, shares=share_rows(share_weights(device, mix)))
@@ -60,7 +60,9 @@ def mask_scores(family: Family, weights: tuple[float, ...]) -> MaskFragmentation
     return made
 
 
-def best_start(scores: MaskFragmentation, profile: int, mask: int, prices: Sequence[float]) -> tuple[Key, int] | None:
+def best_start(
+    scores: MaskFragmentation, profile: int, mask: int, prices: Sequence[float]
+) -> tuple[ScoreKey, int] | None:
     """The key of a profile's best place in a mask, and its start; None if it has none. `prices` are of the moment."""
     best: tuple[float, int] | None = None
     for change in scores.changes[profile][mask]:
@@ -78,7 +80,7 @@ def best_start(scores: MaskFragmentation, profile: int, mask: int, prices: Seque
     return (best[0], left, best[1]), -best[1]
 
 
-def profile_weights(device: Device, mix: Mapping[Shape, float]) -> tuple[float, ...]:
+def profile_weights(device: Device, mix: Mapping[AskShape, float]) -> tuple[float, ...]:
     """How often each profile of a device is asked for, by index: a shape counts for the cheapest that holds it."""
     weights = [PRIOR * (not cut.profile.media and not cut.profile.key.endswith("x")) for cut in device.cuts]
     order = sorted(range(len(device.cuts)), key=lambda index: (device.shares[index], index))
@@ -92,7 +94,7 @@ def profile_weights(device: Device, mix: Mapping[Shape, float]) -> tuple[float, 
     return tuple(weights)
 
 
-def share_weights(device: Device, mix: Mapping[Shape, float]) -> tuple[float, ...]:
+def share_weights(device: Device, mix: Mapping[AskShape, float]) -> tuple[float, ...]:
     """How often each number of 64ths is asked for: index 64 is the whole device."""
     weights = [0.0] * (SHARE_UNITS + 1)
     weights[SHARE_UNITS] = PRIOR
@@ -109,10 +111,10 @@ def units_of(mib: int, device: Device) -> int:
 
 
 @lru_cache(maxsize=256)
-def share_rows(weights: tuple[float, ...]) -> tuple[Row, ...]:
+def share_rows(weights: tuple[float, ...]) -> tuple[ScoreRow, ...]:
     """For each number of 64ths asked for, every number of free ones that holds it, by key."""
     worth = expected(weights)
-    rows: list[Row] = [()]
+    rows: list[ScoreRow] = [()]
     for asked in range(1, SHARE_UNITS + 1):
         row = [
             (
@@ -132,6 +134,6 @@ def expected(weights: Sequence[float]) -> list[float]:
     The table of `share_fragmentation`, in 64ths and without cores: an ask is taken only if that brings more than it
     blocks.
     """
-    asks = [Task(weight=weight, cpu=0, milli=size) for size, weight in enumerate(weights) if weight and size]
+    asks = [TypicalTask(weight=weight, cpu=0, milli=size) for size, weight in enumerate(weights) if weight and size]
     table = table_of(asks, offers=sum(weights) or 1.0, whole=SHARE_UNITS, grain=1, most_cores=0)
     return [row[0] for row in table]

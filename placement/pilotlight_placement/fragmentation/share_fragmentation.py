@@ -36,12 +36,12 @@ TIDINESS = (0.025, 0.0015625)
 ALIKE = 10.0
 """Costs so near to each other, in milli-GPU, are one: then the fixed order of nodes decides, and fills one by one."""
 
-Row = tuple[float, ...]
-Table = tuple[Row, ...]
+ShareRow = tuple[float, ...]
+ShareTable = tuple[ShareRow, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class TypicalTask:
     """A typical task: how often it comes (an outlook makes the weights sum to 1), and what it needs.
 
     `models` empty means any; `count` 0 means that it needs no GPU.
@@ -59,7 +59,7 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Room:
+class FreeCapacity:
     """What a node has left: milli-CPU, and milli-GPU on each device."""
 
     model: str
@@ -71,7 +71,7 @@ class Room:
         """Devices that nobody uses."""
         return self.free.count(WHOLE)
 
-    def after(self, task: Task) -> Iterator[Room]:
+    def after(self, task: TypicalTask) -> Iterator[FreeCapacity]:
         """The rooms that the task may leave here: by device for a share, in one way for whole devices."""
         cpu = self.cpu - task.cpu
         if cpu < 0 or (task.count and not task.may_use(self.model)):
@@ -80,21 +80,21 @@ class Room:
             for index, free in enumerate(self.free):
                 if free >= task.milli:
                     left = (*self.free[:index], free - task.milli, *self.free[index + 1 :])
-                    yield Room(model=self.model, cpu=cpu, free=left)
+                    yield FreeCapacity(model=self.model, cpu=cpu, free=left)
         elif self.whole >= task.count:
-            yield Room(model=self.model, cpu=cpu, free=_without_whole(self.free, task.count))
+            yield FreeCapacity(model=self.model, cpu=cpu, free=_without_whole(self.free, task.count))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
     """What the typical tasks let each model's devices expect. Immutable: made anew when the mix has moved."""
 
-    tasks: tuple[Task, ...]
-    tables: Mapping[str, Table]
+    tasks: tuple[TypicalTask, ...]
+    tables: Mapping[str, ShareTable]
     """For each model: rows of GRAIN milli-GPU, columns of CORE milli-CPU."""
 
     @cached_property
-    def several(self) -> tuple[Task, ...]:
+    def several(self) -> tuple[TypicalTask, ...]:
         """The typical tasks that need several devices of one node."""
         return tuple(task for task in self.tasks if task.count > 1)
 
@@ -107,7 +107,7 @@ class Outlook:
         low = row[int(column)]
         return low + (row[int(column) + 1] - low) * part
 
-    def worth(self, room: Room) -> float:
+    def worth(self, room: FreeCapacity) -> float:
         """Milli-GPU that a node can expect to carry; its cores are shared out by what each device could use at best."""
         rows = self.tables[room.model]
         best = [rows[free // GRAIN][-1] for free in room.free]
@@ -117,45 +117,45 @@ class Outlook:
         pairs = zip(room.free, best, strict=True)
         return sum(self.expected(room.model, free, room.cpu * part / total) for free, part in pairs)
 
-    def hosting(self, room: Room) -> float:
+    def hosting(self, room: FreeCapacity) -> float:
         """Milli-GPU of whole devices, weighted by the tasks of several devices that they could host together (FGD)."""
         whole = room.whole
         fitting = (t for t in self.several if t.count <= whole and t.cpu <= room.cpu and t.may_use(room.model))
         return WHOLE * whole * sum(task.weight for task in fitting)
 
-    def cost(self, before: Room, left: Room, price: float = 0.0) -> float:
+    def cost(self, before: FreeCapacity, left: FreeCapacity, price: float = 0.0) -> float:
         """Milli-GPU that those who come later lose if `left` remains of `before`. `price`: how scarce its model is."""
         lost = (1.0 + price) * (self.worth(before) - self.worth(left))
         return lost + HOSTING * (self.hosting(before) - self.hosting(left))
 
-    def cheapest(self, room: Room, task: Task, price: float = 0.0) -> tuple[float, Room] | None:
+    def cheapest(self, room: FreeCapacity, task: TypicalTask, price: float = 0.0) -> tuple[float, FreeCapacity] | None:
         """What the task costs on a node at its best place there, and what that leaves; None if it does not fit."""
         offers = zip(self.costs(room, task, price), room.after(task), strict=True)
         return min(offers, key=lambda offer: offer[0], default=None)
 
-    def costs(self, room: Room, task: Task, price: float = 0.0) -> list[float]:
+    def costs(self, room: FreeCapacity, task: TypicalTask, price: float = 0.0) -> list[float]:
         """What each of `room.after(task)` costs."""
         tidy = 0.0 if task.count else 1.0
-        return [self.cost(room, left, price) + tidy * untidiness(left) for left in room.after(task)]
+        return [self.cost(room, left, price) + tidy * leftover_cost(left) for left in room.after(task)]
 
 
-def step(cost: float) -> int:
+def round_to_step(cost: float) -> int:
     """Costs to be compared between nodes, in steps of ALIKE."""
     return round(cost / ALIKE)
 
 
-def untidiness(left: Room) -> float:
+def leftover_cost(left: FreeCapacity) -> float:
     """What stays free beside a task without GPU, as a cost: best fit."""
     return TIDINESS[0] * sum(left.free) + TIDINESS[1] * left.cpu
 
 
-def outlook(tasks: Iterable[Task], models: Iterable[str]) -> Outlook:
+def outlook(tasks: Iterable[TypicalTask], models: Iterable[str]) -> Outlook:
     """The outlook of each model under a mix of tasks; models that the same tasks may use share one table."""
     given = tuple(tasks)
     total = sum(task.weight for task in given)
     mix = tuple(replace(task, weight=task.weight / total) for task in given)
-    tables: dict[tuple[Task, ...], Table] = {}
-    by_model: dict[str, Table] = {}
+    tables: dict[tuple[TypicalTask, ...], ShareTable] = {}
+    by_model: dict[str, ShareTable] = {}
     for model in models:
         usable = tuple(task for task in mix if task.count and task.may_use(model))
         if usable not in tables:
@@ -165,18 +165,18 @@ def outlook(tasks: Iterable[Task], models: Iterable[str]) -> Outlook:
 
 
 def table_of(
-    usable: Iterable[Task],
+    usable: Iterable[TypicalTask],
     offers: float,
     horizon: int = HORIZON,
     *,
     whole: int = WHOLE,
     grain: int = GRAIN,
     most_cores: int = MOST_CORES,
-) -> Table:
+) -> ShareTable:
     """K_horizon by free parts and cores for a device that these tasks may use, `offers` being the weight of all.
 
-    `Task.milli` counts parts of which a device has `whole`; a row of the table is `grain` of them. A task of several
-    devices is offered as so many whole ones, each with its part of the cores.
+    `TypicalTask.milli` counts parts of which a device has `whole`; a row of the table is `grain` of them. A task of
+    several devices is offered as so many whole ones, each with its part of the cores.
     """
     kinds = sorted((-(-t.milli // grain), -(-t.cpu // (t.count * CORE)), t.weight * t.count / offers) for t in usable)
     merged = [(*key, sum(kind[2] for kind in same)) for key, same in groupby(kinds, key=lambda kind: kind[:2])]

@@ -21,7 +21,7 @@ ONLINE_MIG = frozenset({"hopper", "blackwell"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class DeviceProfile:
     """One MIG profile of one device: what an instance of it offers. `memory` is usable MiB."""
 
     profile: Profile
@@ -42,7 +42,7 @@ class Device:
     price: float
     """Dollars per hour, to compare types with where no price book is given."""
     family: Family | None = None
-    cuts: tuple[Cut, ...] = ()
+    cuts: tuple[DeviceProfile, ...] = ()
     """By `Profile.index` of the family."""
     assumed: str = ""
     """What of this no device has confirmed."""
@@ -62,7 +62,7 @@ class Device:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ProfileReading:
     """What a driver says of one profile: `size` and `starts` are None where it was not asked for placements."""
 
     name: str
@@ -96,7 +96,7 @@ def is_kind(asked: str, name: str) -> bool:
     return asked in ("ANY", name) or name.startswith(f"{asked}-")
 
 
-def corrected(device: Device, *, memory: int = 0, readings: Iterable[Reading] = ()) -> Device:
+def corrected(device: Device, *, memory: int = 0, readings: Iterable[ProfileReading] = ()) -> Device:
     """The device with the driver's own figures in place of the catalogue's.
 
     A reading without a profile of that name is left out: what it may take on the device is not known.
@@ -158,5 +158,5 @@ def _device(name: str, table: Mapping[str, Any], families: Mapping[str, Family])
     family, rows = families[table["family"]], table["profiles"]
     if set(rows) != set(family.by_key):
         raise ValueError(f"{name}: its profiles are not those of the family {family.name}: {sorted(rows)}")
-    cuts = tuple(Cut(profile=profile, **rows[profile.key]) for profile in family.profiles)
+    cuts = tuple(DeviceProfile(profile=profile, **rows[profile.key]) for profile in family.profiles)
     return Device(name=name, family=family, cuts=cuts, **rest)

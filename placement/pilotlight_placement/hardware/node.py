@@ -118,7 +118,7 @@ class Slice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class PlacedContainer:
     """A container on its slice."""
 
     container: str

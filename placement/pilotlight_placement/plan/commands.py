@@ -1,7 +1,8 @@
 """What a plan tells the world to do. Each command says by number which others must be done before it.
 
-`Start` is done when the container is ready, `Stop` when it is gone, so a move is: start the copy, stop the original
-after it (make before break). Commands of one `group` belong together: if one cannot be done, the later ones are not.
+`PlannedStart` is done when the container is ready, `PlannedStop` when it is gone, so a move is: start the copy, stop
+the original after it (make before break). Commands of one `group` belong together: if one fails, the later ones
+are not done.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pilotlight_placement.hardware.geometry import Layout
-from pilotlight_placement.hardware.node import Held
+from pilotlight_placement.hardware.node import PlacedContainer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class PlannedCommand:
     """The base: its number in the plan, what must be done before, and what it belongs to."""
 
     number: int
@@ -22,15 +23,15 @@ class Command:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Start(Command):
+class PlannedStart(PlannedCommand):
     """Start a container on a slice; `replaces` is the one that it is a copy of, if it is moved."""
 
-    held: Held
+    held: PlacedContainer
     replaces: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stop(Command):
+class PlannedStop(PlannedCommand):
     """Drain a container and let it go."""
 
     container: str
@@ -39,7 +40,7 @@ class Stop(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut(Command):
+class PlannedCut(PlannedCommand):
     """Destroy idle MIG instances of a GPU and create others; those in use are not touched."""
 
     node: str
@@ -49,7 +50,7 @@ class Cut(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwitchMig(Command):
+class PlannedMigSwitch(PlannedCommand):
     """Switch the MIG mode of an idle GPU: only where that needs no reset."""
 
     node: str
@@ -57,4 +58,4 @@ class SwitchMig(Command):
     on: bool
 
 
-AnyCommand = Start | Stop | Cut | SwitchMig
+AnyPlannedCommand = PlannedStart | PlannedStop | PlannedCut | PlannedMigSwitch

@@ -13,13 +13,19 @@ from dataclasses import dataclass, field, replace
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.geometry import Instance
-from pilotlight_placement.hardware.node import Gpu, Held, Node, Slice
-from pilotlight_placement.plan.commands import AnyCommand, Cut, Start, Stop, SwitchMig
+from pilotlight_placement.hardware.node import Gpu, Node, PlacedContainer, Slice
+from pilotlight_placement.plan.commands import (
+    AnyPlannedCommand,
+    PlannedCut,
+    PlannedMigSwitch,
+    PlannedStart,
+    PlannedStop,
+)
 from pilotlight_placement.search.decision_record import NoFit, Placement
 
 
 @dataclass(frozen=True, kw_only=True)
-class Want:
+class DesiredFunction:
     """How many containers a function should have; None: as many as it has, which may be moved.
 
     `load_s` is what moving one costs: seconds to load it elsewhere.
@@ -32,7 +38,7 @@ class Want:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class PlanLimits:
     """What one plan may do beyond starting and stopping."""
 
     moves: int = 20
@@ -55,7 +61,7 @@ class Limits:
 
 EVERYTHING = -1
 """All memory slices of a device, however many."""
-Outcome = tuple[str, Placement | NoFit]
+PlanOutcome = tuple[str, Placement | NoFit]
 """A container's id ("" without a place) and the decision."""
 
 
@@ -64,12 +70,12 @@ class Draft:
     """The state of one planning."""
 
     fleet: Fleet
-    wants: Mapping[str, Want]
+    wants: Mapping[str, DesiredFunction]
     at: float
     revision: int
-    limits: Limits
-    commands: list[AnyCommand] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
+    limits: PlanLimits
+    commands: list[AnyPlannedCommand] = field(default_factory=list)
+    outcomes: list[PlanOutcome] = field(default_factory=list)
     freed: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
     """(node, device) -> the commands that free something there: their numbers, and of which memory slices."""
     fixed: frozenset[str] = frozenset()
@@ -98,11 +104,11 @@ class Draft:
                 return name
 
     @contextmanager
-    def attempt(self) -> Iterator[Attempt]:
+    def attempt(self) -> Iterator[DraftAttempt]:
         """Steps that are taken back, commands and all, unless the attempt is kept."""
         marks = len(self.commands), len(self.outcomes), dict(self.ordinals), self.groups, self.switched
         freed, moved = {place: list(numbers) for place, numbers in self.freed.items()}, set(self.moved)
-        attempt = Attempt()
+        attempt = DraftAttempt()
         with self.fleet.trial() as trial:
             yield attempt
             if attempt.kept:
@@ -114,9 +120,9 @@ class Draft:
 
     # --- commands ---
 
-    def start(self, ask: Ask, found: Placement, group: int, replaces: str = "") -> Held:
+    def start(self, ask: Ask, found: Placement, group: int, replaces: str = "") -> PlacedContainer:
         """Start a container where it was placed; cut its instance first where it is not there."""
-        held = Held(
+        held = PlacedContainer(
             container=self.new_id(ask.function), slice=found.slice, function=ask.function, tenant=ask.tenant,
             since=self.at, neighbours=ask.neighbours,
         )  # fmt: skip
@@ -125,19 +131,19 @@ class Draft:
         self.fleet.hold(held)
         number = len(self.commands)
         self.commands.append(
-            Start(number=number, group=group, after=self._waits(held.slice), held=held, replaces=replaces)
+            PlannedStart(number=number, group=group, after=self._waits(held.slice), held=held, replaces=replaces)
         )
         self.outcomes.append((held.container, found))
         return held
 
-    def stop(self, held: Held, reason: str, group: int, after: tuple[int, ...] = ()) -> None:
+    def stop(self, held: PlacedContainer, reason: str, group: int, after: tuple[int, ...] = ()) -> None:
         """Stop a container; what is placed in its stead waits for that. Its MIG instance is left, idle."""
         if held.slice.profile:
             node, gpu, used = self._gpu(held.slice.node, held.slice.ids[0])
             self._describe(node, replace(gpu, instances=tuple(sorted({*gpu.instances, *used}))))
         self.fleet.release(held.container)
         number = len(self.commands)
-        command = Stop(
+        command = PlannedStop(
             number=number, group=group, after=after, container=held.container, node=held.slice.node, reason=reason
         )
         self.commands.append(command)
@@ -161,7 +167,7 @@ class Draft:
             or (profile.media and family.by_key[other.profile].media)
         }
         self.commands.append(
-            Cut(
+            PlannedCut(
                 number=len(self.commands), group=group, after=self._waits(wanted), node=node.name, gpu=gpu.id,
                 destroy=tuple(sorted(in_the_way)), create=(instance,),
             )
@@ -175,7 +181,9 @@ class Draft:
         node, gpu, _ = self._gpu(node_name, gpu_id)
         waits = tuple(number for number, _ in self.freed.get((node_name, gpu_id), ()))
         number = len(self.commands)
-        self.commands.append(SwitchMig(number=number, group=group, after=waits, node=node_name, gpu=gpu_id, on=on))
+        self.commands.append(
+            PlannedMigSwitch(number=number, group=group, after=waits, node=node_name, gpu=gpu_id, on=on)
+        )
         self._frees(node_name, gpu_id, number, EVERYTHING)
         self.switched += 1
         self._describe(node, replace(gpu, mig=on, instances=()))
@@ -211,7 +219,7 @@ class Draft:
 
 
 @dataclass(kw_only=True)
-class Attempt:
+class DraftAttempt:
     """Steps of a draft that stand only if they are kept."""
 
     kept: bool = False

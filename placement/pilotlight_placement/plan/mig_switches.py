@@ -9,13 +9,13 @@ from __future__ import annotations
 from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.fleet.device_classes import Cell, node_rank
+from pilotlight_placement.fleet.device_classes import DeviceGroup, node_rank
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import Unit
 from pilotlight_placement.fleet.offers import refused_domain
-from pilotlight_placement.fleet.options import Refused, options
+from pilotlight_placement.fleet.options import NoOption, options
 from pilotlight_placement.hardware.node import Slice
-from pilotlight_placement.plan.draft import Draft, Limits
+from pilotlight_placement.plan.draft import Draft, PlanLimits
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.feasibility import idle_in_other_mode
 from pilotlight_placement.search.place import place
@@ -49,14 +49,14 @@ def _is_too_much(draft: Draft, ask: Ask, found: Placement) -> bool:
         return False
     parts = options(ask, device, mig=True, shareable=False)
     price = draft.fleet.prices.of(device, unit.cell.domain)
-    return not isinstance(parts, Refused) and min(part.level(price) for part in parts) < value.cost
+    return not isinstance(parts, NoOption) and min(part.level(price) for part in parts) < value.cost
 
 
-def would_do(fleet: Fleet, ask: Ask) -> bool:
+def has_place_after_switch(fleet: Fleet, ask: Ask) -> bool:
     """Whether an ask that has no place gets one if idle GPUs change their mode; the fleet is left as it was."""
     if not idle_in_other_mode(fleet, ask)[0]:
         return False
-    draft = Draft(fleet=fleet, wants={}, at=0.0, revision=0, limits=Limits())
+    draft = Draft(fleet=fleet, wants={}, at=0.0, revision=0, limits=PlanLimits())
     with fleet.trial():
         return switch_off(draft, ask) or switch_on(draft, ask)
 
@@ -67,7 +67,7 @@ def switch_on(draft: Draft, ask: Ask) -> bool:
         device = cell.device
         if cell.kind.mig or device is None or not device.online_mig or refused_domain(ask, cell.domain):
             continue
-        if isinstance(options(ask, device, mig=True, shareable=False), Refused):
+        if isinstance(options(ask, device, mig=True, shareable=False), NoOption):
             continue
         nodes = sorted(rank for ranks in cell.vacant.values() for rank in ranks)[: draft.limits.donors]
         idle = [draft.fleet.units[draft.fleet.by_rank[rank].vacant[cell][0]] for rank in nodes]
@@ -85,7 +85,7 @@ def switch_off(draft: Draft, ask: Ask) -> bool:
     return False
 
 
-def _in_order(draft: Draft) -> list[Cell]:
+def _in_order(draft: Draft) -> list[DeviceGroup]:
     return sorted(draft.fleet.cells.values(), key=lambda cell: (cell.kind.order, cell.domain))
 
 
@@ -102,13 +102,13 @@ def _switched(draft: Draft, ask: Ask, units: list[Unit], *, on: bool) -> bool:
     return attempt.kept
 
 
-def _idle(draft: Draft, ask: Ask, cell: Cell) -> list[list[Unit]]:
+def _idle(draft: Draft, ask: Ask, cell: DeviceGroup) -> list[list[Unit]]:
     """Of each node that has enough of them, the idle MIG GPUs that are missing for the ask; those of few first."""
     device = cell.device
     if not cell.kind.mig or device is None or not device.online_mig or refused_domain(ask, cell.domain):
         return []
     wholes = options(ask, device, mig=False, shareable=False)
-    if isinstance(wholes, Refused):
+    if isinstance(wholes, NoOption):
         return []
     count = min(option.count for option in wholes)
     by_node: dict[int, list[Unit]] = {}

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.occupancy import Unit
 from pilotlight_placement.fleet.offers import Offer
-from pilotlight_placement.hardware.node import SHARE_UNITS, Held
+from pilotlight_placement.hardware.node import SHARE_UNITS, PlacedContainer
 from pilotlight_placement.plan.draft import Draft
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
@@ -25,7 +25,7 @@ class Eviction:
     """Containers that would have to go from some devices of one node, and what that costs in seconds of loading."""
 
     units: tuple[Unit, ...]
-    victims: tuple[Held, ...]
+    victims: tuple[PlacedContainer, ...]
     cost_s: float
 
 
@@ -64,7 +64,7 @@ def empty_devices(draft: Draft) -> None:
 
 def _moved(draft: Draft, eviction: Eviction, group: int, reason: str, *, only_used: bool = False) -> bool:
     """Start a copy of each victim elsewhere, then stop the victims."""
-    copies: list[tuple[Held, Held]] = []
+    copies: list[tuple[PlacedContainer, PlacedContainer]] = []
     numbers: list[int] = []
     with draft.fleet.without(eviction.units):
         for victim in eviction.victims:
@@ -87,7 +87,7 @@ def _is_used(draft: Draft, found: Placement) -> bool:
     return all(units[name].held for name in found.slice.ids)
 
 
-def movable(draft: Draft, held: Held) -> bool:
+def movable(draft: Draft, held: PlacedContainer) -> bool:
     """Whether a container may be moved: it is known, old enough, not moved already, and its node does not drain."""
     want = draft.wants.get(held.function)
     return (
@@ -100,7 +100,7 @@ def movable(draft: Draft, held: Held) -> bool:
     )
 
 
-def _eviction(draft: Draft, units: Sequence[Unit], victims: Sequence[Held]) -> Eviction | None:
+def _eviction(draft: Draft, units: Sequence[Unit], victims: Sequence[PlacedContainer]) -> Eviction | None:
     """The eviction, if all may be moved within the limits."""
     room = draft.limits.moves - len(draft.moved) // 2
     if not victims or len(victims) > room or not all(movable(draft, held) for held in victims):
@@ -172,7 +172,7 @@ def _nodes(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
                 yield tuple(used[:missing])
 
 
-def _slots(draft: Draft, cell: Cell) -> Iterator[tuple[Unit, ...]]:
+def _slots(draft: Draft, cell: DeviceGroup) -> Iterator[tuple[Unit, ...]]:
     """The taken slots of a sort, in the order of their nodes."""
     for rank in sorted(cell.nodes):
         yield from ((unit,) for unit in draft.fleet.by_rank[rank].by_cell[cell] if unit.held)

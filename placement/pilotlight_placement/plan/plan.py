@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.node import Held
-from pilotlight_placement.plan.commands import AnyCommand
-from pilotlight_placement.plan.draft import Draft, Limits, Outcome, Want
+from pilotlight_placement.hardware.node import PlacedContainer
+from pilotlight_placement.plan.commands import AnyPlannedCommand
+from pilotlight_placement.plan.draft import DesiredFunction, Draft, PlanLimits, PlanOutcome
 from pilotlight_placement.plan.mig_switches import instead_of_whole, switch_off, switch_on
 from pilotlight_placement.plan.moves import empty_devices, make_room
-from pilotlight_placement.plan.reservation import Kept, keep
+from pilotlight_placement.plan.reservation import Reservation, reserve
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.place import place
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desired:
+class DesiredState:
     """What there should be. Functions that are not named are left as they are; `revision` makes container ids.
 
     `starts` are containers to start in any case, in this order and before all wants: whose turn it is was decided
@@ -36,16 +36,16 @@ class Desired:
     ask, whose turn it is first; as long as that is not placed nobody else gets them.
     """
 
-    wants: tuple[Want, ...]
+    wants: tuple[DesiredFunction, ...]
     starts: tuple[tuple[Ask, int], ...] = ()
     revision: int = 0
     fixed: frozenset[str] = frozenset()
     waiting: frozenset[str] = frozenset()
-    kept: Kept | None = None
+    kept: Reservation | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Short:
+class Shortfall:
     """A function of which containers are missing, how many, and why the first of them has no place."""
 
     function: str
@@ -57,12 +57,12 @@ class Short:
 class Plan:
     """Commands in an order in which they can be done, the decisions behind them, and what remains to be wished for."""
 
-    commands: tuple[AnyCommand, ...]
-    outcomes: tuple[Outcome, ...]
-    short: tuple[Short, ...]
+    commands: tuple[AnyPlannedCommand, ...]
+    outcomes: tuple[PlanOutcome, ...]
+    short: tuple[Shortfall, ...]
 
 
-def plan(fleet: Fleet, desired: Desired, at: float, limits: Limits | None = None) -> Plan:
+def plan(fleet: Fleet, desired: DesiredState, at: float, limits: PlanLimits | None = None) -> Plan:
     """The commands that bring the fleet from what it is to what is desired.
 
     Raises:
@@ -72,7 +72,7 @@ def plan(fleet: Fleet, desired: Desired, at: float, limits: Limits | None = None
     if len(wants) != len(desired.wants) or "" in wants:
         raise ValueError("each function is wanted once, by its name")
     draft = Draft(
-        fleet=fleet, wants=wants, at=at, revision=desired.revision, limits=limits or Limits(),
+        fleet=fleet, wants=wants, at=at, revision=desired.revision, limits=limits or PlanLimits(),
         fixed=desired.fixed, waiting=desired.waiting,
     )  # fmt: skip
     with fleet.trial():
@@ -88,7 +88,7 @@ def plan(fleet: Fleet, desired: Desired, at: float, limits: Limits | None = None
     return Plan(commands=tuple(draft.commands), outcomes=outcomes, short=tuple(missing))
 
 
-def _first(draft: Draft, desired: Desired) -> tuple[list[Short], list[tuple[Ask, int]]]:
+def _first(draft: Draft, desired: DesiredState) -> tuple[list[Shortfall], list[tuple[Ask, int]]]:
     """Start whom devices are kept for; what of it finds no place, and the starts of the others."""
     kept = desired.kept
     if kept is None:
@@ -96,28 +96,28 @@ def _first(draft: Draft, desired: Desired) -> tuple[list[Short], list[tuple[Ask,
     mine = [(ask, count) for ask, count in desired.starts if ask == kept.ask]
     short = [after for each in start_missing(draft, mine) if (after := _force(draft, each)).missing]
     if short or not mine:
-        keep(draft.fleet, kept)
+        reserve(draft.fleet, kept)
     return short, [(ask, count) for ask, count in desired.starts if ask != kept.ask]
 
 
-def by_size(wants: Iterable[Want]) -> list[Want]:
+def by_size(wants: Iterable[DesiredFunction]) -> list[DesiredFunction]:
     """The largest first: what is hard to place is placed while there is choice."""
 
-    def size(want: Want) -> tuple[int, int, str]:
+    def size(want: DesiredFunction) -> tuple[int, int, str]:
         count = max(choice.count for choice in want.ask.choices)
         return (-count, -want.ask.mib(count) if want.ask.vram else -(count > 1), want.ask.function)
 
     return sorted(wants, key=size)
 
 
-def start_missing(draft: Draft, wanted: Sequence[tuple[Ask, int]]) -> list[Short]:
+def start_missing(draft: Draft, wanted: Sequence[tuple[Ask, int]]) -> list[Shortfall]:
     """Start so many containers of each ask; what finds no place is returned."""
     short = []
     for ask, count in wanted:
         for done in range(count):
             found = place(draft.fleet, ask)
             if isinstance(found, NoFit):
-                short.append(Short(function=ask.function, missing=count - done, refusal=found))
+                short.append(Shortfall(function=ask.function, missing=count - done, refusal=found))
                 break
             _start(draft, ask, found)
     return short
@@ -128,13 +128,13 @@ def _start(draft: Draft, ask: Ask, found: Placement) -> None:
         draft.start(ask, found, draft.new_group())
 
 
-def living(fleet: Fleet, function: str) -> list[Held]:
+def living(fleet: Fleet, function: str) -> list[PlacedContainer]:
     """A function's containers that stay: those of draining nodes are leaving."""
     every = fleet.functions.get(function, {}).values()
     return [held for held in every if not fleet.places[held.slice.node].node.draining]
 
 
-def _missing(fleet: Fleet, want: Want) -> int:
+def _missing(fleet: Fleet, want: DesiredFunction) -> int:
     return 0 if want.count is None else max(0, want.count - len(living(fleet, want.ask.function)))
 
 
@@ -150,7 +150,7 @@ def stop_surplus(draft: Draft) -> None:
             draft.stop(least, f"{want.count} wanted, {len(there) + 1} there", draft.new_group())
 
 
-def _worth(fleet: Fleet, want: Want, held: Held) -> tuple[int, int, float, str]:
+def _worth(fleet: Fleet, want: DesiredFunction, held: PlacedContainer) -> tuple[int, int, float, str]:
     """What keeping a container is worth; the least goes first."""
     place, crowd = fleet.places[held.slice.node], 0
     if want.ask.spread is not None:
@@ -161,7 +161,7 @@ def _worth(fleet: Fleet, want: Want, held: Held) -> tuple[int, int, float, str]:
     return (-crowd, company, -held.since, held.container)
 
 
-def _force(draft: Draft, short: Short) -> Short:
+def _force(draft: Draft, short: Shortfall) -> Shortfall:
     """Make room for what is blocked, one container at a time, as far as the limits allow."""
     ask, missing = short.refusal.record.ask, short.missing
     while missing and draft.tries < draft.limits.blocked:
@@ -170,4 +170,4 @@ def _force(draft: Draft, short: Short) -> Short:
         if not (switched or (not short.refusal.never and make_room(draft, ask))):
             break
         missing -= 1
-    return Short(function=short.function, missing=missing, refusal=short.refusal)
+    return Shortfall(function=short.function, missing=missing, refusal=short.refusal)

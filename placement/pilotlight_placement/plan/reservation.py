@@ -10,30 +10,30 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import Unit
 from pilotlight_placement.fleet.offers import refused_domain
-from pilotlight_placement.fleet.options import Refused, options
+from pilotlight_placement.fleet.options import NoOption, options
 from pilotlight_placement.search.place import blocked_nodes
 
-Device = tuple[str, str]
+NodeDevice = tuple[str, str]
 """A node, and a GPU of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class Reservation:
     """Devices that are kept for an ask."""
 
     ask: Ask
-    devices: frozenset[Device]
+    devices: frozenset[NodeDevice]
 
     @property
     def why(self) -> str:
         return f"it is kept for {self.ask.function}, which has waited longest"
 
 
-def to_keep(fleet: Fleet, ask: Ask, but: Collection[Device] = ()) -> frozenset[Device]:
+def choose_reservation(fleet: Fleet, ask: Ask, but: Collection[NodeDevice] = ()) -> frozenset[NodeDevice]:
     """The devices of one node that would hold the ask and have least on them; none if there are none.
 
     Those in `but` are chosen only where there are no others.
@@ -53,14 +53,14 @@ def used(unit: Unit) -> int:
     return sum(held.slice.ppm // len(held.slice.ids) for held in unit.held.values())
 
 
-def _ways(fleet: Fleet, ask: Ask, cell: Cell, shut: Collection[int]) -> Iterator[list[Unit]]:
+def _ways(fleet: Fleet, ask: Ask, cell: DeviceGroup, shut: Collection[int]) -> Iterator[list[Unit]]:
     """Of each node the devices of a sort with least on them, as many as the ask needs."""
     if cell.device is None or refused_domain(ask, cell.domain):
         return
     made = options(ask, cell.device, mig=cell.kind.mig, shareable=cell.kind.shareable)
-    if isinstance(made, Refused) and cell.device.online_mig:
+    if isinstance(made, NoOption) and cell.device.online_mig:
         made = options(ask, cell.device, mig=not cell.kind.mig, shareable=False)
-    if isinstance(made, Refused):
+    if isinstance(made, NoOption):
         return
     count = min(option.count for option in made)
     for rank in cell.nodes - set(shut):
@@ -69,7 +69,7 @@ def _ways(fleet: Fleet, ask: Ask, cell: Cell, shut: Collection[int]) -> Iterator
             yield sorted(units, key=lambda unit: (used(unit), unit.rank))[:count]
 
 
-def keep(fleet: Fleet, kept: Kept) -> None:
+def reserve(fleet: Fleet, kept: Reservation) -> None:
     """Give kept devices to nobody any more; who is on them stays."""
     for name in sorted({node for node, _ in kept.devices}):
         if (place := fleet.places.get(name)) is not None:

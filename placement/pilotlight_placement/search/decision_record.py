@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.history import Trail
-from pilotlight_placement.fragmentation.histogram import Shape
+from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.hardware.node import Slice
 
 
@@ -43,7 +43,7 @@ class Rival:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class DecisionRecord:
     """One decision. `revision` is the fleet's that stands; `trail` what a plan had done before, if it is of a plan."""
 
     ask: Ask
@@ -57,7 +57,7 @@ class Record:
     considered: int = 0
     """Devices and slots in all."""
     trail: Trail | None = None
-    mix: Mapping[Shape, float] = field(default_factory=dict)
+    mix: Mapping[AskShape, float] = field(default_factory=dict)
     """The demand by which places were scored."""
 
 
@@ -66,7 +66,7 @@ class Placement:
     """A slice that was chosen."""
 
     slice: Slice
-    record: Record
+    record: DecisionRecord
 
     @property
     def node(self) -> str:
@@ -79,4 +79,4 @@ class NoFit:
 
     reason: str
     never: bool
-    record: Record
+    record: DecisionRecord

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import refused_domain
-from pilotlight_placement.fleet.options import Option, Refused, options, slot_options
+from pilotlight_placement.fleet.options import NoOption, Option, options, slot_options
 from pilotlight_placement.hardware.node import Gpu
 
 
@@ -28,29 +28,29 @@ def idle_in_other_mode(fleet: Fleet, ask: Ask) -> tuple[int, int]:
         device, mig = cell.device, cell.kind.mig
         if device is None or not device.online_mig or not cell.total or refused_domain(ask, cell.domain):
             continue
-        if not isinstance(options(ask, device, mig=not mig, shareable=False), Refused):
+        if not isinstance(options(ask, device, mig=not mig, shareable=False), NoOption):
             idle += len(cell.states.get(0, ())) if mig else cell.open[0]
             total += cell.total
     return idle, total
 
 
-def _ways(fleet: Fleet, ask: Ask) -> Iterator[tuple[Cell, Option]]:
+def _ways(fleet: Fleet, ask: Ask) -> Iterator[tuple[DeviceGroup, Option]]:
     for cell in fleet.cells.values():
         if not cell.total or refused_domain(ask, cell.domain):
             continue
-        made: list[Option] | Refused = []
+        made: list[Option] | NoOption = []
         if cell.slot is not None:
             made = slot_options(ask, cell.slot)
         elif cell.device is not None:
             made = options(ask, cell.device, mig=cell.kind.mig, shareable=cell.kind.shareable)
-            if isinstance(made, Refused) and cell.device.online_mig:
+            if isinstance(made, NoOption) and cell.device.online_mig:
                 made = options(ask, cell.device, mig=not cell.kind.mig, shareable=False)
-        if not isinstance(made, Refused):
+        if not isinstance(made, NoOption):
             # The one that needs fewest devices: whatever has room for more has room for it.
             yield cell, min(made, key=lambda option: option.count)
 
 
-def _on_some_node(fleet: Fleet, ask: Ask, cell: Cell, option: Option) -> bool:
+def _on_some_node(fleet: Fleet, ask: Ask, cell: DeviceGroup, option: Option) -> bool:
     for rank in cell.nodes:
         place = fleet.by_rank[rank]
         if place.node.host_memory and place.node.host_memory < ask.memory:
@@ -60,7 +60,7 @@ def _on_some_node(fleet: Fleet, ask: Ask, cell: Cell, option: Option) -> bool:
     return False
 
 
-def _alike(fleet: Fleet, cell: Cell, rank: int) -> int:
+def _alike(fleet: Fleet, cell: DeviceGroup, rank: int) -> int:
     """The node's devices that are as the cell's, or could be after a switch of MIG mode."""
     device = cell.device
     return sum(

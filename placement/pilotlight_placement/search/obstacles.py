@@ -8,7 +8,7 @@ from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.suggestions import nearest
 from pilotlight_placement.asks.ask import CPU, GIB, Ask
-from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import is_kind, standard
 
@@ -36,7 +36,7 @@ def _meant(word: str, names: Iterable[str]) -> str | None:
     return head if head in short else nearest(word, [*short, *sorted(names)])
 
 
-def elsewhere(fleet: Fleet, ask: Ask) -> Iterator[str]:
+def other_locations(fleet: Fleet, ask: Ask) -> Iterator[str]:
     """What is out by where it is or how it was bought: devices of the types asked for, where there are any."""
     cells = [cell for cell in fleet.cells.values() if cell.total]
     for what, asked, of in (
@@ -72,12 +72,12 @@ def _no_such(what: str, asked: Iterable[str], there: set[str]) -> str:
     return f"there is no {what} {' or '.join(asked)}; {only}"
 
 
-def _wanted(cells: Iterable[Cell], ask: Ask) -> int:
+def _wanted(cells: Iterable[DeviceGroup], ask: Ask) -> int:
     """How many devices and slots of some cells are of a type that is asked for."""
     return sum(cell.total for cell in cells if any(_is_kind(choice.type, cell) for choice in ask.choices))
 
 
-def _is_kind(asked: str, cell: Cell) -> bool:
+def _is_kind(asked: str, cell: DeviceGroup) -> bool:
     if cell.slot is not None and cell.slot.kind is SliceKind.CPU:
         return asked == CPU
     return asked != CPU and is_kind(asked, cell.kind.name)

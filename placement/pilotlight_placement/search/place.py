@@ -12,33 +12,33 @@ from typing import NamedTuple
 
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fleet.occupancy import Place, Unit
-from pilotlight_placement.fleet.offers import Choice, Offers
+from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
+from pilotlight_placement.fleet.offers import Offers, PreferenceOffers
 from pilotlight_placement.hardware.node import Slice
-from pilotlight_placement.search.decision_record import NoFit, Placement, Record, Rival, Value
+from pilotlight_placement.search.decision_record import DecisionRecord, NoFit, Placement, Rival, Value
 from pilotlight_placement.search.policy import STEP_NAMES
 from pilotlight_placement.search.refusal import counts, no_fit
-from pilotlight_placement.search.search import Found, Within, by_index, on_nodes
+from pilotlight_placement.search.search import Candidate, SearchScope, by_index, on_nodes
 
-ANYWHERE = Within(None, frozenset())
+ANYWHERE = SearchScope(None, frozenset())
 LAST_OF_RUN = frozenset({"resident", "cost", "fragmentation"})
 """A place that loses at one of these ends a run: those behind it lose there too, or earlier, by more."""
 
 
-class Tier(NamedTuple):
+class PreferenceTier(NamedTuple):
     """Places that are alike in preference and spread. `only` are the only nodes, by rank; None is any."""
 
-    choice: Choice
+    choice: PreferenceOffers
     spread: int
-    within: Within
+    within: SearchScope
     only: tuple[int, ...] | None = None
 
 
-Spot = tuple[int, Found]
+Spot = tuple[int, Candidate]
 """A place of a tier: 0 or 1 for whether the weights must be fetched, and the place."""
-Run = tuple[int, Iterator[Found]]
+CandidateRun = tuple[int, Iterator[Candidate]]
 """The places of a tier that are alike in that and in cost, best first."""
 
 
@@ -46,7 +46,7 @@ class Winner(NamedTuple):
     """A place, with its value in the order of the policy's steps."""
 
     value: Value
-    found: Found
+    found: Candidate
 
 
 def place(fleet: Fleet, ask: Ask) -> Placement | NoFit:
@@ -71,9 +71,9 @@ def blocked_nodes(fleet: Fleet, ask: Ask) -> frozenset[int]:
     return frozenset(small | avoided)
 
 
-def _tiers(fleet: Fleet, ask: Ask, offers: Offers, blocked: frozenset[int]) -> Iterator[Tier]:
+def _tiers(fleet: Fleet, ask: Ask, offers: Offers, blocked: frozenset[int]) -> Iterator[PreferenceTier]:
     for choice in offers.choices:
-        anywhere = Tier(choice, 0, Within(None, blocked))
+        anywhere = PreferenceTier(choice, 0, SearchScope(None, blocked))
         if ask.spread is None:
             yield anywhere
         elif ask.spread.over is Over.ZONE:
@@ -82,27 +82,27 @@ def _tiers(fleet: Fleet, ask: Ask, offers: Offers, blocked: frozenset[int]) -> I
             yield from _by_node(fleet, ask, anywhere)
 
 
-def _by_zone(fleet: Fleet, ask: Ask, tier: Tier) -> Iterator[Tier]:
+def _by_zone(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[PreferenceTier]:
     zones = tier.choice.zones
     counts = fleet.zones(ask.function)
     most = ask.spread.most if ask.spread else None
     for count in sorted({counts.get(zone, 0) for zone in zones}):
         if most is None or count < most:
             alike = frozenset(zone for zone in zones if counts.get(zone, 0) == count)
-            yield Tier(tier.choice, count, Within(alike, tier.within.blocked))
+            yield PreferenceTier(tier.choice, count, SearchScope(alike, tier.within.blocked))
 
 
-def _by_node(fleet: Fleet, ask: Ask, tier: Tier) -> Iterator[Tier]:
+def _by_node(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[PreferenceTier]:
     counts = fleet.nodes_of(ask.function)
     most = ask.spread.most if ask.spread else None
-    yield Tier(tier.choice, 0, Within(None, tier.within.blocked | counts.keys()))
+    yield PreferenceTier(tier.choice, 0, SearchScope(None, tier.within.blocked | counts.keys()))
     for count in sorted(set(counts.values())):
         if most is None or count < most:
             only = tuple(sorted(rank for rank, there in counts.items() if there == count))
-            yield Tier(tier.choice, count, tier.within, only)
+            yield PreferenceTier(tier.choice, count, tier.within, only)
 
 
-def _runs(fleet: Fleet, ask: Ask, tier: Tier) -> Iterator[Run]:
+def _runs(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[CandidateRun]:
     """The tier's places as runs of one cost, best first: those on nodes with the weights, then the others."""
     warm = fleet.resident.get(ask.weights, set()) if ask.weights else set()
     cold = 1 if ask.weights else 0
@@ -113,19 +113,19 @@ def _runs(fleet: Fleet, ask: Ask, tier: Tier) -> Iterator[Run]:
     within = tier.within
     if warm:
         yield from _on(fleet, ask, tier, sorted(warm), resident=0)
-        within = Within(within.zones, warm.union(within.blocked))
+        within = SearchScope(within.zones, warm.union(within.blocked))
     for run in by_index(tier.choice.levels, ask, fleet.by_rank, within):
         yield cold, run
 
 
-def _on(fleet: Fleet, ask: Ask, tier: Tier, ranks: list[int], *, resident: int) -> Iterator[Run]:
-    places: Iterator[Place] = (fleet.by_rank[rank] for rank in ranks)
+def _on(fleet: Fleet, ask: Ask, tier: PreferenceTier, ranks: list[int], *, resident: int) -> Iterator[CandidateRun]:
+    places: Iterator[NodeOccupancy] = (fleet.by_rank[rank] for rank in ranks)
     found = on_nodes(tier.choice.by_cell, ask, places, tier.within)
     for _, run in groupby(found, key=lambda at: at.level):
         yield resident, run
 
 
-def _best(runs: Iterator[Run], *, last: int) -> tuple[Spot | None, dict[str, Spot]]:
+def _best(runs: Iterator[CandidateRun], *, last: int) -> tuple[Spot | None, dict[str, Spot]]:
     """The first place, and of those behind it the first that loses at each step.
 
     `last` is what all places are in the step `resident` behind those that lose at it: none of them loses there again.
@@ -146,7 +146,7 @@ def _best(runs: Iterator[Run], *, last: int) -> tuple[Spot | None, dict[str, Spo
     return winner, rivals
 
 
-def _later(fleet: Fleet, ask: Ask, won: Tier, tiers: Iterator[Tier]) -> dict[str, Winner]:
+def _later(fleet: Fleet, ask: Ask, won: PreferenceTier, tiers: Iterator[PreferenceTier]) -> dict[str, Winner]:
     """The first place of the next tier, and of the next preference: who lost at the first two steps."""
     lost: dict[str, Winner] = {}
     for tier in tiers:
@@ -161,7 +161,7 @@ def _later(fleet: Fleet, ask: Ask, won: Tier, tiers: Iterator[Tier]) -> dict[str
     return lost
 
 
-def losing_step(winner: Found, loser: Found) -> str:
+def losing_step(winner: Candidate, loser: Candidate) -> str:
     """The first step of the policy in which two places of one run differ, or in cost if they are of two runs."""
     if winner.level != loser.level:
         return "cost"
@@ -172,20 +172,20 @@ def losing_step(winner: Found, loser: Found) -> str:
     return "order" if winner.cut == loser.cut else "cut"
 
 
-def _value(tier: Tier, resident: int, found: Found) -> Value:
+def _value(tier: PreferenceTier, resident: int, found: Candidate) -> Value:
     """A place in the terms of the policy's steps."""
     gradient, left, start = found.key
     return Value(tier.choice.number, tier.spread, resident, found.level, gradient, left, start, found.cut, found.rank)
 
 
-def _record(fleet: Fleet, ask: Ask, winner: Winner | None, rivals: dict[str, Winner]) -> Record:
+def _record(fleet: Fleet, ask: Ask, winner: Winner | None, rivals: dict[str, Winner]) -> DecisionRecord:
     refused, considered = counts(fleet, ask)
     lost = [
         Rival(step=step, slice=slice_at(fleet, rivals[step].found), value=rivals[step].value)
         for step in STEP_NAMES
         if step in rivals
     ]
-    return Record(
+    return DecisionRecord(
         ask=ask,
         revision=fleet.standing,
         value=winner.value if winner else None,
@@ -197,7 +197,7 @@ def _record(fleet: Fleet, ask: Ask, winner: Winner | None, rivals: dict[str, Win
     )
 
 
-def best_on(fleet: Fleet, ask: Ask, place: Place) -> tuple[Value, Slice] | None:
+def best_on(fleet: Fleet, ask: Ask, place: NodeOccupancy) -> tuple[Value, Slice] | None:
     """The best place on one node in the terms of the policy's steps; None if it has none. Filters are not asked."""
     domain, spread = place.node.domain, 0
     if ask.spread is not None and ask.spread.over is Over.NODE:
@@ -205,14 +205,14 @@ def best_on(fleet: Fleet, ask: Ask, place: Place) -> tuple[Value, Slice] | None:
     elif ask.spread is not None:
         spread = fleet.zones(ask.function).get((domain.region, domain.zone), 0)
     for choice in fleet.offers(ask).choices:
-        tier = Tier(choice=choice, spread=spread, within=ANYWHERE, only=(place.rank,))
+        tier = PreferenceTier(choice=choice, spread=spread, within=ANYWHERE, only=(place.rank,))
         for resident, run in _runs(fleet, ask, tier):
             for found in run:
                 return _value(tier, resident, found), slice_at(fleet, found)
     return None
 
 
-def slice_at(fleet: Fleet, found: Found) -> Slice:
+def slice_at(fleet: Fleet, found: Candidate) -> Slice:
     """The slice that a place is."""
     unit, option = fleet.units[found.rank], found.offer.option
     cell, profile = unit.cell, ""
@@ -220,7 +220,7 @@ def slice_at(fleet: Fleet, found: Found) -> Slice:
     if option.profile >= 0 and cell.device is not None:
         profile = cell.device.cuts[option.profile].profile.key
     elif option.count > 1:
-        ids = tuple(each.id for each in together(fleet, unit.node, cell, option.count))
+        ids = tuple(each.id for each in linked_devices(fleet, unit.node, cell, option.count))
     return Slice(
         node=unit.node.name,
         kind=option.kind,
@@ -235,7 +235,7 @@ def slice_at(fleet: Fleet, found: Found) -> Slice:
     )
 
 
-def together(fleet: Fleet, place: Place, cell: Cell, count: int) -> list[Unit]:
+def linked_devices(fleet: Fleet, place: NodeOccupancy, cell: DeviceGroup, count: int) -> list[Unit]:
     """So many empty devices of a node: of one link if one has enough, of the smallest such, in their order."""
     units = [fleet.units[rank] for rank in place.vacant[cell]]
     links: dict[str, list[Unit]] = {}

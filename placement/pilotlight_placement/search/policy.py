@@ -29,7 +29,7 @@ class Filter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class PolicyStep:
     """What decides between two places that are alike in all steps before it."""
 
     name: str
@@ -37,15 +37,17 @@ class Step:
 
 
 STEPS = (
-    Step(name="preference", sentence="The GPU type that stands first in the function's list goes first."),
-    Step(name="spread", sentence="The node or zone with the fewest containers of the function goes first."),
-    Step(name="resident", sentence="A node that has the weights already goes before one that must fetch them."),
-    Step(name="cost", sentence="The slice with the lowest cost per throughput goes first; 5 % do not count."),
-    Step(name="fragmentation", sentence="The place that strands least of what is typically asked for goes first."),
-    Step(name="fit", sentence="The device, or the node for whole devices, with least left free goes first."),
-    Step(name="start", sentence="The highest start goes first, which keeps the lower half for large profiles."),
-    Step(name="cut", sentence="A MIG instance that exists and is idle goes before one that must be made first."),
-    Step(name="order", sentence="What is alike in all else is decided by a fixed order of nodes."),
+    PolicyStep(name="preference", sentence="The GPU type that stands first in the function's list goes first."),
+    PolicyStep(name="spread", sentence="The node or zone with the fewest containers of the function goes first."),
+    PolicyStep(name="resident", sentence="A node that has the weights already goes before one that must fetch them."),
+    PolicyStep(name="cost", sentence="The slice with the lowest cost per throughput goes first; 5 % do not count."),
+    PolicyStep(
+        name="fragmentation", sentence="The place that strands least of what is typically asked for goes first."
+    ),
+    PolicyStep(name="fit", sentence="The device, or the node for whole devices, with least left free goes first."),
+    PolicyStep(name="start", sentence="The highest start goes first, which keeps the lower half for large profiles."),
+    PolicyStep(name="cut", sentence="A MIG instance that exists and is idle goes before one that must be made first."),
+    PolicyStep(name="order", sentence="What is alike in all else is decided by a fixed order of nodes."),
 )
 STEP_NAMES = tuple(step.name for step in STEPS)
 

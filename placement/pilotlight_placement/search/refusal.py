@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import CPU, Ask
-from pilotlight_placement.fleet.device_classes import Cell
+from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers, Totals, Zone
 from pilotlight_placement.fleet.options import Option
-from pilotlight_placement.search.decision_record import NoFit, Record
+from pilotlight_placement.search.decision_record import DecisionRecord, NoFit
 from pilotlight_placement.search.feasibility import could_hold, idle_in_other_mode
-from pilotlight_placement.search.obstacles import elsewhere, host_memory, unknown_types
+from pilotlight_placement.search.obstacles import host_memory, other_locations, unknown_types
 from pilotlight_placement.search.policy import FILTER_NAMES, RULED_OUT
 from pilotlight_placement.search.search import joins
 
-Counts = tuple[tuple[str, int], ...]
+FilterCounts = tuple[tuple[str, int], ...]
 
 
-def counts(fleet: Fleet, ask: Ask) -> tuple[Counts, int]:
+def counts(fleet: Fleet, ask: Ask) -> tuple[FilterCounts, int]:
     """How many devices and slots each filter ruled out, in the order of the filters; and how many there are."""
     offers = fleet.offers(ask)
     totals = _totals(fleet, offers)
@@ -98,7 +98,7 @@ def _totals(fleet: Fleet, offers: Offers) -> Totals:
     return totals
 
 
-def open_units(option: Option, cells: Sequence[Cell], ask: Ask) -> int:
+def open_units(option: Option, cells: Sequence[DeviceGroup], ask: Ask) -> int:
     """How many devices of some cells have a place for an option: of a cell's first offer, for any of its offers."""
     if option.count > 1:
         return sum([cell.vacant_units(option.count) for cell in cells])
@@ -107,12 +107,12 @@ def open_units(option: Option, cells: Sequence[Cell], ask: Ask) -> int:
     return whole + sum([_open_shares(cell, option.units, ask) for cell in cells]) if option.units else whole
 
 
-def _open_shares(cell: Cell, units: int, ask: Ask) -> int:
+def _open_shares(cell: DeviceGroup, units: int, ask: Ask) -> int:
     pools = cell.pools(ask.tenant, neighbours=ask.neighbours)
     return sum([len(ranks) for pool in pools for free, ranks in pool.items() if free >= units])
 
 
-def no_fit(fleet: Fleet, ask: Ask, record: Record) -> NoFit:
+def no_fit(fleet: Fleet, ask: Ask, record: DecisionRecord) -> NoFit:
     """The refusal in a sentence."""
     possible = fleet.offers(ask).totals.eligible
     short = dict(record.refused).get("host_memory", 0)
@@ -122,14 +122,14 @@ def no_fit(fleet: Fleet, ask: Ask, record: Record) -> NoFit:
     return NoFit(reason=never_reason(fleet, ask, record), never=True, record=record)
 
 
-def never_reason(fleet: Fleet, ask: Ask, record: Record) -> str:
+def never_reason(fleet: Fleet, ask: Ask, record: DecisionRecord) -> str:
     """Why nothing in the fleet could hold it, even if all were free: what there is, and what is missing."""
     reason = f"it asks for {ask}, and the fleet has {fleet.describe()}"
     unknown = list(unknown_types(fleet, ask))
     if said := missing(fleet, ask):
         return "; ".join((reason + said, *unknown))
     silent = ("draining", "type", "room", "vram", "host_memory", "region", "zone", "purchase")
-    parts = [*unknown, *elsewhere(fleet, ask)]
+    parts = [*unknown, *other_locations(fleet, ask)]
     parts += [f"{count} {RULED_OUT[name]}" for name, count in record.refused if name not in silent]
     refused = dict(record.refused)
     if refused.get("host_memory") and (short := host_memory(fleet, ask)):
@@ -139,7 +139,7 @@ def never_reason(fleet: Fleet, ask: Ask, record: Record) -> str:
     return f"{reason}: {', '.join(parts)}" if parts else reason
 
 
-def _busy(fleet: Fleet, ask: Ask, record: Record, possible: int) -> str:
+def _busy(fleet: Fleet, ask: Ask, record: DecisionRecord, possible: int) -> str:
     refused = dict(record.refused)
     others = {"avoid": "on nodes it avoids", "spread": "where it has as many containers as it may"}
     parts = [f"{refused[name]} {why}" for name, why in others.items() if refused.get(name)]
@@ -179,7 +179,7 @@ def missing(fleet: Fleet, ask: Ask) -> str:
     )
 
 
-def _largest(cell: Cell) -> str:
+def _largest(cell: DeviceGroup) -> str:
     if cell.slot is not None:
         return f"a {cell.slot.kind.value} slice of {cell.kind.name}"
     if cell.kind.mig and cell.device is not None:

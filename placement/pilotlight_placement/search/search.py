@@ -13,24 +13,24 @@ from itertools import islice
 from typing import NamedTuple
 
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.fleet.device_classes import Cell, node_rank, rank_in
-from pilotlight_placement.fleet.occupancy import Place, Unit
-from pilotlight_placement.fleet.offers import ByCell, Level, Offer, Zone
-from pilotlight_placement.fragmentation.scores import Key
+from pilotlight_placement.fleet.device_classes import DeviceGroup, node_rank, rank_in
+from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
+from pilotlight_placement.fleet.offers import ByCell, Offer, OfferLevel, Zone
+from pilotlight_placement.fragmentation.scores import ScoreKey
 from pilotlight_placement.hardware.node import SHARE_UNITS
 
 PER_STATE = 2
 """Places of one state that are looked at: the winner, and who lost to it by rank alone."""
 NEVER = 10**9
 """Above any cost."""
-NO_KEY: Key = (0.0, 0.0, 0)
+NO_KEY: ScoreKey = (0.0, 0.0, 0)
 
 
-class Found(NamedTuple):
+class Candidate(NamedTuple):
     """A place that would do; smaller is better, and no two are equal."""
 
     level: int
-    key: Key
+    key: ScoreKey
     cut: int
     """1 if its MIG instance must be made first."""
     rank: int
@@ -39,23 +39,25 @@ class Found(NamedTuple):
     start: int = 0
 
 
-class Within(NamedTuple):
+class SearchScope(NamedTuple):
     """Where to look: in all zones or some, and not on certain nodes (by rank)."""
 
     zones: frozenset[Zone] | None
     blocked: Collection[int]
 
-    def has(self, cell: Cell) -> bool:
+    def has(self, cell: DeviceGroup) -> bool:
         return self.zones is None or (cell.domain.region, cell.domain.zone) in self.zones
 
-    def of(self, cells: tuple[Cell, ...]) -> Sequence[Cell]:
+    def of(self, cells: tuple[DeviceGroup, ...]) -> Sequence[DeviceGroup]:
         return cells if self.zones is None else [cell for cell in cells if self.has(cell)]
 
 
-Nodes = dict[int, Place]
+NodesByRank = dict[int, NodeOccupancy]
 
 
-def by_index(levels: Sequence[Level], ask: Ask, nodes: Nodes, within: Within) -> Iterator[Iterator[Found]]:
+def by_index(
+    levels: Sequence[OfferLevel], ask: Ask, nodes: NodesByRank, within: SearchScope
+) -> Iterator[Iterator[Candidate]]:
     """For each cost level its places, best first; of places alike in all but their node, the first two of a cell."""
     for level, offers in levels:
         streams = []
@@ -67,7 +69,7 @@ def by_index(levels: Sequence[Level], ask: Ask, nodes: Nodes, within: Within) ->
             yield streams[0] if len(streams) == 1 else merge(*streams)
 
 
-def may_be_open(offer: Offer, cells: Sequence[Cell]) -> list[Cell]:
+def may_be_open(offer: Offer, cells: Sequence[DeviceGroup]) -> list[DeviceGroup]:
     """The cells at which a look is worth it: in the others nothing is free."""
     index = offer.option.index
     if offer.option.units:
@@ -75,9 +77,9 @@ def may_be_open(offer: Offer, cells: Sequence[Cell]) -> list[Cell]:
     return [cell for cell in cells if cell.open[index]]
 
 
-def on_nodes(by_cell: ByCell, ask: Ask, places: Iterable[Place], within: Within) -> list[Found]:
+def on_nodes(by_cell: ByCell, ask: Ask, places: Iterable[NodeOccupancy], within: SearchScope) -> list[Candidate]:
     """The places on certain nodes, best first: those of the lowest cost, and of the next one that there is."""
-    found: list[Found] = []
+    found: list[Candidate] = []
     lowest = second = NEVER
     for place in places:
         if place.node.draining or place.rank in within.blocked:
@@ -104,7 +106,7 @@ def _lowest_two(lowest: int, second: int, level: int) -> tuple[int, int]:
     return lowest, level if lowest < level < second else second
 
 
-def _different(cell: Cell, units: list[Unit]) -> list[Unit]:
+def _different(cell: DeviceGroup, units: list[Unit]) -> list[Unit]:
     """Of devices in the same state the first two; those that are kept back or full are left out."""
     states: dict[object, int] = {}
     different = []
@@ -120,7 +122,7 @@ def _different(cell: Cell, units: list[Unit]) -> list[Unit]:
     return different
 
 
-def at_unit(offer: Offer, ask: Ask, unit: Unit) -> Found | None:
+def at_unit(offer: Offer, ask: Ask, unit: Unit) -> Candidate | None:
     """The place that an offer has on one device now, if it has one."""
     option, cell = offer.option, unit.cell
     if option.profile >= 0:
@@ -129,17 +131,17 @@ def at_unit(offer: Offer, ask: Ask, unit: Unit) -> Found | None:
         if best is None or (ask.media and unit.media):
             return None
         cut = (option.profile, best[1]) not in unit.idle
-        return Found(offer.level, best[0], int(cut), unit.rank, offer.serial, offer, best[1])
+        return Candidate(offer.level, best[0], int(cut), unit.rank, offer.serial, offer, best[1])
     if option.units:
         return _share_at(offer, ask, unit)
     if not unit.is_empty:
         return None
     if cell.slot is not None:
-        return Found(offer.level, NO_KEY, 0, unit.rank, offer.serial, offer)
+        return Candidate(offer.level, NO_KEY, 0, unit.rank, offer.serial, offer)
     vacant = unit.node.vacant.get(cell, [])
     if len(vacant) < option.count or vacant[0] != unit.rank:
         return None
-    return Found(offer.level, whole_key(len(vacant), option.count), 0, unit.rank, offer.serial, offer)
+    return Candidate(offer.level, whole_key(len(vacant), option.count), 0, unit.rank, offer.serial, offer)
 
 
 def joins(unit: Unit, ask: Ask, offers: Iterable[Offer]) -> bool:
@@ -152,12 +154,12 @@ def _is_spare(offer: Offer, unit: Unit) -> bool:
     return offer.option.profile < 0 and unit.is_empty and len(vacant) >= offer.option.count
 
 
-def whole_key(vacant: int, count: int) -> Key:
+def whole_key(vacant: int, count: int) -> ScoreKey:
     """Of whole devices: nodes with the fewest empty ones first, so that large groups stay together."""
     return (0.0, (vacant - count) / 64, 0)
 
 
-def _share_at(offer: Offer, ask: Ask, unit: Unit) -> Found | None:
+def _share_at(offer: Offer, ask: Ask, unit: Unit) -> Candidate | None:
     free = SHARE_UNITS if unit.is_empty else unit.free
     key = unit.cell.scores.share_best[offer.option.units].get(free)
     if key is None or not unit.takes(ask.tenant, neighbours=ask.neighbours):
@@ -167,12 +169,12 @@ def _share_at(offer: Offer, ask: Ask, unit: Unit) -> Found | None:
         if not vacant or vacant[0] != unit.rank:
             return None
         key = (key[0], key[1], len(vacant))
-    return Found(offer.level, key, 0, unit.rank, offer.serial, offer)
+    return Candidate(offer.level, key, 0, unit.rank, offer.serial, offer)
 
 
 def _stream(
-    level: int, offer: Offer, cells: Sequence[Cell], ask: Ask, nodes: Nodes, blocked: Collection[int]
-) -> Iterator[Found]:
+    level: int, offer: Offer, cells: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
+) -> Iterator[Candidate]:
     """One offer's places in some cells, best first."""
     option, serial = offer.option, offer.serial
     if option.profile >= 0:
@@ -181,16 +183,16 @@ def _stream(
         return _shares(level, offer, cells, ask, nodes, blocked)
     if cells[0].slot is not None:
         ranks = sorted(rank for cell in cells for rank in _first(cell.states.get(0, ()), blocked))
-        return (Found(level, NO_KEY, 0, rank, serial, offer) for rank in ranks)
+        return (Candidate(level, NO_KEY, 0, rank, serial, offer) for rank in ranks)
     return _wholes(level, offer, cells, nodes, blocked)
 
 
 def _instances(
-    level: int, offer: Offer, cells: Sequence[Cell], nodes: Nodes, blocked: Collection[int], *, media: bool
-) -> Iterator[Found]:
+    level: int, offer: Offer, cells: Sequence[DeviceGroup], nodes: NodesByRank, blocked: Collection[int], *, media: bool
+) -> Iterator[Candidate]:
     serial, profile, scores = offer.serial, offer.option.profile, cells[0].scores.masks
-    places: list[Found] = []
-    last: Key = NO_KEY
+    places: list[Candidate] = []
+    last: ScoreKey = NO_KEY
     for key, mask, start in cells[0].tally.row(scores, profile) if scores else ():
         if key != last:
             if places:
@@ -204,44 +206,46 @@ def _instances(
                 idle = cell.idle.get((profile, start))
                 if idle:
                     there = _first((rank for rank in ranks if rank in idle), blocked)
-                    places += [Found(level, key, 0, rank, serial, offer, start) for rank in there]
+                    places += [Candidate(level, key, 0, rank, serial, offer, start) for rank in there]
                     ranks = (rank for rank in ranks if rank not in idle)
-                places += [Found(level, key, 1, rank, serial, offer, start) for rank in _first(ranks, blocked)]
+                places += [Candidate(level, key, 1, rank, serial, offer, start) for rank in _first(ranks, blocked)]
     yield from sorted(places)
 
 
-def _wholes(level: int, offer: Offer, cells: Sequence[Cell], nodes: Nodes, blocked: Collection[int]) -> Iterator[Found]:
+def _wholes(
+    level: int, offer: Offer, cells: Sequence[DeviceGroup], nodes: NodesByRank, blocked: Collection[int]
+) -> Iterator[Candidate]:
     count = offer.option.count
     for vacant in sorted({vacant for cell in cells for vacant in cell.vacant if vacant >= count}):
         key = whole_key(vacant, count)
         yield from sorted(
-            Found(level, key, 0, nodes[node].vacant[cell][0], offer.serial, offer)
+            Candidate(level, key, 0, nodes[node].vacant[cell][0], offer.serial, offer)
             for cell in cells
             for node in _first_nodes(cell.vacant.get(vacant, ()), blocked)
         )
 
 
 def _shares(
-    level: int, offer: Offer, cells: Sequence[Cell], ask: Ask, nodes: Nodes, blocked: Collection[int]
-) -> Iterator[Found]:
+    level: int, offer: Offer, cells: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
+) -> Iterator[Candidate]:
     """Devices that the tenant shares already, those whose users agree to it, and empty ones."""
     best = cells[0].scores.share_best[offer.option.units]
-    found: list[Found] = []
+    found: list[Candidate] = []
     for cell in cells:
         for pool in cell.pools(ask.tenant, neighbours=ask.neighbours):
             for free, ranks in pool.items():
                 if free in best:
                     first = _first(ranks, blocked)
-                    found += [Found(level, best[free], 0, rank, offer.serial, offer) for rank in first]
+                    found += [Candidate(level, best[free], 0, rank, offer.serial, offer) for rank in first]
         key = best[SHARE_UNITS]
         for vacant, names in cell.vacant.items():
             for node in _first_nodes(names, blocked):
                 rank = nodes[node].vacant[cell][0]
-                found.append(Found(level, (key[0], key[1], vacant), 0, rank, offer.serial, offer))
+                found.append(Candidate(level, (key[0], key[1], vacant), 0, rank, offer.serial, offer))
     return iter(sorted(found))
 
 
-def _unit(nodes: Nodes, rank: int) -> Unit:
+def _unit(nodes: NodesByRank, rank: int) -> Unit:
     place = nodes[node_rank(rank)]
     return place.units[rank - rank_in(place.rank, 0)]
 

@@ -9,7 +9,7 @@ from pilotlight_core.model.messages.agent_messages import Outcome, RemoteError, 
 from pilotlight_runtime.calls.waiting_calls import NO_NOTE
 
 
-class Phase(Enum):
+class CallPhase(Enum):
     """Where a held call is."""
 
     FETCHING = auto()  # its large input is on the way
@@ -19,7 +19,7 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class CallOutcome:
     """How a call ended, whatever the guest may still say of it."""
 
     outcome: Outcome
@@ -29,7 +29,7 @@ class Verdict:
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
-class HeldCall:
+class AcceptedCall:
     """One call in one container."""
 
     run: Run
@@ -39,7 +39,7 @@ class HeldCall:
     ends_by: float
     """The caller's deadline. Its origin cancels it then; long after it, the origin is taken for dead."""
     input: bytes
-    phase: Phase = Phase.WAITING
+    phase: CallPhase = CallPhase.WAITING
     ready: float = 0.0
     """When its input was here."""
     started: float = 0.0
@@ -59,13 +59,13 @@ class HeldCall:
     """Where it is noted as not started."""
     spent: Spent | None = None
     """What it cost, while its answer is on the way."""
-    verdict: Verdict | None = None
+    verdict: CallOutcome | None = None
     """Decided before the guest has answered: what it still sends for the call is dropped."""
 
     @property
     def was_started(self) -> bool:
         """Whether the guest has been given it."""
-        return self.phase in (Phase.RUNNING, Phase.LEAVING)
+        return self.phase in (CallPhase.RUNNING, CallPhase.LEAVING)
 
     def stages(self, at: float) -> Stages:
         """Where the time went, up to `at`."""

@@ -14,7 +14,7 @@ import msgspec
 
 from pilotlight_core.model.spec import Batching, FunctionSpec
 from pilotlight_core.model.values import decode_opaque
-from pilotlight_runtime.calls.accepted_call import HeldCall
+from pilotlight_runtime.calls.accepted_call import AcceptedCall
 from pilotlight_runtime.calls.batching import BatchFormer, item_cost
 from pilotlight_runtime.guest.frames import MAX_FRAME, BatchResult
 
@@ -23,13 +23,13 @@ BATCH_BYTES = MAX_FRAME * 3 // 4
 
 
 @dataclass(kw_only=True, eq=False)
-class Batch:
+class DynamicBatch:
     """Calls that the guest is given at once."""
 
     number: int
     method: str
-    items: list[HeldCall]
-    rest: deque[HeldCall] = field(default_factory=deque)
+    items: list[AcceptedCall]
+    rest: deque[AcceptedCall] = field(default_factory=deque)
     """Those that run after this one, each alone, since the batch had raised as a whole."""
     is_retry: bool = False
 
@@ -40,13 +40,13 @@ class Batch:
 
 
 @dataclass(kw_only=True, eq=False)
-class Lane:
+class BatchedMethod:
     """One batched method."""
 
     batching: Batching
     former: BatchFormer
-    waiting: dict[str, HeldCall] = field(default_factory=dict)
-    with_guest: Batch | None = None
+    waiting: dict[str, AcceptedCall] = field(default_factory=dict)
+    with_guest: DynamicBatch | None = None
 
     def due(self, at: float) -> bool:
         """Whether its next batch must go now."""
@@ -59,12 +59,14 @@ class Lane:
         return next(iter(self.waiting.values())).ready
 
 
-class Batches:
+class DynamicBatches:
     """All batched methods of one container."""
 
     def __init__(self, spec: FunctionSpec) -> None:
         self._lanes = {
-            method.name: Lane(batching=method.batching, former=BatchFormer(method.batching, slo_p95_ms=spec.slo.p95_ms))
+            method.name: BatchedMethod(
+                batching=method.batching, former=BatchFormer(method.batching, slo_p95_ms=spec.slo.p95_ms)
+            )
             for method in spec.methods
             if method.batching is not None
         }
@@ -73,11 +75,11 @@ class Batches:
     def __bool__(self) -> bool:
         return bool(self._lanes)
 
-    def has(self, held: HeldCall) -> bool:
+    def has(self, held: AcceptedCall) -> bool:
         """Whether its method is a batched one."""
         return held.run.method in self._lanes
 
-    def add(self, held: HeldCall, at: float) -> bool:
+    def add(self, held: AcceptedCall, at: float) -> bool:
         """Let a call gather; False if its method is not batched."""
         lane = self._lanes.get(held.run.method)
         if lane is None:
@@ -87,14 +89,14 @@ class Batches:
         lane.former.add(held.run.call, cost=cost, at=at, deadline_at=min(held.start_by, held.ends_by))
         return True
 
-    def remove(self, held: HeldCall) -> bool:
+    def remove(self, held: AcceptedCall) -> bool:
         """Take a call out that gathers; False if it does not."""
         lane = self._lanes.get(held.run.method)
         if lane is None or lane.waiting.pop(held.run.call, None) is None:
             return False
         return lane.former.remove(held.run.call)
 
-    def take(self, at: float, before: float) -> Batch | None:
+    def take(self, at: float, before: float) -> DynamicBatch | None:
         """The batch that is due and has waited longest, if its first call came before that instant."""
         due = [lane for lane in self._lanes.values() if lane.due(at)]
         lane = min(due, key=lambda lane: lane.oldest, default=None)
@@ -107,18 +109,18 @@ class Batches:
         lane.with_guest = self._batch(items[:fit])
         return lane.with_guest
 
-    def alone(self, held: HeldCall, rest: deque[HeldCall]) -> Batch:
+    def alone(self, held: AcceptedCall, rest: deque[AcceptedCall]) -> DynamicBatch:
         """A batch of one, of those that raised as a whole; `rest` are still to come."""
         batch = self._batch([held])
         batch.rest, batch.is_retry = rest, True
         self._lanes[batch.method].with_guest = batch
         return batch
 
-    def dropped(self, batch: Batch) -> None:
+    def dropped(self, batch: DynamicBatch) -> None:
         """Nothing of it was given to the guest."""
         self._lanes[batch.method].with_guest = None
 
-    def answered(self, frame: BatchResult, at: float) -> Batch | None:
+    def answered(self, frame: BatchResult, at: float) -> DynamicBatch | None:
         """The batch that the guest has ended; None if it has none that this answers."""
         for lane in self._lanes.values():
             batch = lane.with_guest
@@ -144,11 +146,11 @@ class Batches:
         """Items that a batch now forming could still take."""
         return sum(lane.former.room for lane in self._lanes.values())
 
-    def _batch(self, items: list[HeldCall]) -> Batch:
-        return Batch(number=next(self._numbers), method=items[0].run.method, items=items)
+    def _batch(self, items: list[AcceptedCall]) -> DynamicBatch:
+        return DynamicBatch(number=next(self._numbers), method=items[0].run.method, items=items)
 
 
-def _that_fit(items: list[HeldCall]) -> int:
+def _that_fit(items: list[AcceptedCall]) -> int:
     """How many of the first fit one frame; at least one."""
     sizes = itertools.accumulate(len(held.input) for held in items)
     return max(1, sum(size <= BATCH_BYTES for size in sizes))

@@ -64,7 +64,7 @@ def _bucket(size: int) -> int:
     return (size - 1).bit_length()
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True):
+class WaitingItem(msgspec.Struct, frozen=True, kw_only=True):
     """One call that waits."""
 
     cost: float
@@ -73,7 +73,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(slots=True)
-class Shape:
+class FormingBatch:
     """A batch as it forms. Kept up to date by each call that joins, so that looking costs nothing."""
 
     count: int = 0
@@ -94,7 +94,7 @@ class Shape:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchStatistics:
+class BatchFormerStatistics:
     """How a former is."""
 
     waiting: int
@@ -114,9 +114,9 @@ class BatchFormer:
         self.compute = compute or ComputeModel()
         self._batching = batching
         self._slo = slo_p95_ms
-        self._items: dict[str, Item] = {}
+        self._items: dict[str, WaitingItem] = {}
         self._earliest_deadline = math.inf
-        self._first = self._last = Shape()
+        self._first = self._last = FormingBatch()
         self._alone = False
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ class BatchFormer:
 
     def add(self, call: str, *, cost: float = 1.0, at: float, deadline_at: float = math.inf) -> None:
         """A call joins behind all others; it must have been computed by `deadline_at`."""
-        self._items[call] = Item(cost=cost, added=at, deadline=deadline_at)
+        self._items[call] = WaitingItem(cost=cost, added=at, deadline=deadline_at)
         self._earliest_deadline = min(self._earliest_deadline, deadline_at)
         self._join(cost)
 
@@ -174,10 +174,10 @@ class BatchFormer:
         spare = self._slo - self.compute.p95_ms(size) - self._margin_ms()
         return max(0.0, min(self._batching.wait_ms, spare))
 
-    def statistics(self) -> BatchStatistics:
+    def statistics(self) -> BatchFormerStatistics:
         """What waits, and how long it would."""
         size = max(1, self._first.count)
-        return BatchStatistics(
+        return BatchFormerStatistics(
             waiting=len(self._items),
             room=self.room,
             wait_ms=self.wait_ms(size),
@@ -190,13 +190,13 @@ class BatchFormer:
     def _join(self, cost: float) -> None:
         if self._last.join(cost, self._batching):
             return
-        self._last = Shape()
+        self._last = FormingBatch()
         self._last.join(cost, self._batching)
 
     def _form_anew(self) -> None:
         """After items have left: those behind them move up."""
         self._earliest_deadline = min((item.deadline for item in self._items.values()), default=math.inf)
-        self._first = self._last = Shape()
+        self._first = self._last = FormingBatch()
         for item in self._items.values():
             self._join(item.cost)
 

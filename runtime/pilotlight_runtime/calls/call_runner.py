@@ -16,9 +16,9 @@ from typing import Protocol
 
 from pilotlight_core.model.messages.agent_messages import (
     BodyRef,
+    CallFrame,
     Chunk,
     Ended,
-    Frame,
     Outcome,
     Refusal,
     Refused,
@@ -28,8 +28,8 @@ from pilotlight_core.model.messages.agent_messages import (
     Started,
 )
 from pilotlight_core.model.spec import FunctionSpec, Mode
-from pilotlight_runtime.calls.accepted_call import HeldCall, Phase, Verdict
-from pilotlight_runtime.calls.batch_queue import Batch, Batches
+from pilotlight_runtime.calls.accepted_call import AcceptedCall, CallOutcome, CallPhase
+from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
 from pilotlight_runtime.guest import frames as guest
 
 INLINE_BYTES = 256 * 1024
@@ -46,56 +46,56 @@ TRACEBACK_CHARS = 32_000
 """What is kept of an exception's text, which is the tenant's to write."""
 
 
-class Rim(Protocol):
+class RunnerIO(Protocol):
     """What a runner asks of the world. None of it waits."""
 
-    def tell(self, gateway: str, frame: Frame) -> None:
+    def tell(self, gateway: str, frame: CallFrame) -> None:
         """Send a frame to an origin."""
 
-    def command(self, frame: guest.Frame) -> None:
+    def command(self, frame: guest.GuestFrame) -> None:
         """Send a frame to the guest."""
 
-    def fetch(self, held: HeldCall) -> None:
-        """Get the input; `Runner.fetched` is called later, unless the call is dropped before."""
+    def fetch(self, held: AcceptedCall) -> None:
+        """Get the input; `CallRunner.fetched` is called later, unless the call is dropped before."""
 
-    def leave(self, held: HeldCall) -> None:
-        """Take the verdict's output to the origin; `Runner.left` is called later."""
+    def leave(self, held: AcceptedCall) -> None:
+        """Take the verdict's output to the origin; `CallRunner.left` is called later."""
 
-    def waits(self, held: HeldCall) -> None:
+    def waits(self, held: AcceptedCall) -> None:
         """It was accepted and could not be started at once; `start` or `freed` follows."""
 
-    def start(self, held: HeldCall, at: float) -> Refusal | None:
+    def start(self, held: AcceptedCall, at: float) -> Refusal | None:
         """Asked right before the guest gets it. None: it counts as started; GONE: somebody has ended it already."""
 
-    def spent(self, held: HeldCall, outcome: Outcome) -> Spent | None:
+    def spent(self, held: AcceptedCall, outcome: Outcome) -> Spent | None:
         """The guest has ended working on it."""
 
     def ran(self, batch: int, ms: float) -> None:
         """So many calls were worked on at once, and that went well."""
 
-    def freed(self, held: HeldCall) -> None:
+    def freed(self, held: AcceptedCall) -> None:
         """Its slot is free; its verdict, if it was started, says how it ended."""
 
     def wake(self, at: float | None) -> None:
-        """Call `Runner.pump` at that instant, and at no other."""
+        """Call `CallRunner.pump` at that instant, and at no other."""
 
     def kill(self, reason: str) -> None:
         """End the container: it cannot be trusted, or cannot be stopped otherwise."""
 
 
-class Runner:
+class CallRunner:
     """One container's calls, from acceptance to their last frame. `at` is the present instant everywhere."""
 
-    def __init__(self, spec: FunctionSpec, container: str, rim: Rim) -> None:
+    def __init__(self, spec: FunctionSpec, container: str, rim: RunnerIO) -> None:
         self._spec = spec
         self._container = container
         self._rim = rim
         self._streams = frozenset(m.name for m in spec.methods if m.mode is Mode.GENERATOR)
-        self._batches = Batches(spec)
+        self._batches = DynamicBatches(spec)
         self._gathers = bool(self._batches)
-        self._held: dict[str, HeldCall] = {}
-        self._queue: deque[HeldCall] = deque()
-        self._running: dict[str, HeldCall] = {}  # in the order of their start
+        self._held: dict[str, AcceptedCall] = {}
+        self._queue: deque[AcceptedCall] = deque()
+        self._running: dict[str, AcceptedCall] = {}  # in the order of their start
         self._working = 0  # calls and batches that the guest has
         self._halted = False
 
@@ -137,7 +137,7 @@ class Runner:
 
     def take(self, run: Run, at: float, received: float) -> None:
         """Hold an accepted call; its times count from `received`."""
-        held = HeldCall(
+        held = AcceptedCall(
             run=run,
             accepted=at,
             start_by=received + run.start_within_ms / 1000,
@@ -149,28 +149,28 @@ class Runner:
         if run.body is None:
             self._wait(held, at)
         else:
-            held.phase = Phase.FETCHING
+            held.phase = CallPhase.FETCHING
             self._rim.fetch(held)
         if not held.was_started and run.call in self._held:
             self._rim.waits(held)
 
-    def fetched(self, held: HeldCall, data: bytes | None, at: float) -> None:
+    def fetched(self, held: AcceptedCall, data: bytes | None, at: float) -> None:
         """Its large input is here; None: it cannot be had."""
         if self._held.get(held.run.call) is not held:
             return
         if data is None:
             self._refuse(held, Refusal.UNREADABLE)
             return
-        held.input, held.ready, held.phase = data, at, Phase.WAITING
+        held.input, held.ready, held.phase = data, at, CallPhase.WAITING
         self._wait(held, at)
 
     def cancel(self, call: str, reason: str, at: float) -> None:
         """Nobody wants its answer: removed if it has not started, else dropped when the guest has ended it."""
         held = self._held.get(call)
-        if held is None or held.phase is Phase.LEAVING:
+        if held is None or held.phase is CallPhase.LEAVING:
             return
-        verdict = Verdict(outcome=Outcome.CANCELLED, reason=reason)
-        if held.phase is Phase.RUNNING:
+        verdict = CallOutcome(outcome=Outcome.CANCELLED, reason=reason)
+        if held.phase is CallPhase.RUNNING:
             self._overrule(held, verdict)
         else:
             self._withdraw(held)
@@ -183,14 +183,14 @@ class Runner:
             held.upto, held.read_at = upto, at
             self._rim.command(guest.WindowUpdate(call=call, upto=upto))
 
-    def left(self, held: HeldCall, at: float, *, taken: bool) -> None:
+    def left(self, held: AcceptedCall, at: float, *, taken: bool) -> None:
         """Its large answer is with the origin, or could not be taken there."""
         size = len(held.verdict.output) if held.verdict else 0
         if taken:
-            self._end(held, Verdict(outcome=Outcome.OK), held.spent, at, answer_size=size)
+            self._end(held, CallOutcome(outcome=Outcome.OK), held.spent, at, answer_size=size)
         else:
             error = RemoteError("AnswerNotTaken", _not_taken(size, held.run.answer))
-            self._end(held, Verdict(outcome=Outcome.BAD_OUTPUT, error=error), held.spent, at)
+            self._end(held, CallOutcome(outcome=Outcome.BAD_OUTPUT, error=error), held.spent, at)
 
     def drain(self, at: float) -> None:
         """No more calls come."""
@@ -208,7 +208,7 @@ class Runner:
         beside = len(self._running)
         del self._running[frame.call]
         self._working -= 1
-        verdict = said(frame)
+        verdict = outcome_of_frame(frame)
         self._conclude(held, verdict, frame.execute_ns, at, started=frame.started or held.verdict is None)
         if verdict.outcome is Outcome.OK:
             self._rim.ran(beside, held.execute_ms)
@@ -228,7 +228,9 @@ class Runner:
         else:
             for held, result in zip(batch.items, frame.results, strict=True):
                 del self._running[held.run.call]
-                self._conclude(held, said(result), frame.execute_ns, at, started=frame.started or held.verdict is None)
+                self._conclude(
+                    held, outcome_of_frame(result), frame.execute_ns, at, started=frame.started or held.verdict is None
+                )
             if all(result.outcome is Outcome.OK for result in frame.results):
                 self._rim.ran(len(batch.items), batch.items[0].execute_ms)
             if batch.rest:
@@ -264,10 +266,10 @@ class Runner:
         """The container is gone: every call that it held ends now; answers on their way arrive all the same."""
         self._queue.clear()
         self._running.clear()
-        self._batches = Batches(self._spec)
+        self._batches = DynamicBatches(self._spec)
         for held in list(self._held.values()):
-            if held.phase is not Phase.LEAVING:
-                verdict = held.verdict or Verdict(outcome=Outcome.DIED, reason=reason)
+            if held.phase is not CallPhase.LEAVING:
+                verdict = held.verdict or CallOutcome(outcome=Outcome.DIED, reason=reason)
                 spent = self._rim.spent(held, verdict.outcome) if held.was_started else None
                 self._end(held, verdict, spent, at)
 
@@ -298,7 +300,7 @@ class Runner:
         if oldest is not None and at - oldest.started > timeout:
             for held in self._running.values():
                 if at - held.started > timeout:
-                    held.verdict = held.verdict or Verdict(outcome=Outcome.TIMEOUT, reason=_late(timeout))
+                    held.verdict = held.verdict or CallOutcome(outcome=Outcome.TIMEOUT, reason=_late(timeout))
             self._rim.kill(f"call {oldest.run.call} ran past its timeout of {timeout:g} s")
 
     def review(self, at: float) -> None:
@@ -317,12 +319,12 @@ class Runner:
         if not self._halted:
             self._rim.kill(reason)
 
-    def _wait(self, held: HeldCall, at: float) -> None:
+    def _wait(self, held: AcceptedCall, at: float) -> None:
         if not self._gathers or not self._batches.add(held, at):
             self._queue.append(held)
         self.pump(at)
 
-    def _start(self, held: HeldCall, at: float) -> None:
+    def _start(self, held: AcceptedCall, at: float) -> None:
         if not self._may_start(held, at):
             return
         run = held.run
@@ -330,7 +332,7 @@ class Runner:
         held.input = b""
         self._working += 1
 
-    def _start_batch(self, batch: Batch, at: float) -> None:
+    def _start_batch(self, batch: DynamicBatch, at: float) -> None:
         batch.items = [held for held in batch.items if self._may_start(held, at)]
         if not batch.items:
             self._batches.dropped(batch)
@@ -339,10 +341,10 @@ class Runner:
             held.batch_size = len(batch.items)
         self._send_batch(batch)
 
-    def _due_batch(self, at: float) -> Batch | None:
+    def _due_batch(self, at: float) -> DynamicBatch | None:
         return self._batches.take(at, before=self._queue[0].ready if self._queue else at)
 
-    def _may_start(self, held: HeldCall, at: float) -> bool:
+    def _may_start(self, held: AcceptedCall, at: float) -> bool:
         """Whether it is started now; if so an origin that listens hears of it before the guest does."""
         run = held.run
         refusal = Refusal.EXPIRED if held.start_by < at else self._rim.start(held, at)
@@ -352,13 +354,13 @@ class Runner:
         elif refusal is not None:
             self._refuse(held, refusal)
         else:
-            held.phase, held.started = Phase.RUNNING, at
+            held.phase, held.started = CallPhase.RUNNING, at
             self._running[run.call] = held
             if run.tell_start:
                 self._rim.tell(run.gateway, Started(call=run.call, grant=run.grant))
         return refusal is None
 
-    def _run_alone(self, rest: deque[HeldCall], at: float) -> None:
+    def _run_alone(self, rest: deque[AcceptedCall], at: float) -> None:
         """The next item of a batch that raised as a whole, by itself; those that nobody wants any more are passed."""
         while rest:
             held = rest.popleft()
@@ -368,42 +370,44 @@ class Runner:
                 return
             self._conclude(held, held.verdict, 0, at)
 
-    def _send_batch(self, batch: Batch) -> None:
+    def _send_batch(self, batch: DynamicBatch) -> None:
         items = tuple((held.run.call, held.input) for held in batch.items)
         self._rim.command(guest.InvokeBatch(batch=batch.number, method=batch.method, items=items))
         self._working += 1
 
-    def _withdraw(self, held: HeldCall) -> None:
+    def _withdraw(self, held: AcceptedCall) -> None:
         """Take a call that has not started out of wherever it waits."""
-        if held.phase is Phase.WAITING and not self._batches.remove(held):
+        if held.phase is CallPhase.WAITING and not self._batches.remove(held):
             self._queue.remove(held)
 
-    def _overrule(self, held: HeldCall, verdict: Verdict) -> None:
+    def _overrule(self, held: AcceptedCall, verdict: CallOutcome) -> None:
         if held.verdict is None:
             held.verdict = verdict
             self._rim.command(guest.CancelCall(call=held.run.call))
 
-    def _refuse(self, held: HeldCall, reason: Refusal) -> None:
+    def _refuse(self, held: AcceptedCall, reason: Refusal) -> None:
         run = held.run
         del self._held[run.call]
         self._rim.freed(held)
         self._rim.tell(run.gateway, Refused(call=run.call, grant=run.grant, container=self._container, reason=reason))
 
-    def _conclude(self, held: HeldCall, verdict: Verdict, execute_ns: int, at: float, *, started: bool = True) -> None:
+    def _conclude(
+        self, held: AcceptedCall, verdict: CallOutcome, execute_ns: int, at: float, *, started: bool = True
+    ) -> None:
         """The guest is done with it. What it says of the time is its word, so our own stopwatch bounds it."""
         verdict = held.verdict or verdict
         held.execute_ms = round(max(0.0, min(execute_ns / 1e6, (at - held.started) * 1000)), 3)
         spent = self._rim.spent(held, verdict.outcome)
         if verdict.outcome is Outcome.OK and len(verdict.output) > INLINE_BYTES:
-            held.verdict, held.spent, held.phase = verdict, spent, Phase.LEAVING
+            held.verdict, held.spent, held.phase = verdict, spent, CallPhase.LEAVING
             self._rim.leave(held)
         else:
             self._end(held, verdict, spent, at, started=started or verdict.outcome is not Outcome.CANCELLED)
 
     def _end(
         self,
-        held: HeldCall,
-        verdict: Verdict,
+        held: AcceptedCall,
+        verdict: CallOutcome,
         spent: Spent | None,
         at: float,
         *,
@@ -421,7 +425,7 @@ class Runner:
             started=held.was_started if started is None else started,
             output=b"" if answer_size else verdict.output,
             answer_size=answer_size,
-            error=bounded(verdict.error) if verdict.error else None,
+            error=truncated_error(verdict.error) if verdict.error else None,
             reason=verdict.reason,
             last_seq=held.last_seq,
             spent=spent,
@@ -430,15 +434,15 @@ class Runner:
         self._rim.tell(run.gateway, ended)
 
 
-def said(answer: guest.Result | guest.ItemResult) -> Verdict:
+def outcome_of_frame(answer: guest.Result | guest.GuestItemResult) -> CallOutcome:
     """What a guest says of a call. How its container ended is not for it to say."""
     if answer.outcome not in GUEST_OUTCOMES:
         error = RemoteError("ValueError", f"the guest answered with the outcome {answer.outcome.value}")
-        return Verdict(outcome=Outcome.BAD_OUTPUT, error=error)
-    return Verdict(outcome=answer.outcome, error=answer.error, output=answer.output)
+        return CallOutcome(outcome=Outcome.BAD_OUTPUT, error=error)
+    return CallOutcome(outcome=answer.outcome, error=answer.error, output=answer.output)
 
 
-def bounded(error: RemoteError) -> RemoteError:
+def truncated_error(error: RemoteError) -> RemoteError:
     """`error` with texts that fit a frame: the head of the type and the message, the end of the traceback."""
     return RemoteError(error.type[:TYPE_CHARS], error.message[:MESSAGE_CHARS], error.traceback[-TRACEBACK_CHARS:])
 

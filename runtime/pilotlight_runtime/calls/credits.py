@@ -23,7 +23,7 @@ REPEAT_GONE_S = 10.0
 """How long the end of a container is repeated, for homes and controllers that missed it."""
 
 
-class Source(Protocol):
+class CreditSource(Protocol):
     """What a credit says of one container."""
 
     id: str
@@ -64,28 +64,28 @@ class Credits:
         self._instance = instance
         self._epoch_of = epoch_of
         self._soon = soon
-        self._dirty: dict[str, Source] = {}
-        self._freed: defaultdict[str, dict[str, Source]] = defaultdict(dict)
+        self._dirty: dict[str, CreditSource] = {}
+        self._freed: defaultdict[str, dict[str, CreditSource]] = defaultdict(dict)
         """Home -> the containers in which slots were freed."""
-        self._gone: dict[str, tuple[Source, float]] = {}
+        self._gone: dict[str, tuple[CreditSource, float]] = {}
         self._seq = 0
 
-    def changed(self, container: Source) -> None:
+    def changed(self, container: CreditSource) -> None:
         """Say how `container` is, soon."""
         self._flush_soon()
         self._dirty[container.id] = container
 
-    def freed(self, container: Source, home: str) -> None:
+    def freed(self, container: CreditSource, home: str) -> None:
         """A slot is free that was taken for another gateway than its `home`: say so to that one, soon."""
         self._flush_soon()
         self._freed[home][container.id] = container
 
-    def gone(self, container: Source, at: float) -> None:
+    def gone(self, container: CreditSource, at: float) -> None:
         """Say that it has ended, soon and for a while."""
         self._gone[container.id] = (container, at)
         self.changed(container)
 
-    def repeat(self, containers: Iterable[Source], at: float) -> None:
+    def repeat(self, containers: Iterable[CreditSource], at: float) -> None:
         """Each second: say again how all are."""
         self._gone = {name: (c, since) for name, (c, since) in self._gone.items() if at - since < REPEAT_GONE_S}
         for container in (*containers, *(container for container, _ in self._gone.values())):
@@ -112,7 +112,7 @@ class Credits:
         if not self._dirty and not self._freed:
             self._soon(self.flush)
 
-    def _credit(self, container: Source) -> Credit:
+    def _credit(self, container: CreditSource) -> Credit:
         self._seq += 1
         return Credit(
             container=container.id,

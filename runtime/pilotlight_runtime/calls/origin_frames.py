@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from pilotlight_core.bus import NO_RESPONDERS, BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import Ended, Frame, Message, Refused, Started
+from pilotlight_core.model.messages.agent_messages import CallFrame, Ended, Message, Refused, Started
 
 DELIVERED_S = 2.0
 """No complaint for so long: it arrived."""
@@ -53,7 +53,7 @@ class _Silence:
     probed: float = 0.0
 
 
-class Origins:
+class OriginSender:
     """`complaints` is the subject under which the bus says that nobody listens; `vanished` gets a gateway's name."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Origins:
         """What to subscribe with `on_notice`."""
         return f"{self._complaints}.>"
 
-    def tell(self, gateway: str, frame: Frame) -> None:
+    def tell(self, gateway: str, frame: CallFrame) -> None:
         """Send a frame; one that cannot be sent now is lost, unless it is the last of its call."""
         if isinstance(frame, Ended | Refused):
             self._keep(gateway, frame)

@@ -20,7 +20,7 @@ TRIES = 2
 """A listener that was just restarted refuses the first connection at most."""
 
 
-class Bodies:
+class BodyTransfers:
     """Starts transfers and reports their end; everything that it runs ends with `close()`."""
 
     def __init__(self, group: asyncio.TaskGroup, budget: int = BUDGET) -> None:

@@ -33,7 +33,7 @@ EVERY_GRANT = sys.maxsize
 
 
 @dataclass(slots=True)
-class Held:
+class OccupiedSlot:
     """A call that occupies a slot."""
 
     call: str
@@ -47,7 +47,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class ReleasedCall:
     """A call that holds no slot any more: the highest grant that was seen, and whether that one started."""
 
     call: str
@@ -59,9 +59,9 @@ class Past:
 class Reconciled:
     """What an origin's list of live calls leads to."""
 
-    orphans: tuple[Held, ...]
+    orphans: tuple[OccupiedSlot, ...]
     """Held for the origin, which does not want them any more. To be cancelled."""
-    over: tuple[Past, ...]
+    over: tuple[ReleasedCall, ...]
     """Wanted by the origin and not held: its last frame was lost, or it never came. To be told."""
 
 
@@ -82,7 +82,7 @@ class _Container:
         self.version = version
         self.slots = slots
         self.draining = False
-        self.held: dict[tuple[str, int], Held] = {}
+        self.held: dict[tuple[str, int], OccupiedSlot] = {}
 
 
 class SlotTable:
@@ -93,9 +93,9 @@ class SlotTable:
         """The agent's incarnation: what an earlier one held is unknown here."""
         self._memory = memory
         self._containers: dict[str, _Container] = {}
-        self._held: dict[str, dict[int, Held]] = {}
+        self._held: dict[str, dict[int, OccupiedSlot]] = {}
         """Call -> grant -> what is held; more than one only while an abandoned run has not ended yet."""
-        self._past: OrderedDict[str, Past] = OrderedDict()
+        self._past: OrderedDict[str, ReleasedCall] = OrderedDict()
         self._forgot = False
         """Whether something was forgotten: then what is not known may have been here."""
         self._epochs: OrderedDict[str, int] = OrderedDict()
@@ -111,7 +111,7 @@ class SlotTable:
         if container in self._containers:
             self._containers[container].draining = True
 
-    def close(self, container: str) -> tuple[Held, ...]:
+    def close(self, container: str) -> tuple[OccupiedSlot, ...]:
         """It is gone. Returns what it held: each must be answered, and may go elsewhere if it has not started."""
         gone = self._containers.pop(container, None)
         held = tuple(gone.held.values()) if gone is not None else ()
@@ -141,9 +141,9 @@ class SlotTable:
             return Refusal.DUPLICATE
         refusal = self._refusal(run)
         if refusal is not None:
-            self._remember(Past(run.call, run.grant, started=False))
+            self._remember(ReleasedCall(run.call, run.grant, started=False))
             return refusal
-        item = Held(run.call, run.grant, run.container, run.gateway, at, at + run.start_within_ms / 1000.0)
+        item = OccupiedSlot(run.call, run.grant, run.container, run.gateway, at, at + run.start_within_ms / 1000.0)
         self._containers[run.container].held[run.call, run.grant] = item
         self._held.setdefault(run.call, {})[run.grant] = item
         return None
@@ -172,7 +172,7 @@ class SlotTable:
         self._drop(item)
         return True
 
-    def cancel(self, call: str) -> tuple[Held, ...]:
+    def cancel(self, call: str) -> tuple[OccupiedSlot, ...]:
         """Nobody wants the call any more. Returns what was held of it.
 
         What had not started is released, and will not. What had started keeps its slot until `release`. A cancel that
@@ -184,10 +184,10 @@ class SlotTable:
             if not item.started:
                 self.release(call, item.grant)
         started = any(item.started for item in items)
-        self._remember(Past(call, EVERY_GRANT, started=started))
+        self._remember(ReleasedCall(call, EVERY_GRANT, started=started))
         return items
 
-    def overdue(self, at: float) -> tuple[Held, ...]:
+    def overdue(self, at: float) -> tuple[OccupiedSlot, ...]:
         """The calls that had not started in time, now released: each is to be answered with EXPIRED."""
         late = tuple(
             item
@@ -265,23 +265,23 @@ class SlotTable:
         if len(self._epochs) > EPOCHS:
             self._epochs.popitem(last=False)
 
-    def _past_of(self, call: str, grant: int, sure: bool) -> Past:
+    def _past_of(self, call: str, grant: int, sure: bool) -> ReleasedCall:
         past = self._past.get(call)
         if past is None or past.grant < grant:
             # Never seen: from now on it is, and cannot start any more. Unless it is sure that nothing was forgotten and
             # that it was sent to this incarnation, it may have started before.
-            self._remember(Past(call, grant, started=not sure))
-            return Past(call, grant, started=not sure)
-        return Past(call, grant, started=past.started)
+            self._remember(ReleasedCall(call, grant, started=not sure))
+            return ReleasedCall(call, grant, started=not sure)
+        return ReleasedCall(call, grant, started=past.started)
 
-    def _drop(self, item: Held) -> None:
+    def _drop(self, item: OccupiedSlot) -> None:
         grants = self._held[item.call]
         del grants[item.grant]
         if not grants:
             del self._held[item.call]
-        self._remember(Past(item.call, item.grant, item.started))
+        self._remember(ReleasedCall(item.call, item.grant, item.started))
 
-    def _remember(self, past: Past) -> None:
+    def _remember(self, past: ReleasedCall) -> None:
         known = self._past.get(past.call)
         if known is None or known.grant <= past.grant:
             self._past[past.call] = past

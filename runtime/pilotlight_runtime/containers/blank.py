@@ -15,9 +15,9 @@ from typing import Any
 import structlog
 
 from pilotlight_runtime.guest.client import GuestConnection
-from pilotlight_runtime.guest.frames import Frame, Hello
+from pilotlight_runtime.guest.frames import GuestFrame, Hello
 from pilotlight_runtime.logs.log_tap import LogTap
-from pilotlight_runtime.sandbox.port import Exit, Sandbox
+from pilotlight_runtime.sandbox.port import Sandbox, SandboxExit
 
 log = structlog.get_logger(__name__)
 
@@ -43,8 +43,8 @@ class Blank:
         self.root = root
         """The same folder as its guest sees it."""
         self.on_frame: Callable[[Any], None] = self._greeted
-        self.on_exit: Callable[[Exit], None] = nobody
-        self.exit: Exit | None = None
+        self.on_exit: Callable[[SandboxExit], None] = nobody
+        self.exit: SandboxExit | None = None
         self.guest: GuestConnection | None = None
         self.hello_ms = 0.0
         self.broken = ""
@@ -84,7 +84,7 @@ class Blank:
             self.sandbox.kill()
             raise BlankDied(f"the sandbox was not ready after {HELLO_S:g} s") from None
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: GuestFrame) -> None:
         """Send the guest a frame; raises GuestGone, GuestSlow and FrameTooLarge."""
         assert self.guest is not None  # noqa: S101 - it has said Hello
         self.guest.send(frame)
@@ -119,5 +119,5 @@ class Blank:
             self._ready.set_result(None)
 
 
-def nobody(_exit: Exit) -> None:
+def nobody(_exit: SandboxExit) -> None:
     """Nobody has asked to be told."""

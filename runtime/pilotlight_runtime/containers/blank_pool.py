@@ -13,11 +13,11 @@ from pilotlight_core.model.messages.logs import LogLine
 from pilotlight_runtime.containers.base_environment import GUEST_ARGV, PREIMPORT, BaseEnvironment
 from pilotlight_runtime.containers.blank import Blank, BlankDied, nobody
 from pilotlight_runtime.containers.resource_limits import BASE
-from pilotlight_runtime.devices.device_port import Access
+from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.errors import SandboxError
-from pilotlight_runtime.sandbox.port import Exit, Launcher
-from pilotlight_runtime.sandbox.profile import APP, Limits, SandboxSpec
+from pilotlight_runtime.sandbox.port import Launcher, SandboxExit
+from pilotlight_runtime.sandbox.profile import APP, ResourceLimits, SandboxSpec
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +63,7 @@ class BlankPool:
         """How many wait for a container."""
         return sum(blank.is_ready for blank in self._blanks)
 
-    async def take(self, limits: Limits) -> Blank:
+    async def take(self, limits: ResourceLimits) -> Blank:
         """A blank that is ready, else a new sandbox; with a container's limits.
 
         One that still imports for nobody in particular is left to that: a new one that imports only what the function
@@ -79,13 +79,13 @@ class BlankPool:
                 return blank
         return await self.start(limits)
 
-    async def start(self, limits: Limits, access: Access | None = None, *, ahead: bool = False) -> Blank:
+    async def start(self, limits: ResourceLimits, access: DeviceAccess | None = None, *, ahead: bool = False) -> Blank:
         """A new one, not ready yet, which sees the devices of `access`; `ahead` of need it makes the costly imports.
 
         Raises:
             SandboxError: if it could not be started.
         """
-        access = access or Access()
+        access = access or DeviceAccess()
         name = f"b-{token(12)}"
         folder = self._folder / name
         (folder / "app").mkdir(parents=True)
@@ -148,7 +148,7 @@ class BlankPool:
         if blank in self._blanks:
             blank.on_exit = lambda exit_: self._lost(blank, exit_)
 
-    def _limit(self, blank: Blank, limits: Limits) -> bool:
+    def _limit(self, blank: Blank, limits: ResourceLimits) -> bool:
         """Whether it can live within the limits; one that uses more already is of no use to anybody."""
         try:
             blank.sandbox.limit(limits)
@@ -157,7 +157,7 @@ class BlankPool:
             return False
         return True
 
-    def _lost(self, blank: Blank, exit_: Exit) -> None:
+    def _lost(self, blank: Blank, exit_: SandboxExit) -> None:
         log.warning("a blank has ended before it was used", sandbox=blank.name, exit=str(exit_))
         self._blanks.remove(blank)
         self._group.create_task(blank.bury())

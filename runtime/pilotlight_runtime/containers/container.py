@@ -31,18 +31,18 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.spec import Manifest
-from pilotlight_runtime.calls.accepted_call import HeldCall
-from pilotlight_runtime.calls.call_runner import Runner, bounded
+from pilotlight_runtime.calls.accepted_call import AcceptedCall
+from pilotlight_runtime.calls.call_runner import CallRunner, truncated_error
 from pilotlight_runtime.containers.blank import Blank, BlankDied
-from pilotlight_runtime.containers.container_io import ContainerRim
-from pilotlight_runtime.containers.container_services import Services
+from pilotlight_runtime.containers.container_io import ContainerIO
+from pilotlight_runtime.containers.container_services import NodeServices
 from pilotlight_runtime.containers.resource_limits import describe, frame_limit, limits_of
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.client import GuestGone
-from pilotlight_runtime.logs.log_shipper import Topic
-from pilotlight_runtime.metering.work_log import Worker
+from pilotlight_runtime.logs.log_shipper import LogKey
+from pilotlight_runtime.metering.work_log import WorkKey
 from pilotlight_runtime.sandbox.errors import SandboxError
-from pilotlight_runtime.sandbox.port import Exit
+from pilotlight_runtime.sandbox.port import SandboxExit
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +64,7 @@ class StartFailed(Exception):
 class Container:
     """A container on one slice."""
 
-    def __init__(self, bind: Bind, part: SliceReport, services: Services) -> None:
+    def __init__(self, bind: Bind, part: SliceReport, services: NodeServices) -> None:
         self.id = bind.container
         self.version = bind.version
         self.tenant = bind.tenant
@@ -75,7 +75,7 @@ class Container:
         self.reason = ""
         self.error: RemoteError | None = None
         self.calls = 0
-        self.runner: Runner | None = None
+        self.runner: CallRunner | None = None
         self._bind = bind
         self._part = part
         self._services = services
@@ -83,7 +83,7 @@ class Container:
         self._meter = services.metering.slice(part.id)
         self._manifest: Manifest | None = None
         self._blank: Blank | None = None
-        self._rim: ContainerRim | None = None
+        self._rim: ContainerIO | None = None
         self._born = self._idle_since = self._clock()
         self._start: asyncio.Timeout | None = None
         self._loaded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -278,7 +278,7 @@ class Container:
             self._start.reschedule(asyncio.get_running_loop().time() + manifest.spec.startup_timeout)
 
     async def _load(self, blank: Blank, manifest: Manifest) -> None:
-        topic = Topic(manifest.tenant, manifest.app, manifest.function)
+        topic = LogKey(manifest.tenant, manifest.app, manifest.function)
         blank.tap.container = self.id
         blank.tap.sink = lambda line: self._services.shipper.offer(topic, line)
         blank.on_frame = self._on_frame
@@ -295,8 +295,8 @@ class Container:
         """Calls may come."""
         if blank.exit is not None:
             raise StartFailed(self.reason, RemoteError("ContainerDied", self.reason))
-        worker = Worker(container=self.id, version=self.version, slice=self.slice)
-        self._rim = ContainerRim(
+        worker = WorkKey(container=self.id, version=self.version, slice=self.slice)
+        self._rim = ContainerIO(
             services=self._services,
             blank=blank,
             meter=self._meter,
@@ -304,7 +304,7 @@ class Container:
             kill=self._kill,
             ran=partial(self._services.work.add, worker),
         )
-        self.runner = self._rim.runner = Runner(manifest.spec, self.id, self._rim)
+        self.runner = self._rim.runner = CallRunner(manifest.spec, self.id, self._rim)
         blank.tap.running = self.runner.only_call
         blank.take_frames_of(frame_limit(manifest.spec))
         self._services.slots.open(self.id, self.version, manifest.spec.slots)
@@ -361,18 +361,18 @@ class Container:
             self._distrust(f"the guest sent {type(frame).__name__} while it was {self.state.value}")
 
     def _on_start_frame(self, frame: Any) -> None:
-        if isinstance(frame, guest.Step):
+        if isinstance(frame, guest.LoadStep):
             self._note_step(frame)
         elif isinstance(frame, guest.Loaded) and not self._loaded.done():
             self._loaded.set_result(None)
         elif isinstance(frame, guest.LoadError) and not self._loaded.done():
-            error, step = bounded(frame.error), frame.step if frame.step in guest.STEPS else "start"
+            error, step = truncated_error(frame.error), frame.step if frame.step in guest.STEPS else "start"
             self._say(f"{step} failed: {error.type}: {error.message}")
             self._loaded.set_exception(StartFailed(f"{step} failed", error))
         else:
             self._distrust(f"the guest sent {type(frame).__name__} while it was {self.state.value}")
 
-    def _note_step(self, step: guest.Step) -> None:
+    def _note_step(self, step: guest.LoadStep) -> None:
         """The timeline is told to everybody: each step of it once, and no longer than it can have taken."""
         if step.name not in guest.STEPS or step.name in self.timeline:
             self._distrust("the guest told of a step that there is not")
@@ -381,7 +381,7 @@ class Container:
         self.timeline[step.name] = round(step.ms if 0 <= step.ms <= longest else longest, 3)
         self._services.credits.changed(self)
 
-    def _on_exit(self, end: Exit) -> None:
+    def _on_exit(self, end: SandboxExit) -> None:
         in_order = self.state is ContainerState.DRAINING and not self.held and end.reason == "exited"
         if not in_order:
             killed = end.reason == "killed" and (self._why or (self._blank.broken if self._blank else ""))
@@ -399,7 +399,7 @@ class Container:
         self._going.set()
         self._dead.set()
 
-    def _freed(self, held: HeldCall) -> None:
+    def _freed(self, held: AcceptedCall) -> None:
         self._services.slots.release(held.run.call, held.run.grant)
         error = held.verdict.error if held.verdict is not None else None
         if error is not None and self._blank is not None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pilotlight_runtime.calls.credits import Credits
-from pilotlight_runtime.calls.origin_frames import Origins
-from pilotlight_runtime.calls.remote_bodies import Bodies
+from pilotlight_runtime.calls.origin_frames import OriginSender
+from pilotlight_runtime.calls.remote_bodies import BodyTransfers
 from pilotlight_runtime.calls.slot_table import SlotTable
 from pilotlight_runtime.calls.waiting_calls import WaitingCalls
 from pilotlight_runtime.containers.blank_pool import BlankPool
@@ -20,15 +20,15 @@ from pilotlight_runtime.metering.work_log import WorkLog
 
 
 @dataclass(frozen=True, kw_only=True)
-class Services:
+class NodeServices:
     """Made once by the agent."""
 
     stager: Stager
     pool: BlankPool
     devices: Devices
     slots: SlotTable
-    origins: Origins
-    bodies: Bodies
+    origins: OriginSender
+    bodies: BodyTransfers
     credits: Credits
     metering: Metering
     shipper: LogShipper

@@ -14,8 +14,8 @@ from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.messages.agent_messages import (
     Bind,
     Cancel,
-    Command,
     CommandReply,
+    ContainerCommand,
     ContainerState,
     Drain,
     Ended,
@@ -29,7 +29,7 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_runtime.containers.container import Container
-from pilotlight_runtime.containers.container_services import Services
+from pilotlight_runtime.containers.container_services import NodeServices
 from pilotlight_runtime.metering.slices import Slices
 
 log = structlog.get_logger(__name__)
@@ -46,7 +46,7 @@ class Containers:
         self,
         *,
         slices: Slices,
-        services: Services,
+        services: NodeServices,
         group: asyncio.TaskGroup,
         many_tenants: bool,
         changed: Callable[[], None],
@@ -89,7 +89,7 @@ class Containers:
 
     # -- the controller's commands ------------------------------------------------------------------------------
 
-    def command(self, command: Command | DeviceCommand) -> CommandReply:
+    def command(self, command: ContainerCommand | DeviceCommand) -> CommandReply:
         """Obey, or say why not."""
         reason = "stale_epoch"
         if command.epoch >= self.controller_epoch:
@@ -135,7 +135,7 @@ class Containers:
             return refusal
         return "other_tenant" if self._tenant not in ("", bind.tenant) and not self._many_tenants else ""
 
-    def _end(self, command: Command) -> str:
+    def _end(self, command: ContainerCommand) -> str:
         container = self._containers.get(command.container)
         if container is None:
             return "gone"

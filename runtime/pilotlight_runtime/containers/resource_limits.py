@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_runtime.guest.frames import MAX_CHUNK, MAX_FRAME, MAX_VALUE, SMALL_FRAME
-from pilotlight_runtime.sandbox.port import Exit
-from pilotlight_runtime.sandbox.profile import Limits
+from pilotlight_runtime.sandbox.port import SandboxExit
+from pilotlight_runtime.sandbox.profile import ResourceLimits
 
-BASE = Limits(
+BASE = ResourceLimits(
     memory_bytes=2 * 2**30,
     pids=512,
     cpu_millis=2000,
@@ -21,7 +21,7 @@ BASE = Limits(
 """Of a blank; memory and processors become the function's when it is bound."""
 
 
-def limits_of(spec: FunctionSpec) -> Limits:
+def limits_of(spec: FunctionSpec) -> ResourceLimits:
     """Those of a function's container."""
     return replace(BASE, memory_bytes=spec.memory, cpu_millis=max(100, round(spec.cpu * 1000)))
 
@@ -39,7 +39,7 @@ def memory_text(size: int) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
 
 
-def describe(end: Exit, spec: FunctionSpec | None) -> str:
+def describe(end: SandboxExit, spec: FunctionSpec | None) -> str:
     """A container's end, for people."""
     memory = spec.memory if spec is not None else BASE.memory_bytes
     if end.reason == "memory":
@@ -53,7 +53,7 @@ def describe(end: Exit, spec: FunctionSpec | None) -> str:
     return _code(end)
 
 
-def _code(end: Exit) -> str:
+def _code(end: SandboxExit) -> str:
     if end.signal is None:
         return f"exit code {end.code}"
     try:

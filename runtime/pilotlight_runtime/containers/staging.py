@@ -23,7 +23,7 @@ AT_ONCE = 16
 FILE_MODE = 0o444
 
 
-class Verifies(Protocol):
+class ManifestVerifier(Protocol):
     """Checks a manifest's signature."""
 
     def verify(self, signed: SignedManifest) -> Manifest:
@@ -46,7 +46,7 @@ class TrustedKey:
 class Stager:
     """Brings versions to this node. Methods raise CannotVerify, BadSignature, BlobMissing and BlobsDown."""
 
-    def __init__(self, blobs: BlobStore, verifier: Verifies, cache: FileCache) -> None:
+    def __init__(self, blobs: BlobStore, verifier: ManifestVerifier, cache: FileCache) -> None:
         self._blobs = blobs
         self._verifier = verifier
         self._cache = cache

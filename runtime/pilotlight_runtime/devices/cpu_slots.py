@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 
-from pilotlight_core.model.devices import DeviceReport, Layout, SliceName
+from pilotlight_core.model.devices import DeviceReport, GpuLayout, SliceName
 from pilotlight_core.model.messages.agent_messages import SliceKind, SliceReport
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.units import WHOLE_DEVICE, split_evenly
-from pilotlight_runtime.devices.device_port import Access
+from pilotlight_runtime.devices.device_port import DeviceAccess
 
 PRICE = "cpu"
 
@@ -43,10 +43,10 @@ class CpuDevices:
     def withdrawn(self) -> Mapping[str, str]:
         return {}
 
-    def access(self, slice_id: str) -> Access:
+    def access(self, slice_id: str) -> DeviceAccess:
         if slice_id not in self._slices:
             raise KeyError(slice_id)
-        return Access()
+        return DeviceAccess()
 
     def reports(self, _: Mapping[str, str], /) -> list[DeviceReport]:
         return []
@@ -54,10 +54,10 @@ class CpuDevices:
     def command(self, _: DeviceCommand, __: Collection[str], /) -> str:
         return "no_such_device"
 
-    def layouts(self) -> Mapping[str, Layout]:
+    def layouts(self) -> Mapping[str, GpuLayout]:
         return {}
 
-    async def restore(self, _: Mapping[str, Layout], /) -> None:
+    async def restore(self, _: Mapping[str, GpuLayout], /) -> None:
         """A processor is not cut."""
 
     async def watch(self, changed: Callable[[], None]) -> None:

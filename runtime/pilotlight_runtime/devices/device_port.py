@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from pilotlight_core.model.devices import DeviceReport, Layout, SliceName
+from pilotlight_core.model.devices import DeviceReport, GpuLayout, SliceName
 from pilotlight_core.model.messages.agent_messages import SliceReport
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_runtime.sandbox.profile import Mount
 
 
 @dataclass(frozen=True, kw_only=True)
-class Access:
+class DeviceAccess:
     """What a sandbox needs for a slice: device nodes and files of the host, and variables for its code."""
 
     nodes: tuple[Path, ...] = ()
@@ -41,7 +41,7 @@ class Devices(Protocol):
         """The devices and slices that take no new container at present, and why."""
         ...
 
-    def access(self, slice_id: str) -> Access:
+    def access(self, slice_id: str) -> DeviceAccess:
         """What a container on this slice must see; raises LookupError for a slice that is not there."""
         ...
 
@@ -53,11 +53,11 @@ class Devices(Protocol):
         """Begin to cut a device, or say why not ("" is yes); `busy` are the ids of its slices that are in use."""
         ...
 
-    def layouts(self) -> Mapping[str, Layout]:
+    def layouts(self) -> Mapping[str, GpuLayout]:
         """How GPUs are cut now, by UUID, of those that can be and are not being cut at this moment."""
         ...
 
-    async def restore(self, layouts: Mapping[str, Layout], /) -> None:
+    async def restore(self, layouts: Mapping[str, GpuLayout], /) -> None:
         """Cut GPUs that are not cut as they were before the host was started anew; for before anything is bound."""
         ...
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 
-from pilotlight_core.model.devices import DeviceReport, Layout, SliceName
+from pilotlight_core.model.devices import DeviceReport, GpuLayout, SliceName
 from pilotlight_core.model.messages.agent_messages import SliceReport
 from pilotlight_core.model.messages.device_commands import DeviceCommand
-from pilotlight_runtime.devices.device_port import Access, Devices
+from pilotlight_runtime.devices.device_port import DeviceAccess, Devices
 
 
 class SeveralDevices:
@@ -29,7 +29,7 @@ class SeveralDevices:
     def withdrawn(self) -> Mapping[str, str]:
         return {slice_id: why for kind in self._kinds for slice_id, why in kind.withdrawn().items()}
 
-    def access(self, slice_id: str) -> Access:
+    def access(self, slice_id: str) -> DeviceAccess:
         name = SliceName.parse(slice_id)
         for kind in self._kinds:
             if kind.part(name) is not None:
@@ -43,10 +43,10 @@ class SeveralDevices:
         answers = [kind.command(command, busy) for kind in self._kinds]
         return next((answer for answer in answers if answer != "no_such_device"), "no_such_device")
 
-    def layouts(self) -> Mapping[str, Layout]:
+    def layouts(self) -> Mapping[str, GpuLayout]:
         return {uuid: layout for kind in self._kinds for uuid, layout in kind.layouts().items()}
 
-    async def restore(self, layouts: Mapping[str, Layout], /) -> None:
+    async def restore(self, layouts: Mapping[str, GpuLayout], /) -> None:
         for kind in self._kinds:
             await kind.restore(layouts)
 

@@ -7,40 +7,40 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from pilotlight_runtime.guest.calls import Batch, Call, Desk, Work
-from pilotlight_runtime.guest.frames import MAX_CHUNK, BatchResult, ChunkOut, Frame, Result
-from pilotlight_runtime.guest.prepared import Columns, Prepared, prepared
+from pilotlight_runtime.guest.calls import CallTable, GuestBatch, GuestCall, GuestWork
+from pilotlight_runtime.guest.frames import MAX_CHUNK, BatchResult, ChunkOut, GuestFrame, Result
+from pilotlight_runtime.guest.prepared import BoundCall, ColumnBatch, prepared
 from pilotlight_runtime.guest.results import answered, cancelled, encoded, failed, streamed
-from pilotlight_runtime.guest.target import Target
+from pilotlight_runtime.guest.target import GuestTarget
 
 now = time.perf_counter_ns
 
 
-class Line(Protocol):
+class ReplyChannel(Protocol):
     """What running code needs of the connection."""
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: GuestFrame) -> None:
         """Send a frame whole."""
 
     def heed(self) -> None:
         """Take note of cancels that have arrived."""
 
-    def wait_window(self, call: Call, seq: int) -> bool:
+    def wait_window(self, call: GuestCall, seq: int) -> bool:
         """Wait until chunk `seq` may be sent; False if it never may."""
         ...
 
 
-def run_work(target: Target, work: Work, desk: Desk, line: Line) -> Result | BatchResult | None:
+def run_work(target: GuestTarget, work: GuestWork, desk: CallTable, line: ReplyChannel) -> Result | BatchResult | None:
     """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
     if not desk.begin(work):
         desk.end(work)
-        return work.unstarted() if isinstance(work, Batch) else None
-    frame = run_call(target, work, line) if isinstance(work, Call) else run_batch(target, work, line)
+        return work.unstarted() if isinstance(work, GuestBatch) else None
+    frame = run_call(target, work, line) if isinstance(work, GuestCall) else run_batch(target, work, line)
     desk.end(work)
     return frame
 
 
-def run_call(target: Target, call: Call, line: Line) -> Result:
+def run_call(target: GuestTarget, call: GuestCall, line: ReplyChannel) -> Result:
     """Run one call to its end; chunks of a stream are sent on the way. Never raises."""
     began = now()
     try:
@@ -56,7 +56,7 @@ def run_call(target: Target, call: Call, line: Line) -> Result:
         return failed(call, error, now() - began)
 
 
-def _run_stream(ready: Prepared, call: Call, line: Line) -> Result:
+def _run_stream(ready: BoundCall, call: GuestCall, line: ReplyChannel) -> Result:
     began = now()
     seq = 0
     chunks: Iterator[Any] | None = None
@@ -85,9 +85,9 @@ def _close(chunks: Iterator[Any] | None) -> None:
         traceback.print_exc()
 
 
-def run_batch(target: Target, batch: Batch, line: Line) -> BatchResult:
+def run_batch(target: GuestTarget, batch: GuestBatch, line: ReplyChannel) -> BatchResult:
     """Run one batch to its end. Never raises."""
-    columns = Columns(target, batch)
+    columns = ColumnBatch(target, batch)
     began = now()
     try:
         if columns.calls:

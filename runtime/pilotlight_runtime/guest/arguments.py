@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight_core.model import values
 from pilotlight_core.model.errors import BadInput as UnreadableValue
-from pilotlight_runtime.guest.failures import BadInput
+from pilotlight_runtime.guest.failures import BadArguments
 
 Convert = Callable[[Any], Any]
 LISTS = (list, Sequence, Iterable, tuple, typing.Sequence, typing.Iterable)
@@ -44,19 +44,19 @@ class Parameters:
         """The converted arguments by name in msgpack `data`.
 
         Raises:
-            BadInput: naming the parameter.
+            BadArguments: naming the parameter.
         """
         try:
             named = values.decode(data)
         except (msgspec.DecodeError, UnreadableValue, UnicodeDecodeError, ImportError, AttributeError) as error:
-            raise BadInput(f"the input cannot be read: {error}") from error
+            raise BadArguments(f"the input cannot be read: {error}") from error
         if type(named) is not dict:
-            raise BadInput(f"the input is a {type(named).__name__}: expected an object of named arguments")
+            raise BadArguments(f"the input is a {type(named).__name__}: expected an object of named arguments")
         for name, value in named.items():
             named[name] = self._converted(name, value)
         for name in self._required:
             if name not in named:
-                raise BadInput(f"{name}: the argument is missing")
+                raise BadArguments(f"{name}: the argument is missing")
         return named
 
     def _converted(self, name: str, value: Any) -> Any:
@@ -65,13 +65,13 @@ class Parameters:
         except KeyError:
             if self._any_name and isinstance(name, str):
                 return value
-            raise BadInput(f"{name}: there is no such argument; there are {', '.join(self._converts)}") from None
+            raise BadArguments(f"{name}: there is no such argument; there are {', '.join(self._converts)}") from None
         if convert is None:
             return value
         try:
             return convert(value)
         except (msgspec.ValidationError, ValueError, TypeError) as error:
-            raise BadInput(f"{name}: {error}") from error
+            raise BadArguments(f"{name}: {error}") from error
 
     def place(self, named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments as `function(*first, **second)` takes them."""

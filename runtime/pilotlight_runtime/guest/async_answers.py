@@ -9,21 +9,23 @@ from functools import partial
 from typing import Any
 
 from pilotlight_runtime.guest.answers import now
-from pilotlight_runtime.guest.calls import WINDOW_WAIT_S, Batch, Call, Desk, Work
-from pilotlight_runtime.guest.frames import MAX_CHUNK, BatchResult, ChunkOut, Frame, Result
-from pilotlight_runtime.guest.prepared import Columns, Prepared, prepared
+from pilotlight_runtime.guest.calls import WINDOW_WAIT_S, CallTable, GuestBatch, GuestCall, GuestWork
+from pilotlight_runtime.guest.frames import MAX_CHUNK, BatchResult, ChunkOut, GuestFrame, Result
+from pilotlight_runtime.guest.prepared import BoundCall, ColumnBatch, prepared
 from pilotlight_runtime.guest.results import answered, cancelled, encoded, failed, streamed
-from pilotlight_runtime.guest.target import Target
+from pilotlight_runtime.guest.target import GuestTarget
 
-Send = Callable[[Frame], None]
+SendFrame = Callable[[GuestFrame], None]
 
 
-async def run_async_work(target: Target, work: Work, desk: Desk, send: Send) -> Result | BatchResult | None:
+async def run_async_work(
+    target: GuestTarget, work: GuestWork, desk: CallTable, send: SendFrame
+) -> Result | BatchResult | None:
     """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
     if not desk.begin(work):
         desk.end(work)
-        return work.unstarted() if isinstance(work, Batch) else None
-    if isinstance(work, Call):
+        return work.unstarted() if isinstance(work, GuestBatch) else None
+    if isinstance(work, GuestCall):
         frame: Result | BatchResult = await run_async_call(target, work, send)
     else:
         frame = await run_async_batch(target, work)
@@ -31,7 +33,7 @@ async def run_async_work(target: Target, work: Work, desk: Desk, send: Send) -> 
     return frame
 
 
-async def run_async_call(target: Target, call: Call, send: Send) -> Result:
+async def run_async_call(target: GuestTarget, call: GuestCall, send: SendFrame) -> Result:
     """Run one call to its end within the present task, which a cancelled call interrupts. Raises what `send` raises."""
     began = now()
     try:
@@ -46,7 +48,7 @@ async def run_async_call(target: Target, call: Call, send: Send) -> Result:
         return failed(call, error, now() - began)
 
 
-async def _run_stream(ready: Prepared, call: Call, send: Send) -> Result:
+async def _run_stream(ready: BoundCall, call: GuestCall, send: SendFrame) -> Result:
     began = now()
     seq = 0
     moved = asyncio.Event()
@@ -73,7 +75,7 @@ class _Stalled(Exception):
     """Nobody reads the stream."""
 
 
-async def _wait_window(call: Call, seq: int, moved: asyncio.Event) -> None:
+async def _wait_window(call: GuestCall, seq: int, moved: asyncio.Event) -> None:
     try:
         async with asyncio.timeout(WINDOW_WAIT_S):
             while not call.may_send(seq):
@@ -83,7 +85,7 @@ async def _wait_window(call: Call, seq: int, moved: asyncio.Event) -> None:
         raise _Stalled from error
 
 
-def _interrupt(call: Call, task: asyncio.Task[Any] | None, moved: asyncio.Event | None = None) -> None:
+def _interrupt(call: GuestCall, task: asyncio.Task[Any] | None, moved: asyncio.Event | None = None) -> None:
     """Runs in the loop when a call was cancelled or its window moved."""
     if call.cancelled and task is not None:
         task.cancel()
@@ -103,9 +105,9 @@ async def _close(chunks: Any) -> None:
         traceback.print_exc()
 
 
-async def run_async_batch(target: Target, batch: Batch) -> BatchResult:
+async def run_async_batch(target: GuestTarget, batch: GuestBatch) -> BatchResult:
     """Run one batch to its end within the present task. Never raises."""
-    columns = Columns(target, batch)
+    columns = ColumnBatch(target, batch)
     began = now()
     try:
         if columns.calls:

@@ -16,7 +16,7 @@ from typing import Any
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.channel import Channel
 from pilotlight_runtime.guest.frames import Hello, Leave, Load, MalformedFrame
-from pilotlight_runtime.guest.load import NotLoaded, call_hook, load_blocking, ready, reported
+from pilotlight_runtime.guest.load import NotLoaded, call_hook, load_blocking, reported, send_loaded
 from pilotlight_runtime.guest.solo import SoloServer
 from pilotlight_runtime.guest.threads import ThreadServer
 
@@ -35,24 +35,24 @@ def main() -> None:
     began = time.perf_counter()
     with exits.with_agent():
         channel = Channel(socket.socket(fileno=int(os.environ.pop(SOCKET))))
-        settle()
+        configure_process()
         wanted = os.environ.pop(PREIMPORT, "")
         # Whose Load is here already is expected, and must not wait for what it may not need.
         modules = () if channel.wait_readable(0) else preimport(wanted)
         channel.send(Hello(pid=os.getpid(), ms=(time.perf_counter() - began) * 1000, modules=modules))
         load = channel.receive_one()
         if isinstance(load, Leave):
-            exits.now(exits.IN_ORDER)
+            exits.exit_now(exits.IN_ORDER)
         if not isinstance(load, Load):
             raise MalformedFrame(f"the first frame is {type(load).__name__}: expected Load")
         try:
-            become(load, channel)
+            load_and_serve(load, channel)
         except NotLoaded:
-            exits.now(exits.NOT_LOADED)
-    exits.now(exits.IN_ORDER)
+            exits.exit_now(exits.NOT_LOADED)
+    exits.exit_now(exits.IN_ORDER)
 
 
-def settle() -> None:
+def configure_process() -> None:
     """Lines of output travel as they are printed, and Ctrl-C at the terminal is the agent's business."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -78,7 +78,7 @@ def _importable(name: str) -> bool:
     return True
 
 
-def become(load: Load, channel: Channel) -> None:
+def load_and_serve(load: Load, channel: Channel) -> None:
     """Load the function and serve it; returns when the agent said Leave and the exit hooks have run.
 
     Raises:
@@ -91,14 +91,14 @@ def become(load: Load, channel: Channel) -> None:
 
 
 def serve(load: Load, channel: Channel) -> None:
-    """`become` for a function without asynchronous methods.
+    """`load_and_serve` for a function without asynchronous methods.
 
     Raises:
         NotLoaded
     """
     wait = HookRunner()
     target = load_blocking(load, channel, wait)
-    ready(channel)
+    send_loaded(channel)
     if load.spec.max_inputs == 1:
         SoloServer(channel, target).serve()
     else:

@@ -9,10 +9,10 @@ from pilotlight_core.model.messages.agent_messages import Outcome
 from pilotlight_runtime.guest.frames import (
     BatchResult,
     CancelCall,
-    Frame,
+    GuestFrame,
+    GuestItemResult,
     Invoke,
     InvokeBatch,
-    ItemResult,
     Result,
     WindowUpdate,
 )
@@ -21,7 +21,7 @@ WINDOW_WAIT_S = 60.0
 """A stream that may not go on for this long is closed: its reader is gone, or as good as gone."""
 
 
-class Call:
+class GuestCall:
     """One Invoke, from its arrival to its Result."""
 
     __slots__ = ("_moved", "begun", "cancelled", "frame", "upto", "wake")
@@ -57,7 +57,7 @@ class Call:
             self.wake()
 
 
-class Batch:
+class GuestBatch:
     """One InvokeBatch, from its arrival to its BatchResult."""
 
     __slots__ = ("begun", "dropped", "frame")
@@ -73,14 +73,14 @@ class Batch:
 
     def unstarted(self) -> BatchResult:
         """The answer when all its items were cancelled before it began."""
-        results = tuple(ItemResult(call=call, outcome=Outcome.CANCELLED) for call, _ in self.frame.items)
+        results = tuple(GuestItemResult(call=call, outcome=Outcome.CANCELLED) for call, _ in self.frame.items)
         return BatchResult(batch=self.frame.batch, results=results, started=False)
 
 
-Work = Call | Batch
+GuestWork = GuestCall | GuestBatch
 
 
-class Desk:
+class CallTable:
     """Where frames about calls are taken in, and work is claimed. Any thread may call anything.
 
     A cancel and the worker that begins a call exclude each other by one lock, so a call either never began or ran.
@@ -88,49 +88,49 @@ class Desk:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._calls: dict[str, Work] = {}
+        self._calls: dict[str, GuestWork] = {}
 
-    def take(self, frame: Invoke | InvokeBatch) -> Work:
+    def take(self, frame: Invoke | InvokeBatch) -> GuestWork:
         """Enter a call or the calls of a batch."""
         if isinstance(frame, Invoke):
-            call = self._calls[frame.call] = Call(frame)
+            call = self._calls[frame.call] = GuestCall(frame)
             return call
-        batch = Batch(frame)
+        batch = GuestBatch(frame)
         self._calls.update(dict.fromkeys((name for name, _ in frame.items), batch))
         return batch
 
-    def begin(self, work: Work) -> bool:
+    def begin(self, work: GuestWork) -> bool:
         """Claim it for a worker; False if it was cancelled whole before."""
         with self._lock:
-            if isinstance(work, Call):
+            if isinstance(work, GuestCall):
                 work.begun = not work.cancelled
             else:
                 work.begun = bool(work.wanted())
             return work.begun
 
-    def end(self, work: Work) -> None:
+    def end(self, work: GuestWork) -> None:
         """Forget it."""
-        if isinstance(work, Call):
+        if isinstance(work, GuestCall):
             self._calls.pop(work.frame.call, None)
             return
         for name, _ in work.frame.items:
             self._calls.pop(name, None)
 
-    def apply(self, frame: CancelCall | WindowUpdate) -> Frame | None:
+    def apply(self, frame: CancelCall | WindowUpdate) -> GuestFrame | None:
         """Change a call, if it is known; returns what must be sent: the Result of a call that never began."""
         work = self._calls.get(frame.call)
         if work is None:
             return None
         if isinstance(frame, WindowUpdate):
-            if isinstance(work, Call):
+            if isinstance(work, GuestCall):
                 work.upto = max(work.upto, frame.upto)
                 work.stir()
             return None
         return self._cancel(work, frame.call)
 
-    def _cancel(self, work: Work, call: str) -> Frame | None:
+    def _cancel(self, work: GuestWork, call: str) -> GuestFrame | None:
         with self._lock:
-            if isinstance(work, Batch):
+            if isinstance(work, GuestBatch):
                 work.dropped.add(call)
                 return None
             if work.cancelled:

@@ -8,8 +8,8 @@ import socket
 import threading
 from typing import Any
 
-from pilotlight_runtime.guest.frames import Frame, FromAgent, encode_payload, header
-from pilotlight_runtime.guest.inbox import Inbox
+from pilotlight_runtime.guest.frames import FromAgent, GuestFrame, encode_payload, header
+from pilotlight_runtime.guest.inbox import FrameDecoder
 
 ONE_PIECE = 64 * 1024
 """Up to here, joining header and payload costs less than telling the kernel about two pieces."""
@@ -26,7 +26,7 @@ class Channel:
         sock.settimeout(None)
         sock.set_inheritable(False)
         self._socket = sock
-        self._inbox = Inbox(FromAgent)
+        self._inbox = FrameDecoder(FromAgent)
         self._backlog: list[Any] = []
         self._lock = threading.Lock()
         self._poll = select.poll()
@@ -37,7 +37,7 @@ class Channel:
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: GuestFrame) -> None:
         """Send a frame whole.
 
         Raises:

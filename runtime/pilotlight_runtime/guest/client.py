@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pilotlight_runtime.guest.frames import SMALL_FRAME, Frame, FromGuest, encode
-from pilotlight_runtime.guest.inbox import Inbox
+from pilotlight_runtime.guest.frames import SMALL_FRAME, FromGuest, GuestFrame, encode
+from pilotlight_runtime.guest.inbox import FrameDecoder
 
 MAX_UNSENT = 128 * 2**20
 """Bytes that may wait for a guest that does not read: a few of the largest inputs."""
@@ -47,7 +47,7 @@ class GuestConnection(asyncio.BufferedProtocol):
         self._on_frame = on_frame
         self._on_closed = on_closed
         self._max_unsent = max_unsent
-        self._inbox = Inbox(FromGuest, limit=SMALL_FRAME)
+        self._inbox = FrameDecoder(FromGuest, limit=SMALL_FRAME)
         self._transport: asyncio.Transport | None = None
         self._broken: Exception | None = None
         self._writable = asyncio.Event()
@@ -70,7 +70,7 @@ class GuestConnection(asyncio.BufferedProtocol):
         _, protocol = await loop.create_unix_connection(lambda: cls(on_frame, on_closed, max_unsent), sock=sock)
         return protocol
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: GuestFrame) -> None:
         """Send a frame, or keep it until the guest reads.
 
         Raises:

@@ -19,7 +19,7 @@ MALFORMED = 70
 """EX_SOFTWARE"""
 
 
-def now(code: int, why: str = "") -> NoReturn:
+def exit_now(code: int, why: str = "") -> NoReturn:
     """End the process. Never waits: threads of the tenant's code may be anywhere."""
     with suppress(Exception):
         if why:
@@ -42,8 +42,8 @@ class with_agent:  # noqa: N801 - reads as the statement that it is
         if error is None:
             return
         if isinstance(error, AgentGone):
-            now(IN_ORDER)
+            exit_now(IN_ORDER)
         if isinstance(error, MalformedFrame):
-            now(MALFORMED, f"the agent sent what cannot be understood, so this container ends: {error}")
+            exit_now(MALFORMED, f"the agent sent what cannot be understood, so this container ends: {error}")
         text = "".join(traceback.format_exception(error))
-        now(MALFORMED, f"a mistake of the platform ends this container:\n{text}")
+        exit_now(MALFORMED, f"a mistake of the platform ends this container:\n{text}")

@@ -16,14 +16,14 @@ OURS = (str(Path(__file__).parent), "<frozen importlib")
 """Frames that tell a tenant nothing, where they stand between us and their code."""
 
 
-class BadInput(ValueError):
+class BadArguments(ValueError):
     """The arguments do not fit the function's parameters; the message names the parameter."""
 
     shown_as = "BadInput"
     """The `type` of the error that the caller reads."""
 
 
-class BadOutput(TypeError):
+class BadAnswer(TypeError):
     """The answer cannot travel; the message names its type or its size."""
 
     shown_as = "BadOutput"
@@ -34,7 +34,7 @@ def remote_error(error: BaseException, most: int = MAX_TRACEBACK) -> RemoteError
 
     Never raises.
     """
-    if isinstance(error, BadInput | BadOutput):
+    if isinstance(error, BadArguments | BadAnswer):
         return RemoteError(type=error.shown_as, message=_message(error))
     return RemoteError(type=type_name(type(error)), message=_message(error), traceback=_traceback(error, most))
 

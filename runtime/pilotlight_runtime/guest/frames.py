@@ -9,7 +9,7 @@
       | <---- ChunkOut* ------------ |     at most `window` ahead of the last WindowUpdate
       | <---- Result --------------- |     exactly one per Invoke
       | ---- InvokeBatch ----------> |
-      | <---- BatchResult ---------- |     exactly one, an ItemResult per item in order
+      | <---- BatchResult ---------- |     exactly one, an GuestItemResult per item in order
       | ---- CancelCall -----------> |     the call still gets its one Result
       | ---- Leave ----------------> |     exit hooks run, then the process ends
 
@@ -40,14 +40,14 @@ STEPS = ("import", "enter", "check")
 """Of becoming ready."""
 
 
-class Frame(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag=True, gc=False):
+class GuestFrame(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag=True, gc=False):
     """The base of all frames."""
 
 
 # --- agent -> guest ----------------------------------------------------------------------------------------------
 
 
-class Load(Frame, frozen=True, kw_only=True):
+class Load(GuestFrame, frozen=True, kw_only=True):
     """Become this function. `env` is the agent's (CUDA_VISIBLE_DEVICES, …) and wins over the spec's."""
 
     spec: FunctionSpec
@@ -56,7 +56,7 @@ class Load(Frame, frozen=True, kw_only=True):
     env: dict[str, str] = {}
 
 
-class Invoke(Frame, frozen=True, kw_only=True):
+class Invoke(GuestFrame, frozen=True, kw_only=True):
     """Run one call. `input` is the msgpack of the object of named arguments."""
 
     call: str
@@ -67,7 +67,7 @@ class Invoke(Frame, frozen=True, kw_only=True):
     """Chunks that a stream may be ahead of the last WindowUpdate."""
 
 
-class InvokeBatch(Frame, frozen=True, kw_only=True):
+class InvokeBatch(GuestFrame, frozen=True, kw_only=True):
     """Run one batch of a batched method."""
 
     batch: int
@@ -77,27 +77,27 @@ class InvokeBatch(Frame, frozen=True, kw_only=True):
     """(call, input) in grant order."""
 
 
-class CancelCall(Frame, frozen=True, kw_only=True):
+class CancelCall(GuestFrame, frozen=True, kw_only=True):
     """Nobody wants this call's answer any more. Unknown calls are ignored."""
 
     call: str
 
 
-class WindowUpdate(Frame, frozen=True, kw_only=True):
+class WindowUpdate(GuestFrame, frozen=True, kw_only=True):
     """All chunks of the call up to and including `upto` have been passed on."""
 
     call: str
     upto: int
 
 
-class Leave(Frame, frozen=True, kw_only=True):
+class Leave(GuestFrame, frozen=True, kw_only=True):
     """Run the exit hooks and end; the agent sees to it that nothing runs any more, and bounds the time."""
 
 
 # --- guest -> agent ----------------------------------------------------------------------------------------------
 
 
-class Hello(Frame, frozen=True, kw_only=True):
+class Hello(GuestFrame, frozen=True, kw_only=True):
     """A blank is ready for its Load. `pid` is its pid inside the sandbox, `ms` the time from its first line to here."""
 
     pid: int
@@ -106,18 +106,18 @@ class Hello(Frame, frozen=True, kw_only=True):
     """What PL_PREIMPORT asked for and was found."""
 
 
-class Step(Frame, frozen=True, kw_only=True, tag="Step"):
+class LoadStep(GuestFrame, frozen=True, kw_only=True, tag="Step"):
     """One of STEPS is done."""
 
     name: str
     ms: float
 
 
-class Loaded(Frame, frozen=True, kw_only=True):
+class Loaded(GuestFrame, frozen=True, kw_only=True):
     """The guest takes calls."""
 
 
-class LoadError(Frame, frozen=True, kw_only=True):
+class LoadError(GuestFrame, frozen=True, kw_only=True):
     """The function could not be loaded; the guest ends by itself."""
 
     step: str
@@ -125,7 +125,7 @@ class LoadError(Frame, frozen=True, kw_only=True):
     error: RemoteError
 
 
-class ChunkOut(Frame, frozen=True, kw_only=True):
+class ChunkOut(GuestFrame, frozen=True, kw_only=True):
     """One piece of a stream: `data` is the msgpack of the value, `seq` rises by one from 1."""
 
     call: str
@@ -133,7 +133,7 @@ class ChunkOut(Frame, frozen=True, kw_only=True):
     data: bytes
 
 
-class Result(Frame, frozen=True, kw_only=True):
+class Result(GuestFrame, frozen=True, kw_only=True):
     """The one answer to an Invoke; from here on it occupies nothing in the guest."""
 
     call: str
@@ -150,7 +150,7 @@ class Result(Frame, frozen=True, kw_only=True):
     """The number of chunks of a stream."""
 
 
-class ItemResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
+class GuestItemResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """One item of a batch."""
 
     call: str
@@ -159,11 +159,11 @@ class ItemResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=
     error: RemoteError | None = None
 
 
-class BatchResult(Frame, frozen=True, kw_only=True):
+class BatchResult(GuestFrame, frozen=True, kw_only=True):
     """The one answer to an InvokeBatch, results in the order of its items."""
 
     batch: int
-    results: tuple[ItemResult, ...]
+    results: tuple[GuestItemResult, ...]
     execute_ns: int = 0
     whole: bool = False
     """The call raised (or answered wrongly) as a whole: every item carries the same error, and each might do alone."""
@@ -172,14 +172,14 @@ class BatchResult(Frame, frozen=True, kw_only=True):
 
 
 FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | Leave
-FromGuest = Hello | Step | Loaded | LoadError | ChunkOut | Result | BatchResult
+FromGuest = Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchResult
 
 _encoder = msgspec.msgpack.Encoder()
 encode_payload = _encoder.encode
 """The payload of a frame, without its header."""
 
 
-def encode(frame: Frame) -> bytes:
+def encode(frame: GuestFrame) -> bytes:
     """A whole frame, header and payload.
 
     Raises:

@@ -12,7 +12,7 @@ DEAD_DEVICE = ("device-side assert", "illegal memory access", "unspecified launc
 """CUDA errors after which a process's context is gone: every later call in it fails too."""
 
 
-def after(frame: Result | BatchResult) -> None:
+def exit_if_fatal(frame: Result | BatchResult) -> None:
     """Once an answer has been sent: end the process if its device is dead, make room on it if it was full.
 
     Only now are the exception and the frames that held tensors gone.
@@ -21,7 +21,7 @@ def after(frame: Result | BatchResult) -> None:
     if error is None:
         return
     if is_fatal(error):
-        exits.now(exits.DEVICE_DEAD, f"the device's context is dead, so this container ends: {error.message}")
+        exits.exit_now(exits.DEVICE_DEAD, f"the device's context is dead, so this container ends: {error.message}")
     if error.type == "torch.OutOfMemoryError":
         _empty_cache()
 

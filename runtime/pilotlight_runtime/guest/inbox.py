@@ -16,7 +16,7 @@ GROWTH = 16
 """A frame gets at most this many times the memory that has been filled, so that a lying header costs nothing."""
 
 
-class Inbox:
+class FrameDecoder:
     """Bytes are put into `space()`, and `filled(count)` gives the frames that they complete."""
 
     def __init__(self, family: Any, *, limit: int = MAX_FRAME) -> None:

@@ -18,12 +18,12 @@ from typing import Any
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.guest.channel import Channel
 from pilotlight_runtime.guest.failures import remote_error
-from pilotlight_runtime.guest.frames import Load, Loaded, LoadError, Step
-from pilotlight_runtime.guest.target import Target, target_of, unwrap
+from pilotlight_runtime.guest.frames import Load, Loaded, LoadError, LoadStep
+from pilotlight_runtime.guest.target import GuestTarget, target_of, unwrap
 
 THREADS = "OMP_NUM_THREADS"
 Hook = Callable[[], Any]
-Wait = Callable[[Awaitable[Any]], Any]
+RunHook = Callable[[Awaitable[Any]], Any]
 
 
 class NotLoaded(Exception):
@@ -61,7 +61,7 @@ def step(channel: Channel, name: str) -> Iterator[None]:
     except BaseException as error:
         channel.send(LoadError(step=name, error=remote_error(error)))
         raise NotLoaded(f"{name} failed") from error
-    channel.send(Step(name=name, ms=(time.perf_counter() - began) * 1000))
+    channel.send(LoadStep(name=name, ms=(time.perf_counter() - began) * 1000))
 
 
 def import_function(spec: FunctionSpec) -> Any:
@@ -78,7 +78,7 @@ def import_function(spec: FunctionSpec) -> Any:
     return thing
 
 
-def load_blocking(load: Load, channel: Channel, wait: Wait) -> Target:
+def load_blocking(load: Load, channel: Channel, wait: RunHook) -> GuestTarget:
     """Load with plain hooks; `wait` runs the asynchronous ones to their end.
 
     Raises:
@@ -97,7 +97,7 @@ def load_blocking(load: Load, channel: Channel, wait: Wait) -> Target:
     return target
 
 
-async def load_async(load: Load, channel: Channel) -> Target:
+async def load_async(load: Load, channel: Channel) -> GuestTarget:
     """Load within the event loop in which the calls will run, so that what hooks open belongs to it.
 
     Raises:
@@ -116,7 +116,7 @@ async def load_async(load: Load, channel: Channel) -> Target:
     return target
 
 
-def call_hook(hook: Hook, wait: Wait) -> Any:
+def call_hook(hook: Hook, wait: RunHook) -> Any:
     """Run a hook to its end; `wait` is for an asynchronous one."""
     answer = hook()
     return wait(answer) if inspect.isawaitable(answer) else answer
@@ -134,7 +134,7 @@ def verify(healthy: Any) -> None:
         raise RuntimeError("__check__ answered False")
 
 
-def ready(channel: Channel) -> None:
+def send_loaded(channel: Channel) -> None:
     """Say that calls are taken. What has been loaded stays: the garbage collector need not look at it again."""
     gc.freeze()
     channel.send(Loaded())

@@ -14,12 +14,12 @@ from functools import partial
 from pilotlight_runtime.guest import exits, health
 from pilotlight_runtime.guest.answers import run_work
 from pilotlight_runtime.guest.async_answers import run_async_work
-from pilotlight_runtime.guest.calls import Call, Desk, Work
+from pilotlight_runtime.guest.calls import CallTable, GuestCall, GuestWork
 from pilotlight_runtime.guest.channel import Channel
 from pilotlight_runtime.guest.frames import (
     BatchResult,
     CancelCall,
-    Frame,
+    GuestFrame,
     Invoke,
     InvokeBatch,
     Leave,
@@ -27,8 +27,8 @@ from pilotlight_runtime.guest.frames import (
     Result,
     WindowUpdate,
 )
-from pilotlight_runtime.guest.load import await_hook, load_async, ready, reported
-from pilotlight_runtime.guest.target import Target
+from pilotlight_runtime.guest.load import await_hook, load_async, reported, send_loaded
+from pilotlight_runtime.guest.target import GuestTarget
 from pilotlight_runtime.guest.threads import MAX_THREADS
 
 
@@ -43,7 +43,7 @@ def serve(load: Load, channel: Channel) -> None:
 
 async def _serve(load: Load, channel: Channel) -> None:
     target = await load_async(load, channel)
-    ready(channel)
+    send_loaded(channel)
     await LoopServer(channel, target, load.spec.max_inputs).serve()
     for hook in target.exit:
         with reported():
@@ -53,11 +53,11 @@ async def _serve(load: Load, channel: Channel) -> None:
 class LoopServer:
     """Serves a target until the agent says Leave. A batch counts as one input."""
 
-    def __init__(self, channel: Channel, target: Target, max_inputs: int) -> None:
+    def __init__(self, channel: Channel, target: GuestTarget, max_inputs: int) -> None:
         self._channel = channel
         self._target = target
-        self._desk = Desk()
-        self._waiting: deque[Work] = deque()
+        self._desk = CallTable()
+        self._waiting: deque[GuestWork] = deque()
         self._running = 0
         self._most = max_inputs
         self._left = asyncio.Event()
@@ -72,13 +72,13 @@ class LoopServer:
             await self._left.wait()
             loop.remove_reader(self._channel.fileno())
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: GuestFrame) -> None:
         self._channel.send(frame)
 
     def heed(self) -> None:
         pass  # the event loop does, on its own thread
 
-    def wait_window(self, call: Call, seq: int) -> bool:
+    def wait_window(self, call: GuestCall, seq: int) -> bool:
         return call.wait_window(seq)
 
     def _read(self) -> None:
@@ -86,7 +86,7 @@ class LoopServer:
             for frame in self._channel.receive_nowait():
                 self._take(frame)
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: GuestFrame) -> None:
         if isinstance(frame, Invoke | InvokeBatch):
             self._waiting.append(self._desk.take(frame))
             self._start()
@@ -102,16 +102,16 @@ class LoopServer:
             self._running += 1
             self._group.create_task(self._work(self._waiting.popleft()))
 
-    async def _work(self, work: Work) -> None:
+    async def _work(self, work: GuestWork) -> None:
         with exits.with_agent():
             frame = await self._answer(work)
             if frame is not None:
                 self._channel.send(frame)
-                health.after(frame)
+                health.exit_if_fatal(frame)
         self._running -= 1
         self._start()
 
-    async def _answer(self, work: Work) -> Result | BatchResult | None:
+    async def _answer(self, work: GuestWork) -> Result | BatchResult | None:
         method = self._target.methods.get(work.frame.method)
         if method is None or method.is_async:
             return await run_async_work(self._target, work, self._desk, self._channel.send)

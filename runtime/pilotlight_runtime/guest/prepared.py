@@ -7,21 +7,21 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.messages.agent_messages import Outcome
-from pilotlight_runtime.guest.calls import Batch, Call
-from pilotlight_runtime.guest.failures import MAX_TRACEBACK, BadInput, BadOutput, remote_error
-from pilotlight_runtime.guest.frames import MAX_VALUE, BatchResult, ItemResult
+from pilotlight_runtime.guest.calls import GuestBatch, GuestCall
+from pilotlight_runtime.guest.failures import MAX_TRACEBACK, BadAnswer, BadArguments, remote_error
+from pilotlight_runtime.guest.frames import MAX_VALUE, BatchResult, GuestItemResult
 from pilotlight_runtime.guest.results import encoded, outcome_of, with_article
-from pilotlight_runtime.guest.target import Method, Target
+from pilotlight_runtime.guest.target import GuestTarget, TargetMethod
 
 MAX_TRACEBACKS = 2**20
 """Characters of a batch's tracebacks together."""
 LEAST_TRACEBACK = 2 * 1024
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class BoundCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A function and its arguments; called, it runs the tenant's code."""
 
-    method: Method
+    method: TargetMethod
     first: list[Any]
     named: dict[str, Any]
 
@@ -29,58 +29,58 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.method.function(*self.first, **self.named)
 
 
-def method_of(target: Target, name: str) -> Method:
-    """Raises: BadInput"""
+def method_of(target: GuestTarget, name: str) -> TargetMethod:
+    """Raises: BadArguments"""
     try:
         return target.methods[name]
     except KeyError:
-        raise BadInput(f"there is no method {name!r}") from None
+        raise BadArguments(f"there is no method {name!r}") from None
 
 
-def prepared(target: Target, call: Call) -> Prepared:
+def prepared(target: GuestTarget, call: GuestCall) -> BoundCall:
     """What a call's frame asks for.
 
     Raises:
-        BadInput
+        BadArguments
     """
     method = method_of(target, call.frame.method)
     first, named = method.parameters.place(method.parameters.read(call.frame.input))
-    return Prepared(method=method, first=first, named=named)
+    return BoundCall(method=method, first=first, named=named)
 
 
-class Columns:
+class ColumnBatch:
     """A batch on its way through the tenant's code: items whose input cannot be read have their answer before it."""
 
-    def __init__(self, target: Target, batch: Batch) -> None:
+    def __init__(self, target: GuestTarget, batch: GuestBatch) -> None:
         self.method = target.methods[batch.frame.method]
         self.calls: list[str] = []
         self._batch = batch
-        self._answers: dict[str, ItemResult] = {}
+        self._answers: dict[str, GuestItemResult] = {}
         self._whole = False
         rows = []
         for call, data in batch.wanted():
             try:
                 rows.append(self.method.parameters.read(data))
                 self.calls.append(call)
-            except BadInput as error:
+            except BadArguments as error:
                 self._answers[call] = self._failed(call, error)
         self._named = self.method.parameters.columns(rows)
 
-    def ready(self) -> Prepared:
+    def ready(self) -> BoundCall:
         """The call of the method with its columns."""
         first, named = self.method.parameters.place(self._named)
-        return Prepared(method=self.method, first=first, named=named)
+        return BoundCall(method=self.method, first=first, named=named)
 
     def answer(self, value: Any) -> None:
         """Take what the method returned.
 
         Raises:
-            BadOutput: if it is not a list with an element for each item.
+            BadAnswer: if it is not a list with an element for each item.
         """
         if type(value) is not list:
-            raise BadOutput(f"a batched method must return a list, and it returned {with_article(type(value))}")
+            raise BadAnswer(f"a batched method must return a list, and it returned {with_article(type(value))}")
         if len(value) != len(self.calls):
-            raise BadOutput(
+            raise BadAnswer(
                 f"a batched method must return a list as long as its arguments: {len(self.calls)} were given, "
                 f"{len(value)} returned"
             )
@@ -102,20 +102,20 @@ class Columns:
         results = []
         for call, _ in self._batch.frame.items:
             answer = None if call in unwanted else self._answers.get(call)
-            results.append(answer or ItemResult(call=call, outcome=Outcome.CANCELLED))
+            results.append(answer or GuestItemResult(call=call, outcome=Outcome.CANCELLED))
         return BatchResult(
             batch=self._batch.frame.batch, results=tuple(results), execute_ns=execute_ns, whole=self._whole
         )
 
-    def _item(self, call: str, value: Any, room: int) -> ItemResult:
+    def _item(self, call: str, value: Any, room: int) -> GuestItemResult:
         if isinstance(value, BaseException):
             return self._failed(call, value)
         try:
-            return ItemResult(call=call, output=encoded(value, room))
-        except BadOutput as error:
+            return GuestItemResult(call=call, output=encoded(value, room))
+        except BadAnswer as error:
             return self._failed(call, error)
 
-    def _failed(self, call: str, error: BaseException) -> ItemResult:
+    def _failed(self, call: str, error: BaseException) -> GuestItemResult:
         share = MAX_TRACEBACKS // len(self._batch.frame.items)
         most = min(MAX_TRACEBACK, max(LEAST_TRACEBACK, share))
-        return ItemResult(call=call, outcome=outcome_of(error), error=remote_error(error, most))
+        return GuestItemResult(call=call, outcome=outcome_of(error), error=remote_error(error, most))

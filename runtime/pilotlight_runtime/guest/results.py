@@ -6,8 +6,8 @@ from typing import Any
 
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.agent_messages import Outcome
-from pilotlight_runtime.guest.calls import Call
-from pilotlight_runtime.guest.failures import BadInput, BadOutput, remote_error, type_name
+from pilotlight_runtime.guest.calls import GuestCall
+from pilotlight_runtime.guest.failures import BadAnswer, BadArguments, remote_error, type_name
 from pilotlight_runtime.guest.frames import MAX_VALUE, Result
 
 NOTHING = values.encode(None)
@@ -17,43 +17,43 @@ def encoded(value: Any, most: int = MAX_VALUE) -> bytes:
     """The msgpack of an answer of at most `most` bytes.
 
     Raises:
-        BadOutput: naming its type or its size.
+        BadAnswer: naming its type or its size.
     """
     try:
         data = values.encode(value)
     except Exception as error:
-        raise BadOutput(f"{error} (the answer is {with_article(type(value))})") from error
+        raise BadAnswer(f"{error} (the answer is {with_article(type(value))})") from error
     if len(data) > most:
-        raise BadOutput(f"the answer is {len(data)} bytes: {most} are the most that can be sent of it")
+        raise BadAnswer(f"the answer is {len(data)} bytes: {most} are the most that can be sent of it")
     return data
 
 
 def outcome_of(error: BaseException) -> Outcome:
     """What a failure is to the platform."""
-    if isinstance(error, BadInput):
+    if isinstance(error, BadArguments):
         return Outcome.BAD_INPUT
-    return Outcome.BAD_OUTPUT if isinstance(error, BadOutput) else Outcome.RAISED
+    return Outcome.BAD_OUTPUT if isinstance(error, BadAnswer) else Outcome.RAISED
 
 
-def answered(call: Call, value: Any, execute_ns: int) -> Result:
+def answered(call: GuestCall, value: Any, execute_ns: int) -> Result:
     """The Result of a call that returned `value`.
 
     Raises:
-        BadOutput
+        BadAnswer
     """
     if call.cancelled:
         return cancelled(call, execute_ns)
     return Result(call=call.frame.call, output=encoded(value), execute_ns=execute_ns)
 
 
-def streamed(call: Call, execute_ns: int, last_seq: int) -> Result:
+def streamed(call: GuestCall, execute_ns: int, last_seq: int) -> Result:
     """The Result of a stream that came to its end."""
     if call.cancelled:
         return cancelled(call, execute_ns, last_seq)
     return Result(call=call.frame.call, output=NOTHING, execute_ns=execute_ns, last_seq=last_seq)
 
 
-def failed(call: Call, error: BaseException, execute_ns: int, last_seq: int = 0) -> Result:
+def failed(call: GuestCall, error: BaseException, execute_ns: int, last_seq: int = 0) -> Result:
     """The Result of a call whose code, input or output failed; whatever a cancelled one raised, it was cancelled."""
     if call.cancelled:
         return cancelled(call, execute_ns, last_seq)
@@ -66,7 +66,7 @@ def failed(call: Call, error: BaseException, execute_ns: int, last_seq: int = 0)
     )
 
 
-def cancelled(call: Call, execute_ns: int, last_seq: int = 0) -> Result:
+def cancelled(call: GuestCall, execute_ns: int, last_seq: int = 0) -> Result:
     """The Result of a call that had begun when it was cancelled."""
     return Result(call=call.frame.call, outcome=Outcome.CANCELLED, execute_ns=execute_ns, last_seq=last_seq)
 

@@ -13,20 +13,20 @@ from collections import deque
 
 from pilotlight_runtime.guest import exits, health
 from pilotlight_runtime.guest.answers import run_work
-from pilotlight_runtime.guest.calls import WINDOW_WAIT_S, Call, Desk, Work
+from pilotlight_runtime.guest.calls import WINDOW_WAIT_S, CallTable, GuestCall, GuestWork
 from pilotlight_runtime.guest.channel import Channel
-from pilotlight_runtime.guest.frames import CancelCall, Frame, Invoke, InvokeBatch, Leave, WindowUpdate
-from pilotlight_runtime.guest.target import Target
+from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, Invoke, InvokeBatch, Leave, WindowUpdate
+from pilotlight_runtime.guest.target import GuestTarget
 
 
 class SoloServer:
     """Serves a target until the agent says Leave."""
 
-    def __init__(self, channel: Channel, target: Target) -> None:
+    def __init__(self, channel: Channel, target: GuestTarget) -> None:
         self._channel = channel
         self._target = target
-        self._desk = Desk()
-        self._queue: deque[Work] = deque()
+        self._desk = CallTable()
+        self._queue: deque[GuestWork] = deque()
         self._left = False
 
     def serve(self) -> None:
@@ -39,7 +39,7 @@ class SoloServer:
                 if self._queue:
                     self._run(self._queue.popleft())
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: GuestFrame) -> None:
         self._channel.send(frame)
 
     def heed(self) -> None:
@@ -47,7 +47,7 @@ class SoloServer:
             for frame in self._channel.receive_nowait():
                 self._take(frame)
 
-    def wait_window(self, call: Call, seq: int) -> bool:
+    def wait_window(self, call: GuestCall, seq: int) -> bool:
         until = time.monotonic() + WINDOW_WAIT_S
         while not call.may_send(seq) and not call.cancelled:
             if not self._channel.wait_readable(until - time.monotonic()):
@@ -55,7 +55,7 @@ class SoloServer:
             self.heed()
         return not call.cancelled
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: GuestFrame) -> None:
         if isinstance(frame, Invoke | InvokeBatch):
             self._queue.append(self._desk.take(frame))
         elif isinstance(frame, CancelCall | WindowUpdate):
@@ -65,9 +65,9 @@ class SoloServer:
         elif isinstance(frame, Leave):
             self._left = True
 
-    def _run(self, work: Work) -> None:
+    def _run(self, work: GuestWork) -> None:
         # What a call leaves in context variables is not for the next one.
         frame = contextvars.copy_context().run(run_work, self._target, work, self._desk, self)
         if frame is not None:
             self._channel.send(frame)
-            health.after(frame)
+            health.exit_if_fatal(frame)

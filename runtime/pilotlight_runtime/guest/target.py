@@ -13,7 +13,7 @@ from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode
 from pilotlight_runtime.guest.arguments import Parameters
 
 
-class Method(msgspec.Struct, frozen=True, kw_only=True):
+class TargetMethod(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that can be called."""
 
     function: Callable[..., Any]
@@ -23,10 +23,10 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     """A coroutine function, or an asynchronous generator function."""
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class GuestTarget(msgspec.Struct, frozen=True, kw_only=True):
     """What `Invoke.method` chooses from, and the hooks."""
 
-    methods: dict[str, Method]
+    methods: dict[str, TargetMethod]
     enter: tuple[Callable[[], Any], ...] = ()
     check: Callable[[], Any] | None = None
     """The class's `__check__`, which raises or answers False when an instance is not fit to serve."""
@@ -43,7 +43,7 @@ def unwrap(thing: Any) -> Any:
     return thing.__wrapped__
 
 
-def target_of(spec: FunctionSpec, thing: Any) -> Target:
+def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
     """The target for `thing`, the tenant's function or class. Instantiates the class.
 
     Raises:
@@ -56,7 +56,7 @@ def target_of(spec: FunctionSpec, thing: Any) -> Target:
     }
     if len(spec.methods) == 1:
         methods[""] = methods[spec.methods[0].name]
-    return Target(
+    return GuestTarget(
         methods=methods,
         enter=tuple(bound(owner, name) for name in spec.enter),
         check=bound(owner, "__check__") if spec.is_class and hasattr(owner, "__check__") else None,
@@ -77,8 +77,8 @@ def bound(owner: Any, name: str) -> Any:
     return types.MethodType(plain, owner)
 
 
-def _method(function: Callable[..., Any], spec: MethodSpec) -> Method:
-    return Method(
+def _method(function: Callable[..., Any], spec: MethodSpec) -> TargetMethod:
+    return TargetMethod(
         function=function,
         parameters=Parameters(function, columns=spec.batching is not None),
         streams=spec.mode is Mode.GENERATOR,

@@ -8,10 +8,10 @@ from queue import SimpleQueue
 
 from pilotlight_runtime.guest import exits, health
 from pilotlight_runtime.guest.answers import run_work
-from pilotlight_runtime.guest.calls import Call, Desk, Work
+from pilotlight_runtime.guest.calls import CallTable, GuestCall, GuestWork
 from pilotlight_runtime.guest.channel import Channel
-from pilotlight_runtime.guest.frames import CancelCall, Frame, Invoke, InvokeBatch, Leave, WindowUpdate
-from pilotlight_runtime.guest.target import Target
+from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, Invoke, InvokeBatch, Leave, WindowUpdate
+from pilotlight_runtime.guest.target import GuestTarget
 
 MAX_THREADS = 128
 """A sandbox's limit of processes and threads leaves the tenant's own libraries the other half."""
@@ -20,11 +20,11 @@ MAX_THREADS = 128
 class ThreadServer:
     """Serves a target until the agent says Leave."""
 
-    def __init__(self, channel: Channel, target: Target, max_inputs: int) -> None:
+    def __init__(self, channel: Channel, target: GuestTarget, max_inputs: int) -> None:
         self._channel = channel
         self._target = target
-        self._desk = Desk()
-        self._queue: SimpleQueue[Work] = SimpleQueue()
+        self._desk = CallTable()
+        self._queue: SimpleQueue[GuestWork] = SimpleQueue()
         self._most = min(max_inputs, MAX_THREADS)
         self._threads = 0
         self._left = False
@@ -36,16 +36,16 @@ class ThreadServer:
                 for frame in self._channel.receive():
                     self._take(frame)
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: GuestFrame) -> None:
         self._channel.send(frame)
 
     def heed(self) -> None:
         pass  # the main thread does
 
-    def wait_window(self, call: Call, seq: int) -> bool:
+    def wait_window(self, call: GuestCall, seq: int) -> bool:
         return call.wait_window(seq)
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: GuestFrame) -> None:
         if isinstance(frame, Invoke | InvokeBatch):
             self._queue.put(self._desk.take(frame))
             self._hire()
@@ -75,4 +75,4 @@ class ThreadServer:
                 frame = contextvars.copy_context().run(run_work, self._target, work, self._desk, self)
                 if frame is not None:
                     self._channel.send(frame)
-                    health.after(frame)
+                    health.exit_if_fatal(frame)

@@ -52,20 +52,20 @@ def _text(line: bytes) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cap:
+class LogRateLimit:
     """What one container may log in one second."""
 
     lines: int = 1_000
     bytes: int = 1_000_000
 
 
-DEFAULT_CAP = Cap()
+DEFAULT_CAP = LogRateLimit()
 
 
-class RateCap:
+class LogRateLimiter:
     """Counts one container's lines and bytes per second; both streams share it."""
 
-    def __init__(self, cap: Cap) -> None:
+    def __init__(self, cap: LogRateLimit) -> None:
         self._cap = cap
         self._since = float("-inf")
         self._lines = self._bytes = 0

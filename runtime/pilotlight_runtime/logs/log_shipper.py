@@ -26,7 +26,7 @@ LINE_BYTES = 200
 STORE_S = 5.0
 
 
-class Topic(NamedTuple):
+class LogKey(NamedTuple):
     """Whose log it is."""
 
     tenant: str
@@ -34,7 +34,7 @@ class Topic(NamedTuple):
     function: str
 
 
-class Store(Protocol):
+class LogStore(Protocol):
     """The one verb that is needed of the bus."""
 
     async def store(self, subject: str, message: Message, *, id: str, timeout: float) -> int:  # noqa: A002
@@ -61,15 +61,15 @@ class ShipperStatistics:
 class LogShipper:
     """`offer` never waits; `run` stores what was offered until it is cancelled."""
 
-    def __init__(self, store: Store, region: str, instance: str) -> None:
+    def __init__(self, store: LogStore, region: str, instance: str) -> None:
         self._store = store
         self._region = region
         self._instance = instance
-        self._buffers: dict[Topic, _Buffer] = {}
+        self._buffers: dict[LogKey, _Buffer] = {}
         self._bytes = self._number = self._shipped = self._dropped = 0
         self._full = asyncio.Event()
 
-    def offer(self, topic: Topic, line: LogLine) -> None:
+    def offer(self, topic: LogKey, line: LogLine) -> None:
         """Take a line, or drop and count it."""
         buffer = self._buffers.get(topic)
         if buffer is None:
@@ -107,7 +107,7 @@ class LogShipper:
             if not buffer.dropped:
                 self._buffers.pop(topic, None)
 
-    async def _ship(self, topic: Topic, buffer: _Buffer) -> bool:
+    async def _ship(self, topic: LogKey, buffer: _Buffer) -> bool:
         if buffer.stuck is None:
             self._number += 1
             buffer.stuck = (f"{self._instance}.{self._number}", _batch(buffer.lines))

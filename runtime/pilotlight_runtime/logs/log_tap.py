@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 from pilotlight_core.model.messages.agent_messages import RemoteError
 from pilotlight_core.model.messages.logs import LogLine
-from pilotlight_runtime.logs.log_lines import DEFAULT_CAP, Cap, LineSplitter, RateCap
+from pilotlight_runtime.logs.log_lines import DEFAULT_CAP, LineSplitter, LogRateLimit, LogRateLimiter
 
 READ_BYTES = 64 * 1024
 """A pipe's capacity: one read empties it."""
@@ -19,7 +19,7 @@ FINAL_READS = 64
 """What is read of a pipe after its container's end: 4 MiB, more than a pipe can hold by default."""
 
 
-class Found(Enum):
+class PipeRead(Enum):
     """What a read of a pipe found."""
 
     SOMETHING = auto()
@@ -38,13 +38,19 @@ class LogTap:
     """Reads until `close()`; `sink` gets every line that the cap lets pass, and a line that counts the rest."""
 
     def __init__(
-        self, *, stdout_fd: int, stderr_fd: int, container: str, sink: Callable[[LogLine], None], cap: Cap = DEFAULT_CAP
+        self,
+        *,
+        stdout_fd: int,
+        stderr_fd: int,
+        container: str,
+        sink: Callable[[LogLine], None],
+        cap: LogRateLimit = DEFAULT_CAP,
     ) -> None:
         self.container = container
         self.running: Callable[[], str] = str
         """The one call that the container works on; "" when it is none or several."""
         self.sink = sink
-        self._cap = RateCap(cap)
+        self._cap = LogRateLimiter(cap)
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _Pipe] = {}
         for fd, stream in ((stdout_fd, "stdout"), (stderr_fd, "stderr")):
@@ -72,7 +78,7 @@ class LogTap:
         """Read what the pipes still hold and let them go; they are not closed here."""
         for pipe in list(self._open.values()):
             for _ in range(FINAL_READS):
-                if self._read(pipe) is not Found.SOMETHING:
+                if self._read(pipe) is not PipeRead.SOMETHING:
                     break
             self._pass_on(pipe, pipe.splitter.rest())
             self._forget(pipe)
@@ -81,24 +87,24 @@ class LogTap:
 
     def _readable(self, fd: int) -> None:
         pipe = self._open[fd]
-        if self._read(pipe) is Found.END:
+        if self._read(pipe) is PipeRead.END:
             self._pass_on(pipe, pipe.splitter.rest())
             self._forget(pipe)
 
-    def _read(self, pipe: _Pipe) -> Found:
+    def _read(self, pipe: _Pipe) -> PipeRead:
         try:
             data = os.read(pipe.fd, READ_BYTES)
         except BlockingIOError:
-            return Found.NOTHING
+            return PipeRead.NOTHING
         except OSError:
-            return Found.END
+            return PipeRead.END
         if not data:
-            return Found.END
+            return PipeRead.END
         if self._cap.full(time.monotonic()):
             self._cap.drop(pipe.splitter.skip(data), len(data))
         else:
             self._pass_on(pipe, pipe.splitter.feed(data))
-        return Found.SOMETHING
+        return PipeRead.SOMETHING
 
     def _pass_on(self, pipe: _Pipe, lines: list[str]) -> None:
         at, now, call = time.monotonic(), time.time(), self.running()

@@ -32,7 +32,7 @@ LOST = "died"
 """The outcome of calls that were running when their container was gone."""
 
 
-class Owner(msgspec.Struct, frozen=True, kw_only=True):
+class SliceOwner(msgspec.Struct, frozen=True, kw_only=True):
     """Who has a slice; all empty is the operator."""
 
     tenant: str = ""
@@ -42,7 +42,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     container: str = ""
 
 
-class Lease(msgspec.Struct, frozen=True, kw_only=True):
+class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True):
     """What is metered: a part of a device on a node, at a price."""
 
     instance: str
@@ -66,7 +66,7 @@ class _Running(msgspec.Struct, kw_only=True):
     """What of it has."""
 
 
-OPERATOR = Owner()
+OPERATOR = SliceOwner()
 OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
 """The states that a tenant pays for, beside BUSY."""
 
@@ -75,7 +75,7 @@ class SliceMeter:
     """The meter of one slice. It starts FREE at `at_ns`: after a crash, where the last record ends."""
 
     def __init__(
-        self, lease: Lease, *, at_ns: int, wall_offset: float = 0.0, numbers: Iterator[int] | None = None
+        self, lease: MeteredSlice, *, at_ns: int, wall_offset: float = 0.0, numbers: Iterator[int] | None = None
     ) -> None:
         """`numbers` are those of its events, for meters that share them."""
         self.lease = lease
@@ -116,7 +116,7 @@ class SliceMeter:
         """
         if state is LeaseState.BUSY or (state in OWNED) is not bool(tenant):
             raise MeterMisuse(f"a slice cannot be {state.value} for tenant {tenant!r}")
-        owner = Owner(tenant=tenant, app=app, function=function, version=version, container=container)
+        owner = SliceOwner(tenant=tenant, app=app, function=function, version=version, container=container)
         if (state, owner) == (self._state, self._owner):
             return
         self._advance(at_ns)
@@ -342,7 +342,7 @@ class DeviceMeter:
 
     def _meter(self, name: str, ppm: int, at_ns: int) -> SliceMeter:
         instance, node, price = self._identity
-        lease = Lease(instance=instance, node=node, device=self.device, slice=name, ppm=ppm, price=price)
+        lease = MeteredSlice(instance=instance, node=node, device=self.device, slice=name, ppm=ppm, price=price)
         return SliceMeter(lease, at_ns=at_ns, wall_offset=self._wall_offset, numbers=self._numbers)
 
 

@@ -20,7 +20,7 @@ from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.metering.usage_metering import Metering
 
 
-class Hold(msgspec.Struct, frozen=True, kw_only=True):
+class SliceAllocation(msgspec.Struct, frozen=True, kw_only=True):
     """A container on its slice."""
 
     name: SliceName
@@ -37,7 +37,7 @@ class Slices:
     def __init__(self, devices: Devices, metering: Metering) -> None:
         self._devices = devices
         self._metering = metering
-        self._holds: dict[str, Hold] = {}
+        self._holds: dict[str, SliceAllocation] = {}
         """By slice."""
         self.sync()
 
@@ -70,7 +70,7 @@ class Slices:
         part = self._devices.part(name)
         if part is None:
             raise LookupError(slice_id)
-        hold = Hold(name=name, part=part, container=container, tenant=tenant, neighbours=neighbours)
+        hold = SliceAllocation(name=name, part=part, container=container, tenant=tenant, neighbours=neighbours)
         self._holds[slice_id] = hold
         self.sync()
         return part
@@ -138,7 +138,7 @@ class Slices:
         return [*free, *kept.values()]
 
 
-def _wholes(hold: Hold) -> Iterable[SliceReport]:
+def _wholes(hold: SliceAllocation) -> Iterable[SliceReport]:
     """The parts of devices that a container has: its slice, or each of several whole devices."""
     if len(hold.name.devices) == 1:
         return (hold.part,)
@@ -147,7 +147,7 @@ def _wholes(hold: Hold) -> Iterable[SliceReport]:
     )
 
 
-def conflict(name: SliceName, tenant: str, holds: Iterable[Hold], *, neighbours: bool = False) -> str:
+def conflict(name: SliceName, tenant: str, holds: Iterable[SliceAllocation], *, neighbours: bool = False) -> str:
     """Why a slice cannot be given beside those that are held; "" if it can."""
     used = 0
     for hold in holds:

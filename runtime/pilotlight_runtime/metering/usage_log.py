@@ -1,9 +1,9 @@
 """The agent's append log of usage: on disk before it is on the bus, kept until the bus has it.
 
-A record is `u32 length, u32 crc32, msgpack of Record`, little-endian. Files are numbered; records are appended to the
-last one. What a crash tore at the end of it is cut off when the log is opened: the whole append of which it is a part,
-so that all parts of a device are metered up to the same instant. How far the USAGE stream has taken the records is
-remembered in `acknowledged`; a crash between the two repeats records, and their ids make that harmless.
+A record is `u32 length, u32 crc32, msgpack of UsageRecord`, little-endian. Files are numbered; records are appended to
+the last one. What a crash tore at the end of it is cut off when the log is opened: the whole append of which it is a
+part, so that all parts of a device are metered up to the same instant. How far the USAGE stream has taken the records
+is remembered in `acknowledged`; a crash between the two repeats records, and their ids make that harmless.
 
 All methods block (they write and sync); the agent calls them in a thread, one at a time.
 """
@@ -34,7 +34,7 @@ FORGET_NS = 600 * 10**9
 """A device that has not been metered for so long while others were has gone."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class UsageRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What is published as one message: `id` is its Nats-Msg-Id, `tenant` who pays ("" is the operator)."""
 
     id: str
@@ -44,7 +44,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Another record follows that was appended with it."""
 
 
-class Mark(msgspec.Struct, frozen=True, kw_only=True):
+class AcknowledgedOffset(msgspec.Struct, frozen=True, kw_only=True):
     """What the file `acknowledged` holds."""
 
     number: int = 1
@@ -57,10 +57,10 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     """device -> the instant up to which it has been metered, in ns of the boot clock."""
 
 
-class Pending(msgspec.Struct, frozen=True, kw_only=True):
+class PendingRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A record that waits for the stream, and where it ends in the file."""
 
-    record: Record
+    record: UsageRecord
     end: int
 
 
@@ -80,7 +80,7 @@ class UsageLog:
         """What opening it cut off."""
         self._file = self._path.open("ab")
         devices = dict(mark.devices) if mark.boot == boot else {}
-        self._mark = Mark(number=mark.number, offset=min(mark.offset, whole), boot=boot, devices=devices)
+        self._mark = AcknowledgedOffset(number=mark.number, offset=min(mark.offset, whole), boot=boot, devices=devices)
         if mark.boot == boot:
             for pending in self.pending(sys.maxsize):
                 self._remember(pending.record)
@@ -91,7 +91,7 @@ class UsageLog:
         """device -> how far it has been metered, in ns of this boot's clock."""
         return self._mark.devices
 
-    def append(self, records: list[Record]) -> None:
+    def append(self, records: list[UsageRecord]) -> None:
         """Write `records` and see them safe on disk, all of them or none.
 
         Raises:
@@ -110,12 +110,13 @@ class UsageLog:
         for record in records:
             self._remember(record)
 
-    def pending(self, limit: int) -> list[Pending]:
+    def pending(self, limit: int) -> list[PendingRecord]:
         """The oldest records that the stream has not taken, at most `limit`."""
         with self._path.open("rb") as file:
             file.seek(self._mark.offset)
             return [
-                Pending(record=_decoder.decode(data), end=end) for data, end in itertools.islice(_frames(file), limit)
+                PendingRecord(record=_decoder.decode(data), end=end)
+                for data, end in itertools.islice(_frames(file), limit)
             ]
 
     def acknowledge(self, end: int) -> None:
@@ -136,7 +137,7 @@ class UsageLog:
         """Let the file go."""
         self._file.close()
 
-    def _remember(self, record: Record) -> None:
+    def _remember(self, record: UsageRecord) -> None:
         # Records are by tenant, so the last of them need not hold a device's last event.
         devices = self._mark.devices
         for event in record.events:
@@ -163,7 +164,7 @@ class _Head(msgspec.Struct, frozen=True):
     more: bool = False
 
 
-_decoder = msgspec.msgpack.Decoder(Record)
+_decoder = msgspec.msgpack.Decoder(UsageRecord)
 _heads = msgspec.msgpack.Decoder(_Head)
 
 
@@ -196,15 +197,15 @@ def _cut(path: Path, size: int) -> int:
     return torn
 
 
-def _read_mark(folder: Path) -> Mark:
+def _read_mark(folder: Path) -> AcknowledgedOffset:
     try:
-        return msgspec.json.decode((folder / "acknowledged").read_bytes(), type=Mark)
+        return msgspec.json.decode((folder / "acknowledged").read_bytes(), type=AcknowledgedOffset)
     except (OSError, msgspec.DecodeError):
         numbers = [int(path.stem) for path in folder.glob("*.log") if path.stem.isdigit()]
-        return Mark(number=min(numbers, default=1))
+        return AcknowledgedOffset(number=min(numbers, default=1))
 
 
-def _write_mark(folder: Path, mark: Mark) -> None:
+def _write_mark(folder: Path, mark: AcknowledgedOffset) -> None:
     # Not synced: a mark that a crash takes back repeats records, and the stream knows their ids.
     new = folder / "acknowledged.new"
     new.write_bytes(msgspec.json.encode(mark))

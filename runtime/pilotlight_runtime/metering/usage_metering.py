@@ -17,9 +17,9 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.devices import SliceName
 from pilotlight_core.model.messages.agent_messages import SliceReport
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
-from pilotlight_runtime.logs.log_shipper import Store
+from pilotlight_runtime.logs.log_shipper import LogStore
 from pilotlight_runtime.metering.meter import DeviceMeter, SeveralMeters, SliceMeter
-from pilotlight_runtime.metering.usage_log import Record, UsageLog
+from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +57,7 @@ class Metering:
         region: str,
         slices: Iterable[SliceReport],
         usage_log: UsageLog,
-        store: Store,
+        store: LogStore,
         clock: Callable[[], int] = boot_ns,
     ) -> None:
         self._instance = instance
@@ -126,7 +126,7 @@ class Metering:
         at = self._clock()
         events = [event for device in self._devices.values() for event in device.checkpoint(at)]
         records = [
-            Record(id=f"{self._instance}.{next(self._numbers)}", tenant=tenant, events=part)
+            UsageRecord(id=f"{self._instance}.{next(self._numbers)}", tenant=tenant, events=part)
             for tenant, part in by_tenant(events)
         ]
         try:

@@ -16,7 +16,7 @@ MOST_MS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Worker:
+class WorkKey:
     """Whose batches they are."""
 
     container: str
@@ -25,7 +25,7 @@ class Worker:
 
 
 @dataclass(kw_only=True, slots=True)
-class Times:
+class BatchDurations:
     """The last durations of one batch size, and how many there were in all."""
 
     count: int = 0
@@ -43,17 +43,17 @@ class WorkLog:
     """What ran since it was last told."""
 
     def __init__(self) -> None:
-        self._times: dict[tuple[Worker, int], Times] = {}
-        self._of: Counter[Worker] = Counter()
+        self._times: dict[tuple[WorkKey, int], BatchDurations] = {}
+        self._of: Counter[WorkKey] = Counter()
 
-    def add(self, worker: Worker, batch: int, ms: float) -> None:
+    def add(self, worker: WorkKey, batch: int, ms: float) -> None:
         """A batch ended well after so many ms."""
         times = self._times.get((worker, batch))
         if times is None:
             if len(self._times) >= MOST_KINDS or self._of[worker] >= MOST_OF_ONE:
                 return
             self._of[worker] += 1
-            times = self._times[worker, batch] = Times()
+            times = self._times[worker, batch] = BatchDurations()
         times.add(ms)
 
     def take(self) -> tuple[BatchesRan, ...]:

@@ -32,16 +32,16 @@ from pilotlight_core.model.messages.agent_messages import (
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_runtime.calls.credits import Credits
-from pilotlight_runtime.calls.origin_frames import RETRY_S, Origins
-from pilotlight_runtime.calls.remote_bodies import Bodies
+from pilotlight_runtime.calls.origin_frames import RETRY_S, OriginSender
+from pilotlight_runtime.calls.remote_bodies import BodyTransfers
 from pilotlight_runtime.calls.slot_table import SlotTable
 from pilotlight_runtime.calls.waiting_calls import WaitingCalls
 from pilotlight_runtime.containers.base_environment import BaseEnvironment
 from pilotlight_runtime.containers.blank_pool import BlankPool
-from pilotlight_runtime.containers.container_services import Services
+from pilotlight_runtime.containers.container_services import NodeServices
 from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.containers.file_cache import FileCache
-from pilotlight_runtime.containers.staging import Stager, Verifies
+from pilotlight_runtime.containers.staging import ManifestVerifier, Stager
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.logs.log_shipper import LogShipper
 from pilotlight_runtime.metering.slices import Slices
@@ -50,7 +50,7 @@ from pilotlight_runtime.metering.usage_metering import Metering, boot_id
 from pilotlight_runtime.metering.work_log import WorkLog
 from pilotlight_runtime.node.agent_folders import NodeFolders
 from pilotlight_runtime.node.layout_keeper import LayoutKeeper
-from pilotlight_runtime.node.node_reports import Identity, Reporter
+from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter
 from pilotlight_runtime.node.stall import StallWatch
 from pilotlight_runtime.sandbox.port import Launcher
 
@@ -65,13 +65,13 @@ END_S = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts:
+class AgentDependencies:
     """What an agent is made with."""
 
-    identity: Identity
+    identity: NodeIdentity
     bus: Bus
     blobs: BlobStore
-    verifier: Verifies
+    verifier: ManifestVerifier
     launcher: Launcher
     devices: Devices
     base: BaseEnvironment
@@ -82,7 +82,7 @@ class Parts:
 class Agent:
     """One node."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: AgentDependencies) -> None:
         self._parts = parts
         self._bus = parts.bus
         self._stall = StallWatch(time.monotonic())
@@ -130,7 +130,7 @@ class Agent:
     def _make(self, group: asyncio.TaskGroup, usage_log: UsageLog) -> None:
         parts, me = self._parts, self._parts.identity
         self._slots = SlotTable(instance=me.instance)
-        self._origins = Origins(
+        self._origins = OriginSender(
             self._bus,
             me.region,
             f"_PL.{me.node}.{me.instance}",
@@ -156,7 +156,7 @@ class Agent:
         self._slices = Slices(parts.devices, self._metering)
         self._work = WorkLog()
         self._shipper = LogShipper(self._bus, me.region, me.instance)
-        self._bodies = Bodies(group)
+        self._bodies = BodyTransfers(group)
         self._pool = BlankPool(
             launcher=parts.launcher,
             base=parts.base,
@@ -177,9 +177,9 @@ class Agent:
         self._reporter.watch(self._containers, self._pool)
         self._group = group
 
-    def _services(self) -> Services:
+    def _services(self) -> NodeServices:
         parts = self._parts
-        return Services(
+        return NodeServices(
             stager=Stager(parts.blobs, parts.verifier, FileCache(parts.folders.cache)),
             pool=self._pool,
             devices=parts.devices,

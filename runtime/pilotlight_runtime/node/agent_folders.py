@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pilotlight_core.host.file_permissions import OWNER_ONLY, WALK_ONLY, own_folder
+from pilotlight_core.host.file_permissions import OWNER_ONLY, WALK_ONLY, private_folder
 
 
 class NodeTaken(RuntimeError):
@@ -59,7 +59,7 @@ def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
     folders = NodeFolders(root=(state_dir / "node" / node).resolve())
     # Containers' uids walk to their code folders; nobody has to list what others there are.
     for folder in (state_dir / "node", folders.root):
-        own_folder(folder, WALK_ONLY)
+        private_folder(folder, WALK_ONLY)
     with (folders.root / "agent.lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -72,7 +72,7 @@ def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         shutil.rmtree(folders.sandboxes, ignore_errors=True)
-        own_folder(folders.sandboxes, WALK_ONLY)
+        private_folder(folders.sandboxes, WALK_ONLY)
         for folder in (folders.cache, folders.usage):
-            own_folder(folder, OWNER_ONLY)
+            private_folder(folder, OWNER_ONLY)
         yield folders

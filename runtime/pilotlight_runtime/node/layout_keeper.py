@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from pilotlight_core.bus import Bus, BusError
-from pilotlight_core.model.devices import Layout, LayoutRecord
+from pilotlight_core.model.devices import GpuLayout, LayoutRecord
 from pilotlight_core.model.subjects import LAYOUT_BUCKET
 from pilotlight_runtime.devices.device_port import Devices
 
@@ -29,7 +29,7 @@ class LayoutKeeper:
         self._kv = bus.kv(LAYOUT_BUCKET)
         self._node = node
         self._devices = devices
-        self._kept: dict[str, Layout] = {}
+        self._kept: dict[str, GpuLayout] = {}
         self._news = asyncio.Event()
 
     def changed(self) -> None:

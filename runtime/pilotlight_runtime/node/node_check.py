@@ -27,10 +27,12 @@ from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
 from pilotlight_runtime.sandbox.errors import SandboxError
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
 from pilotlight_runtime.sandbox.launcher import Launcher, Sandbox, launcher
-from pilotlight_runtime.sandbox.profile import BASE_ENV, Limits, SandboxSpec
+from pilotlight_runtime.sandbox.profile import BASE_ENV, ResourceLimits, SandboxSpec
 
 MIB = 1 << 20
-LIMITS = Limits(memory_bytes=96 * MIB, pids=16, cpu_millis=1000, tmp_bytes=8 * MIB, open_files=64, file_bytes=64 * MIB)
+LIMITS = ResourceLimits(
+    memory_bytes=96 * MIB, pids=16, cpu_millis=1000, tmp_bytes=8 * MIB, open_files=64, file_bytes=64 * MIB
+)
 #: A probe takes some 50 ms; a node on which it takes this long cannot serve anybody.
 PROBE_S = 20.0
 PROBE = Path(__file__).parents[1] / "sandbox" / "probe.py"
@@ -42,11 +44,11 @@ PLAIN_DEVICES = {
     *("stdin", "stdout", "stderr"),
 }
 #: name, ok, detail, consequence
-Row = tuple[str, bool, str, str]
+NodeCheckRow = tuple[str, bool, str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class GuaranteeCheck:
     """One guarantee: whether it holds here, what was seen, and what follows for the operator when it does not."""
 
     name: str
@@ -55,7 +57,9 @@ class Check:
     consequence: str
 
 
-async def check(with_launcher: Launcher, *, python: Path | None = None, extra: Sequence[Check] = ()) -> list[Check]:
+async def check(
+    with_launcher: Launcher, *, python: Path | None = None, extra: Sequence[GuaranteeCheck] = ()
+) -> list[GuaranteeCheck]:
     """Try every default guarantee of `with_launcher` on this node; takes well under a second where all is well.
 
     `python` is the interpreter to probe with (default: this one). A sandbox that does not start is a failed check, not
@@ -150,13 +154,16 @@ def _uid(pid: int) -> int:
     return Path(f"/proc/{pid}").stat().st_uid
 
 
-def judge(seen: dict[str, Any], uids: frozenset[int], hog: str, *, cpu: bool) -> list[Check]:
+def judge(seen: dict[str, Any], uids: frozenset[int], hog: str, *, cpu: bool) -> list[GuaranteeCheck]:
     """The checks, from what the probe saw inside, the uids that the host saw, and how the memory hog ended."""
     rows = [*_reach(seen), *_privileges(seen, uids), *_limits(seen, hog, cpu=cpu)]
-    return [Check(name=name, ok=ok, detail=detail, consequence=consequence) for name, ok, detail, consequence in rows]
+    return [
+        GuaranteeCheck(name=name, ok=ok, detail=detail, consequence=consequence)
+        for name, ok, detail, consequence in rows
+    ]
 
 
-def _reach(seen: dict[str, Any]) -> Iterator[Row]:
+def _reach(seen: dict[str, Any]) -> Iterator[NodeCheckRow]:
     interfaces, connected, vsock = seen["interfaces"], not seen["connect"], not seen["vsock"]
     yield (
         "no network",
@@ -193,7 +200,7 @@ def _reach(seen: dict[str, Any]) -> Iterator[Row]:
     )
 
 
-def _privileges(seen: dict[str, Any], uids: frozenset[int]) -> Iterator[Row]:
+def _privileges(seen: dict[str, Any], uids: frozenset[int]) -> Iterator[NodeCheckRow]:
     status = seen["status"]
     yield (
         "own host uid",
@@ -216,7 +223,7 @@ def _privileges(seen: dict[str, Any], uids: frozenset[int]) -> Iterator[Row]:
     )
 
 
-def _limits(seen: dict[str, Any], hog: str, *, cpu: bool) -> Iterator[Row]:
+def _limits(seen: dict[str, Any], hog: str, *, cpu: bool) -> Iterator[NodeCheckRow]:
     yield (
         "memory limit",
         hog == "memory",
@@ -251,11 +258,11 @@ def _list(items: Iterable[object]) -> str:
     return ", ".join(sorted(map(str, items))) or "none"
 
 
-def _failed(name: str, detail: str, consequence: str) -> Check:
-    return Check(name=name, ok=False, detail=detail, consequence=consequence)
+def _failed(name: str, detail: str, consequence: str) -> GuaranteeCheck:
+    return GuaranteeCheck(name=name, ok=False, detail=detail, consequence=consequence)
 
 
-def table(checks: Sequence[Check]) -> str:
+def table(checks: Sequence[GuaranteeCheck]) -> str:
     """The checks as aligned lines; the consequence is told only where one follows."""
     width = max(len(one.name) for one in checks)
     lines = [f"{'ok  ' if one.ok else 'FAIL'}  {one.name:<{width}}  {one.detail}" for one in checks]
@@ -265,9 +272,11 @@ def table(checks: Sequence[Check]) -> str:
     return "\n".join(lines) + "\n"
 
 
-async def _check_all(chosen: Launcher) -> list[Check]:
+async def _check_all(chosen: Launcher) -> list[GuaranteeCheck]:
     async with NvmlDevices(check=fitness) as gpus:
-        extra = [Check(name=name, ok=ok, detail=seen, consequence=then) for name, ok, seen, then in gpu_rows(gpus)]
+        extra = [
+            GuaranteeCheck(name=name, ok=ok, detail=seen, consequence=then) for name, ok, seen, then in gpu_rows(gpus)
+        ]
         return await check(chosen, extra=extra)
 
 

@@ -20,7 +20,7 @@ LEAST_S = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Identity:
+class NodeIdentity:
     """Who a node is. `instance` is new with every start of its agent."""
 
     node: str
@@ -37,7 +37,7 @@ class Reporter:
     def __init__(
         self,
         bus: Publisher,
-        identity: Identity,
+        identity: NodeIdentity,
         *,
         clock: Callable[[], float],
         later: Callable[[float, Callable[[], None]], object],

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Literal
 
 from pilotlight_runtime.sandbox import seccomp
-from pilotlight_runtime.sandbox.cgroup import Cgroup, Events
+from pilotlight_runtime.sandbox.cgroup import Cgroup, CgroupEvents
 from pilotlight_runtime.sandbox.cgroups import CONTROLLERS, Cgroups
 from pilotlight_runtime.sandbox.child import ChildSandbox, Spawned, children, descendants, kill_process, spawn
-from pilotlight_runtime.sandbox.descriptors import Ours, descriptors, memory_file
+from pilotlight_runtime.sandbox.descriptors import ParentDescriptors, descriptors, memory_file
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.mounts import MOUNT_ROOT, MountNamespace
-from pilotlight_runtime.sandbox.port import Exit, Guarantees, Reason
-from pilotlight_runtime.sandbox.profile import Limits, SandboxSpec, SystemEntry, bubblewrap_options
-from pilotlight_runtime.sandbox.stage import PROGRAMS, Descent, find_program, staged
+from pilotlight_runtime.sandbox.port import ExitReason, Guarantees, SandboxExit
+from pilotlight_runtime.sandbox.profile import ResourceLimits, SandboxSpec, SystemEntry, bubblewrap_options
+from pilotlight_runtime.sandbox.stage import PROGRAMS, PrivilegeDrop, find_program, staged
 from pilotlight_runtime.sandbox.uids import UidPool
 
 #: The host's operating system: its code, and the few files of /etc that the dynamic linker and libc follow.
@@ -115,7 +115,7 @@ class BubblewrapLauncher:
             command,
             limits=spec.limits,
             entrances=group.entrances if group else (),
-            descent=Descent(uid=uid, entrance=self._mounts.entrance) if uid else None,
+            descent=PrivilegeDrop(uid=uid, entrance=self._mounts.entrance) if uid else None,
             # A GPU driver reserves address space by the terabyte, so there this limit would only break things.
             address_space="memory" not in controllers and not spec.device_nodes,
             # Counted per host uid: without one of its own it would count the agent's processes too.
@@ -131,7 +131,7 @@ class BubblewrapSandbox(ChildSandbox):
     """`pid` is bwrap itself; its child is the first process of the sandbox's pid namespace."""
 
     def __init__(
-        self, name: str, spawned: Spawned, ours: Ours, *, group: Cgroup | None, on_gone: Callable[[], None]
+        self, name: str, spawned: Spawned, ours: ParentDescriptors, *, group: Cgroup | None, on_gone: Callable[[], None]
     ) -> None:
         super().__init__(name, spawned, ours.socket)
         self._status_fd = ours.status_fd
@@ -151,7 +151,7 @@ class BubblewrapSandbox(ChildSandbox):
             self._memory_peak = max(self._memory_peak, self._group.memory_peak_bytes())
         return self._memory_peak
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: ResourceLimits) -> None:
         if self._group:
             self._group.limit(limits)
 
@@ -163,9 +163,9 @@ class BubblewrapSandbox(ChildSandbox):
         if self._group:
             self._group.kill()
 
-    def _judge(self, returncode: int, *, killed: bool) -> Exit:
+    def _judge(self, returncode: int, *, killed: bool) -> SandboxExit:
         self.memory_peak_bytes()
-        events = self._group.events() if self._group else Events()
+        events = self._group.events() if self._group else CgroupEvents()
         return judge(returncode, events=events, status=_read_status(self._status_fd), killed=killed)
 
     def _release(self) -> bool:
@@ -176,14 +176,14 @@ class BubblewrapSandbox(ChildSandbox):
         return True
 
 
-def judge(returncode: int, *, events: Events, status: bytes, killed: bool) -> Exit:
+def judge(returncode: int, *, events: CgroupEvents, status: bytes, killed: bool) -> SandboxExit:
     """Why a sandbox ended. bwrap passes on its child's end as a shell does: 128 + n stands for signal n.
 
     `status` is what bwrap wrote of itself; it mentions an exit code only if it came to run the command.
     """
     number = -returncode if returncode < 0 else returncode - 128 if 128 < returncode < 128 + signal.NSIG else None
     oom = events.oom_kills > 0
-    reason: Reason = "exited" if number is None else "signal"
+    reason: ExitReason = "exited" if number is None else "signal"
     if killed:
         reason = "killed"
     elif oom and number == signal.SIGKILL:
@@ -192,7 +192,7 @@ def judge(returncode: int, *, events: Events, status: bytes, killed: bool) -> Ex
         reason = "setup"
     elif returncode and events.pids_refused:
         reason = "pids"
-    return Exit(code=returncode if number is None else None, signal=number, reason=reason, oom=oom)
+    return SandboxExit(code=returncode if number is None else None, signal=number, reason=reason, oom=oom)
 
 
 def _system_entry(path: Path) -> SystemEntry:

@@ -10,32 +10,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pilotlight_runtime.sandbox.profile import OWN_PIDS, Limits
+from pilotlight_runtime.sandbox.profile import OWN_PIDS, ResourceLimits
 
-Controller = Literal["memory", "pids", "cpu"]
-Version = Literal[1, 2]
+CgroupController = Literal["memory", "pids", "cpu"]
+CgroupVersion = Literal[1, 2]
 
 #: The scheduler's period: long enough to be cheap, short enough that nobody is throttled for more than 0.1 s at once.
 CPU_PERIOD_US = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class CgroupFolder:
     """The folder of one controller. Version 1 has a folder for each, version 2 one for all."""
 
-    version: Version
+    version: CgroupVersion
     folder: Path
 
 
 @dataclass(frozen=True, kw_only=True)
-class Events:
+class CgroupEvents:
     """What the kernel had to refuse so far."""
 
     oom_kills: int = 0
     pids_refused: int = 0
 
 
-def settings(controller: Controller, version: Version, limits: Limits) -> dict[str, str]:
+def settings(controller: CgroupController, version: CgroupVersion, limits: ResourceLimits) -> dict[str, str]:
     """Which file gets which value, in the order in which the kernel accepts them. Swap counts as memory."""
     quota = limits.cpu_millis * CPU_PERIOD_US // 1000
     match controller, version:
@@ -60,10 +60,10 @@ OPTIONAL = frozenset({"memory.memsw.limit_in_bytes", "memory.swap.max", "memory.
 class Cgroup:
     """The folders exist and belong to this sandbox alone."""
 
-    def __init__(self, places: Mapping[Controller, Place]) -> None:
+    def __init__(self, places: Mapping[CgroupController, CgroupFolder]) -> None:
         self._places = places
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: ResourceLimits) -> None:
         """Set every limit; raises `OSError` when one that is not optional is refused."""
         for controller, place in self._places.items():
             values = list(settings(controller, place.version, limits).items())
@@ -95,9 +95,9 @@ class Cgroup:
         for folder in self.folders:
             kill_members(folder)
 
-    def events(self) -> Events:
+    def events(self) -> CgroupEvents:
         oom_file = "memory.oom_control" if self._is_v1("memory") else "memory.events"
-        return Events(
+        return CgroupEvents(
             oom_kills=self._field("memory", oom_file, "oom_kill"),
             pids_refused=self._field("pids", "pids.events", "max"),
         )
@@ -110,16 +110,16 @@ class Cgroup:
         """Whether all folders are gone; False while a process in them is still ending."""
         return all(remove_folder(folder) for folder in self.folders)
 
-    def _is_v1(self, controller: Controller) -> bool:
+    def _is_v1(self, controller: CgroupController) -> bool:
         return controller in self._places and self._places[controller].version == 1
 
-    def _read(self, controller: Controller, name: str) -> str:
+    def _read(self, controller: CgroupController, name: str) -> str:
         try:
             return (self._places[controller].folder / name).read_text()
         except (KeyError, OSError):
             return ""
 
-    def _field(self, controller: Controller, name: str, field: str) -> int:
+    def _field(self, controller: CgroupController, name: str, field: str) -> int:
         for line in self._read(controller, name).splitlines():
             key, _, value = line.partition(" ")
             if key == field:

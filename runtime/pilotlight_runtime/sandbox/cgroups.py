@@ -16,11 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from pilotlight_runtime.sandbox.cgroup import Cgroup, Controller, Place, Version, kill_members, remove_folder
+from pilotlight_runtime.sandbox.cgroup import (
+    Cgroup,
+    CgroupController,
+    CgroupFolder,
+    CgroupVersion,
+    kill_members,
+    remove_folder,
+)
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
-from pilotlight_runtime.sandbox.profile import Limits
+from pilotlight_runtime.sandbox.profile import ResourceLimits
 
-CONTROLLERS: tuple[Controller, ...] = get_args(Controller)
+CONTROLLERS: tuple[CgroupController, ...] = get_args(CgroupController)
 FOLDER = "pilotlight"
 #: Version 2 allows processes in leaves only, so the agent itself moves into this one beside `FOLDER`.
 LEAF = "pilotlight-agent"
@@ -29,20 +36,20 @@ SWEEP_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Own(Place):
+class AgentCgroupFolder(CgroupFolder):
     """The agent's own folder for one controller."""
 
     top: Path  #: the highest that this process can see
 
 
-def own_folders(mountinfo: str, membership: str) -> dict[Controller, Own]:
+def own_folders(mountinfo: str, membership: str) -> dict[CgroupController, AgentCgroupFolder]:
     """Where the agent is, from the texts of /proc/self/mountinfo and /proc/self/cgroup.
 
     A controller that is mounted as version 1 is used there; for version 2 only its folder tells what it has.
     """
     where = {names: path for _, names, path in (line.split(":", 2) for line in membership.splitlines())}
-    found: dict[Controller, Own] = {}
-    unified: dict[Controller, Own] = {}
+    found: dict[CgroupController, AgentCgroupFolder] = {}
+    unified: dict[CgroupController, AgentCgroupFolder] = {}
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
         root, mount_point = left.split()[3:5]
@@ -57,19 +64,19 @@ def own_folders(mountinfo: str, membership: str) -> dict[Controller, Own]:
     return unified | found
 
 
-def _own(version: Version, root: str, mount_point: str, path: str) -> Own:
+def _own(version: CgroupVersion, root: str, mount_point: str, path: str) -> AgentCgroupFolder:
     # In a container `root` is the part of the hierarchy that is mounted, and `path` may be told from further up.
     below = os.path.relpath(path, root) if Path(path).is_relative_to(root) else "."
     folder = Path(mount_point) / below
     if version == 2 and folder.name == LEAF:
         folder = folder.parent
-    return Own(version=version, folder=folder, top=Path(mount_point))
+    return AgentCgroupFolder(version=version, folder=folder, top=Path(mount_point))
 
 
 class Cgroups:
     """What this agent may use of the control groups; `controllers` may be empty, and callers then say so."""
 
-    def __init__(self, own: Mapping[Controller, Own], agent: str) -> None:
+    def __init__(self, own: Mapping[CgroupController, AgentCgroupFolder], agent: str) -> None:
         self._own = own
         self._agent = agent
         self._tops = tuple(dict.fromkeys(place.folder / FOLDER for place in own.values()))
@@ -88,15 +95,15 @@ class Cgroups:
         return cgroups
 
     @property
-    def controllers(self) -> frozenset[Controller]:
+    def controllers(self) -> frozenset[CgroupController]:
         return frozenset(self._own)
 
-    def create(self, name: str, limits: Limits) -> Cgroup | None:
+    def create(self, name: str, limits: ResourceLimits) -> Cgroup | None:
         """The group of a new sandbox, limits set; None where no controller works. Raises `SandboxNotStarted`."""
         if not self._own:
             return None
         places = {
-            controller: Place(version=own.version, folder=own.folder / FOLDER / self._agent / name)
+            controller: CgroupFolder(version=own.version, folder=own.folder / FOLDER / self._agent / name)
             for controller, own in self._own.items()
         }
         group = Cgroup(places)
@@ -139,7 +146,7 @@ class Cgroups:
         folder.mkdir(parents=True)  # with its parents: a neighbour that closes removes `top` when it finds it empty
 
 
-def _delegated(wanted: Sequence[Controller], own: Own) -> dict[Controller, Own]:
+def _delegated(wanted: Sequence[CgroupController], own: AgentCgroupFolder) -> dict[CgroupController, AgentCgroupFolder]:
     """The nearest version 2 group, from the agent's own upwards, that hands down what is `wanted`, or nothing."""
     available = [controller for controller in wanted if controller in _words(own.folder / "cgroup.controllers")]
     if available and os.access(own.folder, os.W_OK) and _is_opened(own, available):
@@ -149,11 +156,11 @@ def _delegated(wanted: Sequence[Controller], own: Own) -> dict[Controller, Own]:
             break
         handed_down = [controller for controller in wanted if controller in _words(folder / "cgroup.subtree_control")]
         if {"memory", "pids"} & set(wanted) <= set(handed_down) and handed_down and os.access(folder, os.W_OK):
-            return dict.fromkeys(handed_down, Own(version=2, folder=folder, top=own.top))
+            return dict.fromkeys(handed_down, AgentCgroupFolder(version=2, folder=folder, top=own.top))
     return {}
 
 
-def _is_opened(own: Own, controllers: Sequence[Controller]) -> bool:
+def _is_opened(own: AgentCgroupFolder, controllers: Sequence[CgroupController]) -> bool:
     """Whether the groups below the agent's own have `controllers`, after asking for them."""
     folder = own.folder
     if set(controllers) <= set(_words(folder / "cgroup.subtree_control")) or _hand_down(folder, controllers):
@@ -173,7 +180,7 @@ def _is_opened(own: Own, controllers: Sequence[Controller]) -> bool:
     return _hand_down(folder, controllers)
 
 
-def _hand_down(folder: Path, controllers: Iterable[Controller]) -> bool:
+def _hand_down(folder: Path, controllers: Iterable[CgroupController]) -> bool:
     """Let the children of a version 2 folder have `controllers`; nothing to do in version 1."""
     control = folder / "cgroup.subtree_control"
     if not control.exists():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
-from pilotlight_runtime.sandbox.port import Exit
+from pilotlight_runtime.sandbox.port import SandboxExit
 from pilotlight_runtime.sandbox.stage import ENV
 
 #: SIGKILL needs longer only while the kernel holds a process (a driver call, a dead network file system): then the
@@ -82,7 +82,7 @@ class ChildSandbox(ABC):
         self.stderr_fd = spawned.stderr_fd
         self._process = spawned.process
         self._pidfd = spawned.pidfd
-        self._exit: Exit | None = None
+        self._exit: SandboxExit | None = None
         self._ended = asyncio.Event()
         self._killed = False
         self._cleaned = False
@@ -94,7 +94,7 @@ class ChildSandbox(ABC):
             self._killed = True
         self._kill_all()
 
-    async def wait(self) -> Exit:
+    async def wait(self) -> SandboxExit:
         await self._ended.wait()
         assert self._exit is not None  # noqa: S101 - set before the event
         return self._exit
@@ -137,7 +137,7 @@ class ChildSandbox(ABC):
         """End every process, as far as this kind of sandbox can; also when the first one has been reaped."""
 
     @abstractmethod
-    def _judge(self, returncode: int, *, killed: bool) -> Exit:
+    def _judge(self, returncode: int, *, killed: bool) -> SandboxExit:
         """Why it ended. `returncode` is as subprocess gives it: negative for a signal."""
 
     @abstractmethod

@@ -12,7 +12,7 @@ from pilotlight_runtime.sandbox.profile import FILES, Inherited
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ours:
+class ParentDescriptors:
     """What stays with us for the life of a sandbox."""
 
     socket: socket.socket
@@ -20,7 +20,7 @@ class Ours:
 
 
 @contextmanager
-def descriptors(seccomp: bytes) -> Iterator[tuple[Ours, Inherited]]:
+def descriptors(seccomp: bytes) -> Iterator[tuple[ParentDescriptors, Inherited]]:
     """Both ends of everything; theirs are closed on leaving, ours only if the body raises."""
     with ExitStack() as ours, ExitStack() as theirs:
         socket_ours, socket_theirs = socket.socketpair()
@@ -31,7 +31,7 @@ def descriptors(seccomp: bytes) -> Iterator[tuple[Ours, Inherited]]:
         theirs.callback(os.close, status_theirs)
         os.set_blocking(status_ours, False)
         yield (
-            Ours(socket=socket_ours, status_fd=status_ours),
+            ParentDescriptors(socket=socket_ours, status_fd=status_ours),
             Inherited(
                 socket=socket_theirs.fileno(),
                 status=status_theirs,

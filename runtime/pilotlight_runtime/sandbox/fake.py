@@ -14,8 +14,8 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
-from pilotlight_runtime.sandbox.port import Exit, Guarantees
-from pilotlight_runtime.sandbox.profile import Limits, SandboxSpec
+from pilotlight_runtime.sandbox.port import Guarantees, SandboxExit
+from pilotlight_runtime.sandbox.profile import ResourceLimits, SandboxSpec
 
 Guest = Callable[[SandboxSpec, socket.socket], Awaitable[int]]
 
@@ -78,7 +78,7 @@ class FakeSandbox:
         self.memory_peak = 0
         self.limits = spec.limits
         self._on_gone = on_gone
-        self._exit: Exit | None = None
+        self._exit: SandboxExit | None = None
         self._ended = asyncio.Event()
         self._cleaned = False
         self._task = asyncio.ensure_future(guest(spec, self._theirs))
@@ -90,19 +90,19 @@ class FakeSandbox:
     def memory_peak_bytes(self) -> int:
         return self.memory_peak
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: ResourceLimits) -> None:
         self.limits = limits
 
     def kill(self) -> None:
-        self.end(Exit(code=None, signal=9, reason="killed"))
+        self.end(SandboxExit(code=None, signal=9, reason="killed"))
 
-    def end(self, how: Exit) -> None:
+    def end(self, how: SandboxExit) -> None:
         """End the guest as `how` says, e.g. for memory; without effect on one that has ended."""
         if self._exit is None:
             self._exit = how
             self._task.cancel()
 
-    async def wait(self) -> Exit:
+    async def wait(self) -> SandboxExit:
         await self._ended.wait()
         if self._exit is None:
             raise AssertionError("an ended sandbox has an exit")
@@ -122,7 +122,7 @@ class FakeSandbox:
     def _finish(self, task: asyncio.Future[int]) -> None:
         if self._exit is None:
             failed = task.cancelled() or task.exception() is not None
-            self._exit = Exit(code=1 if failed else task.result(), signal=None, reason="exited")
+            self._exit = SandboxExit(code=1 if failed else task.result(), signal=None, reason="exited")
         elif not task.cancelled():
             task.exception()  # seen, so that asyncio does not complain about a guest that was killed anyway
         self._theirs.close()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pilotlight_runtime.sandbox.bubblewrap import BubblewrapLauncher
 from pilotlight_runtime.sandbox.errors import SandboxUnavailable
-from pilotlight_runtime.sandbox.port import Exit, Guarantees, Launcher, Sandbox
+from pilotlight_runtime.sandbox.port import Guarantees, Launcher, Sandbox, SandboxExit
 from pilotlight_runtime.sandbox.process import ProcessLauncher
 
-__all__ = ["BubblewrapLauncher", "Exit", "Guarantees", "Launcher", "ProcessLauncher", "Sandbox", "launcher"]
+__all__ = ["BubblewrapLauncher", "Guarantees", "Launcher", "ProcessLauncher", "Sandbox", "SandboxExit", "launcher"]
 
 
 def launcher(name: str) -> Launcher:

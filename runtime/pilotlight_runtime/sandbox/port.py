@@ -6,9 +6,9 @@ import socket
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from pilotlight_runtime.sandbox.profile import Limits, SandboxSpec
+from pilotlight_runtime.sandbox.profile import ResourceLimits, SandboxSpec
 
-Reason = Literal[
+ExitReason = Literal[
     "exited",  # it ended by itself, whatever its code
     "signal",  # a signal ended it that we did not send
     "memory",  # the kernel ended it at its memory limit
@@ -19,12 +19,12 @@ Reason = Literal[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exit:
+class SandboxExit:
     """How a sandbox ended. `code` and `signal` exclude each other; code 137 of bubblewrap reads as signal 9."""
 
     code: int | None
     signal: int | None
-    reason: Reason
+    reason: ExitReason
     oom: bool = False  #: the kernel killed at least one of its processes for memory, though others may have gone on
 
 
@@ -87,7 +87,7 @@ class Sandbox(Protocol):
         """The most memory it has used so far, and after its end the most it ever used; 0 where nothing counts it."""
         ...
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: ResourceLimits) -> None:
         """Change what it may use of memory, processes and processors, as far as a cgroup counts it here.
 
         The sizes of its /tmp and files stay. Raises `OSError` if it uses more than that already.
@@ -98,7 +98,7 @@ class Sandbox(Protocol):
         """End every process in it at once; any number of times, also after its end."""
         ...
 
-    async def wait(self) -> Exit:
+    async def wait(self) -> SandboxExit:
         """Wait until its first process has ended; any number of callers, any number of times.
 
         The kernel ends the others with it, which takes it some milliseconds: what they held (device memory, say) is

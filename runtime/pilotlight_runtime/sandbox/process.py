@@ -14,8 +14,8 @@ from typing import Literal
 
 from pilotlight_runtime.sandbox.child import ChildSandbox, descendants, spawn
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
-from pilotlight_runtime.sandbox.port import Exit, Guarantees, Reason
-from pilotlight_runtime.sandbox.profile import Limits, SandboxSpec, environment
+from pilotlight_runtime.sandbox.port import ExitReason, Guarantees, SandboxExit
+from pilotlight_runtime.sandbox.profile import ResourceLimits, SandboxSpec, environment
 from pilotlight_runtime.sandbox.stage import find_program, staged
 
 
@@ -80,7 +80,7 @@ class ProcessSandbox(ChildSandbox):
     def memory_peak_bytes(self) -> int:
         return 0
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: ResourceLimits) -> None:
         """Without effect."""
 
     def _kill_all(self) -> None:
@@ -88,10 +88,10 @@ class ProcessSandbox(ChildSandbox):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
 
-    def _judge(self, returncode: int, *, killed: bool) -> Exit:
+    def _judge(self, returncode: int, *, killed: bool) -> SandboxExit:
         number = -returncode if returncode < 0 else None
-        reason: Reason = "killed" if killed else "exited" if number is None else "signal"
-        return Exit(code=returncode if number is None else None, signal=number, reason=reason)
+        reason: ExitReason = "killed" if killed else "exited" if number is None else "signal"
+        return SandboxExit(code=returncode if number is None else None, signal=number, reason=reason)
 
     def _release(self) -> bool:
         return True

@@ -37,7 +37,7 @@ BASE_ENV: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class ResourceLimits:
     """What one sandbox may use at most, counted over all its processes unless said otherwise."""
 
     memory_bytes: int  #: includes its /tmp and /dev/shm, which live in memory
@@ -76,7 +76,7 @@ class SandboxSpec:
     read_only: tuple[Mount, ...]  #: the venv, the real interpreter root, and what else is to be seen
     device_nodes: tuple[Path, ...]  #: e.g. /dev/nvidia0; no other device of the host is visible
     env: Mapping[str, str]  #: added to `BASE_ENV`; must hold no credential of the platform
-    limits: Limits
+    limits: ResourceLimits
     uid: int | None  #: the host uid; None: the launcher takes one of its own range
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pilotlight_runtime.sandbox.errors import SandboxUnavailable
-from pilotlight_runtime.sandbox.profile import OWN_PIDS, Limits
+from pilotlight_runtime.sandbox.profile import OWN_PIDS, ResourceLimits
 
 #: What a stage's first programs see: nothing that a tenant has chosen, since they may still be root.
 ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin", "LANG": "C.UTF-8"}
@@ -32,7 +32,7 @@ def find_program(name: str, *, package: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Descent:
+class PrivilegeDrop:
     """From the agent's privileges to the container's: through `entrance` if set, and to `uid`, without any group."""
 
     uid: int
@@ -42,9 +42,9 @@ class Descent:
 def staged(
     command: Sequence[str],
     *,
-    limits: Limits,
+    limits: ResourceLimits,
     entrances: Sequence[Path] = (),
-    descent: Descent | None = None,
+    descent: PrivilegeDrop | None = None,
     address_space: bool = False,
     processes: bool = False,
     end_with_parent: bool = False,
@@ -63,7 +63,7 @@ def staged(
     ]
 
 
-def _rlimits(limits: Limits, *, address_space: bool, processes: bool) -> list[str]:
+def _rlimits(limits: ResourceLimits, *, address_space: bool, processes: bool) -> list[str]:
     values = {"core": 0, "nofile": limits.open_files, "fsize": limits.file_bytes}
     if address_space:
         values["as"] = limits.memory_bytes
@@ -72,7 +72,7 @@ def _rlimits(limits: Limits, *, address_space: bool, processes: bool) -> list[st
     return [f"--{name}={value}:{value}" for name, value in values.items()]
 
 
-def _descend(descent: Descent) -> tuple[str, ...]:
+def _descend(descent: PrivilegeDrop) -> tuple[str, ...]:
     uid = str(descent.uid)
     mount = (f"--mount={descent.entrance}",) if descent.entrance else ()
     return ("nsenter", *mount, "--setgid", uid, "--setuid", uid, "--")

@@ -16,10 +16,10 @@ from pilotlight.cli.commands import command_app
 from pilotlight.cli.output import note
 from pilotlight.cli.session import ask, client
 from pilotlight.errors import BadInput, NotFound
-from pilotlight_core.model.api.curve_api import CPU_TYPE, Curve, CurvePoint, Source
+from pilotlight_core.model.api.curve_api import CPU_TYPE, Curve, CurvePoint, CurveSource
 
 app = command_app()
-TRUST = (Source.MEASURED, Source.LEARNT, Source.DECLARED)
+TRUST = (CurveSource.MEASURED, CurveSource.LEARNT, CurveSource.DECLARED)
 MODULE = "pilotlight_placement.capacity_planner.planner_command"
 
 

@@ -20,11 +20,11 @@ from pilotlight.client.wire import Outgoing
 from pilotlight.errors import Misuse
 from pilotlight_core.model.api.curve_api import (
     Curve,
-    CurveGiven,
     CurvePoint,
+    CurveRequest,
     FunctionCurves,
     MethodLoad,
-    SliceKindTold,
+    SliceKindInfo,
 )
 from pilotlight_core.model.units import rate
 
@@ -113,7 +113,7 @@ class Run:
         kept = f"kept with {self.told.version}" if self.kept else "nothing was measured that could be kept"
         return f"{self.calls} calls, {self.cost:f} USD in all; {kept}"
 
-    def measure(self, kind: SliceKindTold) -> None:
+    def measure(self, kind: SliceKindInfo) -> None:
         """All batch sizes on one kind of slice; each is kept as soon as it is known."""
         platform = client().platform
         own = self.told.version
@@ -138,7 +138,7 @@ class Run:
                     f"fewer than {LEAST_BATCHES} batches say nothing, so it is not kept"
                 )
                 continue
-            ask(platform.put_curve(own, CurveGiven(gpu=kind.gpu, slice=kind.slice, points=(point,))))
+            ask(platform.put_curve(own, CurveRequest(gpu=kind.gpu, slice=kind.slice, points=(point,))))
             self.kept += 1
             note(f"  {said(point)}; {rate(load.seen)} calls per second came back")
 
@@ -193,7 +193,7 @@ def sizes_of(text: str, load: MethodLoad, version: str) -> tuple[int, ...]:
     return sizes
 
 
-def kinds_of(told: FunctionCurves, named: Sequence[str]) -> tuple[SliceKindTold, ...]:
+def kinds_of(told: FunctionCurves, named: Sequence[str]) -> tuple[SliceKindInfo, ...]:
     """The kinds of slices that `--slice` names; all that there are if it names none.
 
     Raises:
@@ -208,7 +208,7 @@ def kinds_of(told: FunctionCurves, named: Sequence[str]) -> tuple[SliceKindTold,
     return tuple(kind for kind in told.slices if not named or any(is_named(kind, name) for name in named))
 
 
-def is_named(kind: SliceKindTold, name: str) -> bool:
+def is_named(kind: SliceKindInfo, name: str) -> bool:
     """Whether a name means a kind of slice: its key, its device, or both."""
     both = f"{kind.gpu}/{kind.slice}"
     return name.lower() in (kind.slice.lower(), kind.gpu.lower(), both.lower())

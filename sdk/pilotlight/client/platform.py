@@ -12,7 +12,7 @@ from pilotlight.client.connection import Connection, Content
 from pilotlight.client.retry import QUICK_CONNECT_S, Patience
 from pilotlight.errors import BadOutput
 from pilotlight_core.model.api.call_api import AppInfo, DeployRequest, DeployResponse
-from pilotlight_core.model.api.curve_api import CurveGiven, FunctionCurves, Trial, TrialAsked
+from pilotlight_core.model.api.curve_api import CurveRequest, FunctionCurves, Trial, TrialRequest
 from pilotlight_core.model.api.placement_api import PlacementQuestion
 from pilotlight_core.model.spec import FunctionSpec
 
@@ -95,13 +95,13 @@ class Platform:
         """How fast a version is on which slices, and where it could be measured."""
         return await self.ask("GET", f"/v1/functions/{ref}/curves", answer_type=FunctionCurves)
 
-    async def put_curve(self, ref: str, given: CurveGiven) -> FunctionCurves:
+    async def put_curve(self, ref: str, given: CurveRequest) -> FunctionCurves:
         """Keep what was measured of a version."""
         return await self.ask("PUT", f"/v1/functions/{ref}/curves", body=given, answer_type=FunctionCurves)
 
     async def begin_trial(self, ref: str, gpu: str, slice_: str) -> Trial:
         """A version like this one that runs on one kind of slice only."""
-        body = TrialAsked(gpu=gpu, slice=slice_)
+        body = TrialRequest(gpu=gpu, slice=slice_)
         return await self.ask("POST", f"/v1/functions/{ref}/trials", body=body, answer_type=Trial)
 
     async def usage(self, start: str | None, end: str | None) -> Json:

@@ -9,7 +9,7 @@ import msgspec
 
 from pilotlight.client.platform import Json, Platform
 from pilotlight_core.model.api.call_api import KeyRequest
-from pilotlight_core.model.api.tenancy_api import RotateRequest, ShareRequest, TenantChange, TenantRequest
+from pilotlight_core.model.api.tenancy_api import FunctionShareRequest, RotateRequest, TenantChange, TenantRequest
 
 
 class Tenancy:
@@ -82,7 +82,7 @@ class Tenancy:
 
     async def share(self, app: str, tenant: str, functions: tuple[str, ...]) -> Json:
         """Let a tenant, or with * everybody, call functions of an app; none named: all."""
-        return await self._send("PUT", _path("apps", app, "shares", tenant), ShareRequest(functions=functions))
+        return await self._send("PUT", _path("apps", app, "shares", tenant), FunctionShareRequest(functions=functions))
 
     async def unshare(self, app: str, tenant: str) -> None:
         """End that."""

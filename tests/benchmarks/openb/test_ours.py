@@ -10,20 +10,20 @@ import pytest
 from benchmarks.openb.cluster import Cluster
 from benchmarks.openb.ours import Ours, demand
 from benchmarks.openb.trace import Kind, Trace
-from pilotlight_placement.fragmentation.share_fragmentation import Room, Task, outlook
+from pilotlight_placement.fragmentation.share_fragmentation import FreeCapacity, TypicalTask, outlook
 from tests.benchmarks.openb.makers import kind, scattered, tiny
 
 
-def room(cluster: Cluster, row: int) -> Room:
-    return Room(
+def room(cluster: Cluster, row: int) -> FreeCapacity:
+    return FreeCapacity(
         model=cluster.models[cluster.model[row]],
         cpu=int(cluster.cpu[row]),
         free=tuple(int(milli) for milli in cluster.free[row]),
     )
 
 
-def task(wanted: Kind) -> Task:
-    return Task(weight=1, cpu=wanted.cpu, milli=wanted.milli, count=wanted.count, models=wanted.models)
+def task(wanted: Kind) -> TypicalTask:
+    return TypicalTask(weight=1, cpu=wanted.cpu, milli=wanted.milli, count=wanted.count, models=wanted.models)
 
 
 @pytest.mark.parametrize("seed", range(20))

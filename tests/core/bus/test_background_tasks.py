@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pilotlight_core.bus.background_tasks import Jobs
+from pilotlight_core.bus.background_tasks import BackgroundTasks
 from tests.waiting import until
 
 
@@ -19,7 +19,7 @@ async def test_jobs_end_together() -> None:
             await asyncio.sleep(0)
             ended.append(number)
 
-    jobs = Jobs(lambda: None)
+    jobs = BackgroundTasks(lambda: None)
     for number in range(3):
         jobs.spawn(job(number))
     await asyncio.sleep(0)
@@ -39,7 +39,7 @@ async def test_a_crash_is_told_once() -> None:
     async def broken() -> None:
         raise RuntimeError("on purpose")
 
-    jobs = Jobs(lambda: crashes.append(1))
+    jobs = BackgroundTasks(lambda: crashes.append(1))
     jobs.spawn(fine())
     jobs.spawn(broken())
     await until(lambda: not len(jobs))

@@ -46,14 +46,14 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Embe
         yield server
 
 
-def as_role(server: EmbeddedNats, user: bus_users.User) -> Any:
+def as_role(server: EmbeddedNats, user: bus_users.BusUser) -> Any:
     """A connection such as that role's process makes."""
     return connect(
         server.url_of(user.name), name=user.name, inbox=user.inbox, makes_streams=user.name in ("gateway", "operator")
     )
 
 
-async def refused(server: EmbeddedNats, user: bus_users.User, verb: str, subject: str) -> bool:
+async def refused(server: EmbeddedNats, user: bus_users.BusUser, verb: str, subject: str) -> bool:
     """Whether the server refuses the role to publish or subscribe."""
     errors: list[str] = []
 
@@ -169,13 +169,15 @@ DENIED = [
 
 
 @pytest.mark.parametrize(("user", "verb", "subject"), DENIED, ids=[f"{u.name} {v} {s}" for u, v, s in DENIED])
-async def test_nobody_does_anothers_work(server: EmbeddedNats, user: bus_users.User, verb: str, subject: str) -> None:
+async def test_nobody_does_anothers_work(
+    server: EmbeddedNats, user: bus_users.BusUser, verb: str, subject: str
+) -> None:
     """What is not a role's is refused by the server."""
     assert await refused(server, user, verb, subject)
 
 
 @pytest.mark.parametrize("user", list(ROLES.values()), ids=list(ROLES))
-async def test_what_is_granted_is_allowed(server: EmbeddedNats, user: bus_users.User) -> None:
+async def test_what_is_granted_is_allowed(server: EmbeddedNats, user: bus_users.BusUser) -> None:
     """Each subject of each list, so that none is written wrong."""
     for subject in user.publish:
         if not subject.startswith("$JS.API.STREAM."):  # an empty request would be carried out

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pilotlight_core.bus.doorbells import PAUSES_S, Rings
+from pilotlight_core.bus.doorbells import PAUSES_S, PendingReads
 
 
 def test_nothing_is_looked_for_that_was_read() -> None:
     """As many as rang; what nobody heard of does not count against the next ring."""
-    rings = Rings()
+    rings = PendingReads()
     assert (rings.due, rings.pause()) == (False, None)
     rings.ring()
     rings.ring()
@@ -21,7 +21,7 @@ def test_nothing_is_looked_for_that_was_read() -> None:
 
 def test_what_never_comes_is_given_up() -> None:
     """After pauses that grow; another ring begins anew."""
-    rings = Rings()
+    rings = PendingReads()
     rings.ring()
     assert [rings.pause() for _ in PAUSES_S] == list(PAUSES_S)
     rings.ring()

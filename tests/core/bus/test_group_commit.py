@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 import pytest
 from structlog.testing import capture_logs
 
-from pilotlight_core.bus import Bus, Entry, WrongRevision
+from pilotlight_core.bus import Bus, KvEntry, WrongRevision
 from pilotlight_core.bus.group_commit import TOGETHER, TURNS_AT_MOST
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.ids import token
@@ -32,7 +32,7 @@ async def test_what_is_wanted_at_once_is_stored_together(bus: Bus, other: Bus) -
     revisions = await asyncio.gather(*(convoy.update(f"{base}.{n}", b"%d" % n, 0) for n in range(20)))
 
     kv = other.kv(JOB_BUCKET)
-    assert [await kv.get(f"{base}.{n}") for n in range(20)] == [Entry(b"%d" % n, revisions[n]) for n in range(20)]
+    assert [await kv.get(f"{base}.{n}") for n in range(20)] == [KvEntry(b"%d" % n, revisions[n]) for n in range(20)]
     batches = await batches_of(other, base)
     assert len(batches) == 20
     assert len(set(batches)) == 1
@@ -99,7 +99,10 @@ async def test_one_that_lost_does_not_cost_the_others(bus: Bus) -> None:
     )
 
     assert lost
-    assert [await kv.get(f"{base}.{name}") for name in ("new", "there")] == [Entry(b"a", created), Entry(b"c", changed)]
+    assert [await kv.get(f"{base}.{name}") for name in ("new", "there")] == [
+        KvEntry(b"a", created),
+        KvEntry(b"c", changed),
+    ]
 
 
 async def test_alone_it_is_a_write_as_any_other(bus: Bus) -> None:
@@ -111,7 +114,7 @@ async def test_alone_it_is_a_write_as_any_other(bus: Bus) -> None:
     with pytest.raises(WrongRevision):
         await convoy.update(key, b"3", first)
 
-    assert await bus.kv(JOB_BUCKET).get(key) == Entry(b"2", second)
+    assert await bus.kv(JOB_BUCKET).get(key) == KvEntry(b"2", second)
 
 
 async def test_more_than_fit_go_in_several_groups(bus: Bus) -> None:
@@ -166,6 +169,6 @@ async def test_a_group_that_fails_in_an_unforeseen_way_is_logged(bus: Bus) -> No
             return_exceptions=True,
         )
 
-    assert await bus.kv(JOB_BUCKET).get(f"{base}.good") == Entry(b"x", good)  # type: ignore[arg-type]
+    assert await bus.kv(JOB_BUCKET).get(f"{base}.good") == KvEntry(b"x", good)  # type: ignore[arg-type]
     assert isinstance(bad, ValueError)
     assert [type(line["exc_info"]) for line in lines if "exc_info" in line] == [ValueError]

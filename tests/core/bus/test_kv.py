@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pilotlight_core.bus import Bus, Entry, KeyExists, WrongRevision
+from pilotlight_core.bus import Bus, KeyExists, KvEntry, WrongRevision
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import LEASE_BUCKET, REGISTRY_BUCKET
 
@@ -17,7 +17,7 @@ async def test_what_was_put_is_there(bus: Bus, other: Bus) -> None:
 
     revision = await bus.kv(REGISTRY_BUCKET).put(key, b"one")
 
-    assert await other.kv(REGISTRY_BUCKET).get(key) == Entry(b"one", revision)
+    assert await other.kv(REGISTRY_BUCKET).get(key) == KvEntry(b"one", revision)
     assert await other.kv(REGISTRY_BUCKET).get(f"{key}.none") is None
 
 
@@ -41,7 +41,7 @@ async def test_update_needs_the_revision_that_is_there(bus: Bus) -> None:
     with pytest.raises(WrongRevision):
         await kv.update(key, b"3", first)
 
-    assert await kv.get(key) == Entry(b"2", second)
+    assert await kv.get(key) == KvEntry(b"2", second)
 
 
 async def test_a_deleted_key_can_be_created_again(bus: Bus) -> None:

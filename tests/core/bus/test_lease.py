@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_core.bus import Bus, BusTimeout, Holder, connect, read_holder
+from pilotlight_core.bus import Bus, BusTimeout, LeaseHolder, connect, read_holder
 from pilotlight_core.bus.lease import LeaseRecord
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import LEASE_BUCKET
@@ -96,7 +96,7 @@ async def test_renewals_keep_the_epoch(bus: Bus) -> None:
 
         assert entry is not None
         assert entry.revision > lease.epoch
-        assert read_holder(entry.value, entry.revision) == Holder(name="me", epoch=lease.epoch, data=b"where")
+        assert read_holder(entry.value, entry.revision) == LeaseHolder(name="me", epoch=lease.epoch, data=b"where")
         assert lease.valid(time.monotonic())
 
 

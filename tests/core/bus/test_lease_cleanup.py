@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from pilotlight_core.bus import connect
-from pilotlight_core.bus.lease_cleanup import bury_gateway, instance_of
+from pilotlight_core.bus.lease_cleanup import end_gateway_lease, instance_of
 from pilotlight_core.model.ids import token
 from tests.core.conftest import server_url  # noqa: F401 - a fixture
 
@@ -20,7 +20,7 @@ async def test_a_dead_gateways_lease_is_free_at_once(server_url: str) -> None:  
     async with connect(server_url, name="heir") as bus:
         heir = asyncio.create_task(bus.lease(f"gateway.{name}", "heir").acquire(timeout=30))
         buried = time.monotonic()
-        await bury_gateway(server_url, name, "life1")
+        await end_gateway_lease(server_url, name, "life1")
 
         assert await heir > lease.epoch
         assert time.monotonic() - buried < 20.0
@@ -34,9 +34,9 @@ async def test_another_process_of_that_name_keeps_its_lease(server_url: str) -> 
         bus.lease(f"gateway.{name}", name, data=instance_of(name, "life2").encode()),
     ):
         before = await bus.kv("LEASES").get(f"gateway.{name}")
-        await bury_gateway(server_url, name, "life1")
+        await end_gateway_lease(server_url, name, "life1")
 
-        await bury_gateway(server_url, f"{name}-other", "life1")
+        await end_gateway_lease(server_url, f"{name}-other", "life1")
 
         after = await bus.kv("LEASES").get(f"gateway.{name}")
         assert before is not None

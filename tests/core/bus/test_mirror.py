@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from pilotlight_core.bus import Bus, Entry, Mirror
+from pilotlight_core.bus import Bus, KvEntry, Mirror
 from pilotlight_core.bus.mirror import FRESH_FOR
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.ids import token
@@ -16,7 +16,7 @@ async def wait_for(mirror: Mirror, key: str, value: bytes | None) -> None:
     """Until the mirror shows `value` for `key`."""
     changed = asyncio.Event()
 
-    def ring(_key: str, _entry: Entry | None) -> None:
+    def ring(_key: str, _entry: KvEntry | None) -> None:
         changed.set()
 
     mirror.on_change.append(ring)
@@ -63,7 +63,7 @@ async def test_fetch_reads_through(bus: Bus, other: Bus) -> None:
     async with bus.mirror(REGISTRY_BUCKET, f"{key.partition('.')[0]}.") as mirror:
         revision = await other.kv(REGISTRY_BUCKET).put(key, b"1")
 
-        assert await mirror.fetch(key) == Entry(b"1", revision) == mirror.get(key)
+        assert await mirror.fetch(key) == KvEntry(b"1", revision) == mirror.get(key)
         assert await mirror.fetch(f"{key}2") is None
 
         await other.kv(REGISTRY_BUCKET).delete(key)
@@ -75,7 +75,7 @@ async def test_a_callback_that_raises_stops_nothing(bus: Bus) -> None:
     """The other callbacks are called, and the mirror goes on."""
     key = f"{token()}.k"
 
-    def bad(_key: str, _entry: Entry | None) -> None:
+    def bad(_key: str, _entry: KvEntry | None) -> None:
         raise RuntimeError("on purpose")
 
     async with bus.mirror(REGISTRY_BUCKET, f"{key.partition('.')[0]}.") as mirror:
@@ -95,7 +95,7 @@ async def test_what_vanished_without_a_trace_is_noticed(bus: Bus) -> None:
             await wait_for(mirror, f"{base}.{name}", b"1")
         subject = key_subject(REGISTRY_BUCKET, f"{base}.gone")
         assert await bus.purge_before(bucket_stream(REGISTRY_BUCKET), subject, 2**62) == 1
-        changes: list[tuple[str, Entry | None]] = []
+        changes: list[tuple[str, KvEntry | None]] = []
         mirror.on_change.append(lambda key, entry: changes.append((key, entry)))
 
         assert await mirror.fetch(f"{base}.gone") is None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.transport import TcpTransport
@@ -12,20 +14,20 @@ from nats.protocol.parser import AUTHORIZATION_VIOLATION, PERMISSIONS_ERR, Parse
 from pilotlight_core.bus.client import NatsClient
 from tests.internals import REPOSITORY, changed, importers, missing
 
-USED = {
+USED: dict[type, set[str]] = {
     Client: {
         "_flush_queue", "_max_payload", "_pending", "_pending_data_size", "_process_err", "_process_headers",
         "_process_msg", "_process_op_err", "_sid", "_subs", "_transport", "is_closed", "is_connected", "stats",
     },
     TcpTransport: {"_io_writer"},
 }  # fmt: skip
-SIGNATURES = {
+SIGNATURES: dict[Callable[..., Any], list[str]] = {
     Client._process_err: ["self", "err_msg"],
     Client._process_headers: ["self", "headers"],
     Client._process_msg: ["self", "sid", "subject", "reply", "data", "headers"],
     Client._process_op_err: ["self", "e"],
 }
-WRITTEN_AGAINST = {
+WRITTEN_AGAINST: dict[Callable[..., Any], str] = {
     Client._flusher: "57466e38aeb8",
     Client._process_err: "de28a209ca74",
     Client._process_msg: "48a216307c69",

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pilotlight_core.bus import Bus, Stored
+from pilotlight_core.bus import Bus, DecodedMessage
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.subjects import LOGS_STREAM, logs
@@ -16,7 +16,7 @@ def batch(text: str) -> LogBatch:
     return LogBatch(lines=(LogLine(at=0.0, stream="stdout", text=text, container="c"),))
 
 
-def text(stored: Stored) -> str:
+def text(stored: DecodedMessage) -> str:
     line: str = stored.message.lines[0].text
     return line
 

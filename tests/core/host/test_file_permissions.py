@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.host.file_permissions import OWNER_ONLY, WALK_ONLY, own_file, own_folder
+from pilotlight_core.host.file_permissions import OWNER_ONLY, WALK_ONLY, private_file, private_folder
 
 
 def mode(path: Path) -> int:
@@ -22,17 +22,17 @@ def test_a_folder_is_closed_and_never_opened(tmp_path: Path, before: int | None,
         folder.mkdir(parents=True)
         folder.chmod(before)
 
-    assert own_folder(folder, WALK_ONLY) == folder
+    assert private_folder(folder, WALK_ONLY) == folder
     assert mode(folder) == after
 
 
 def test_a_file_is_its_owners(tmp_path: Path) -> None:
     """It is made if it is missing, closed if it is open, and keeps its content."""
-    path = own_folder(tmp_path / "x", OWNER_ONLY) / "file"
-    assert mode(own_file(path)) == 0o600
+    path = private_folder(tmp_path / "x", OWNER_ONLY) / "file"
+    assert mode(private_file(path)) == 0o600
 
     path.write_text("kept")
     path.chmod(0o664)
 
-    assert mode(own_file(path)) == 0o600
+    assert mode(private_file(path)) == 0o600
     assert path.read_text() == "kept"

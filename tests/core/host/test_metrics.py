@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from prometheus_client import Counter
 
-from pilotlight_core.host.metrics import Bounded, Metrics
+from pilotlight_core.host.metrics import BoundedLabel, ProcessMetrics
 
 
 def test_a_label_has_a_limit() -> None:
     """Beyond it new values are counted together; known ones stay themselves."""
-    bounded = Bounded(2)
+    bounded = BoundedLabel(2)
 
     assert [bounded(value) for value in ("a", "b", "c", "a", "d")] == ["a", "b", "other", "a", "other"]
     assert len(bounded) == 2
@@ -17,7 +17,7 @@ def test_a_label_has_a_limit() -> None:
 
 def test_metrics_render_as_prometheus_text() -> None:
     """What was counted is in the text."""
-    metrics = Metrics()
+    metrics = ProcessMetrics()
     counter = Counter("calls", "Calls.", ["tenant"], registry=metrics.registry)
     for tenant in ("a", "b", "c"):
         counter.labels(metrics.bounded("tenant", 1)(tenant)).inc()

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.bus import Bus, connect
-from pilotlight_core.host.registry import KeyRecord, LimitsRecord, Registry, ShareRecord, TenantRecord
+from pilotlight_core.host.registry import FunctionShareRecord, KeyRecord, LimitsRecord, Registry, TenantRecord
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import Limits, Tier
@@ -178,7 +178,7 @@ async def test_limits_and_tiers_follow_elsewhere(registry: Registry, elsewhere: 
 async def test_shares_are_records_of_their_own(registry: Registry, elsewhere: Registry) -> None:
     """They outlive deploys of the app, and are asked for at the bus."""
     owner = token()
-    record = ShareRecord(tenant=owner, app="a", grants={"rival": ("f",)})
+    record = FunctionShareRecord(tenant=owner, app="a", grants={"rival": ("f",)})
     await registry.change_share(owner, "a", lambda _: record)
 
     assert registry.share_nowait(owner, "a") == await elsewhere.share(owner, "a") == record

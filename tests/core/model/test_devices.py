@@ -8,7 +8,7 @@ from pilotlight_core.model.devices import (
     DeviceReport,
     InstanceReport,
     MigMode,
-    Place,
+    MigPlacement,
     ProfileReport,
     SliceName,
 )
@@ -54,7 +54,7 @@ def test_a_name_says_what_part_of_the_device_it_is() -> None:
 
 def test_devices_travel() -> None:
     """A report with devices, and the commands for them, are the same on the other side."""
-    place = Place(start=4, profile="3g")
+    place = MigPlacement(start=4, profile="3g")
     instance = InstanceReport(slice="GPU-1:3g@4", place=place, name="3g.40gb", uuid="MIG-1", memory=1, ppm=500_000)
     device = DeviceReport(
         id="GPU-1", type="H100", name="NVIDIA H100", memory=80, price="h100", mig=MigMode.ON, instances=(instance,),

@@ -85,7 +85,7 @@ def test_base36_is_pythons(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [tenancy_api.Name, call_api.Scope, config.Name, Annotated[str, Meta(pattern=call_api.LINE_PATTERN)]]
+    "kind", [tenancy_api.Name, call_api.Scope, config.SettingName, Annotated[str, Meta(pattern=call_api.LINE_PATTERN)]]
 )
 def test_no_pattern_lets_a_line_break_follow(kind: Any) -> None:
     """Which `$` alone does in Python; schemas are read by others too, so the patterns say it in a way that all know."""

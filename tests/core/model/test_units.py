@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.units import GpuAsk, cost_of, lasting, money, parse_gpu, parse_memory, rate, split_evenly
+from pilotlight_core.model.units import (
+    GpuAsk,
+    cost_of,
+    duration_text,
+    money,
+    parse_gpu,
+    parse_memory,
+    rate,
+    split_evenly,
+)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +75,7 @@ def test_an_even_split_sums_exactly_and_differs_by_one(total: int, parts: int) -
 )
 def test_times_are_told_in_the_unit_that_fits(seconds: float, said: str) -> None:
     """From two of a unit on, so that no figure is rounded by more than a quarter."""
-    assert lasting(seconds) == said
+    assert duration_text(seconds) == said
 
 
 def test_rates_are_told_without_powers_of_ten() -> None:

@@ -14,8 +14,8 @@ from pilotlight_core.model.errors import BadInput, Conflict, TooMuch, Unavailabl
 from pilotlight_core.model.records.batches import BatchQuery, BatchRecord, BatchState
 from pilotlight_gateway.batches.batch_manifest import read_chunks
 from pilotlight_gateway.batches.batch_port import MemoryBatches
-from pilotlight_gateway.batches.batch_service import BATCHES_PER_TENANT, UPLOADS_AT_A_TIME, Batches, may_upload
-from pilotlight_gateway.jobs.job_service import RECORD_BYTES, Jobs
+from pilotlight_gateway.batches.batch_service import BATCHES_PER_TENANT, UPLOADS_AT_A_TIME, BatchService, may_upload
+from pilotlight_gateway.jobs.job_service import RECORD_BYTES, JobService
 from pilotlight_gateway.schemas.schema_validators import Validators
 from tests.gateway.batches.makers import batch, version
 
@@ -42,7 +42,7 @@ class Site:
     share: int = 10**9
 
     def __post_init__(self) -> None:
-        self.desk = Batches(self.store, Jobs(share_bytes=self.share), blobs=self.blobs)
+        self.desk = BatchService(self.store, JobService(share_bytes=self.share), blobs=self.blobs)
 
     async def submit(self, *names: str, key: str = "") -> BatchRecord:
         async def body() -> AsyncIterator[bytes]:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.records.batches import ITEMS_AT_MOST, Item
+from pilotlight_core.model.records.batches import ITEMS_AT_MOST, BatchItem
 from pilotlight_gateway.batches import input_lines
-from pilotlight_gateway.batches.input_lines import Lines
+from pilotlight_gateway.batches.input_lines import InputLineReader
 
 NAMES = st.text(min_size=1, max_size=20).filter(str.isprintable)
 
@@ -23,9 +23,9 @@ def needs_name(arguments: dict[str, Any]) -> None:
         raise BadInput("input.name: this argument is missing.", field="input.name")
 
 
-def read(data: bytes, size: int = 7) -> list[Item]:
+def read(data: bytes, size: int = 7) -> list[BatchItem]:
     """The items of a body that comes in pieces."""
-    found = Lines(needs_name)
+    found = InputLineReader(needs_name)
     items = [item for start in range(0, len(data), size) for item in found.feed(data[start : start + size])]
     return items + found.finish()
 
@@ -108,19 +108,19 @@ def test_nothing_is_no_batch() -> None:
 
 def test_there_are_only_so_many_lines_of_such_a_length() -> None:
     """Told as soon as it is seen."""
-    found = Lines(lambda _: None)
+    found = InputLineReader(lambda _: None)
     assert len(found.feed(b"{}\n" * ITEMS_AT_MOST)) == ITEMS_AT_MOST
     with pytest.raises(BadInput, match="more than 50000 lines") as refused:
         found.feed(b"{}\n")
     assert refused.value.wire_code == "too_large"
 
-    blank = Lines(lambda _: None)
+    blank = InputLineReader(lambda _: None)
     with pytest.raises(BadInput, match="more than 500000 lines") as refused:
         blank.feed(b"\n" * (input_lines.LINES_AT_MOST + 1))
     assert refused.value.wire_code == "too_large"
 
     with pytest.raises(BadInput, match="line 2: longer than") as refused:
-        Lines(lambda _: None).feed(b"{}\n" + b"x" * (input_lines.LINE_BYTES + 1))
+        InputLineReader(lambda _: None).feed(b"{}\n" + b"x" * (input_lines.LINE_BYTES + 1))
     assert refused.value.wire_code == "too_large"
 
 

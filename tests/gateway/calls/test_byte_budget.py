@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 
 
 def test_one_tenant_gets_half_and_hears_that_it_is_its_share() -> None:
     """The refusal says when to try again and counts nothing; others still get theirs."""
-    budget = Budget(limit=20)
+    budget = ByteBudget(limit=20)
     budget.take(8, "acme")
 
     with pytest.raises(Unavailable, match="tenant acme already holds 8 bytes here, of a share of 10") as refused:
@@ -23,7 +23,7 @@ def test_one_tenant_gets_half_and_hears_that_it_is_its_share() -> None:
 
 def test_all_tenants_together_get_no_more_than_there_is() -> None:
     """Each within its share, the third finds it full."""
-    budget = Budget(limit=20)
+    budget = ByteBudget(limit=20)
     budget.take(9, "acme")
     budget.take(9, "rival")
 
@@ -37,7 +37,7 @@ def test_all_tenants_together_get_no_more_than_there_is() -> None:
 
 def test_what_a_block_holds_is_free_after_it() -> None:
     """Also when it raises; a tenant that holds nothing leaves no trace."""
-    budget = Budget(limit=20)
+    budget = ByteBudget(limit=20)
 
     def work() -> None:
         with budget.holding(7, "acme"):
@@ -51,7 +51,7 @@ def test_what_a_block_holds_is_free_after_it() -> None:
 
 def test_nothing_can_be_taken_and_given_back_by_anybody() -> None:
     """Empty pieces are common, also of those who have used up their share."""
-    budget = Budget(limit=2)
+    budget = ByteBudget(limit=2)
     budget.take(1, "acme")
     budget.take(0, "acme")
     budget.take(0, "rival")
@@ -62,7 +62,7 @@ def test_nothing_can_be_taken_and_given_back_by_anybody() -> None:
 
 def test_giving_back_what_was_not_taken_is_found() -> None:
     """The books of the tenants and of the whole must agree."""
-    budget = Budget(limit=20)
+    budget = ByteBudget(limit=20)
     budget.take(5, "acme")
     budget.give_back(6, "acme")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_core.model.limits import Reached
+from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.scheduling import Dropped
 from pilotlight_gateway.calls.call_failures import dropped_error, dropped_of
 from tests.gateway.builders import call
@@ -13,7 +13,7 @@ from tests.gateway.builders import call
 
 def test_the_limit_that_is_reached_travels_along() -> None:
     """Over the bus and back."""
-    reached = Reached(limit="queue_calls", tenant="acme", allowed=4, current=4)
+    reached = ReachedLimit(limit="queue_calls", tenant="acme", allowed=4, current=4)
     dropped = dropped_of(call("c1"), TooMuch("no", code="queue_full", retry_after=2.0, limits=[reached]))
 
     error = dropped_error(msgspec.msgpack.decode(msgspec.msgpack.encode(dropped), type=Dropped))

@@ -16,7 +16,7 @@ from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.values import MAX_DEPTH, depth_within
 from pilotlight_gateway.calls.call_requests import (
     LONGEST_MEDIA_TYPE,
-    Format,
+    BodyFormat,
     format_of_answer,
     format_of_body,
     json_depth_within,
@@ -51,16 +51,18 @@ def test_depth_by_brackets_is_depth_by_walking(value: Any, limit: int) -> None:
     assert json_depth_within(msgspec.json.encode(body), limit) == depth_within(body, limit + 1)
 
 
-@pytest.mark.parametrize("kind", [Format.JSON, Format.MSGPACK])
-def test_input_may_be_nested_to_the_limit_and_no_deeper(kind: Format) -> None:
+@pytest.mark.parametrize("kind", [BodyFormat.JSON, BodyFormat.MSGPACK])
+def test_input_may_be_nested_to_the_limit_and_no_deeper(kind: BodyFormat) -> None:
     """Sixty-four levels pass in either format, one more does not, and a hundred thousand do no harm."""
-    encode = msgspec.json.encode if kind is Format.JSON else msgspec.msgpack.encode
+    encode = msgspec.json.encode if kind is BodyFormat.JSON else msgspec.msgpack.encode
     read_call(encode({"input": {"a": nested(MAX_DEPTH - 1)}}), kind)
     for depth in (MAX_DEPTH, 400):
         with pytest.raises(BadInput, match="nested deeper") as caught:
             read_call(encode({"input": {"a": nested(depth)}}), kind)
         assert caught.value.more["field"] == "input"
-    bomb = b'{"input":{"a":' + b"[" * 100_000 if kind is Format.JSON else b"\x81\xa5input\x81\xa1a" + b"\x91" * 100_000
+    bomb = (
+        b'{"input":{"a":' + b"[" * 100_000 if kind is BodyFormat.JSON else b"\x81\xa5input\x81\xa1a" + b"\x91" * 100_000
+    )
     with pytest.raises(BadInput, match="nested deeper"):
         read_call(bomb, kind)
 
@@ -91,15 +93,15 @@ def test_ten_megabytes_of_brackets_are_judged_in_a_moment() -> None:
 def test_a_body_that_is_wrong_says_where(body: bytes, code: str, field: str | None, said: str) -> None:
     """Unreadable is 400 with the position; readable but wrong is 422 with the field."""
     with pytest.raises(BadInput, match=said) as caught:
-        read_call(body, Format.JSON)
+        read_call(body, BodyFormat.JSON)
 
     assert (caught.value.wire_code, caught.value.more.get("field")) == (code, field)
 
 
 @pytest.mark.parametrize(
-    ("body", "kind"), [(b'{"method": "\xff"}', Format.JSON), (b"\x81\xa1\xff\x01", Format.MSGPACK)]
+    ("body", "kind"), [(b'{"method": "\xff"}', BodyFormat.JSON), (b"\x81\xa1\xff\x01", BodyFormat.MSGPACK)]
 )
-def test_text_that_is_no_text_is_refused(body: bytes, kind: Format) -> None:
+def test_text_that_is_no_text_is_refused(body: bytes, kind: BodyFormat) -> None:
     """Strings have to be UTF-8."""
     with pytest.raises(BadInput) as caught:
         read_call(body, kind)
@@ -107,8 +109,8 @@ def test_text_that_is_no_text_is_refused(body: bytes, kind: Format) -> None:
     assert caught.value.wire_code == "bad_request"
 
 
-@given(st.binary(max_size=200), st.sampled_from([Format.JSON, Format.MSGPACK]))
-def test_any_bytes_are_a_call_or_bad_input(body: bytes, kind: Format) -> None:
+@given(st.binary(max_size=200), st.sampled_from([BodyFormat.JSON, BodyFormat.MSGPACK]))
+def test_any_bytes_are_a_call_or_bad_input(body: bytes, kind: BodyFormat) -> None:
     """Nothing but BadInput comes out of garbage."""
     try:
         read_call(body, kind)
@@ -118,7 +120,7 @@ def test_any_bytes_are_a_call_or_bad_input(body: bytes, kind: Format) -> None:
 
 def test_parameters_and_input_are_the_arguments_together() -> None:
     """They are merged, and it is remembered where each one stood."""
-    asked = read_call(b'{"input": {"a": 1}, "parameters": {"b": 2}}', Format.JSON)
+    asked = read_call(b'{"input": {"a": 1}, "parameters": {"b": 2}}', BodyFormat.JSON)
 
     assert asked.arguments == {"a": 1, "b": 2}
     assert asked.given == {"b": "parameters"}
@@ -126,13 +128,13 @@ def test_parameters_and_input_are_the_arguments_together() -> None:
 
 def test_an_empty_body_is_a_call_without_arguments() -> None:
     """`curl -X POST` is enough for a function that takes nothing."""
-    assert read_call(b"", Format.JSON).arguments == {}
+    assert read_call(b"", BodyFormat.JSON).arguments == {}
 
 
 def test_an_integer_beyond_64_bits_cannot_travel() -> None:
     """JSON has it, msgpack has not."""
     with pytest.raises(BadInput) as caught:
-        pack_arguments(read_call(b'{"input": {"a": 123456789012345678901234567890}}', Format.JSON).arguments)
+        pack_arguments(read_call(b'{"input": {"a": 123456789012345678901234567890}}', BodyFormat.JSON).arguments)
 
     assert caught.value.more["field"] == "input"
 
@@ -140,15 +142,15 @@ def test_an_integer_beyond_64_bits_cannot_travel() -> None:
 @pytest.mark.parametrize(
     ("accept", "found"),
     [
-        (b"", Format.JSON),
-        (b"*/*", Format.JSON),
-        (b"application/json", Format.JSON),
-        (b"text/html, application/msgpack", Format.MSGPACK),
-        (b"text/event-stream", Format.EVENTS),
-        (b"application/json;q=0, text/event-stream", Format.EVENTS),
+        (b"", BodyFormat.JSON),
+        (b"*/*", BodyFormat.JSON),
+        (b"application/json", BodyFormat.JSON),
+        (b"text/html, application/msgpack", BodyFormat.MSGPACK),
+        (b"text/event-stream", BodyFormat.EVENTS),
+        (b"application/json;q=0, text/event-stream", BodyFormat.EVENTS),
     ],
 )
-def test_the_first_acceptable_format_is_given(accept: bytes, found: Format) -> None:
+def test_the_first_acceptable_format_is_given(accept: bytes, found: BodyFormat) -> None:
     """In the order in which the client names them."""
     assert format_of_answer(accept) is found
 
@@ -191,7 +193,7 @@ def test_a_deadline_must_lie_ahead(wrong: float) -> None:
 
 def test_media_types_with_padding_are_refused_before_they_are_kept() -> None:
     """What is remembered of headers is small; the refusal names the header and its code."""
-    assert format_of_body(b"application/json;".ljust(LONGEST_MEDIA_TYPE, b"x")) is Format.JSON
+    assert format_of_body(b"application/json;".ljust(LONGEST_MEDIA_TYPE, b"x")) is BodyFormat.JSON
     with pytest.raises(BadInput, match="Content-Type is longer than 256 bytes") as body:
         format_of_body(b"application/json;".ljust(LONGEST_MEDIA_TYPE + 1, b"x"))
     with pytest.raises(BadInput, match="Accept is longer than 256 bytes") as accept:

@@ -41,12 +41,12 @@ from pilotlight_core.model.messages.agent_messages import (
     Started,
 )
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority, VersionRecord
-from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, Go, PreparedCall, StageEvent
-from pilotlight_gateway.calls.call_service import Calls
-from pilotlight_gateway.calls.large_bodies import Bodies
+from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.home.home import QueueLimits
-from pilotlight_gateway.limits.call_usage import Tab
+from pilotlight_gateway.limits.call_usage import CallUsage
 from tests.core.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
 from tests.gateway.scripted_agent import ScriptedAgent
 from tests.waiting import until
@@ -66,13 +66,13 @@ async def node(server_url: str) -> AsyncIterator[Bus]:  # noqa: F811
 
 
 @pytest.fixture
-def bodies() -> Bodies:
-    return Bodies(url="http://origin", budget=Budget(limit=10**7))
+def bodies() -> LargeBodies:
+    return LargeBodies(url="http://origin", budget=ByteBudget(limit=10**7))
 
 
 @pytest.fixture
-async def calls(bus: Bus, bodies: Bodies) -> AsyncIterator[Calls]:
-    calls = Calls(
+async def calls(bus: Bus, bodies: LargeBodies) -> AsyncIterator[CallService]:
+    calls = CallService(
         bus, region="local", gateway=token(8), name="gateway", bodies=bodies, budget=bodies.budget,
         limits=QueueLimits(),
     )  # fmt: skip
@@ -89,7 +89,7 @@ async def agent(node: Bus) -> ScriptedAgent:
     return agent
 
 
-def prepared(calls: Calls, agent: ScriptedAgent, *, within_s: float = 10.0, **more: Any) -> PreparedCall:
+def prepared(calls: CallService, agent: ScriptedAgent, *, within_s: float = 10.0, **more: Any) -> PreparedCall:
     mode = more.pop("mode", Mode.UNARY)
     spec_options = {key: more.pop(key) for key in ("idempotent", "retries") if key in more}
     method = MethodSpec(name="", attribute="f", mode=mode)
@@ -106,7 +106,7 @@ def prepared(calls: Calls, agent: ScriptedAgent, *, within_s: float = 10.0, **mo
     )  # fmt: skip
 
 
-async def test_a_call_goes_to_the_container_and_back(calls: Calls, agent: ScriptedAgent) -> None:
+async def test_a_call_goes_to_the_container_and_back(calls: CallService, agent: ScriptedAgent) -> None:
     """Output, receipt and stages come back; the stages sum to what passed."""
     agent.credit()
     result = await calls.run(prepared(calls, agent))
@@ -117,7 +117,7 @@ async def test_a_call_goes_to_the_container_and_back(calls: Calls, agent: Script
     assert set(result.stages) == {"gateway", "queue", "start", "transport", "batch_wait", "execute"}
 
 
-async def test_a_first_call_waits_for_its_container(calls: Calls, agent: ScriptedAgent, node: Bus) -> None:
+async def test_a_first_call_waits_for_its_container(calls: CallService, agent: ScriptedAgent, node: Bus) -> None:
     """The controller is told at once; the call is held, and goes when the container is ready."""
     edges: asyncio.Queue[Demand] = asyncio.Queue()
     await node.subscribe(subjects.demand("local", agent._version), lambda _, message, __: edges.put_nowait(message))
@@ -134,7 +134,7 @@ async def test_a_first_call_waits_for_its_container(calls: Calls, agent: Scripte
     assert result.cold_start == {"bind": 3.0, "import": 5.0}
 
 
-async def test_a_full_container_is_not_overcommitted(calls: Calls, agent: ScriptedAgent) -> None:
+async def test_a_full_container_is_not_overcommitted(calls: CallService, agent: ScriptedAgent) -> None:
     """With one slot, the second call is sent only when the first has ended."""
     agent.script = lambda run: []
     agent.credit()
@@ -150,7 +150,7 @@ async def test_a_full_container_is_not_overcommitted(calls: Calls, agent: Script
     await second
 
 
-async def test_a_refused_grant_goes_elsewhere(calls: Calls, agent: ScriptedAgent) -> None:
+async def test_a_refused_grant_goes_elsewhere(calls: CallService, agent: ScriptedAgent) -> None:
     """`draining` costs nothing: when the container speaks again, the call is sent anew with a higher number."""
 
     def refuse_once(run: Run) -> list[Message]:
@@ -168,7 +168,9 @@ async def test_a_refused_grant_goes_elsewhere(calls: Calls, agent: ScriptedAgent
     assert [run.grant for run in agent.runs] == [1, 2]
 
 
-async def test_nobody_listening_is_proof_that_it_never_started(calls: Calls, agent: ScriptedAgent, node: Bus) -> None:
+async def test_nobody_listening_is_proof_that_it_never_started(
+    calls: CallService, agent: ScriptedAgent, node: Bus
+) -> None:
     """A credit of a node without an agent: the bus says so, and the call waits for a real one."""
     ghost = ScriptedAgent(node, version=agent._version, node="ghost", container="ghost")
     ghost.credit()
@@ -179,7 +181,9 @@ async def test_nobody_listening_is_proof_that_it_never_started(calls: Calls, age
     assert (await call).container == "c1"
 
 
-async def test_a_dead_agents_calls_have_died_unless_they_may_run_twice(calls: Calls, agent: ScriptedAgent) -> None:
+async def test_a_dead_agents_calls_have_died_unless_they_may_run_twice(
+    calls: CallService, agent: ScriptedAgent
+) -> None:
     """A new incarnation of the agent: what was sent counts as started."""
     agent.script = lambda run: []
     agent._slots = 2
@@ -196,7 +200,7 @@ async def test_a_dead_agents_calls_have_died_unless_they_may_run_twice(calls: Ca
     assert (await twice).attempts == 2
 
 
-async def test_code_that_raises_fails_with_its_traceback(calls: Calls, agent: ScriptedAgent) -> None:
+async def test_code_that_raises_fails_with_its_traceback(calls: CallService, agent: ScriptedAgent) -> None:
     """Type, message and the remote traceback reach the caller; `retries=` runs it again first."""
     error = RemoteError("ValueError", "no", "Traceback…")
     agent.script = lambda run: [
@@ -212,7 +216,9 @@ async def test_code_that_raises_fails_with_its_traceback(calls: Calls, agent: Sc
     assert len(agent.runs) == 2
 
 
-async def test_a_deadline_in_the_queue_says_what_it_waited_for(calls: Calls, agent: ScriptedAgent, node: Bus) -> None:
+async def test_a_deadline_in_the_queue_says_what_it_waited_for(
+    calls: CallService, agent: ScriptedAgent, node: Bus
+) -> None:
     """The controller's reason is in the error, and the call never runs."""
     call = asyncio.ensure_future(calls.run(prepared(calls, agent, within_s=0.3)))
     await asyncio.sleep(0)
@@ -224,7 +230,7 @@ async def test_a_deadline_in_the_queue_says_what_it_waited_for(calls: Calls, age
     assert agent.runs == []
 
 
-async def test_a_cancelled_call_is_cancelled_at_its_agent(calls: Calls, agent: ScriptedAgent) -> None:
+async def test_a_cancelled_call_is_cancelled_at_its_agent(calls: CallService, agent: ScriptedAgent) -> None:
     """By the client's own id; afterwards its status says so, and another tenant finds nothing."""
     agent.script = lambda run: [Started(call=run.call, grant=run.grant)]
     agent.credit()
@@ -243,7 +249,7 @@ async def test_a_cancelled_call_is_cancelled_at_its_agent(calls: Calls, agent: S
         await calls.run(prepared(calls, agent, client_id="cid_12345678"))
 
 
-async def test_a_caller_who_goes_away_cancels(calls: Calls, agent: ScriptedAgent) -> None:
+async def test_a_caller_who_goes_away_cancels(calls: CallService, agent: ScriptedAgent) -> None:
     """Cancelling the task that waits is what a disconnect does."""
     agent.script = lambda run: []
     agent.credit()
@@ -255,11 +261,11 @@ async def test_a_caller_who_goes_away_cancels(calls: Calls, agent: ScriptedAgent
     assert agent.cancels[0].call == agent.runs[0].call
 
 
-async def test_what_a_cancelled_call_takes_is_told_when_it_has_ended(calls: Calls, agent: ScriptedAgent) -> None:
+async def test_what_a_cancelled_call_takes_is_told_when_it_has_ended(calls: CallService, agent: ScriptedAgent) -> None:
     """It is asked for if its agent is silent; until then its tab is open."""
     agent.script = lambda run: [Started(call=run.call, grant=run.grant)]
     agent.credit()
-    tab, settled = Tab(), list[Tab]()
+    tab, settled = CallUsage(), list[CallUsage]()
     call = asyncio.ensure_future(calls.run(prepared(calls, agent, tab=tab)))
     await agent.until(lambda: agent.runs)
     call.cancel()
@@ -277,7 +283,7 @@ async def test_what_a_cancelled_call_takes_is_told_when_it_has_ended(calls: Call
     assert (tab.cost, tab.known, tab.lost) == (7.0, 1, 0)
 
 
-async def test_a_refused_call_is_no_work_for_the_garbage_collector(calls: Calls, agent: ScriptedAgent) -> None:
+async def test_a_refused_call_is_no_work_for_the_garbage_collector(calls: CallService, agent: ScriptedAgent) -> None:
     """An error knows the frames that it came through: those that know its call would be a cycle per refusal."""
     agent.credit()
     await calls.run(prepared(calls, agent))
@@ -292,7 +298,7 @@ async def test_a_refused_call_is_no_work_for_the_garbage_collector(calls: Calls,
         gc.enable()
 
 
-async def test_a_stream_keeps_its_window(calls: Calls, agent: ScriptedAgent) -> None:
+async def test_a_stream_keeps_its_window(calls: CallService, agent: ScriptedAgent) -> None:
     """Chunks come in order; the container is told how far the caller has read."""
     total = 300
 
@@ -313,7 +319,7 @@ async def test_a_stream_keeps_its_window(calls: Calls, agent: ScriptedAgent) -> 
     assert calls._budget.used == 0
 
 
-async def test_more_chunks_than_the_gateway_may_hold_end_the_stream(calls: Calls, agent: ScriptedAgent) -> None:
+async def test_more_chunks_than_the_gateway_may_hold_end_the_stream(calls: CallService, agent: ScriptedAgent) -> None:
     """A tenant has its share of the gateway's bytes and no more; what was held is given back."""
     calls._budget.limit = 10
     agent.script = lambda run: [Chunk(call=run.call, grant=run.grant, seq=1, data=values.encode("x" * 20))]
@@ -325,7 +331,7 @@ async def test_more_chunks_than_the_gateway_may_hold_end_the_stream(calls: Calls
 
 
 async def test_large_inputs_and_answers_take_the_internal_listener(
-    calls: Calls, agent: ScriptedAgent, bodies: Bodies
+    calls: CallService, agent: ScriptedAgent, bodies: LargeBodies
 ) -> None:
     """The bus carries one-time references; both are closed when the call is over."""
     agent.script = lambda run: []
@@ -346,7 +352,7 @@ async def test_large_inputs_and_answers_take_the_internal_listener(
         assert (await http.put(run.answer.url, content=b"late")).status_code == 404
 
 
-async def test_calls_of_a_former_gateway_are_lost_and_strangers_are_unknown(calls: Calls) -> None:
+async def test_calls_of_a_former_gateway_are_lost_and_strangers_are_unknown(calls: CallService) -> None:
     """The id tells whose call it was."""
     with pytest.raises(UnknownCall) as lost:
         await calls.status("acme", f"call_local_1_{token(20)}")
@@ -366,7 +372,7 @@ def _ok(run: Run, **more: Any) -> Ended:
     )
 
 
-async def test_a_call_before_its_gate_is_not_asked_for(calls: Calls, agent: ScriptedAgent) -> None:
+async def test_a_call_before_its_gate_is_not_asked_for(calls: CallService, agent: ScriptedAgent) -> None:
     """Its agent has never heard of it: asked, it would see to it that the call can start there no more."""
     gates: list[Go] = []
     agent.credit()

@@ -6,8 +6,8 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from pilotlight_gateway.calls.byte_budget import Budget
-from pilotlight_gateway.calls.large_bodies import ANSWER_BYTES, Bodies
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.calls.large_bodies import ANSWER_BYTES, LargeBodies
 from tests.gateway.http.asgi import Wire, ask
 
 
@@ -16,11 +16,11 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def make_bodies(limit: int = 10**8) -> Bodies:
-    return Bodies(url="http://origin", budget=Budget(limit=limit))
+def make_bodies(limit: int = 10**8) -> LargeBodies:
+    return LargeBodies(url="http://origin", budget=ByteBudget(limit=limit))
 
 
-def client(bodies: Bodies) -> httpx.AsyncClient:
+def client(bodies: LargeBodies) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=bodies), base_url="http://origin")
 
 

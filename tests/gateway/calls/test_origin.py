@@ -18,9 +18,9 @@ from pilotlight_core.model.errors import (
     Unavailable,
 )
 from pilotlight_core.model.messages.agent_messages import (
+    CallFrame,
     Chunk,
     Ended,
-    Frame,
     Outcome,
     Refusal,
     Refused,
@@ -32,8 +32,15 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_gateway.calls.call_plan import UNREAD_BYTES, UNREAD_CHUNKS, WINDOW
-from pilotlight_gateway.calls.effects import Action, Fail, Finish, Relay, Send, Stage, Tell
-from pilotlight_gateway.calls.origin import LAST_WORDS_S, MAX_PLACEMENTS, MAX_RERUNS, REPEAT_EVERY_S, Origin, State
+from pilotlight_gateway.calls.effects import Effect, FailCall, FinishCall, RelayChunk, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.origin import (
+    LAST_WORDS_S,
+    MAX_PLACEMENTS,
+    MAX_RERUNS,
+    REPEAT_EVERY_S,
+    Origin,
+    OriginState,
+)
 from tests.gateway.builders import grant, plan
 
 
@@ -60,12 +67,12 @@ def ended(outcome: Outcome = Outcome.OK, number: int = 1, **more: Any) -> Ended:
     return Ended(call="a", grant=number, container="c1", outcome=outcome, **more)
 
 
-def error_of(actions: list[Action]) -> PilotlightError:
-    (failed,) = [action for action in actions if isinstance(action, Fail)]
+def error_of(actions: list[Effect]) -> PilotlightError:
+    (failed,) = [action for action in actions if isinstance(action, FailCall)]
     return failed.error
 
 
-def kinds(actions: list[Action]) -> list[str]:
+def kinds(actions: list[Effect]) -> list[str]:
     return [type(action).__name__ for action in actions]
 
 
@@ -76,7 +83,7 @@ def test_a_call_is_queued_sent_and_answered() -> None:
     assert isinstance(enqueue, Enqueue)
     assert (enqueue.call.call, enqueue.call.remaining_ms, enqueue.call.admitted) == ("a", 60_000.0, False)
     (send,) = origin.granted(grant(1), 1.0)
-    assert isinstance(send, Send)
+    assert isinstance(send, SendRun)
     assert (send.node, send.run.container, send.run.grant, send.run.input) == ("n1", "c1", 1, b"in")
     assert (send.run.start_within_ms, send.run.timeout_ms) == (59_000.0, 59_000.0)
     assert origin.frame(Started(call="a", grant=1), 1.1) == []
@@ -85,20 +92,20 @@ def test_a_call_is_queued_sent_and_answered() -> None:
     stages = Stages(batch_wait=100.0, execute=300.0, total=450.0)
     settle, finish = origin.frame(ended(output=b"out", spent=spent, stages=stages), 1.5)
     assert settle == Settle(call="a", container="c1", number=1, cost=1.0, outcome=Outcome.OK)
-    assert isinstance(finish, Finish)
+    assert isinstance(finish, FinishCall)
     assert (finish.output, finish.attempts, finish.container, finish.cold_start) == (b"out", 1, "c1", None)
     assert finish.stages == pytest.approx(
         {"gateway": 0.5, "queue": 1000.0, "start": 0.0, "transport": 100.0, "batch_wait": 100.0, "execute": 300.0}
     )
-    assert origin.state is State.DONE
+    assert origin.state is OriginState.DONE
 
 
 def test_stages_are_told_to_those_who_asked() -> None:
     """Queued and running, with the time since the request arrived."""
     origin = Origin(plan(stages=True, arrived=-1.0), 0.0)
-    assert origin.begin(0.0)[0] == Stage("queued", 1000.0)
+    assert origin.begin(0.0)[0] == ReportStage("queued", 1000.0)
     origin.granted(grant(1), 1.0)
-    assert origin.frame(Started(call="a", grant=1), 2.0) == [Stage("running", 3000.0)]
+    assert origin.frame(Started(call="a", grant=1), 2.0) == [ReportStage("running", 3000.0)]
 
 
 def test_a_start_that_was_waited_for_is_shown_apart_from_the_queue() -> None:
@@ -106,7 +113,7 @@ def test_a_start_that_was_waited_for_is_shown_apart_from_the_queue() -> None:
     origin = queued()
     origin.granted(grant(1, start_ms=2_000.0, timeline={"load": 1_900.0}), 3.0)
     (_, finish) = origin.frame(ended(), 3.5)
-    assert isinstance(finish, Finish)
+    assert isinstance(finish, FinishCall)
     assert (finish.stages["queue"], finish.stages["start"]) == pytest.approx((1_000.0, 2_000.0))
     assert finish.cold_start == {"load": 1_900.0}
 
@@ -121,14 +128,14 @@ def test_a_refused_call_goes_elsewhere(reason: Refusal) -> None:
     (back,) = origin.frame(Refused(call="a", grant=1, container="c1", reason=reason), 1.1)
     assert isinstance(back, HandBack)
     assert (back.container, back.epoch, back.reason, back.call.number) == ("c1", 1, reason, 1)
-    assert kinds(origin.granted(grant(2, container="c2"), 1.2)) == ["Send"]
+    assert kinds(origin.granted(grant(2, container="c2"), 1.2)) == ["SendRun"]
 
 
 def test_a_duplicate_means_that_the_first_copy_was_taken() -> None:
     """The bus delivered a run twice: the call runs."""
     origin = sent()
     assert origin.frame(Refused(call="a", grant=1, container="c1", reason=Refusal.DUPLICATE), 1.1) == []
-    assert origin.state is State.SENT
+    assert origin.state is OriginState.SENT
 
 
 def test_nobody_listening_is_proof_that_it_was_never_sent() -> None:
@@ -176,7 +183,7 @@ def test_a_grant_that_is_not_newer_is_declined_and_the_call_queued_again() -> No
     origin = sent()
     origin.frame(Refused(call="a", grant=1, container="c1", reason=Refusal.NO_SLOT), 1.1)
     assert kinds(origin.granted(grant(1), 1.2)) == ["Settle", "Enqueue"]
-    assert origin.state is State.QUEUED
+    assert origin.state is OriginState.QUEUED
 
 
 def test_a_grant_of_a_home_that_was_replaced_is_declined() -> None:
@@ -186,14 +193,14 @@ def test_a_grant_of_a_home_that_was_replaced_is_declined() -> None:
     assert isinstance(enqueue, Enqueue)
     assert enqueue.call.admitted
     assert kinds(origin.granted(grant(1, epoch=4), 1.1)) == ["Settle"]
-    assert kinds(origin.granted(grant(1, epoch=5), 1.2)) == ["Send"]
+    assert kinds(origin.granted(grant(1, epoch=5), 1.2)) == ["SendRun"]
 
 
 def test_a_new_home_changes_nothing_for_a_call_that_was_sent() -> None:
     """It runs where it runs."""
     origin = sent()
     assert origin.home_changed(5, 1.1) == []
-    assert kinds(origin.frame(ended(), 2.0)) == ["Settle", "Finish"]
+    assert kinds(origin.frame(ended(), 2.0)) == ["Settle", "FinishCall"]
 
 
 def test_a_call_that_waits_is_repeated() -> None:
@@ -210,7 +217,7 @@ def test_a_call_that_waits_is_repeated() -> None:
 # -- what counts as started ------------------------------------------------------------------------------------------
 
 
-def lose(origin: Origin, at: float, how: str) -> list[Action]:
+def lose(origin: Origin, at: float, how: str) -> list[Effect]:
     if how == "node":
         held = origin.grant
         assert held is not None
@@ -248,7 +255,7 @@ def test_attempts_count_every_start() -> None:
     lose(origin, 3.0, "node")
     origin.granted(grant(2), 4.0)
     (_, finish) = origin.frame(ended(number=2, stages=Stages(execute=500.0)), 5.0)
-    assert isinstance(finish, Finish)
+    assert isinstance(finish, FinishCall)
     assert finish.attempts == 2
     assert sum(finish.stages.values()) == pytest.approx(5_000.0)
 
@@ -277,13 +284,13 @@ def test_frames_of_an_older_grant_are_ignored() -> None:
     lose(origin, 3.0, "node")
     assert origin.frame(ended(output=b"late"), 3.5) == []
     origin.granted(grant(2), 4.0)
-    frames: list[Frame] = [
+    frames: list[CallFrame] = [
         Started(call="a", grant=1), Chunk(call="a", grant=1, seq=1, data=b""), ended(output=b"late"),
         Refused(call="a", grant=1, container="c1", reason=Refusal.GONE),
     ]  # fmt: skip
     for frame in frames:
         assert origin.frame(frame, 4.5) == []
-    assert origin.state is State.SENT
+    assert origin.state is OriginState.SENT
 
 
 def test_a_dead_containers_last_words_are_waited_for() -> None:
@@ -310,7 +317,7 @@ def test_code_that_raised_is_the_callers_to_see() -> None:
     error = error_of(actions)
     assert isinstance(error, FunctionRaised)
     assert (error.detail, error.remote_traceback) == ("ValueError: no such town", "Traceback …")
-    assert kinds(actions) == ["Settle", "Fail"]
+    assert kinds(actions) == ["Settle", "FailCall"]
 
 
 def test_code_that_raised_is_retried_after_a_backoff() -> None:
@@ -329,8 +336,8 @@ def test_code_that_raised_is_retried_after_a_backoff() -> None:
     assert isinstance(error_of(origin.frame(ended(Outcome.RAISED, 3, error=RAISED), 3.1)), FunctionRaised)
 
 
-def fail_of(actions: list[Action]) -> Fail:
-    (failed,) = [action for action in actions if isinstance(action, Fail)]
+def fail_of(actions: list[Effect]) -> FailCall:
+    (failed,) = [action for action in actions if isinstance(action, FailCall)]
     return failed
 
 
@@ -347,9 +354,9 @@ def test_what_all_starts_have_taken_is_summed() -> None:
         actions = origin.frame(ended(outcome, number=2, spent=HALF_MS), 6.0)
 
         last = actions[-1]
-        assert isinstance(last, Finish | Fail)
+        assert isinstance(last, FinishCall | FailCall)
         assert (last.cost, last.lost) == (1.0, 0)
-        if isinstance(last, Finish):
+        if isinstance(last, FinishCall):
             assert last.spent == Spent(ns=2_000_000, ppm=500_000, price="h100")
 
 
@@ -420,21 +427,21 @@ def chunk(seq: int, number: int = 1) -> Chunk:
 def test_chunks_are_relayed_in_order_and_once() -> None:
     """The first chunk also says that it has started."""
     origin = sent(generator=True)
-    assert origin.frame(chunk(1), 2.0) == [Relay(1, b"x")]
-    assert origin.state is State.RUNNING
+    assert origin.frame(chunk(1), 2.0) == [RelayChunk(1, b"x")]
+    assert origin.state is OriginState.RUNNING
     assert origin.frame(chunk(1), 2.0) == []
-    assert origin.frame(chunk(2), 2.0) == [Relay(2, b"x")]
-    assert kinds(origin.frame(ended(last_seq=2), 3.0)) == ["Settle", "Finish"]
+    assert origin.frame(chunk(2), 2.0) == [RelayChunk(2, b"x")]
+    assert kinds(origin.frame(ended(last_seq=2), 3.0)) == ["Settle", "FinishCall"]
 
 
 def test_a_gap_in_a_stream_ends_it() -> None:
     """The caller is told rather than given a stream with a hole."""
     origin = sent(generator=True)
     origin.frame(chunk(1), 2.0)
-    assert kinds(origin.frame(chunk(3), 2.0)) == ["Tell", "Fail"]
+    assert kinds(origin.frame(chunk(3), 2.0)) == ["SendControl", "FailCall"]
     origin = sent(generator=True)
     origin.frame(chunk(1), 2.0)
-    assert kinds(origin.frame(ended(last_seq=2), 2.0)) == ["Settle", "Fail"]
+    assert kinds(origin.frame(ended(last_seq=2), 2.0)) == ["Settle", "FailCall"]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.RAISED, Outcome.DIED])
@@ -442,7 +449,7 @@ def test_a_stream_is_never_run_again_once_a_chunk_was_relayed(outcome: Outcome) 
     """Its caller has seen a part of the first answer."""
     origin = sent(generator=True, idempotent=True, retries=3)
     origin.frame(chunk(1), 2.0)
-    assert kinds(origin.frame(ended(outcome, error=RAISED, last_seq=1), 3.0)) == ["Settle", "Fail"]
+    assert kinds(origin.frame(ended(outcome, error=RAISED, last_seq=1), 3.0)) == ["Settle", "FailCall"]
 
 
 def test_a_stream_that_was_lost_before_its_first_chunk_may_run_again() -> None:
@@ -450,10 +457,10 @@ def test_a_stream_that_was_lost_before_its_first_chunk_may_run_again() -> None:
     origin = running(generator=True, idempotent=True)
     assert "Enqueue" in kinds(lose(origin, 3.0, "node"))
     origin.granted(grant(2), 4.0)
-    assert origin.frame(chunk(1, 2), 4.1) == [Relay(1, b"x")]
+    assert origin.frame(chunk(1, 2), 4.1) == [RelayChunk(1, b"x")]
 
 
-def flood(origin: Origin, chunks: int, size: int) -> list[Action]:
+def flood(origin: Origin, chunks: int, size: int) -> list[Effect]:
     """What comes of the next `chunks` chunks, but that they are relayed."""
     first = origin._seq + 1
     actions = [
@@ -461,19 +468,19 @@ def flood(origin: Origin, chunks: int, size: int) -> list[Action]:
         for seq in range(first, first + chunks)
         for action in origin.frame(Chunk(call="a", grant=1, seq=seq, data=b"x" * size), 2.0)
     ]
-    return [action for action in actions if not isinstance(action, Relay)]
+    return [action for action in actions if not isinstance(action, RelayChunk)]
 
 
 def test_small_chunks_flow_before_they_are_read() -> None:
     """The container is told to go on at every half window, until too many chunks are unread."""
     origin = running(generator=True)
     assert flood(origin, WINDOW // 2 - 1, 1) == []
-    assert flood(origin, 1, 1) == [Tell("n1", Window(call="a", upto=WINDOW // 2))]
+    assert flood(origin, 1, 1) == [SendControl("n1", Window(call="a", upto=WINDOW // 2))]
     assert len(flood(origin, UNREAD_CHUNKS - WINDOW // 2, 1)) == (UNREAD_CHUNKS - WINDOW // 2) // (WINDOW // 2)
     assert flood(origin, WINDOW, 1) == []
     assert origin.was_read(1) == []
     told = [action for _ in range(WINDOW) for action in origin.was_read(1)]
-    assert told == [Tell("n1", Window(call="a", upto=UNREAD_CHUNKS + WINDOW))]
+    assert told == [SendControl("n1", Window(call="a", upto=UNREAD_CHUNKS + WINDOW))]
 
 
 def test_large_chunks_wait_for_their_reader() -> None:
@@ -482,7 +489,7 @@ def test_large_chunks_wait_for_their_reader() -> None:
     size = UNREAD_BYTES // 2
     assert flood(origin, WINDOW, size) == []
     reading = [origin.was_read(size) for _ in range(WINDOW - 2)]
-    assert reading == [[]] * (WINDOW - 3) + [[Tell("n1", Window(call="a", upto=WINDOW))]]
+    assert reading == [[]] * (WINDOW - 3) + [[SendControl("n1", Window(call="a", upto=WINDOW))]]
 
 
 def test_a_stream_that_is_over_is_not_told_to_go_on() -> None:
@@ -509,20 +516,20 @@ def test_the_deadline_is_told_to_the_agent_that_has_it(make: Any) -> None:
     origin = make()
     assert origin.wake_at == 60.0
     actions = origin.tick(60.0)
-    assert kinds(actions) == ["Tell", "Fail"]
+    assert kinds(actions) == ["SendControl", "FailCall"]
     assert isinstance(error_of(actions), DeadlineExceeded)
     assert origin.tick(61.0) == []
 
 
 def test_a_grant_after_the_deadline_is_not_used() -> None:
     """A process that slept through the deadline must not send it."""
-    assert kinds(queued().granted(grant(1), 61.0)) == ["Settle", "Withdraw", "Fail"]
+    assert kinds(queued().granted(grant(1), 61.0)) == ["Settle", "Withdraw", "FailCall"]
 
 
 def test_cancel_before_the_grant_means_it_never_runs() -> None:
     """Taken out of the queue; a grant on its way is declined."""
     origin = queued()
-    assert kinds(origin.cancel()) == ["Withdraw", "Fail"]
+    assert kinds(origin.cancel()) == ["Withdraw", "FailCall"]
     assert kinds(origin.granted(grant(1), 1.0)) == ["Settle"]
     assert origin.cancel() == []
 
@@ -531,7 +538,7 @@ def test_cancel_after_the_grant_reaches_the_agent() -> None:
     """The caller has its answer at once; the late end only settles the account."""
     origin = running()
     actions = origin.cancel()
-    assert kinds(actions) == ["Tell", "Fail"]
+    assert kinds(actions) == ["SendControl", "FailCall"]
     assert isinstance(error_of(actions), Cancelled)
     assert kinds(origin.frame(ended(Outcome.CANCELLED), 3.0)) == ["Settle"]
     assert origin.frame(Started(call="a", grant=1), 3.0) == []

@@ -9,11 +9,11 @@ import pytest
 
 from pilotlight_core.model.errors import BadInput, FunctionRaised, PilotlightError, UnknownCall, error_from_code
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import PreparedCall
-from pilotlight_gateway.calls.in_flight import Live
+from pilotlight_gateway.calls.in_flight import InFlightCall
 from pilotlight_gateway.calls.origin import Origin
-from pilotlight_gateway.calls.redaction import for_caller
+from pilotlight_gateway.calls.redaction import redact_for_caller
 from tests.gateway.builders import plan
 from tests.gateway.world import World, function
 
@@ -32,24 +32,26 @@ def call(world: World) -> PreparedCall:
 
 def test_what_the_function_did_is_a_code_to_a_stranger(call: PreparedCall) -> None:
     """The class and the time to wait stay; detail, type and traceback go."""
-    told = for_caller(error_from_code("no_capacity", "hush", traceback="hush", retry_after=2.0, step="load"), call)
+    told = redact_for_caller(
+        error_from_code("no_capacity", "hush", traceback="hush", retry_after=2.0, step="load"), call
+    )
 
     assert (told.wire_code, told.retry_after) == ("no_capacity", 2.0)
     assert told.more == {"step": "load", "call": call.id}
     assert "hush" not in f"{told} {told.more}"
-    assert isinstance(for_caller(RAISED, call), FunctionRaised)
+    assert isinstance(redact_for_caller(RAISED, call), FunctionRaised)
 
 
 @pytest.mark.parametrize("error", [BadInput("x: wrong", field="x"), UnknownCall("gone"), PilotlightError("ours")])
 def test_what_the_platform_says_is_for_everybody(call: PreparedCall, error: PilotlightError) -> None:
     """It is about the call, not about the code."""
-    assert for_caller(error, call) is error
+    assert redact_for_caller(error, call) is error
 
 
 def test_the_owner_hears_everything(call: PreparedCall, world: World) -> None:
     """Its own call fails with what its function raised."""
     own = msgspec.structs.replace(call, tenant="acme")
-    assert for_caller(RAISED, own) is RAISED
+    assert redact_for_caller(RAISED, own) is RAISED
 
 
 @pytest.mark.parametrize(("tenant", "hears"), [("friend", False), ("acme", True)])
@@ -57,7 +59,7 @@ async def test_the_status_says_no_more_than_the_answer(call: PreparedCall, tenan
     """`GET /v1/calls/{id}` of a call that failed."""
     made = msgspec.structs.replace(call, tenant=tenant)
     answer = asyncio.get_running_loop().create_future()
-    live = Live(call=made, shard=0, origin=Origin(plan(), 0.0), answer=answer, budget=Budget(limit=1))
+    live = InFlightCall(call=made, shard=0, origin=Origin(plan(), 0.0), answer=answer, budget=ByteBudget(limit=1))
 
     live.fail(RAISED)
 

@@ -11,7 +11,7 @@ from pilotlight_core.bus import connect
 from pilotlight_core.model.messages.agent_messages import Grant
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HomeState, VersionState
 from pilotlight_gateway.cluster.homes import Homes, packed
-from pilotlight_gateway.cluster.outbox import Mailbox
+from pilotlight_gateway.cluster.outbox import Outbox
 from pilotlight_gateway.home.home import Home, QueueLimits
 from tests.core.conftest import server_url  # noqa: F401 - a fixture
 from tests.gateway.builders import call, credit
@@ -56,7 +56,7 @@ async def test_a_home_that_fails_stops_no_other(server_url: str) -> None:  # noq
     listener = Listener()
     options: dict[str, Any] = {"region": "r", "gateway": "gw1", "limits": QueueLimits()}
     async with connect(server_url, name="homes") as bus:
-        homes = Homes(bus, listener, Mailbox(bus, "r"), **options)
+        homes = Homes(bus, listener, Outbox(bus, "r"), **options)
         homes.ownership = listener
         for shard in range(8):
             homes.begin(shard, 1, b"")

@@ -10,18 +10,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import msgspec
 import pytest
 
-from pilotlight_core.bus import Bus, Entry, connect
+from pilotlight_core.bus import Bus, KvEntry, connect
 from pilotlight_core.bus.lease import LeaseRecord
 from pilotlight_core.model import values
 from pilotlight_core.model.errors import TooMuch, UnknownCall
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.scheduling import Enqueue, HomeState
 from pilotlight_core.model.subjects import LEASE_BUCKET, SHARD_BUCKET, SHARDS, shard_of
-from pilotlight_gateway.calls.byte_budget import Budget
-from pilotlight_gateway.calls.call_service import Calls
-from pilotlight_gateway.calls.large_bodies import Bodies
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.identity_guard import NameTaken
-from pilotlight_gateway.cluster.shard_plan import Member, ShardRecord, heir_of
+from pilotlight_gateway.cluster.shard_plan import GatewayMember, ShardRecord, heir_of
 from pilotlight_gateway.home.home import QueueLimits
 from tests.gateway.calls.test_call_service import prepared
 from tests.gateway.scripted_agent import ScriptedAgent
@@ -38,16 +38,16 @@ class Fleet:
     def __init__(self, url: str) -> None:
         self._url = url
         self._suffix = token(6)
-        self.calls: dict[str, Calls] = {}
+        self.calls: dict[str, CallService] = {}
         self._stacks: dict[str, AsyncExitStack] = {}
         self._buses: dict[str, Bus] = {}
 
-    async def start(self, name: str, limits: QueueLimits | None = None) -> Calls:
+    async def start(self, name: str, limits: QueueLimits | None = None) -> CallService:
         """A gateway joins."""
-        bodies = Bodies(url="http://origin", budget=Budget(limit=10**7))
+        bodies = LargeBodies(url="http://origin", budget=ByteBudget(limit=10**7))
         async with AsyncExitStack() as stack:
             bus = await stack.enter_async_context(connect(self._url, name=name))
-            calls = Calls(
+            calls = CallService(
                 bus, region="local", gateway=f"{name}-{token(8)}", name=f"{name}{self._suffix}", bodies=bodies,
                 budget=bodies.budget, limits=limits or QueueLimits(),
             )  # fmt: skip
@@ -81,12 +81,12 @@ class Fleet:
         await until(lambda: all(self._at_heir(shard) for shard in range(SHARDS)), within=60.0)
 
     def _at_heir(self, shard: int) -> bool:
-        heir = heir_of(shard, [Member(calls.shards._name, name, 0) for name, calls in self.calls.items()])
+        heir = heir_of(shard, [GatewayMember(calls.shards._name, name, 0) for name, calls in self.calls.items()])
         at = time.monotonic()
         acting = [name for name, calls in self.calls.items() if calls.shards.mine(shard, at) is not None]
         return heir is not None and acting == [heir.instance]
 
-    async def pair(self) -> tuple[Calls, Calls]:
+    async def pair(self) -> tuple[CallService, CallService]:
         """Two gateways: the home of `FUNCTION`, and the other."""
         for name in ("one", "two"):
             await self.start(name)
@@ -277,7 +277,7 @@ async def test_a_former_process_of_our_name_lives_no_more(fleet: Fleet) -> None:
     shards = one.shards
     key = f"gateway.{shards._name}"
     former = LeaseRecord(holder=shards._name, epoch=1, data=b"former")
-    shards._leases._entries[key] = Entry(msgspec.msgpack.encode(former), 1)
+    shards._leases._entries[key] = KvEntry(msgspec.msgpack.encode(former), 1)
 
     assert [member.instance for member in shards._living()] == [shards._instance]
 
@@ -302,7 +302,7 @@ async def test_what_a_lodger_cannot_use_or_say_ends_no_gateway(fleet: Fleet, ser
     async with connect(server_url, name="somebody") as bus:
         await bus.kv(LEASE_BUCKET).put("gateway.junk", b"\xff")
         await bus.kv(SHARD_BUCKET).put(str(SHARDS), b"\x01")
-        lost = ShardRecord(home=Member("junk", "junk-1", 1))
+        lost = ShardRecord(home=GatewayMember("junk", "junk-1", 1))
         await bus.kv(SHARD_BUCKET).put("0", msgspec.msgpack.encode(lost))
         await bus.kv(SHARD_BUCKET).put(str(shard_of(FUNCTION)), b"\xff")
     one = await fleet.start("one")

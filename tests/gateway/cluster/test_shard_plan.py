@@ -9,25 +9,25 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.subjects import SHARDS
 from pilotlight_gateway.cluster.shard_plan import (
-    Begin,
-    Leave,
-    Member,
-    Move,
-    Owned,
+    BeginShard,
+    GatewayMember,
+    LeaveShard,
+    MoveShard,
+    OwnedShard,
     ShardRecord,
-    Step,
-    Take,
+    ShardStep,
+    TakeShard,
     heir_of,
     steps,
 )
 
 
-def member(name: str, epoch: int = 1) -> Member:
-    return Member(name, f"{name}-{epoch}", epoch)
+def member(name: str, epoch: int = 1) -> GatewayMember:
+    return GatewayMember(name, f"{name}-{epoch}", epoch)
 
 
-def owned(home: Member, revision: int = 1) -> Owned:
-    return Owned(record=ShardRecord(home=home), revision=revision)
+def owned(home: GatewayMember, revision: int = 1) -> OwnedShard:
+    return OwnedShard(record=ShardRecord(home=home), revision=revision)
 
 
 NAMES = st.lists(st.sampled_from([f"gw{n}" for n in range(8)]), min_size=1, unique=True)
@@ -65,7 +65,7 @@ def test_a_shard_without_a_living_home_is_taken_by_its_heir() -> None:
     me = member("gw0", epoch=2)
     for records in ({}, {0: owned(member("dead"), 7)}, {0: owned(member("gw0", epoch=1), 7)}):
         found = steps(records, [me], me, {}, leaving=False)
-        assert found[0] == Take(0, records[0].revision if records else 0)
+        assert found[0] == TakeShard(0, records[0].revision if records else 0)
         assert len(found) == SHARDS
 
 
@@ -73,9 +73,9 @@ def test_what_was_handed_to_us_begins_once() -> None:
     """By the revision of its record: that is the epoch."""
     me = member("gw0")
     record = owned(me, 5)
-    assert Begin(0, record) in steps({0: record}, [me], me, {}, leaving=False)
-    assert Begin(0, record) in steps({0: record}, [me], me, {0: 4}, leaving=False)
-    assert not any(isinstance(s, Begin) for s in steps({0: record}, [me], me, {0: 5}, leaving=False))
+    assert BeginShard(0, record) in steps({0: record}, [me], me, {}, leaving=False)
+    assert BeginShard(0, record) in steps({0: record}, [me], me, {0: 4}, leaving=False)
+    assert not any(isinstance(s, BeginShard) for s in steps({0: record}, [me], me, {0: 5}, leaving=False))
 
 
 def test_who_leaves_hands_everything_over() -> None:
@@ -86,7 +86,7 @@ def test_who_leaves_hands_everything_over() -> None:
 
     found = steps(records, [me, other], me, acting, leaving=True)
 
-    assert all(isinstance(step, Move) and step.heir == other for step in found)
+    assert all(isinstance(step, MoveShard) and step.heir == other for step in found)
     assert len(found) == SHARDS
     assert steps(records, [me], me, acting, leaving=True) == []
     assert steps({}, [me], me, {}, leaving=True) == []
@@ -98,24 +98,24 @@ def test_who_leaves_in_the_middle_of_a_move_goes_on_with_it() -> None:
     record = owned(me, 5)
 
     for acting in ({}, {0: 4}):
-        assert steps({0: record}, [me, other], me, acting, leaving=True) == [Move(0, record, other)]
+        assert steps({0: record}, [me, other], me, acting, leaving=True) == [MoveShard(0, record, other)]
     assert steps({0: record}, [me], me, {}, leaving=True) == []
 
 
 def test_who_was_replaced_stops() -> None:
     """The record names another gateway, or nobody who lives."""
     me, other = member("gw0"), member("gw1")
-    assert Leave(0) in steps({0: owned(other, 9)}, [me, other], me, {0: 1}, leaving=False)
-    assert Leave(0) in steps({0: owned(member("dead"), 9)}, [me], me, {0: 1}, leaving=False)
+    assert LeaveShard(0) in steps({0: owned(other, 9)}, [me, other], me, {0: 1}, leaving=False)
+    assert LeaveShard(0) in steps({0: owned(member("dead"), 9)}, [me], me, {0: 1}, leaving=False)
 
 
 class Board:
     """The records, and gateways that act on them one after the other, by compare-and-set."""
 
     def __init__(self) -> None:
-        self.living: dict[str, Member] = {}
+        self.living: dict[str, GatewayMember] = {}
         self.acting: dict[str, dict[int, int]] = {}
-        self.records: dict[int, Owned] = {}
+        self.records: dict[int, OwnedShard] = {}
         self._revision = 0
 
     def join(self, name: str, epoch: int) -> None:
@@ -134,20 +134,20 @@ class Board:
     def homes(self, shard: int) -> list[str]:
         return [name for name, acting in self.acting.items() if shard in acting]
 
-    def _do(self, acting: dict[int, int], me: Member, step: Step) -> None:
+    def _do(self, acting: dict[int, int], me: GatewayMember, step: ShardStep) -> None:
         match step:
-            case Take(shard, expected):
+            case TakeShard(shard, expected):
                 assert (self.records[shard].revision if shard in self.records else 0) == expected
                 acting[shard] = self._write(shard, me)
-            case Begin(shard, found):
+            case BeginShard(shard, found):
                 acting[shard] = found.revision
-            case Move(shard, _, heir):
+            case MoveShard(shard, _, heir):
                 del acting[shard]
                 self._write(shard, heir)
-            case Leave(shard):
+            case LeaveShard(shard):
                 del acting[shard]
 
-    def _write(self, shard: int, home: Member) -> int:
+    def _write(self, shard: int, home: GatewayMember) -> int:
         self._revision += 1
         self.records[shard] = owned(home, self._revision)
         return self._revision

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.bus import Stored
+from pilotlight_core.bus import DecodedMessage
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.usage import UsageBatch
@@ -41,10 +41,14 @@ async def test_the_tail_is_followed_by_what_came_after_it() -> None:
     """No line twice and none lost between the two readings."""
     subject = "logs.local.acme.shop.hello"
     batches = [
-        Stored(seq=n, subject=subject, at=0.0, message=LogBatch(lines=(LogLine(float(n), "stdout", str(n), "c"),)))
+        DecodedMessage(
+            seq=n, subject=subject, at=0.0, message=LogBatch(lines=(LogLine(float(n), "stdout", str(n), "c"),))
+        )
         for n in range(1, 6)
     ]
-    source = MemoryLogs(kept=[*batches[:3], Stored(seq=9, subject=subject, at=0.0, message=UsageBatch(events=()))])
+    source = MemoryLogs(
+        kept=[*batches[:3], DecodedMessage(seq=9, subject=subject, at=0.0, message=UsageBatch(events=()))]
+    )
     lines = read_lines(source, LogQuery(tenant="acme", app="shop", tail=2, follow=True))
     seen = [(await anext(lines)).text, (await anext(lines)).text]
     source.kept += batches[3:]

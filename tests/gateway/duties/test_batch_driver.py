@@ -17,26 +17,26 @@ from pilotlight_core.host.blobs import BlobMissing, MemoryBlobs
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_core.model.records import jobs
-from pilotlight_core.model.records.batches import BatchQuery, BatchRecord, BatchState, Counts
-from pilotlight_core.model.records.jobs import JobError, JobState, Point, Runner
+from pilotlight_core.model.records.batches import BatchQuery, BatchRecord, BatchState, ItemCounts
+from pilotlight_core.model.records.jobs import FailurePoint, JobError, JobState, RunnerIdentity
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.subjects import BATCH_BUCKET, JOB_BUCKET
 from pilotlight_gateway.batches.batch_manifest import CHUNK_ITEMS
-from pilotlight_gateway.batches.batch_service import Batches
+from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.calls.call_responses import read_value
-from pilotlight_gateway.duties.batch_driver import Driver, Ground
+from pilotlight_gateway.duties.batch_driver import BatchDependencies, BatchDriver
 from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.duties.batch_progress import OUT_AT_MOST
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
-from pilotlight_gateway.jobs.job_service import Jobs
+from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.schemas.schema_validators import Validators
 from tests.core.conftest import anyio_backend, bus  # noqa: F401 - fixtures
 from tests.gateway.batches.makers import version
 
 T = TypeVar("T")
 ALL = frozenset(str(state) for state in JobState if state.terminal)
-ME = Runner("test", "test-1")
+ME = RunnerIdentity("test", "test-1")
 
 
 class Platform:
@@ -48,12 +48,12 @@ class Platform:
         self.blobs = MemoryBlobs()
         self.jobs = BusJobs(bus)
         self.store = BusBatches(bus)
-        self.desk = Batches(self.store, Jobs(self.jobs, blobs=self.blobs), blobs=self.blobs)
+        self.desk = BatchService(self.store, JobService(self.jobs, blobs=self.blobs), blobs=self.blobs)
         self.told: list[str] = []
         self.runs = False
         """Whether a job ends as soon as it is told of."""
         self._ends: set[asyncio.Task[None]] = set()
-        self.ground = Ground(
+        self.ground = BatchDependencies(
             bus=bus, batches=self.store, jobs=self.jobs, blobs=self.blobs, tell=self.tell, region="local"
         )
 
@@ -88,7 +88,7 @@ class Platform:
             return
         at = found.job.created_at
         if code:
-            done = jobs.failed(found.job, Point.FINAL, JobError(code=code, detail="no"), at)
+            done = jobs.failed(found.job, FailurePoint.FINAL, JobError(code=code, detail="no"), at)
         else:
             done = jobs.succeeded(found.job, at, output=found.job.input)
         try:
@@ -149,7 +149,7 @@ async def test_every_item_runs_at_the_lowest_class_and_is_counted(platform: Plat
     async with platform.driving():
         done = await platform.until(record, BatchState.COMPLETED)
 
-    assert done.counts == Counts(succeeded=count)
+    assert done.counts == ItemCounts(succeeded=count)
     assert done.submitted == done.total == count
     assert await platform.results(done) == [(n, "succeeded", {"name": str(n)}) for n in range(count)]
     job = await platform.jobs.read(platform.tenant, platform.told[0])
@@ -174,7 +174,7 @@ async def test_only_so_many_wait_at_a_time(platform: Platform) -> None:
 
         present = await until(counted)
 
-    assert present.counts == Counts(succeeded=10, failed=1)
+    assert present.counts == ItemCounts(succeeded=10, failed=1)
     partial = await platform.results(present)
     assert len(partial) == 11
     assert len(await platform.results(present, frozenset({"failed"}))) == 1
@@ -194,7 +194,7 @@ async def test_a_driver_that_dies_is_followed_by_another(platform: Platform) -> 
             await platform.end(job, "bad_output")
         done = await platform.until(record, BatchState.COMPLETED)
 
-    assert done.counts == Counts(succeeded=25, failed=15)
+    assert done.counts == ItemCounts(succeeded=25, failed=15)
     assert len(set(told)) == 40
     assert set(platform.told) == set(told[25:])
 
@@ -217,7 +217,7 @@ async def test_cancelling_leaves_what_runs(platform: Platform) -> None:
         done = await platform.until(record, BatchState.CANCELLED)
 
     assert cancelling.state is BatchState.CANCELLING
-    assert done.counts == Counts(succeeded=1, cancelled=OUT_AT_MOST - 1)
+    assert done.counts == ItemCounts(succeeded=1, cancelled=OUT_AT_MOST - 1)
     assert len(set(platform.told)) == OUT_AT_MOST
 
 
@@ -231,7 +231,7 @@ async def test_a_cancellation_goes_on_over_the_death_of_the_driver(platform: Pla
     async with platform.driving():
         done = await platform.until(record, BatchState.CANCELLED)
 
-    assert done.counts == Counts(succeeded=1, cancelled=29)
+    assert done.counts == ItemCounts(succeeded=1, cancelled=29)
 
 
 async def test_a_cancelled_batch_is_resumed(platform: Platform) -> None:
@@ -248,7 +248,7 @@ async def test_a_cancelled_batch_is_resumed(platform: Platform) -> None:
         await platform.desk.resume(platform.tenant, record.id)
         done = await platform.until(record, BatchState.COMPLETED)
 
-    assert done.counts == Counts(succeeded=30)
+    assert done.counts == ItemCounts(succeeded=30)
     assert sorted(platform.told) == sorted(told[10:])
 
 
@@ -268,7 +268,7 @@ async def test_what_is_forgotten_is_not_done_again(platform: Platform) -> None:
         done = await platform.until(record, BatchState.COMPLETED)
 
     assert await platform.jobs.read(platform.tenant, told[0]) is None
-    assert done.counts == Counts(succeeded=2, expired=1)
+    assert done.counts == ItemCounts(succeeded=2, expired=1)
 
 
 async def test_what_somebody_cancels_by_itself_stays_so(platform: Platform) -> None:
@@ -283,7 +283,7 @@ async def test_what_somebody_cancels_by_itself_stays_so(platform: Platform) -> N
     async with platform.driving():
         done = await platform.until(record, BatchState.COMPLETED)
 
-    assert done.counts == Counts(succeeded=1, cancelled=1)
+    assert done.counts == ItemCounts(succeeded=1, cancelled=1)
 
 
 async def test_a_batch_whose_inputs_are_gone_fails_and_says_so(platform: Platform) -> None:
@@ -337,7 +337,7 @@ async def test_a_driver_whose_turn_is_over_leaves_the_rest(platform: Platform) -
     for so_far in (0, OUT_AT_MOST):
         found = await platform.store.read(platform.tenant, record.id)
         assert found is not None
-        driver = Driver(platform.ground, *found)
+        driver = BatchDriver(platform.ground, *found)
         if not so_far:
             driver.leave()
         driving = asyncio.ensure_future(driver.run())
@@ -352,7 +352,7 @@ async def test_a_driver_whose_turn_is_over_leaves_the_rest(platform: Platform) -
     platform.runs = True
     async with platform.driving():
         done = await platform.until(record, BatchState.COMPLETED)
-    assert done.counts == Counts(succeeded=OUT_AT_MOST + 30)
+    assert done.counts == ItemCounts(succeeded=OUT_AT_MOST + 30)
     assert not set(platform.told) & set(told[:10])
 
 
@@ -365,7 +365,7 @@ async def test_a_cancelled_batch_is_left_as_well(platform: Platform) -> None:
     await platform.desk.cancel(platform.tenant, record.id)
     found = await platform.store.read(platform.tenant, record.id)
     assert found is not None
-    driver = Driver(platform.ground, *found)
+    driver = BatchDriver(platform.ground, *found)
     driving = asyncio.ensure_future(driver.run())
 
     async def others() -> bool | None:
@@ -378,7 +378,7 @@ async def test_a_cancelled_batch_is_left_as_well(platform: Platform) -> None:
     await platform.end(told[0])
     async with platform.driving():
         done = await platform.until(record, BatchState.CANCELLED)
-    assert done.counts == Counts(succeeded=1, cancelled=2)
+    assert done.counts == ItemCounts(succeeded=1, cancelled=2)
 
 
 async def test_inputs_are_removed_when_their_retention_is_over(platform: Platform) -> None:

@@ -5,24 +5,24 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_core.model.records.batches import Chunk, Counts
+from pilotlight_core.model.records.batches import BatchChunk, ItemCounts
 from pilotlight_core.model.records.jobs import BlobRef
-from pilotlight_gateway.duties.batch_progress import CHUNKS_AT_MOST, OUT_AT_MOST, Progress
+from pilotlight_gateway.duties.batch_progress import CHUNKS_AT_MOST, OUT_AT_MOST, BatchProgress
 
 STATES = ("succeeded", "failed", "cancelled", "expired")
 
 
-def chunks_of(*counts: int) -> list[Chunk]:
-    return [Chunk(BlobRef("", 0), sum(counts[:number]), count) for number, count in enumerate(counts)]
+def chunks_of(*counts: int) -> list[BatchChunk]:
+    return [BatchChunk(BlobRef("", 0), sum(counts[:number]), count) for number, count in enumerate(counts)]
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=20), st.randoms())
 def test_every_item_is_counted_once_however_they_end(counts: list[int], chance: object) -> None:
     """What is settled never goes back, and is a prefix; at the end it is everything."""
     shuffle = getattr(chance, "choice")  # noqa: B009 - hypothesis gives no type for it
-    progress = Progress(chunks_of(*counts), 0, Counts())
+    progress = BatchProgress(chunks_of(*counts), 0, ItemCounts())
     waiting: dict[int, list[str]] = {}
-    ended = Counts()
+    ended = ItemCounts()
     while not (progress.all_begun and not progress.out and not any(waiting.values())):
         before = (progress.settled_chunks, progress.settled)
         if progress.may_begin and not progress.all_begun and shuffle((True, False)):
@@ -51,7 +51,7 @@ def test_every_item_is_counted_once_however_they_end(counts: list[int], chance: 
 
 def test_it_goes_on_where_it_was_settled() -> None:
     """Whoever drives it next begins with the first chunk that was not."""
-    progress = Progress(chunks_of(3, 4, 5), 2, Counts(succeeded=7))
+    progress = BatchProgress(chunks_of(3, 4, 5), 2, ItemCounts(succeeded=7))
 
     assert progress.submitted == 7
     assert progress.begin() == 2
@@ -60,7 +60,7 @@ def test_it_goes_on_where_it_was_settled() -> None:
 
 def test_only_so_many_are_out() -> None:
     """The others wait in the batch, not in the queue of its function."""
-    progress = Progress(chunks_of(OUT_AT_MOST + 1), 0, Counts())
+    progress = BatchProgress(chunks_of(OUT_AT_MOST + 1), 0, ItemCounts())
     progress.begin()
     for number in range(OUT_AT_MOST):
         assert progress.has_room

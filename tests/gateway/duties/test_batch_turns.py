@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from pilotlight_core.model.records.batches import BatchRecord, BatchState
-from pilotlight_gateway.duties.batch_turns import DRIVEN_AT_MOST, DRIVEN_PER_TENANT, TURN_S, Turns
+from pilotlight_gateway.duties.batch_turns import DRIVEN_AT_MOST, DRIVEN_PER_TENANT, TURN_S, BatchTurns
 from tests.gateway.batches.makers import batch
 
 
@@ -28,7 +28,7 @@ class Duty:
 
     def __init__(self, records: list[BatchRecord], places: int = DRIVEN_AT_MOST) -> None:
         self.records = records
-        self.turns = Turns(places=places)
+        self.turns = BatchTurns(places=places)
         self.driven: dict[str, BatchRecord] = {}
 
     def look(self, at: float) -> float | None:

@@ -6,7 +6,7 @@ from typing import cast
 
 import httpx
 
-from pilotlight_gateway.duties.batch_duty import BatchDuty, BatchStatistics
+from pilotlight_gateway.duties.batch_duty import BatchDuty, BatchDutyStatistics
 from pilotlight_gateway.duties.duty_metrics import DutyGauges, metrics_app
 from pilotlight_gateway.duties.job_sweeper import JobDuty, SweepStatistics
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty, WebhookStatistics
@@ -41,7 +41,7 @@ async def test_whoever_has_the_duties_tells_of_them() -> None:
     assert await scraped(
         SweepStatistics(queued=4, running=2, dead=3, oldest=7.5, told_again=1),
         WebhookStatistics(webhooks=2, pending=5, under_way=1),
-        BatchStatistics(driven=1, waiting=2, items_left=900),
+        BatchDutyStatistics(driven=1, waiting=2, items_left=900),
     ) == {
         'pilotlight_job_records{state="queued"} 4.0',
         'pilotlight_job_records{state="running"} 2.0',

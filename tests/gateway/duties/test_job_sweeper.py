@@ -10,15 +10,15 @@ import pytest
 
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.blobs import BlobsDown, MemoryBlobs
-from pilotlight_core.host.blobs.port import Listed
+from pilotlight_core.host.blobs.port import BlobInfo
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.job_messages import JobNote, JobsStored
 from pilotlight_core.model.records import jobs
-from pilotlight_core.model.records.jobs import BlobRef, JobRecord, JobState, Runner
-from pilotlight_gateway.duties.job_sweeper import FORGET_AFTER_S, TOLD_WITHIN_S, JobDuty, Seen, Watchlist
+from pilotlight_core.model.records.jobs import BlobRef, JobRecord, JobState, RunnerIdentity
+from pilotlight_gateway.duties.job_sweeper import FORGET_AFTER_S, TOLD_WITHIN_S, JobDuty, JobWatchlist, WatchedJob
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
-from pilotlight_gateway.jobs.job_payloads import keep
+from pilotlight_gateway.jobs.job_payloads import store_payload
 from tests.gateway.jobs.records import job
 
 
@@ -33,7 +33,7 @@ class Fickle(MemoryBlobs):
 
     failures = 0
 
-    async def listed(self) -> AsyncIterator[Listed]:
+    async def listed(self) -> AsyncIterator[BlobInfo]:
         if self.failures:
             self.failures -= 1
             raise BlobsDown("gone")
@@ -41,13 +41,13 @@ class Fickle(MemoryBlobs):
             yield one
 
 
-def seen(record: JobRecord) -> Seen:
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=Seen)
+def seen(record: JobRecord) -> WatchedJob:
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=WatchedJob)
 
 
 def test_a_job_that_nobody_tells_of_is_missed_after_a_while() -> None:
     """Not at once: its message may be on its way. What has ended is not missed."""
-    watchlist = Watchlist("local")
+    watchlist = JobWatchlist("local")
     watchlist.see("acme.a", seen(job(id="a")), 100.0)
     watchlist.see("acme.b", seen(job(id="b", run_at=500.0)), 100.0)
     watchlist.see("acme.c", seen(job(id="c")), 100.0)
@@ -66,8 +66,8 @@ def test_a_job_that_nobody_tells_of_is_missed_after_a_while() -> None:
 
 def test_jobs_are_counted() -> None:
     """Those that wait, run, and are dead for as long as they are kept; and how long the oldest could have begun."""
-    watchlist = Watchlist("local")
-    begun = jobs.started(job(id="b"), Runner("one", "one-a"), "run", 1, 150.0)
+    watchlist = JobWatchlist("local")
+    begun = jobs.started(job(id="b"), RunnerIdentity("one", "one-a"), "run", 1, 150.0)
     assert begun is not None
     watchlist.see("acme.a", seen(job(id="a")), 100.0)
     watchlist.see("acme.b", seen(begun), 150.0)
@@ -83,7 +83,7 @@ def test_jobs_are_counted() -> None:
 
 def test_blobs_go_when_the_record_is_long_gone() -> None:
     """Once; and not those of a job that was driven again meanwhile."""
-    watchlist = Watchlist("local")
+    watchlist = JobWatchlist("local")
     blob = BlobRef(sha256="0" * 64, size=1)
     for name in ("a", "b"):
         ended = jobs.expired(job(id=name, input_blob=blob, keep_s=60.0), 2_000.0)
@@ -123,7 +123,7 @@ async def test_on_a_real_bus_lost_messages_are_made_again(bus: Bus) -> None:
 
 def test_what_could_not_be_forgotten_is_forgotten_later() -> None:
     """The store of blobs was away: it is given again, unless the job was driven anew."""
-    watchlist = Watchlist("local")
+    watchlist = JobWatchlist("local")
     watchlist.postpone("acme.a", "acme", ("0" * 64,), 100.0)
     watchlist.postpone("acme.b", "acme", ("1" * 64,), 100.0)
     watchlist.see("acme.b", seen(job(id="b")), 50.0)
@@ -139,7 +139,7 @@ async def test_what_cannot_be_read_holds_no_sweep_up(bus: Bus) -> None:
     for one in (odd, lost):
         await store.create(one)
     duty = JobDuty(bus, MemoryBlobs(), region=region, holder=token())
-    watchlist = Watchlist(region)
+    watchlist = JobWatchlist(region)
     for one in (odd, lost):
         watchlist.see(one.key, seen(one), 1.0)
     await bus.kv(subjects.JOB_BUCKET).put(odd.key, b"\xc1 of a version to come")
@@ -155,7 +155,7 @@ async def test_what_cannot_be_read_holds_no_sweep_up(bus: Bus) -> None:
 async def test_blobs_go_once_their_store_can_be_reached(bus: Bus) -> None:
     """Nothing is forgotten of what is to be forgotten."""
     tenant, blobs = token(), MemoryBlobs()
-    duty, watchlist = JobDuty(bus, blobs, region="local", holder=token()), Watchlist("local")
+    duty, watchlist = JobDuty(bus, blobs, region="local", holder=token()), JobWatchlist("local")
     for digit in "01":
         blobs.kept[tenant, digit * 64] = b""
         watchlist.postpone(f"{tenant}.{digit}", tenant, (digit * 64,), 1.0)
@@ -171,7 +171,7 @@ async def test_what_nobody_needs_is_searched_for_beside_the_sweeps(bus: Bus) -> 
     """Once the duty begins, and again a little later where the store could not be reached."""
     blobs, tenant = Fickle(), token()
     for owner in (f"call_{token()}", f"batch_{token()}"):
-        await keep(blobs, tenant, owner, "input", b"small")
+        await store_payload(blobs, tenant, owner, "input", b"small")
     blobs.failures = 1
     duty = asyncio.ensure_future(JobDuty(bus, blobs, region="local", holder=token(), search_again_s=0.01).run())
     try:

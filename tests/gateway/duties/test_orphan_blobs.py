@@ -9,11 +9,11 @@ import pytest
 
 from pilotlight_core.host.blobs import BlobsDown, MemoryBlobs
 from pilotlight_core.model.records import jobs
-from pilotlight_core.model.records.batches import BatchRecord, Item
+from pilotlight_core.model.records.batches import BatchItem, BatchRecord
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_gateway.batches.batch_manifest import ManifestWriter
 from pilotlight_gateway.duties.orphan_blobs import YOUNG_S, Orphans
-from pilotlight_gateway.jobs.job_payloads import LONGEST_HEAD, keep, owner_of
+from pilotlight_gateway.jobs.job_payloads import LONGEST_HEAD, owner_of, store_payload
 from tests.gateway.batches.makers import batch
 from tests.gateway.jobs.records import JOB, job
 
@@ -37,7 +37,7 @@ class Site:
     async def upload(self, upload: str, items: int, *, tenant: str = "acme") -> BatchRecord:
         """The inputs of a batch, and the record that would name them."""
         writer = ManifestWriter(self.blobs, tenant, f"{BATCH} {upload}")
-        await writer.add([Item(index, str(index), b"x") for index in range(items)])
+        await writer.add([BatchItem(index, str(index), b"x") for index in range(items)])
         return batch(tenant, id=BATCH, chunks=await writer.finish())
 
     async def delete(self) -> int:
@@ -65,7 +65,7 @@ def ended(**more: object) -> JobRecord:
 async def test_what_a_forgotten_job_left_goes(site: Site) -> None:
     """Its input and its result, however large or small; once."""
     for what, content in (("input", LARGE), ("run", 3 * 2**20 * b"y"), ("small", b"x" * 257), ("tiny", b"")):
-        await keep(site.blobs, "acme", JOB, what, content)
+        await store_payload(site.blobs, "acme", JOB, what, content)
     assert await site.delete() == 4
     assert not site.blobs.kept
     assert await site.delete() == 0
@@ -73,8 +73,8 @@ async def test_what_a_forgotten_job_left_goes(site: Site) -> None:
 
 async def test_what_a_job_needs_stays(site: Site) -> None:
     """Anything of one that has not ended; of one that has, what its record names and nothing else."""
-    mine = await keep(site.blobs, "acme", JOB, "input", LARGE)
-    lost = await keep(site.blobs, "acme", JOB, "a run that lost", b"small")
+    mine = await store_payload(site.blobs, "acme", JOB, "input", LARGE)
+    lost = await store_payload(site.blobs, "acme", JOB, "a run that lost", b"small")
     site.put(job(input_blob=mine))
     assert await site.delete() == 0
     site.put(ended(input_blob=mine))
@@ -98,13 +98,13 @@ async def test_what_an_upload_left_goes(site: Site) -> None:
 
 async def test_others_are_left_alone(site: Site) -> None:
     """What is young or a bundle's; another tenant's job or batch does not keep it, nor lose its own."""
-    young = await keep(site.blobs, "acme", JOB, "input", LARGE)
+    young = await store_payload(site.blobs, "acme", JOB, "input", LARGE)
     site.blobs.at["acme", young.sha256] = AT - YOUNG_S + 1
     for content in (LARGE, b"pilotlight call_ input\n" + LARGE, b"pilotlight call_1 " + LARGE, b"", b"x = 1\n"):
         await site.blobs.put("acme", hashlib.sha256(content).hexdigest(), content)
     kept = set(site.blobs.kept)
     assert await site.delete() == 0
-    theirs = await keep(site.blobs, "zoo", JOB, "input", LARGE)
+    theirs = await store_payload(site.blobs, "zoo", JOB, "input", LARGE)
     site.batches["acme", BATCH] = await site.upload("mine", 1)
     kept |= {one for one in site.blobs.kept if one[0] == "acme"}
     await site.upload("theirs", 1, tenant="zoo")
@@ -115,7 +115,7 @@ async def test_others_are_left_alone(site: Site) -> None:
 
 async def test_what_cannot_be_known_stays(site: Site) -> None:
     """A record or a list of chunks that cannot be read, a store that cannot be reached."""
-    ref = await keep(site.blobs, "acme", JOB, "input", LARGE)
+    ref = await store_payload(site.blobs, "acme", JOB, "input", LARGE)
     site.jobs[job().key] = b"\xc1"
     record = await site.upload("first", 1)
     site.broken = True

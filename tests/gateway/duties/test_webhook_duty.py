@@ -16,7 +16,7 @@ from pilotlight_core.bus import Bus, StoreRefused
 from pilotlight_core.model.api.webhook_api import (
     WEBHOOKS_PER_TENANT,
     DeliveryRecord,
-    State,
+    DeliveryState,
     WebhookChange,
     WebhookRecord,
     WebhookRequest,
@@ -27,10 +27,10 @@ from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_gateway.webhooks.delivery import resent
-from pilotlight_gateway.webhooks.delivery_sender import FINISHED_KEPT, Sender
+from pilotlight_gateway.webhooks.delivery_sender import FINISHED_KEPT, DeliverySender
 from pilotlight_gateway.webhooks.endpoints import change_webhook, create_webhook, delete_webhook, ping
 from pilotlight_gateway.webhooks.events import delivery_id
-from pilotlight_gateway.webhooks.http_sender_fake import FakePoster
+from pilotlight_gateway.webhooks.http_sender_fake import FakeHttpSender
 from tests.core.conftest import anyio_backend, bus  # noqa: F401 - fixtures
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def tenant(bus: Bus) -> Tenant:  # noqa: F811
 
 
 @asynccontextmanager
-async def sending(bus: Bus, poster: FakePoster) -> AsyncIterator[None]:  # noqa: F811
+async def sending(bus: Bus, poster: FakeHttpSender) -> AsyncIterator[None]:  # noqa: F811
     """The duty, for as long as the block lasts."""
     duty = asyncio.ensure_future(WebhookDuty(bus, poster, holder=token(8)).run())
     try:
@@ -78,7 +78,7 @@ async def sending(bus: Bus, poster: FakePoster) -> AsyncIterator[None]:  # noqa:
         await asyncio.wait([duty])
 
 
-async def until_state(tenant: Tenant, webhook: str, *states: State) -> list[DeliveryRecord]:
+async def until_state(tenant: Tenant, webhook: str, *states: DeliveryState) -> list[DeliveryRecord]:
     """The deliveries, once they are in these states."""
 
     async def found() -> list[DeliveryRecord] | None:
@@ -88,7 +88,7 @@ async def until_state(tenant: Tenant, webhook: str, *states: State) -> list[Deli
     return await until(found)
 
 
-async def until_posted(poster: FakePoster, url: str) -> None:
+async def until_posted(poster: FakeHttpSender, url: str) -> None:
     """Something was sent there."""
 
     async def posted() -> bool | None:
@@ -108,13 +108,13 @@ async def until(ask: Callable[[], Awaitable[T | None]], within: float = 20.0) ->
 async def test_the_end_of_a_job_is_told_and_signed(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
     """What is told says which job, how it ended and where its answer is."""
     id_, url, secret = await tenant.webhook()
-    poster = FakePoster()
+    poster = FakeHttpSender()
     async with sending(bus, poster):
         await tenant.job("queued")
         await tenant.job("running")
         error = {"code": "function_raised", "detail": "x" * 5_000}
         job = await tenant.job("failed", attempts=3, reason="raised", error=error, client_id="cid_12345678")
-        (record,) = await until_state(tenant, id_, State.DELIVERED)
+        (record,) = await until_state(tenant, id_, DeliveryState.DELIVERED)
 
     (posted,) = poster.to(url)
     told = msgspec.json.decode(posted.body)
@@ -135,12 +135,12 @@ async def test_each_webhook_hears_of_what_it_listens_to(bus: Bus, tenant: Tenant
     everything, everything_url, _ = await tenant.webhook()
     stranger = Tenant(bus)
     _, strangers_url, _ = await stranger.webhook()
-    poster = FakePoster()
+    poster = FakeHttpSender()
     async with sending(bus, poster):
         for state in ("succeeded", "failed", "cancelled", "expired"):
             await tenant.job(state)
-        await until_state(tenant, everything, *[State.DELIVERED] * 4)
-        await until_state(tenant, failures, *[State.DELIVERED] * 2)
+        await until_state(tenant, everything, *[DeliveryState.DELIVERED] * 4)
+        await until_state(tenant, failures, *[DeliveryState.DELIVERED] * 2)
 
     types = sorted(msgspec.json.decode(posted.body)["type"] for posted in poster.to(failures_url))
     assert types == ["job.expired", "job.failed"]
@@ -152,11 +152,11 @@ async def test_what_ended_while_nobody_sent_is_told_later_and_once(bus: Bus, ten
     """From the moment at which the webhook was made, over as many senders as there were."""
     before = await tenant.job()
     id_, url, _ = await tenant.webhook()
-    poster = FakePoster()
+    poster = FakeHttpSender()
     ended = [await tenant.job() for _ in range(5)]
     for _ in range(3):
         async with sending(bus, poster):
-            await until_state(tenant, id_, *[State.DELIVERED] * len(ended))
+            await until_state(tenant, id_, *[DeliveryState.DELIVERED] * len(ended))
         ended.append(await tenant.job())
 
     told = [msgspec.json.decode(posted.body)["data"]["id"] for posted in poster.to(url)]
@@ -167,12 +167,12 @@ async def test_what_ended_while_nobody_sent_is_told_later_and_once(bus: Bus, ten
 async def test_a_job_that_is_driven_again_ends_again(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
     """Under another id, so that its receiver does not take it for a repetition."""
     id_, url, _ = await tenant.webhook()
-    poster = FakePoster()
+    poster = FakeHttpSender()
     async with sending(bus, poster):
         job = await tenant.job("failed")
-        await until_state(tenant, id_, State.DELIVERED)
+        await until_state(tenant, id_, DeliveryState.DELIVERED)
         await tenant.job("failed", job, redrives=1)
-        await until_state(tenant, id_, State.DELIVERED, State.DELIVERED)
+        await until_state(tenant, id_, DeliveryState.DELIVERED, DeliveryState.DELIVERED)
 
     first, second = (posted.headers["webhook-id"] for posted in poster.to(url))
     assert first != second
@@ -181,13 +181,13 @@ async def test_a_job_that_is_driven_again_ends_again(bus: Bus, tenant: Tenant) -
 async def test_who_dies_in_the_middle_is_followed_by_another(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
     """The delivery is sent again, under the same id and with the same body."""
     id_, url, _ = await tenant.webhook()
-    poster = FakePoster(held={url: asyncio.Event()})
+    poster = FakeHttpSender(held={url: asyncio.Event()})
     await tenant.job()
     async with sending(bus, poster):
         await until_posted(poster, url)
     poster.held.clear()
     async with sending(bus, poster):
-        await until_state(tenant, id_, State.DELIVERED)
+        await until_state(tenant, id_, DeliveryState.DELIVERED)
 
     first, second = poster.to(url)
     assert first.headers["webhook-id"] == second.headers["webhook-id"]
@@ -197,7 +197,7 @@ async def test_who_dies_in_the_middle_is_followed_by_another(bus: Bus, tenant: T
 async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
     """The log says what was tried; sent again by hand it goes at once, under its id."""
     id_, url, _ = await tenant.webhook()
-    poster = FakePoster(statuses={url: [500]})
+    poster = FakeHttpSender(statuses={url: [500]})
     async with sending(bus, poster):
         await tenant.job()
 
@@ -205,7 +205,7 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
             return next((record for record in await tenant.deliveries(id_) if record.attempts), None)
 
         record = await until(tried)
-        assert record.state is State.PENDING
+        assert record.state is DeliveryState.PENDING
         assert 5.0 <= record.next_at - record.attempts[0].at <= 5.5 + 1e-6
 
         async def noticed() -> WebhookRecord | None:
@@ -216,7 +216,7 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
         await tenant.store.change_delivery(
             tenant.name, id_, record.id, lambda present: present and resent(present, time.time())
         )
-        (record,) = await until_state(tenant, id_, State.DELIVERED)
+        (record,) = await until_state(tenant, id_, DeliveryState.DELIVERED)
 
         async def changed() -> WebhookRecord | None:
             present = await tenant.store.webhook(tenant.name, id_)
@@ -233,10 +233,10 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
 async def test_who_says_gone_is_told_nothing_more(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
     """Its webhook is disabled; enabled again it hears of what ends from then on."""
     id_, url, _ = await tenant.webhook()
-    poster = FakePoster(statuses={url: [410]})
+    poster = FakeHttpSender(statuses={url: [410]})
     async with sending(bus, poster):
         await tenant.job()
-        await until_state(tenant, id_, State.FAILED)
+        await until_state(tenant, id_, DeliveryState.FAILED)
 
         async def disabled() -> WebhookRecord | None:
             present = await tenant.store.webhook(tenant.name, id_)
@@ -247,7 +247,7 @@ async def test_who_says_gone_is_told_nothing_more(bus: Bus, tenant: Tenant) -> N
         await tenant.job()
         await change_webhook(tenant.store, tenant.name, id_, WebhookChange(disabled=False), ())
         heard = await tenant.job()
-        await until_state(tenant, id_, State.FAILED, State.DELIVERED)
+        await until_state(tenant, id_, DeliveryState.FAILED, DeliveryState.DELIVERED)
 
     assert msgspec.json.decode(poster.to(url)[-1].body)["data"]["id"] == heard
     assert len(poster.to(url)) == 2
@@ -259,16 +259,16 @@ async def test_a_slow_receiver_delays_nobody_else(bus: Bus, tenant: Tenant) -> N
     quick, quick_url, _ = await tenant.webhook()
     stranger = Tenant(bus)
     strangers, strangers_url, _ = await stranger.webhook()
-    poster = FakePoster(held={slow_url: asyncio.Event()})
+    poster = FakeHttpSender(held={slow_url: asyncio.Event()})
     async with sending(bus, poster):
         for _ in range(20):
             await tenant.job()
         await stranger.job()
-        await until_state(tenant, quick, *[State.DELIVERED] * 20)
-        await until_state(stranger, strangers, State.DELIVERED)
+        await until_state(tenant, quick, *[DeliveryState.DELIVERED] * 20)
+        await until_state(stranger, strangers, DeliveryState.DELIVERED)
         assert poster.inside[slow_url] == len(poster.to(slow_url)) == 4
         poster.held.pop(slow_url).set()
-        await until_state(tenant, slow, *[State.DELIVERED] * 20)
+        await until_state(tenant, slow, *[DeliveryState.DELIVERED] * 20)
 
     assert len(poster.to(quick_url)) == len(poster.to(slow_url)) == 20
     assert len(poster.to(strangers_url)) == 1
@@ -280,10 +280,10 @@ async def test_a_deleted_webhook_is_sent_nothing(bus: Bus, tenant: Tenant) -> No
     witness, _, _ = await tenant.webhook()
     await ping(tenant.store, tenant.name, id_, time.time())
     await delete_webhook(tenant.store, tenant.name, id_)
-    poster = FakePoster()
+    poster = FakeHttpSender()
     async with sending(bus, poster):
         await tenant.job()
-        await until_state(tenant, witness, State.DELIVERED)
+        await until_state(tenant, witness, DeliveryState.DELIVERED)
         await until_state(tenant, id_)
 
     assert not poster.to(url)
@@ -292,10 +292,10 @@ async def test_a_deleted_webhook_is_sent_nothing(bus: Bus, tenant: Tenant) -> No
 async def test_the_log_is_bounded(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
     """The oldest that are over go first."""
     id_, _, _ = await tenant.webhook()
-    poster = FakePoster()
+    poster = FakeHttpSender()
     jobs = [await tenant.job() for _ in range(FINISHED_KEPT + 10)]
     async with sending(bus, poster):
-        await until_state(tenant, id_, *[State.DELIVERED] * FINISHED_KEPT)
+        await until_state(tenant, id_, *[DeliveryState.DELIVERED] * FINISHED_KEPT)
 
     assert len(poster.posted) >= len(jobs)
 
@@ -306,7 +306,7 @@ async def test_what_cannot_be_read_holds_nobody_up(bus: Bus, tenant: Tenant) -> 
     odd, odd_url, _ = await tenant.webhook()
     waits, _, _ = await tenant.webhook()
     well, _, _ = await tenant.webhook()
-    poster = FakePoster()
+    poster = FakeHttpSender()
     job = await tenant.job()
     await ping(tenant.store, tenant.name, odd, time.time())
     await bus.kv(WEBHOOK_BUCKET).put(f"{tenant.name}.{odd}", of_later)
@@ -314,8 +314,8 @@ async def test_what_cannot_be_read_holds_nobody_up(bus: Bus, tenant: Tenant) -> 
     await deliveries.put(f"{tenant.name}.{well}", of_later)
     await deliveries.put(f"{tenant.name}.{waits}.{delivery_id(waits, 'job.succeeded', job)}", of_later)
     async with sending(bus, poster):
-        await until_state(tenant, well, State.DELIVERED)
-        assert [record.state for record in await tenant.deliveries(odd)] == [State.PENDING]
+        await until_state(tenant, well, DeliveryState.DELIVERED)
+        assert [record.state for record in await tenant.deliveries(odd)] == [DeliveryState.PENDING]
 
     assert not poster.to(odd_url)
     assert [record.id for record in await tenant.store.webhooks(tenant.name)] == [waits, well]
@@ -329,10 +329,10 @@ async def test_what_is_kept_of_a_webhook_goes_with_it(bus: Bus, tenant: Tenant) 
         created_at=time.time(), next_at=time.time() + 86_400.0,
     )  # fmt: skip
     await tenant.store.change_delivery(tenant.name, id_, later.id, lambda _: later)
-    poster = FakePoster()
+    poster = FakeHttpSender()
     async with sending(bus, poster):
         await tenant.job()
-        await until_state(tenant, id_, State.DELIVERED, State.PENDING)
+        await until_state(tenant, id_, DeliveryState.DELIVERED, DeliveryState.PENDING)
         await delete_webhook(tenant.store, tenant.name, id_)
         await until_state(tenant, id_)
     assert len(poster.posted) == 1
@@ -353,14 +353,14 @@ class Unwritten(BusWebhooks):
 async def test_what_cannot_be_written_down_is_not_sent_again(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
     """A receiver that failed is left alone for as long as its schedule says, however long the bus refuses."""
     id_, url, _ = await tenant.webhook()
-    poster = FakePoster(status=500)
+    poster = FakeHttpSender(status=500)
     await ping(tenant.store, tenant.name, id_, time.time())
 
     async def tried() -> DeliveryRecord | None:
         return next((record for record in await tenant.deliveries(id_) if record.attempts), None)
 
     async with bus.mirror(WEBHOOK_BUCKET) as webhooks:
-        sending = asyncio.ensure_future(Sender(bus, poster, webhooks, store=Unwritten(bus)).run())
+        sending = asyncio.ensure_future(DeliverySender(bus, poster, webhooks, store=Unwritten(bus)).run())
         record = await until(tried)
         sending.cancel()
         await asyncio.wait([sending])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight_core.model.api.placement_api import FloorTold
+from pilotlight_core.model.api.placement_api import FloorInfo
 from pilotlight_core.model.devices import DeviceReport, MigMode
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.agent_messages import (
@@ -18,7 +18,7 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.placing import Placing, Purchase
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_gateway.fleet.fleet_inventory import SURE_AFTER_S, Placements
+from pilotlight_gateway.fleet.fleet_inventory import SURE_AFTER_S, FleetPlacements
 from pilotlight_gateway.fleet.fleet_view import REMEMBERED_S, FleetView
 from tests.gateway.world import Clock, World, function
 
@@ -33,17 +33,17 @@ def report(seq: int = 1, node: str = "n1", **more: object) -> NodeReport:
     return NodeReport(node=node, instance="i", seq=seq, region="local", sandbox="s", **fields)  # type: ignore[arg-type]
 
 
-def heard(*reports: NodeReport) -> tuple[Placements, Clock]:
+def heard(*reports: NodeReport) -> tuple[FleetPlacements, Clock]:
     """Placements that have listened for long enough."""
     clock = Clock(0.0)
     view = FleetView()
     for each in reports:
         view.on_report(each, 0.0)
     clock.at = SURE_AFTER_S
-    return Placements(view, clock), clock
+    return FleetPlacements(view, clock), clock
 
 
-async def refusal(placements: Placements, **options: object) -> BadInput:
+async def refusal(placements: FleetPlacements, **options: object) -> BadInput:
     with pytest.raises(BadInput) as refused:
         await placements.check([function("f", **options)])
     return refused.value
@@ -136,14 +136,14 @@ async def test_how_much_of_a_floor_fits_is_told_now_and_ever(world: World) -> No
 
     told = await placements.of_version(record)
 
-    assert told.floor == FloorTold(wanted=4, there=1, room=1, most=3)
-    assert (await placements.of_spec(record.spec, "acme")).floor == FloorTold(wanted=4, there=0, room=1, most=3)
+    assert told.floor == FloorInfo(wanted=4, there=1, room=1, most=3)
+    assert (await placements.of_spec(record.spec, "acme")).floor == FloorInfo(wanted=4, there=0, room=1, most=3)
     assert (await placements.of_spec(function("g"), "acme")).floor is None
 
 
 async def test_a_fleet_that_is_not_known_yet_refuses_nothing() -> None:
     """Calls are told then; a node that was silent for a while counts still."""
-    nobody = Placements(FleetView(), Clock(100.0))
+    nobody = FleetPlacements(FleetView(), Clock(100.0))
     await nobody.check([function("f", gpu=(GpuAsk("H100", 8),))])
 
     placements, clock = heard(report())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState, NodeReport
-from pilotlight_core.model.messages.scheduling import Breakers, BreakerTold
+from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers
 from pilotlight_gateway.fleet.fleet_view import FORGOTTEN_S, REMEMBERED_S, SILENT_S, FleetView
 
 
@@ -30,10 +30,10 @@ def test_breakers_are_listed_with_their_containers() -> None:
     view.on_report(report(), 0.0)
     assert breakers(view, 0.0) == [("closed", 0, "closed")] * 2
     told = (
-        BreakerTold(version="ver_1", container="c1", state="open", failures=5, retry_after=1.0),
-        BreakerTold(version="ver_1", state="half_open", failures=6),
-        BreakerTold(version="ver_1", tenant="t1", state="open", failures=5),
-        BreakerTold(version="ver_1", tenant="t2", state="closed", failures=1),
+        BreakerReport(version="ver_1", container="c1", state="open", failures=5, retry_after=1.0),
+        BreakerReport(version="ver_1", state="half_open", failures=6),
+        BreakerReport(version="ver_1", tenant="t1", state="open", failures=5),
+        BreakerReport(version="ver_1", tenant="t2", state="closed", failures=1),
     )
     view.on_breakers(Breakers(gateway="gw1", told=told), 1.0)
     view.on_breakers(Breakers(gateway="gw2"), 1.0)
@@ -51,7 +51,7 @@ def test_what_counts_no_more_is_forgotten() -> None:
     """Nodes and gateways that died without a word; nodes count as part of the fleet for longer than they are listed."""
     view = FleetView()
     view.on_report(report(), 0.0)
-    view.on_breakers(Breakers(gateway="gw1", told=(BreakerTold(version="ver_1", state="open", failures=5),)), 0.0)
+    view.on_breakers(Breakers(gateway="gw1", told=(BreakerReport(version="ver_1", state="open", failures=5),)), 0.0)
     view.forget(FORGOTTEN_S)
     assert (len(view._reports), len(view._breakers)) == (1, 1)
     view.forget(FORGOTTEN_S + 1.0)

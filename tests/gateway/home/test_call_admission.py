@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
-from pilotlight_core.model.limits import Reached
+from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.agent_messages import ContainerState
 from pilotlight_gateway.home.call_admission import QueueLimits, admit
-from pilotlight_gateway.home.container_pool import Rooms
+from pilotlight_gateway.home.container_pool import ContainerPool
 from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.estimate import Pace
+from pilotlight_gateway.home.estimate import ServiceTime
 from pilotlight_gateway.home.queue import FairQueue
 from tests.gateway.builders import call, credit
 
 
-def pace(hold_ms: float | None) -> Pace:
-    made = Pace()
+def pace(hold_ms: float | None) -> ServiceTime:
+    made = ServiceTime()
     made.hold_ms = hold_ms
     return made
 
@@ -28,15 +28,15 @@ def filled(count: int, tenant: str = "acme") -> FairQueue:
     return queue
 
 
-def busy(slots: int = 2) -> Rooms:
-    rooms = Rooms()
+def busy(slots: int = 2) -> ContainerPool:
+    rooms = ContainerPool()
     rooms.hear(credit("c1", 1, *(f"h{n}" for n in range(slots)), slots=slots), 0.0)
     return rooms
 
 
 def test_what_is_not_known_is_admitted() -> None:
     """No container, no measured start, no measured service: the call may wait."""
-    admit(call("x", remaining_ms=1.0), filled(50), Rooms(), pace(None), QueueLimits(), 0.0)
+    admit(call("x", remaining_ms=1.0), filled(50), ContainerPool(), pace(None), QueueLimits(), 0.0)
     admit(call("x", remaining_ms=1.0), filled(50), busy(), pace(None), QueueLimits(), 0.0)
 
 
@@ -53,7 +53,7 @@ def test_a_call_needs_time_to_run_after_its_wait() -> None:
     """One that would start just before its deadline would hold a slot for nothing; one that can start may try."""
     with pytest.raises(TooMuch):
         admit(call("x", remaining_ms=600.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
-    free = Rooms()
+    free = ContainerPool()
     free.hear(credit("c1", slots=4), 0.0)
     admit(call("x", remaining_ms=50.0), filled(0), free, pace(100.0), QueueLimits(), 0.0)
 
@@ -77,7 +77,7 @@ def test_a_call_is_refused_whose_queue_age_would_run_out() -> None:
     assert caught.value.wire_code == "queue_full"
     assert caught.value.retry_after == 0.5
     assert caught.value.more["limits"] == [
-        Reached(limit="queue_seconds", tenant="acme", function="acme:app.fn", allowed=0.4, current=0.5)
+        ReachedLimit(limit="queue_seconds", tenant="acme", function="acme:app.fn", allowed=0.4, current=0.5)
     ]
     admit(call("x", queue_ms=600.0), filled(9), busy(), pace(100.0), QueueLimits(), 0.0)
     with pytest.raises(TooMuch):
@@ -109,7 +109,7 @@ def test_a_free_slot_that_is_kept_for_a_higher_tier_is_none() -> None:
     queue = filled(0)
     queue.push(call("vip", "gold", tier_rank=2, reserved=0.5), cost=1.0, at=0.0)
     assert queue.remove("vip") is not None
-    rooms = Rooms()
+    rooms = ContainerPool()
     rooms.hear(credit("c1", 1, "h0", slots=2), 0.0)
     with pytest.raises(TooMuch) as caught:
         admit(call("x", remaining_ms=90.0), queue, rooms, pace(100.0), QueueLimits(), 0.0)
@@ -124,7 +124,7 @@ def test_a_flood_of_another_tenant_does_not_get_a_call_refused() -> None:
 
 def test_a_known_start_counts_less_what_has_passed_of_it() -> None:
     """A start of 10 s that began 4 s ago leaves 6."""
-    rooms = Rooms()
+    rooms = ContainerPool()
     rooms.start_ms = 10_000.0
     with pytest.raises(Unavailable) as caught:
         admit(call("x", remaining_ms=9_000.0), filled(0), rooms, pace(None), QueueLimits(), 4.0)
@@ -173,7 +173,7 @@ def test_a_full_queue_says_whose_it_is_and_nothing_of_others() -> None:
         admit(call("x", queue_calls=4, function="acme:a.f"), queue, busy(), pace(100.0), QueueLimits(), 0.0)
     assert caught.value.detail == "acme may have 4 standard calls waiting for acme:a.f, and 4 do."
     assert caught.value.more["limits"] == [
-        Reached(limit="queue_calls", tenant="acme", function="acme:a.f", allowed=4, current=4)
+        ReachedLimit(limit="queue_calls", tenant="acme", function="acme:a.f", allowed=4, current=4)
     ]
 
     with pytest.raises(TooMuch) as caught:

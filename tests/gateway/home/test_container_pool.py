@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Refusal
-from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, Verdict
-from pilotlight_gateway.home.container_pool import BURIED_AFTER, HEARTBEAT, PENDING_FOR, QUARANTINE, Rooms
+from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, ContainerVerdict
+from pilotlight_gateway.home.container_pool import BURIED_AFTER, HEARTBEAT, PENDING_FOR, QUARANTINE, ContainerPool
 from tests.gateway.builders import credit
 
 
-def rooms_of(*spoken: Credit) -> Rooms:
-    rooms = Rooms()
+def rooms_of(*spoken: Credit) -> ContainerPool:
+    rooms = ContainerPool()
     for message in spoken:
         rooms.hear(message, 0.0)
     return rooms
 
 
-def chosen(rooms: Rooms, call: str, at: float = 0.0) -> str | None:
+def chosen(rooms: ContainerPool, call: str, at: float = 0.0) -> str | None:
     """Choose and reserve, as a home does."""
     room = rooms.choose()
     if room is None:
@@ -179,13 +179,13 @@ def test_a_start_is_timed_and_its_end_is_noted_once() -> None:
     assert (rooms.start_ms, rooms.ready_since) == (500.0, 0.6)
 
 
-def broken(*, others: bool = True) -> Rooms:
+def broken(*, others: bool = True) -> ContainerPool:
     """Two containers, one of which has raised for as long as it takes."""
     rooms = rooms_of(credit("bad", 1, slots=2), credit("good", 2, slots=2))
     for n in range(CONTAINER_FAILURES):
-        rooms.ended("bad", f"b{n}", "t", Verdict.RAISED, 1.0)
+        rooms.ended("bad", f"b{n}", "t", ContainerVerdict.RAISED, 1.0)
         if others:
-            rooms.ended("good", f"g{n}", "t", Verdict.FINE, 1.0)
+            rooms.ended("good", f"g{n}", "t", ContainerVerdict.FINE, 1.0)
     rooms.check_integrity()
     return rooms
 
@@ -211,13 +211,13 @@ def test_a_broken_container_gets_one_probe_after_a_pause() -> None:
     rooms.probe(1.0 + FIRST_PAUSE_S)
     assert [chosen(rooms, name, 2.0) for name in ("probe", "next")] == ["bad", None]
     rooms.release("bad", "probe")
-    rooms.ended("bad", "probe", "t", Verdict.RAISED, 2.1)
+    rooms.ended("bad", "probe", "t", ContainerVerdict.RAISED, 2.1)
     rooms.probe(2.1 + FIRST_PAUSE_S)
     assert chosen(rooms, "too soon") is None
     rooms.probe(2.1 + 2 * FIRST_PAUSE_S)
     assert chosen(rooms, "again", 4.2) == "bad"
     rooms.release("bad", "again")
-    rooms.ended("bad", "again", "t", Verdict.FINE, 4.3)
+    rooms.ended("bad", "again", "t", ContainerVerdict.FINE, 4.3)
     assert rooms.broken() == []
     assert rooms.capacity == 4
     assert [chosen(rooms, name, 4.3) for name in "xy"] == ["bad", "bad"]

@@ -8,21 +8,21 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.agent_messages import ContainerState
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.home.container_pool import Rooms
+from pilotlight_gateway.home.container_pool import ContainerPool
 from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.estimate import Pace, ahead, wait_ms
+from pilotlight_gateway.home.estimate import ServiceTime, calls_ahead, wait_ms
 from pilotlight_gateway.home.queue import FairQueue
 from tests.gateway.builders import call, credit
 
 
-def pace(hold_ms: float | None) -> Pace:
-    made = Pace()
+def pace(hold_ms: float | None) -> ServiceTime:
+    made = ServiceTime()
     made.hold_ms = hold_ms
     return made
 
 
-def busy(slots: int = 2) -> Rooms:
-    rooms = Rooms()
+def busy(slots: int = 2) -> ContainerPool:
+    rooms = ContainerPool()
     rooms.hear(credit("c1", 1, *(f"h{n}" for n in range(slots)), slots=slots), 0.0)
     return rooms
 
@@ -39,10 +39,10 @@ def filled(**waiting: int) -> FairQueue:
 def test_turns_are_counted_not_calls() -> None:
     """A flood of one tenant is not ahead of another's first call, but is ahead of its own next one."""
     queue = filled(elephant=100)
-    assert ahead(queue, call("x", "mouse")) == 1
-    assert ahead(queue, call("x", "elephant")) == 100
+    assert calls_ahead(queue, call("x", "mouse")) == 1
+    assert calls_ahead(queue, call("x", "elephant")) == 100
     queue.push(call("i", priority=Priority.INTERACTIVE), cost=1.0, at=0.0)
-    assert ahead(queue, call("x", "mouse")) == 2
+    assert calls_ahead(queue, call("x", "mouse")) == 2
 
 
 def test_weight_is_what_turns_go_by() -> None:
@@ -50,7 +50,7 @@ def test_weight_is_what_turns_go_by() -> None:
     queue = filled(light=100)
     for n in range(8):
         queue.push(call(f"h{n}", "heavy", weight=4.0), cost=1.0, at=0.0)
-    assert ahead(queue, call("x", "heavy", weight=4.0)) == 8 + 3
+    assert calls_ahead(queue, call("x", "heavy", weight=4.0)) == 8 + 3
 
 
 def test_who_has_had_much_waits_until_the_others_have_caught_up() -> None:
@@ -59,7 +59,7 @@ def test_who_has_had_much_waits_until_the_others_have_caught_up() -> None:
     entry = queue.pick()
     assert entry is not None
     queue.settle(entry, 20.0)
-    assert 19 <= ahead(queue, call("x", entry.call.tenant)) <= 21
+    assert 19 <= calls_ahead(queue, call("x", entry.call.tenant)) <= 21
 
 
 class_names = st.sampled_from(list(Priority))
@@ -81,7 +81,7 @@ def test_as_many_go_first_as_was_said(flows: list[tuple[int, int, int]], own: tu
         queue.pick()
     weight, cost = own
     mine = call("mine", "me", weight=float(weight), cost=float(cost))
-    told = ahead(queue, mine)
+    told = calls_ahead(queue, mine)
     queue.push(mine, cost=float(cost), at=0.0)
     first = 0
     while (entry := queue.pick()) is not None and entry.id != "mine":
@@ -98,7 +98,7 @@ def test_classes_go_first_by_their_weight(waiting: list[tuple[Priority, int]], m
         for n in range(count):
             queue.push(call(f"{tenant} {n}", f"t{tenant}", priority=priority), cost=1.0, at=0.0)
     probe = call("mine", "me", priority=mine)
-    told = ahead(queue, probe, 1.0)
+    told = calls_ahead(queue, probe, 1.0)
     queue.push(probe, cost=1.0, at=0.0)
     first = 0
     while (entry := queue.pick()) is not None and entry.id != "mine":
@@ -113,7 +113,7 @@ def test_the_wait_is_the_calls_ahead_over_the_rate_of_slots() -> None:
 
 def test_a_free_slot_means_no_wait() -> None:
     """Whatever is known of the speed; a slot that is kept for others is not free."""
-    rooms = Rooms()
+    rooms = ContainerPool()
     rooms.hear(credit("c1", slots=4), 0.0)
     assert wait_ms(3, rooms, pace(None), 0.0) == 0.0
     assert wait_ms(4, rooms, pace(None), 0.0) is None
@@ -132,7 +132,7 @@ def test_containers_that_start_help_from_when_they_are_ready() -> None:
 
 def test_the_first_start_is_waited_for_and_then_its_slots() -> None:
     """Without any container: the learnt start, less what has passed of it, then turns."""
-    rooms = Rooms()
+    rooms = ContainerPool()
     assert wait_ms(0, rooms, pace(100.0), 0.0) is None
     rooms.start_ms = 1_000.0
     assert wait_ms(0, rooms, pace(100.0), 0.0) == 1_000.0
@@ -143,7 +143,7 @@ def test_the_first_start_is_waited_for_and_then_its_slots() -> None:
 
 def test_the_pace_is_a_mean_that_no_single_call_rules() -> None:
     """The first is one of several, and a change is learnt over about twenty."""
-    learnt = Pace()
+    learnt = ServiceTime()
     for hold in (1_000.0, 100.0, 100.0, 100.0):
         learnt.ended(hold, None)
     assert learnt.hold_ms == pytest.approx(325.0)
@@ -156,7 +156,7 @@ def test_the_pace_is_a_mean_that_no_single_call_rules() -> None:
 
 def test_a_start_that_has_not_said_how_many_it_takes_is_waited_for() -> None:
     """It counts from when it should be ready, however many calls wait."""
-    rooms = Rooms()
+    rooms = ContainerPool()
     rooms.hear(credit("c1", 1, slots=0, state=ContainerState.BINDING), 0.0)
     rooms.start_ms = 500.0
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
 from pilotlight_core.model.messages.agent_messages import CallDescriptor, ContainerState, Outcome, RemoteError
-from pilotlight_core.model.messages.scheduling import BreakerTold, Dropped
+from pilotlight_core.model.messages.scheduling import BreakerReport, Dropped
 from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, VERSION_FAILURES
 from pilotlight_gateway.home.container_pool import QUARANTINE
 from pilotlight_gateway.home.home import LOOK_EVERY, Home
@@ -192,7 +192,7 @@ def test_a_version_whose_containers_die_in_a_row_is_refused(home: Home) -> None:
     with pytest.raises(Unavailable) as caught:
         home.enqueue(call("refused", "t9"), at)
     assert caught.value.wire_code == "breaker_open"
-    assert home.breakers(at)[0] == BreakerTold(
+    assert home.breakers(at)[0] == BreakerReport(
         version="ver_1", state="open", failures=VERSION_FAILURES, retry_after=FIRST_PAUSE_S
     )
     assert home.statistics(at).breakers.versions == 1
@@ -216,7 +216,7 @@ def test_a_tenant_whose_calls_kill_containers_is_refused_alone(home: Home) -> No
     with pytest.raises(Unavailable, match="calls of this tenant"):
         home.enqueue(call("refused", "t0"), at)
     assert (home.statistics(at).breakers.versions, home.statistics(at).breakers.tenants) == (0, 1)
-    assert home.breakers(at)[1] == BreakerTold(
+    assert home.breakers(at)[1] == BreakerReport(
         version="ver_1", tenant="t0", state="open", failures=VERSION_FAILURES, retry_after=FIRST_PAUSE_S
     )
 

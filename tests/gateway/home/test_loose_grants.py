@@ -7,19 +7,19 @@ import pytest
 from pilotlight_gateway.home.call_admission import QueueLimits
 from pilotlight_gateway.home.counters import FunctionCounters
 from pilotlight_gateway.home.loose_grants import DONE_WITHIN, GrantBook
-from pilotlight_gateway.home.version_queue import Granted, VersionDesk
+from pilotlight_gateway.home.version_queue import OutstandingGrant, VersionQueue
 from tests.gateway.builders import call, grant
 
 
 @pytest.fixture
 def book() -> GrantBook:
     """Three calls that run, two of them in one container."""
-    desk = VersionDesk("ver_1", QueueLimits(), 0.0)
+    desk = VersionQueue("ver_1", QueueLimits(), 0.0)
     desk.name("acme:app.f", FunctionCounters())
     made = GrantBook()
     for name, container in (("a", "c1"), ("b", "c1"), ("c", "c2")):
         entry = desk.queue.push(call(name), cost=1.0, guess=0.0, at=0.0)
-        made.enter(Granted(desk, entry, grant(call=name, container=container), 0.0))
+        made.enter(OutstandingGrant(desk, entry, grant(call=name, container=container), 0.0))
     return made
 
 

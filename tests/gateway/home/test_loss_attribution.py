@@ -9,11 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_gateway.home.breakers import FIRST_PAUSE_S, LONGEST_PAUSE_S, PROBE_S, VERSION_FAILURES, State, Verdict
-from pilotlight_gateway.home.loss_attribution import EVERYBODY, TENANTS_AT_MOST, Losses
+from pilotlight_gateway.home.breakers import (
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    PROBE_S,
+    VERSION_FAILURES,
+    CircuitState,
+    ContainerVerdict,
+)
+from pilotlight_gateway.home.loss_attribution import EVERYBODY, TENANTS_AT_MOST, LossAttribution
 
 
-def lose(losses: Losses, *rows: str, at: float = 0.0, name: str = "c") -> list[str]:
+def lose(losses: LossAttribution, *rows: str, at: float = 0.0, name: str = "c") -> list[str]:
     """Containers are lost one after the other; each held calls of the tenants that its letters name."""
     opened = []
     for n, row in enumerate(rows):
@@ -21,7 +28,7 @@ def lose(losses: Losses, *rows: str, at: float = 0.0, name: str = "c") -> list[s
     return opened
 
 
-def refused(losses: Losses, at: float = 0.0) -> str:
+def refused(losses: LossAttribution, at: float = 0.0) -> str:
     """Which of the tenants a to e are refused."""
     shut = ""
     for tenant in "abcde":
@@ -38,16 +45,16 @@ FIVE = VERSION_FAILURES
 
 def test_one_tenants_inputs_shut_the_version_for_nobody_else() -> None:
     """However many containers they kill."""
-    losses = Losses()
+    losses = LossAttribution()
     assert lose(losses, *["a"] * FIVE) == ["a"]
     assert refused(losses) == "a"
     lose(losses, *["a"] * 50, name="d")
-    assert (refused(losses), losses.everybody.state) == ("a", State.CLOSED)
+    assert (refused(losses), losses.everybody.state) == ("a", CircuitState.CLOSED)
 
 
 def test_what_cannot_be_loaded_is_shut_for_everybody() -> None:
     """No call was there to be blamed."""
-    losses = Losses()
+    losses = LossAttribution()
     assert lose(losses, *[""] * (FIVE - 1)) == []
     assert lose(losses, "", name="d") == [EVERYBODY]
     assert refused(losses) == "abcde"
@@ -64,36 +71,36 @@ def test_what_cannot_be_loaded_is_shut_for_everybody() -> None:
 )
 def test_containers_that_die_under_whoever_calls_are_shut_for_everybody(rows: str, opened: list[str]) -> None:
     """A row that one tenant explains is that tenant's."""
-    assert lose(Losses(), *rows) == opened
+    assert lose(LossAttribution(), *rows) == opened
 
 
 def test_who_shares_containers_with_the_guilty_is_told_apart_by_its_answers() -> None:
     """The one who has lost more in a row is blamed alone."""
-    losses = Losses()
+    losses = LossAttribution()
     lose(losses, "ab")
-    losses.answered(Verdict.FINE, "b")
+    losses.answered(ContainerVerdict.FINE, "b")
     assert lose(losses, *["ab"] * FIVE, name="d") == ["a"]
     assert refused(losses) == "a"
 
 
 def test_an_answer_to_a_tenant_closes_its_own_row_and_everybodys() -> None:
     """An exception is one; to others it says nothing of this tenant's calls."""
-    losses = Losses()
+    losses = LossAttribution()
     lose(losses, *["a"] * (FIVE - 1))
-    losses.answered(Verdict.RAISED, "b")
+    losses.answered(ContainerVerdict.RAISED, "b")
     assert lose(losses, "a", name="d") == ["a"]
 
-    losses = Losses()
+    losses = LossAttribution()
     lose(losses, *["a"] * (FIVE - 1))
-    losses.answered(Verdict.RAISED, "a")
-    losses.answered(Verdict.NOTHING, "a")
+    losses.answered(ContainerVerdict.RAISED, "a")
+    losses.answered(ContainerVerdict.NOTHING, "a")
     assert lose(losses, *["a"] * (FIVE - 1), name="d") == []
     assert lose(losses, *[""] * (FIVE - 1), name="e") == [EVERYBODY]
 
 
 def test_a_container_counts_once_however_many_calls_die_with_it() -> None:
     """Sixty calls in one container are one failure, and so is a word that is repeated."""
-    losses = Losses()
+    losses = LossAttribution()
     for _ in range(60):
         assert losses.lost("c1", "a", "", 1.0) == []
     assert losses.breaker_of("a").failures == losses.breaker_of(EVERYBODY).failures == 1
@@ -102,7 +109,7 @@ def test_a_container_counts_once_however_many_calls_die_with_it() -> None:
 @pytest.mark.parametrize("held", ["a", ""])
 def test_the_refused_hear_why_and_when_to_come_again(held: str) -> None:
     """503 `breaker_open`; one call is let in after the pause, and the next ones wait for it."""
-    losses = Losses()
+    losses = LossAttribution()
     lose(losses, *[held] * FIVE, at=10.0)
     with pytest.raises(Unavailable) as caught:
         losses.admit("x", "a", 10.0 + FIRST_PAUSE_S / 4)
@@ -114,14 +121,14 @@ def test_the_refused_hear_why_and_when_to_come_again(held: str) -> None:
     losses.admit("probe", "a", 10.0 + FIRST_PAUSE_S)
     with pytest.raises(Unavailable):
         losses.admit("other", "a", 10.0 + FIRST_PAUSE_S)
-    losses.answered(Verdict.FINE, "a")
+    losses.answered(ContainerVerdict.FINE, "a")
     losses.admit("other", "a", 12.0)
 
 
 @pytest.mark.parametrize("held", ["a", "", "ab"])
 def test_a_probe_that_fails_makes_the_next_pause_longer(held: str) -> None:
     """Twice as long each time, up to a bound; also if another tenant's call was beside it."""
-    losses, at = Losses(), 0.0
+    losses, at = LossAttribution(), 0.0
     lose(losses, *[held[:1]] * FIVE, at=at)
     breaker = losses.breaker_of(held[:1])
     pauses = []
@@ -136,7 +143,7 @@ def test_a_probe_that_fails_makes_the_next_pause_longer(held: str) -> None:
 
 def test_a_probe_that_is_not_heard_of_is_replaced() -> None:
     """At once if it was withdrawn, or refused for another reason; after a while if nobody knows."""
-    losses = Losses()
+    losses = LossAttribution()
     lose(losses, *["a"] * FIVE)
     losses.admit("one", "a", 2.0)
     losses.withdrawn("other", "a", 2.1)
@@ -157,7 +164,7 @@ def test_a_probe_that_is_not_heard_of_is_replaced() -> None:
 
 def test_no_more_tenants_are_known_than_allowed() -> None:
     """Whose last loss is the oldest is forgotten."""
-    losses = Losses()
+    losses = LossAttribution()
     for n in range(TENANTS_AT_MOST + 10):
         losses.lost(f"c{n}", (f"t{n}",), "", float(n))
     assert len(losses.tenants) == TENANTS_AT_MOST
@@ -172,13 +179,13 @@ def test_no_more_tenants_are_known_than_allowed() -> None:
 )
 def test_a_breaker_never_stays_shut_for_longer_than_its_pause(steps: list[tuple[str, str, int]]) -> None:
     """In any history a call of any tenant is let in once the longest pause and the wait for a probe are over."""
-    losses, at = Losses(), 0.0
+    losses, at = LossAttribution(), 0.0
     for number, (step, held, seconds) in enumerate(steps):
         at += seconds / 10.0
         if step == "l":
             losses.lost(str(number), held, "", at)
         elif step == "f":
-            losses.answered(Verdict.FINE, held[:1])
+            losses.answered(ContainerVerdict.FINE, held[:1])
         elif step == "w":
             losses.withdrawn(losses.everybody.probe, "a", at)
         else:
@@ -189,4 +196,4 @@ def test_a_breaker_never_stays_shut_for_longer_than_its_pause(steps: list[tuple[
         assert 0.0 <= retry_after <= LONGEST_PAUSE_S
     for tenant in "abc":
         losses.admit(f"of {tenant}", tenant, at + max(LONGEST_PAUSE_S, PROBE_S))
-        losses.answered(Verdict.FINE, tenant)
+        losses.answered(ContainerVerdict.FINE, tenant)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.home.node_incarnations import LOST_AFTER, GoneNode, Nodes
+from pilotlight_gateway.home.node_incarnations import LOST_AFTER, GoneNode, NodeIncarnations
 
 
 def names(gone: list[GoneNode]) -> list[tuple[str, str]]:
@@ -11,7 +11,7 @@ def names(gone: list[GoneNode]) -> list[tuple[str, str]]:
 
 def test_a_new_incarnation_ends_the_old_one_for_certain() -> None:
     """Its late messages are recognised."""
-    nodes = Nodes()
+    nodes = NodeIncarnations()
     assert nodes.seen("n1", "i1", 0.0) is None
     gone = nodes.seen("n1", "i2", 1.0)
     assert gone is not None
@@ -23,7 +23,7 @@ def test_a_new_incarnation_ends_the_old_one_for_certain() -> None:
 
 def test_a_silent_node_is_lost_once_and_may_come_back() -> None:
     """Silence proves nothing: it is the same incarnation when it speaks again."""
-    nodes = Nodes()
+    nodes = NodeIncarnations()
     nodes.seen("n1", "i1", 0.0)
     for second in range(int(LOST_AFTER) + 1):
         assert nodes.lost(float(second)) == []
@@ -36,7 +36,7 @@ def test_a_silent_node_is_lost_once_and_may_come_back() -> None:
 
 def test_an_incarnation_that_was_lost_is_not_told_twice() -> None:
     """Its successor ends it too, but that is known already."""
-    nodes = Nodes()
+    nodes = NodeIncarnations()
     nodes.seen("n1", "i1", 0.0)
     nodes.lost(0.0)
     nodes.stopped("n1", "i1")
@@ -46,7 +46,7 @@ def test_an_incarnation_that_was_lost_is_not_told_twice() -> None:
 
 def test_a_process_that_stood_still_loses_nobody() -> None:
     """After a pause of this process everybody seems silent: it has not read what they said."""
-    nodes = Nodes()
+    nodes = NodeIncarnations()
     nodes.seen("n1", "i1", 0.0)
     nodes.lost(0.5)
     assert nodes.lost(60.0) == []
@@ -57,7 +57,7 @@ def test_a_process_that_stood_still_loses_nobody() -> None:
 
 def test_an_agent_that_says_goodbye_is_gone_at_once() -> None:
     """Only if it is the present one."""
-    nodes = Nodes()
+    nodes = NodeIncarnations()
     nodes.seen("n1", "i1", 0.0)
     assert nodes.stopped("n1", "i0") is None
     gone = nodes.stopped("n1", "i1")
@@ -68,7 +68,7 @@ def test_an_agent_that_says_goodbye_is_gone_at_once() -> None:
 
 def test_a_node_that_is_gone_is_forgotten_after_a_while() -> None:
     """A fleet whose nodes come and go under new names does not fill the memory; one that speaks is known."""
-    nodes, rarely = Nodes(), Nodes()  # `rarely` never asks who is lost
+    nodes, rarely = NodeIncarnations(), NodeIncarnations()  # `rarely` never asks who is lost
     for second in range(4 * 3_600):
         at = float(second)
         for known in (nodes, rarely):

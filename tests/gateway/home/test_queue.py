@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.flows import Entry
+from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.queue import WEIGHTS, FairQueue
 from tests.gateway.builders import call
 
 
-def push(queue: FairQueue, name: str, tenant: str = "acme", *, cost: float = 1.0, **more: object) -> Entry:
+def push(queue: FairQueue, name: str, tenant: str = "acme", *, cost: float = 1.0, **more: object) -> QueueEntry:
     return queue.push(call(name, tenant, cost=cost, **more), cost=cost, at=0.0)
 
 
@@ -275,7 +275,7 @@ steps = st.lists(
 def test_any_history_keeps_the_books_in_order(steps: list[tuple[str, int, Priority, int]], cap: int | None) -> None:
     """Whatever is pushed, picked, settled, returned and removed: nothing is lost, doubled or miscounted."""
     queue = FairQueue(FunctionCounters(), tenant_in_flight=cap)
-    flying: list[Entry] = []
+    flying: list[QueueEntry] = []
     waiting: set[str] = set()
     for number, (step, tenant, priority, cost) in enumerate(steps):
         if step == "p":

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.agent_messages import ContainerState
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.home.container_pool import Rooms
+from pilotlight_gateway.home.container_pool import ContainerPool
 from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.estimate import Pace
+from pilotlight_gateway.home.estimate import ServiceTime
 from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.shedding import shed
 from tests.gateway.builders import call, credit
@@ -25,9 +25,9 @@ class World:
 
     def __init__(self, slots: int, hold_ms: float | None) -> None:
         self.queue = FairQueue(FunctionCounters())
-        self.rooms = Rooms()
+        self.rooms = ContainerPool()
         self.rooms.hear(credit("c1", 1, *(f"h{n}" for n in range(slots)), slots=slots), 0.0)
-        self.pace = Pace()
+        self.pace = ServiceTime()
         self.pace.hold_ms = hold_ms
         self.until: dict[str, float] = {}
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.flows import Entry
+from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.tier_queue import RESERVED_FOR
 from tests.gateway.builders import call
 
 
-def push(queue: FairQueue, name: str, tenant: str = "acme", **more: object) -> Entry:
+def push(queue: FairQueue, name: str, tenant: str = "acme", **more: object) -> QueueEntry:
     return queue.push(call(name, tenant, **more), cost=1.0, at=0.0)
 
 
@@ -25,7 +25,7 @@ def queue() -> FairQueue:
     return FairQueue(FunctionCounters())
 
 
-def push_gold(queue: FairQueue, name: str, share: float = 0.25, **more: object) -> Entry:
+def push_gold(queue: FairQueue, name: str, share: float = 0.25, **more: object) -> QueueEntry:
     return push(queue, name, "gold", tier_rank=2, reserved=share, **more)
 
 
@@ -34,7 +34,7 @@ def test_a_tier_finds_its_reserve_free(queue: FairQueue) -> None:
     push_gold(queue, "g0")
     for n in range(10):
         push(queue, f"f{n}", "free")
-    taken: list[Entry] = []
+    taken: list[QueueEntry] = []
     while (entry := queue.pick(free=8 - len(taken), slots=8, at=0.0)) is not None:
         taken.append(entry)
     assert sorted(entry.id for entry in taken) == ["f0", "f1", "f2", "f3", "f4", "f5", "g0"]
@@ -87,7 +87,7 @@ def test_whoever_has_a_reserve_never_waits_within_it(steps: list[tuple[str, Prio
     slots = 8
     queue = FairQueue(FunctionCounters())
     push_gold(queue, "first", share)
-    flying: list[Entry] = []
+    flying: list[QueueEntry] = []
     for number, (step, priority) in enumerate(steps):
         if step == "g":
             push_gold(queue, str(number), share, priority=priority)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.home.timers import Alarms
+from pilotlight_gateway.home.timers import Timers
 
 
 def test_what_is_due_comes_earliest_first_and_once() -> None:
     """An alarm rings once."""
-    alarms = Alarms()
+    alarms = Timers()
     alarms.set("b", 2.0)
     alarms.set("a", 1.0)
     alarms.set("c", 9.0)
@@ -18,7 +18,7 @@ def test_what_is_due_comes_earliest_first_and_once() -> None:
 
 def test_an_alarm_can_be_moved_both_ways_and_cleared() -> None:
     """The last instant that was set counts."""
-    alarms = Alarms()
+    alarms = Timers()
     alarms.set("a", 5.0)
     alarms.set("a", 1.0)
     assert alarms.next() == 1.0
@@ -31,7 +31,7 @@ def test_an_alarm_can_be_moved_both_ways_and_cleared() -> None:
 
 def test_moving_an_alarm_for_ever_leaves_no_litter() -> None:
     """The heap stays in proportion to what is set."""
-    alarms = Alarms()
+    alarms = Timers()
     for n in range(10_000):
         alarms.set("a", float(n))
     assert len(alarms._heap) < 200

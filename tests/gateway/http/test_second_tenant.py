@@ -14,11 +14,11 @@ import httpx
 import msgspec
 import pytest
 
-from pilotlight_core.bus import Stored
+from pilotlight_core.bus import DecodedMessage
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
-from pilotlight_core.model.tenancy import LimitsRecord, ShareRecord, TenantRecord
+from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord, TenantRecord
 from pilotlight_gateway.http.protocol.operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
 from pilotlight_gateway.webhooks.events import ping_event
@@ -96,12 +96,14 @@ async def acme(world: World) -> Names:
     await world.services.jobs.store.create(dead_job(id=CALL, tenant="acme"))
     world.ledger.fold("USAGE", 1, [busy(1, 0, ("a", SECOND, "ok"), app="hush-hush")])
     line = LogLine(at=WALL, stream="stdout", text=SECRET, container="ctr_hush-hush")
-    world.logs.kept = [Stored(seq=1, at=WALL, subject="logs.local.acme.shop.hello", message=LogBatch(lines=(line,)))]
+    world.logs.kept = [
+        DecodedMessage(seq=1, at=WALL, subject="logs.local.acme.shop.hello", message=LogBatch(lines=(line,)))
+    ]
     records = world.registry
     records.tenant_records["acme"] = TenantRecord(name="acme", created_at=WALL, tier="enterprise")
     functions = {"acme:shop.hello": Limits(concurrency=7)}
     records.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(concurrency=9), functions=functions)
-    records.share_records["acme", "shop"] = ShareRecord(tenant="acme", app="shop", grants={"friend": ()})
+    records.share_records["acme", "shop"] = FunctionShareRecord(tenant="acme", app="shop", grants={"friend": ()})
 
     webhook = webhook_of("acme", url=f"https://{SECRET}.example.com/")
     delivery = ping_event("acme", webhook.id, WALL)

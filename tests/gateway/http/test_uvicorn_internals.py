@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from uvicorn import Server
 from uvicorn.protocols.http.flow_control import FlowControl
@@ -13,7 +15,7 @@ from uvicorn.server import ServerState
 from pilotlight_gateway.http.server import BoundedProtocol
 from tests.internals import REPOSITORY, changed, importers, missing
 
-USED = {
+USED: dict[type, set[str]] = {
     HttpToolsProtocol: {
         "_start_asgi_task", "_unset_keepalive_if_required", "connections", "cycle", "expect_100_continue", "flow",
         "headers", "loop", "pipeline", "scope", "server_state", "timeout_keep_alive", "timeout_keep_alive_handler",
@@ -27,7 +29,7 @@ USED = {
     ServerState: {"total_requests"},
     Server: {"capture_signals", "should_exit", "started"},
 }  # fmt: skip
-SIGNATURES = {
+SIGNATURES: dict[Callable[..., Any], list[str]] = {
     HttpToolsProtocol._start_asgi_task: ["self", "cycle", "app"],
     HttpToolsProtocol._unset_keepalive_if_required: ["self"],
     HttpToolsProtocol.connection_made: ["self", "transport"],
@@ -41,7 +43,7 @@ SIGNATURES = {
     HttpToolsProtocol.on_response_complete: ["self"],
     HttpToolsProtocol.timeout_keep_alive_handler: ["self"],
 }
-WRITTEN_AGAINST = {
+WRITTEN_AGAINST: dict[Callable[..., Any], str] = {
     HttpToolsProtocol._unset_keepalive_if_required: "9daed956b86c",
     HttpToolsProtocol.data_received: "b4f9892d120d",
     HttpToolsProtocol.on_header: "ad40beaab858",

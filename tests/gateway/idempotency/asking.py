@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.idempotency.key_record import Answer, fingerprint_of
-from pilotlight_gateway.idempotency.keyed_calls import Ask, Given, Idempotency
+from pilotlight_gateway.idempotency.key_record import StoredAnswer, fingerprint_of
+from pilotlight_gateway.idempotency.keyed_calls import Idempotency, KeyedAnswer, KeyedRequest
 
 
-def ask(key: str = "k", body: bytes = b"body", call: str = "call_1", **more: Any) -> Ask:
+def ask(key: str = "k", body: bytes = b"body", call: str = "call_1", **more: Any) -> KeyedRequest:
     """A request."""
     fields: dict[str, Any] = {"tenant": "acme", "idempotent": False, "patience": 30.0} | more
-    return Ask(key=key, fingerprint=fingerprint_of("app.fn", "", b"json", body), call=call, **fields)
+    return KeyedRequest(key=key, fingerprint=fingerprint_of("app.fn", "", b"json", body), call=call, **fields)
 
 
-def told(error: PilotlightError) -> Answer:
+def told(error: PilotlightError) -> StoredAnswer:
     """An error as it is remembered."""
-    return Answer(status=error.meaning.status, headers=(), body=error.wire_code.encode())
+    return StoredAnswer(status=error.meaning.status, headers=(), body=error.wire_code.encode())
 
 
 @dataclass(kw_only=True)
@@ -32,16 +32,16 @@ class Work:
     hold: asyncio.Event | None = None
     running: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def __call__(self) -> Answer:
+    async def __call__(self) -> StoredAnswer:
         self.begun += 1
         self.running.set()
         if self.hold is not None:
             await self.hold.wait()
         if self.error is not None:
             raise self.error
-        return Answer(status=200, headers=((b"content-type", b"application/json"),), body=self.body)
+        return StoredAnswer(status=200, headers=((b"content-type", b"application/json"),), body=self.body)
 
 
-async def give(gateway: Idempotency, asked: Ask, work: Work) -> Given:
+async def give(gateway: Idempotency, asked: KeyedRequest, work: Work) -> KeyedAnswer:
     """Send it."""
     return await gateway.give(asked, work, told)

@@ -16,10 +16,19 @@ from pilotlight_core.bus.streams import StreamLimits, stream_configs
 from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
-from pilotlight_gateway.idempotency.bus_records import ECHOES_S, BusRecords
-from pilotlight_gateway.idempotency.key_record import Answer, FirstCall, Owner, Stage, begun, ended, place_of, voided
+from pilotlight_gateway.idempotency.bus_records import ECHOES_S, BusKeyRecords
+from pilotlight_gateway.idempotency.key_record import (
+    CallOwner,
+    FirstCall,
+    FirstCallState,
+    StoredAnswer,
+    begun,
+    ended,
+    place_of,
+    voided,
+)
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
-from pilotlight_gateway.storage_quota.quota_shares import Taken, place_of_share
+from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage, quota_key
 from pilotlight_supervisor.embedded_bus import embedded_nats
 from tests.core.bus.test_bus_restarts import crash, restart
 from tests.gateway.idempotency.asking import Work, ask, give
@@ -33,18 +42,18 @@ class Process:
     """What one gateway process has of idempotency."""
 
     bus: Bus
-    owner: Owner
+    owner: CallOwner
     keys: Idempotency
 
 
 @asynccontextmanager
 async def process(url: str, name: str, ttl: float = TTL) -> AsyncIterator[Process]:
     """A gateway's connection, lease and keys. The lease is held as `Shards` holds it."""
-    owner = Owner(name=f"{name}-{token()}", instance=f"{name}-{token(8)}")
+    owner = CallOwner(name=f"{name}-{token()}", instance=f"{name}-{token(8)}")
     async with connect(url, name=name) as bus:
         lease = bus.lease(f"gateway.{owner.name}", owner.name, data=owner.instance.encode())
         await lease.acquire()
-        yield Process(bus=bus, owner=owner, keys=Idempotency(BusRecords(bus), owner=owner, ttl=ttl))
+        yield Process(bus=bus, owner=owner, keys=Idempotency(BusKeyRecords(bus), owner=owner, ttl=ttl))
         await lease.release()
 
 
@@ -60,7 +69,7 @@ async def two(server_url: str) -> AsyncIterator[Process]:
         yield made
 
 
-def first_call(owner: Owner, patience: float = 30.0) -> FirstCall:
+def first_call(owner: CallOwner, patience: float = 30.0) -> FirstCall:
     return begun(b"f", f"call_{token()}", owner, at=1e10, patience=patience)
 
 
@@ -90,26 +99,26 @@ async def test_of_many_at_once_one_runs(one: Process, two: Process) -> None:
 
 async def test_a_tenants_share_is_one_record_that_expires(one: Process, two: Process) -> None:
     """Written by compare-and-set from every gateway."""
-    place = place_of_share(token())
-    assert await BusRecords(one.bus).read_share(place) is None
-    await BusRecords(one.bus).write_share(place, Taken({1: 5}), 0, ttl=TTL)
-    found = await BusRecords(two.bus).read_share(place)
+    place = quota_key(token())
+    assert await BusKeyRecords(one.bus).read_share(place) is None
+    await BusKeyRecords(one.bus).write_share(place, QuotaUsage({1: 5}), 0, ttl=TTL)
+    found = await BusKeyRecords(two.bus).read_share(place)
     assert found is not None
-    assert found[0] == Taken({1: 5})
+    assert found[0] == QuotaUsage({1: 5})
     with pytest.raises(KeyConflict):
-        await BusRecords(two.bus).write_share(place, Taken({1: 6}), 0, ttl=TTL)
+        await BusKeyRecords(two.bus).write_share(place, QuotaUsage({1: 6}), 0, ttl=TTL)
 
-    await BusRecords(two.bus).write_share(place, Taken({1: 6}), found[1], ttl=1.0)
+    await BusKeyRecords(two.bus).write_share(place, QuotaUsage({1: 6}), found[1], ttl=1.0)
 
     async with asyncio.timeout(30):
-        while await BusRecords(one.bus).read_share(place) is not None:  # noqa: ASYNC110 - an expiry rings no bell
+        while await BusKeyRecords(one.bus).read_share(place) is not None:  # noqa: ASYNC110 - an expiry rings no bell
             await asyncio.sleep(0.1)
 
 
 async def test_a_bell_rings_again_until_what_was_written_can_be_read(one: Process, two: Process) -> None:
     """A message is heard before it is stored; after its echoes there is silence, until the connection was away."""
-    place, records = place_of("acme", token()), BusRecords(one.bus)
-    async with BusRecords(two.bus).watch(place) as bell:
+    place, records = place_of("acme", token()), BusKeyRecords(one.bus)
+    async with BusKeyRecords(two.bus).watch(place) as bell:
         assert not await bell.wait(0.01)
         await two.bus.flush()
         await records.claim(place, first_call(one.owner), 0, ttl=TTL)
@@ -145,16 +154,16 @@ async def test_a_gateway_that_is_gone_is_missed(server_url: str, two: Process) -
 
 async def test_a_gateway_that_started_anew_is_another_one(server_url: str, one: Process) -> None:
     """Its former incarnation's calls are lost, though its name holds a lease."""
-    records = BusRecords(one.bus)
+    records = BusKeyRecords(one.bus)
 
     assert await records.is_alive(one.owner)
     assert not await records.is_alive(msgspec.structs.replace(one.owner, instance="former"))
-    assert not await records.is_alive(Owner(name="nobody", instance="x"))
+    assert not await records.is_alive(CallOwner(name="nobody", instance="x"))
 
 
 async def test_a_key_is_as_new_when_it_has_expired(one: Process) -> None:
     """The server forgets it by itself, and leaves no mark in its way."""
-    place, records = place_of("acme", token()), BusRecords(one.bus)
+    place, records = place_of("acme", token()), BusKeyRecords(one.bus)
     await records.claim(place, first_call(one.owner), 0, ttl=1.0)
     with pytest.raises(KeyConflict):
         await records.claim(place, first_call(one.owner), 0, ttl=1.0)
@@ -170,7 +179,7 @@ async def test_a_key_is_as_new_when_it_has_expired(one: Process) -> None:
 
 async def test_a_key_that_an_operator_deleted_may_be_used_again(one: Process) -> None:
     """The delete marker is no record."""
-    place, records = place_of("acme", token()), BusRecords(one.bus)
+    place, records = place_of("acme", token()), BusKeyRecords(one.bus)
     await records.claim(place, first_call(one.owner), 0, ttl=TTL)
     await one.bus.kv(IDEMPOTENCY_BUCKET).delete(place)
 
@@ -183,7 +192,7 @@ async def test_a_key_that_an_operator_deleted_may_be_used_again(one: Process) ->
 
 async def test_what_somebody_else_took_over_is_not_overwritten(one: Process) -> None:
     """The late answer of a call whose key was claimed anew is nobody's any more."""
-    place, records = place_of("acme", token()), BusRecords(one.bus)
+    place, records = place_of("acme", token()), BusKeyRecords(one.bus)
     first, later = first_call(one.owner), first_call(one.owner)
     revision = await records.claim(place, first, 0, ttl=TTL)
     await records.claim(place, later, revision, ttl=TTL)
@@ -230,13 +239,13 @@ async def test_an_answer_is_remembered_when_the_bus_comes_back(tmp_path: Path) -
 
 async def test_a_claim_that_was_not_confirmed_is_withdrawn(one: Process) -> None:
     """It may stand although its confirmation was lost: nobody acts on it, so the key is void."""
-    place, records, first = place_of("acme", token()), BusRecords(one.bus), first_call(one.owner)
+    place, records, first = place_of("acme", token()), BusKeyRecords(one.bus), first_call(one.owner)
     await records.claim(place, first, 0, ttl=TTL)
 
     await records._withdraw(place, first)
 
     found = await records.read(place)
-    assert found is None or (found.first is not None and found.first.stage is Stage.VOID)
+    assert found is None or (found.first is not None and found.first.stage is FirstCallState.VOID)
 
 
 async def test_a_full_bucket_refuses_new_keys_and_keeps_the_old(tmp_path: Path) -> None:
@@ -246,7 +255,7 @@ async def test_a_full_bucket_refuses_new_keys_and_keeps_the_old(tmp_path: Path) 
             config for config in stream_configs(StreamLimits(idempotency_keys=2)) if "IDEMPOTENCY" in config["name"]
         )
         await one.bus.jetstream.ensure_stream(small)
-        records, answer = BusRecords(one.bus), Answer(status=200, headers=(), body=b"x")
+        records, answer = BusKeyRecords(one.bus), StoredAnswer(status=200, headers=(), body=b"x")
         first = first_call(one.owner)
         revision = await records.claim("a", first, 0, ttl=TTL)
         await records.claim("b", first, 0, ttl=TTL)

@@ -6,67 +6,67 @@ import pytest
 
 from pilotlight_core.model.errors import CODES, error_from_code
 from pilotlight_gateway.idempotency.key_decision import (
-    Busy,
-    Claim,
-    Fate,
-    Refuse,
-    Replay,
+    ClaimKey,
+    FailureRetention,
+    KeyBusy,
+    RefuseKey,
+    ReplayAnswer,
     decide,
     decide_orphaned,
     fate_of,
     in_use,
     is_over,
 )
-from pilotlight_gateway.idempotency.key_record import Answer, Found, Owner, begun, ended, voided
+from pilotlight_gateway.idempotency.key_record import CallOwner, StoredAnswer, StoredFirstCall, begun, ended, voided
 
-FIRST = begun(b"f", "call_1", Owner(name="gw", instance="gw-1"), at=1000.0, patience=30.0)
-ANSWER = Answer(status=200, headers=(), body=b"x")
+FIRST = begun(b"f", "call_1", CallOwner(name="gw", instance="gw-1"), at=1000.0, patience=30.0)
+ANSWER = StoredAnswer(status=200, headers=(), body=b"x")
 
 
 @pytest.mark.parametrize(
     ("found", "verdict"),
     [
-        (None, Claim(0)),
-        (Found(None, 3), Claim(3)),
-        (Found(voided(FIRST), 4), Claim(4)),
-        (Found(FIRST, 5), Busy(FIRST, 5)),
-        (Found(ended(FIRST, ANSWER), 6), Replay("call_1", ANSWER)),
+        (None, ClaimKey(0)),
+        (StoredFirstCall(None, 3), ClaimKey(3)),
+        (StoredFirstCall(voided(FIRST), 4), ClaimKey(4)),
+        (StoredFirstCall(FIRST, 5), KeyBusy(FIRST, 5)),
+        (StoredFirstCall(ended(FIRST, ANSWER), 6), ReplayAnswer("call_1", ANSWER)),
     ],
 )
-def test_the_same_request_runs_waits_or_is_answered(found: Found | None, verdict: object) -> None:
+def test_the_same_request_runs_waits_or_is_answered(found: StoredFirstCall | None, verdict: object) -> None:
     """As its record says."""
     assert decide(found, b"f") == verdict
 
 
-@pytest.mark.parametrize("found", [Found(FIRST, 5), Found(ended(FIRST, ANSWER), 6)])
-def test_another_request_is_refused(found: Found) -> None:
+@pytest.mark.parametrize("found", [StoredFirstCall(FIRST, 5), StoredFirstCall(ended(FIRST, ANSWER), 6)])
+def test_another_request_is_refused(found: StoredFirstCall) -> None:
     """Whether the first one runs or has ended; and it is not told what that one said."""
     verdict = decide(found, b"other")
 
-    assert isinstance(verdict, Refuse)
+    assert isinstance(verdict, RefuseKey)
     assert (verdict.error.wire_code, verdict.error.meaning.status) == ("idempotency_key_reused", 422)
 
 
 def test_a_void_key_may_be_used_for_anything() -> None:
     """Nothing was done with it."""
-    assert decide(Found(voided(FIRST), 4), b"other") == Claim(4)
+    assert decide(StoredFirstCall(voided(FIRST), 4), b"other") == ClaimKey(4)
 
 
 def test_an_answer_that_was_too_large_is_told_so() -> None:
     """The call has run, and does not run again."""
-    verdict = decide(Found(ended(FIRST, ANSWER, keep=False), 6), b"f")
+    verdict = decide(StoredFirstCall(ended(FIRST, ANSWER, keep=False), 6), b"f")
 
-    assert isinstance(verdict, Refuse)
+    assert isinstance(verdict, RefuseKey)
     assert (verdict.error.wire_code, verdict.error.meaning.status) == ("answer_not_kept", 410)
     assert "status 200" in verdict.error.detail
 
 
 def test_a_call_whose_gateway_is_gone_runs_again_only_if_it_may() -> None:
     """It may have started: only an idempotent function is run again."""
-    lost = decide_orphaned(Busy(FIRST, 5), idempotent=False)
+    lost = decide_orphaned(KeyBusy(FIRST, 5), idempotent=False)
 
-    assert decide_orphaned(Busy(FIRST, 5), idempotent=True) == Claim(5)
-    assert isinstance(lost, Refuse)
+    assert decide_orphaned(KeyBusy(FIRST, 5), idempotent=True) == ClaimKey(5)
+    assert isinstance(lost, RefuseKey)
     assert (lost.error.wire_code, lost.error.meaning.status) == ("call_lost", 410)
 
 
@@ -94,5 +94,5 @@ def test_a_call_that_may_have_run_is_never_forgotten(code: str) -> None:
     not_taken = {"queue_full", "rate_limited", "no_capacity", "breaker_open", "starting", "load_failed"}
     on_the_way = {"container_died", "overloaded", "internal", "deadline_exceeded", "draining"}
 
-    assert (fate_of(error, idempotent=False) is Fate.FORGET) == (code in not_taken)
-    assert (fate_of(error, idempotent=True) is Fate.FORGET) == (code in not_taken | on_the_way)
+    assert (fate_of(error, idempotent=False) is FailureRetention.FORGET) == (code in not_taken)
+    assert (fate_of(error, idempotent=True) is FailureRetention.FORGET) == (code in not_taken | on_the_way)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pilotlight_gateway.idempotency.key_record import (
     GRACE_S,
     KEPT_BYTES,
-    Answer,
-    Owner,
-    Stage,
+    CallOwner,
+    FirstCallState,
+    StoredAnswer,
     begun,
     ended,
     fingerprint_of,
@@ -18,12 +18,12 @@ from pilotlight_gateway.idempotency.key_record import (
     voided,
 )
 
-FIRST = begun(b"f", "call_1", Owner(name="gw", instance="gw-1"), at=1000.0, patience=30.0)
+FIRST = begun(b"f", "call_1", CallOwner(name="gw", instance="gw-1"), at=1000.0, patience=30.0)
 PARTS = st.tuples(st.text(max_size=8), st.text(max_size=8), st.binary(max_size=8), st.binary(max_size=8))
 
 
-def answer(size: int) -> Answer:
-    return Answer(status=200, headers=(), body=bytes(size))
+def answer(size: int) -> StoredAnswer:
+    return StoredAnswer(status=200, headers=(), body=bytes(size))
 
 
 @given(one=PARTS, other=PARTS)
@@ -43,7 +43,7 @@ def test_a_key_is_its_tenants_own() -> None:
 
 def test_a_call_is_over_by_its_deadline_and_a_grace() -> None:
     """So that a record that nobody settles does not say RUNNING for ever."""
-    assert (FIRST.stage, FIRST.began, FIRST.until) == (Stage.RUNNING, 1000.0, 1030.0 + GRACE_S)
+    assert (FIRST.stage, FIRST.began, FIRST.until) == (FirstCallState.RUNNING, 1000.0, 1030.0 + GRACE_S)
 
 
 def test_an_answer_is_kept_up_to_its_bound() -> None:
@@ -53,5 +53,5 @@ def test_an_answer_is_kept_up_to_its_bound() -> None:
     )  # fmt: skip
 
     assert kept.answer == answer(KEPT_BYTES)
-    assert [(r.stage, r.status, r.answer) for r in (large, roomless)] == [(Stage.DONE, 200, None)] * 2
-    assert voided(FIRST).stage is Stage.VOID
+    assert [(r.stage, r.status, r.answer) for r in (large, roomless)] == [(FirstCallState.DONE, 200, None)] * 2
+    assert voided(FIRST).stage is FirstCallState.VOID

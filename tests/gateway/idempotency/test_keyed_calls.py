@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from pilotlight_core.bus import BusDown
 from pilotlight_core.model.errors import CallFailed, PilotlightError, TooMuch, Unavailable, error_from_code
 from pilotlight_gateway.idempotency.key_decision import NOT_TAKEN
-from pilotlight_gateway.idempotency.key_record import KEPT_BYTES, Answer, Owner
+from pilotlight_gateway.idempotency.key_record import KEPT_BYTES, CallOwner, StoredAnswer
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
-from pilotlight_gateway.idempotency.memory_records import MemoryRecords
+from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
 from tests.gateway.idempotency.asking import Work, ask, give, told
 from tests.waiting import until
 
-ONE, TWO = Owner(name="one", instance="one-1"), Owner(name="two", instance="two-1")
+ONE, TWO = CallOwner(name="one", instance="one-1"), CallOwner(name="two", instance="two-1")
 
 
-def gateways() -> tuple[MemoryRecords, Idempotency, Idempotency]:
+def gateways() -> tuple[MemoryKeyRecords, Idempotency, Idempotency]:
     """Two over the same records."""
-    records = MemoryRecords()
+    records = MemoryKeyRecords()
     return records, Idempotency(records, owner=ONE), Idempotency(records, owner=TWO)
 
 
@@ -108,7 +108,7 @@ async def test_while_the_first_runs_the_second_comes_again_or_waits() -> None:
 
 async def test_who_waits_reads_nothing_until_something_is_written() -> None:
     """It looks into memory whether the first one's gateway lives, and asks the bus when the bell rings."""
-    records = MemoryRecords()
+    records = MemoryKeyRecords()
     one, two = Idempotency(records, owner=ONE), Idempotency(records, owner=TWO, glance=0.001)
     work = Work(hold=asyncio.Event())
     async with asyncio.TaskGroup() as tasks:
@@ -129,7 +129,7 @@ async def test_who_waits_reads_nothing_until_something_is_written() -> None:
 
 async def test_who_waits_hears_that_the_first_ones_gateway_is_gone() -> None:
     """Though nothing is written then."""
-    records = MemoryRecords()
+    records = MemoryKeyRecords()
     one, two = Idempotency(records, owner=ONE), Idempotency(records, owner=TWO, glance=0.001)
     work = Work(hold=asyncio.Event())
     lost = asyncio.create_task(give(one, ask(), work))
@@ -187,7 +187,7 @@ async def test_a_gateway_that_was_given_up_too_early_has_the_last_word() -> None
 
 async def test_an_ended_call_whose_record_was_not_written_is_lost_in_time() -> None:
     """Its gateway lives and says nothing: beyond its deadline it is over, though nobody knows how it ended."""
-    records, now = MemoryRecords(deaf=True), [1000.0]
+    records, now = MemoryKeyRecords(deaf=True), [1000.0]
     one = Idempotency(records, owner=ONE, wall=lambda: now[0])
     await give(one, ask(), Work())
     with pytest.raises(PilotlightError) as early:
@@ -213,7 +213,7 @@ async def test_a_large_answer_is_given_once() -> None:
 
 async def test_a_tenant_without_room_makes_no_new_keys() -> None:
     """Its old ones are answered, its answers are remembered without their bodies, other tenants see nothing of it."""
-    records = MemoryRecords()
+    records = MemoryKeyRecords()
     one = Idempotency(records, owner=ONE, share_bytes=1000)
     await give(one, ask("small"), Work())
     await give(one, ask("large"), Work(body=bytes(500)))
@@ -228,8 +228,8 @@ async def test_a_tenant_without_room_makes_no_new_keys() -> None:
 
 async def test_several_gateways_give_a_tenant_no_more_room_than_one() -> None:
     """What it has filled at one is full at the other, and at one that is started anew."""
-    records = MemoryRecords()
-    for owner in (ONE, TWO, Owner(name="one", instance="one-2")):
+    records = MemoryKeyRecords()
+    for owner in (ONE, TWO, CallOwner(name="one", instance="one-2")):
         gateway = Idempotency(records, owner=owner, share_bytes=1000)
         for number in range(3):
             with contextlib.suppress(TooMuch):
@@ -277,9 +277,9 @@ class Histories:
     """One key in the hands of three gateways, of which some die and some are only thought dead."""
 
     def __init__(self, *, idempotent: bool) -> None:
-        self.records = MemoryRecords()
+        self.records = MemoryKeyRecords()
         self.idempotent = idempotent
-        self.owners = [Owner(name=str(n), instance=f"{n}-1") for n in range(3)]
+        self.owners = [CallOwner(name=str(n), instance=f"{n}-1") for n in range(3)]
         self.gateways = [Idempotency(self.records, owner=owner) for owner in self.owners]
         self.tasks: list[tuple[int, asyncio.Task[None]]] = []
         self.runs: list[tuple[int, asyncio.Future[str]]] = []
@@ -298,7 +298,7 @@ class Histories:
                     for number, task in self.tasks:
                         if number == what:
                             task.cancel()
-                    self.owners[what] = Owner(name=str(what), instance=f"{what}-{len(self.tasks) + 2}")
+                    self.owners[what] = CallOwner(name=str(what), instance=f"{what}-{len(self.tasks) + 2}")
                     self.gateways[what] = Idempotency(self.records, owner=self.owners[what])
                 case _, int():
                     self.records.gone.add(self.owners[what])
@@ -311,7 +311,7 @@ class Histories:
         assert self.idempotent or len(self.replayed) <= 1
 
     async def request(self, number: int) -> None:
-        async def work() -> Answer:
+        async def work() -> StoredAnswer:
             run: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             self.runs.append((number, run))
             self.may_have_run += 1
@@ -320,7 +320,7 @@ class Histories:
                 self.may_have_run -= 1
             if code != "ok":
                 raise error_from_code(code, "x")
-            return Answer(status=200, headers=(), body=str(len(self.runs)).encode())
+            return StoredAnswer(status=200, headers=(), body=str(len(self.runs)).encode())
 
         try:
             given = await self.gateways[number].give(ask(idempotent=self.idempotent), work, told)

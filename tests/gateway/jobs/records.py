@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_core.model.records.jobs import JobError, JobRecord, JobState, Reason
+from pilotlight_core.model.records.jobs import JobError, JobFailureReason, JobRecord, JobState
 
 JOB = "call_local_1_00000000000000000001"
 
@@ -21,5 +21,10 @@ def job(**more: Any) -> JobRecord:
 def dead_job(**more: Any) -> JobRecord:
     """One that raised, and will not be tried again."""
     error = JobError(code="function_raised", detail="ValueError: hush-hush", traceback="Traceback: hush-hush")
-    ended: dict[str, Any] = {"state": JobState.FAILED, "reason": Reason.RAISED, "error": error, "ended_at": 200.0}
+    ended: dict[str, Any] = {
+        "state": JobState.FAILED,
+        "reason": JobFailureReason.RAISED,
+        "error": error,
+        "ended_at": 200.0,
+    }
     return job(**ended | more)

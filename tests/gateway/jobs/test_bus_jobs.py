@@ -13,7 +13,7 @@ from pilotlight_core.bus.streams import bucket_stream
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.records import jobs
-from pilotlight_core.model.records.jobs import JobRecord, JobState, Runner
+from pilotlight_core.model.records.jobs import JobRecord, JobState, RunnerIdentity
 from pilotlight_core.model.subjects import JOB_BUCKET
 from pilotlight_gateway.jobs import bus_jobs
 from pilotlight_gateway.jobs.bucket_headroom import Headroom
@@ -154,9 +154,9 @@ async def test_who_lives(bus: Bus) -> None:
     """Whoever holds the lease of its name, as this very process."""
     store, name = BusJobs(bus), token()
     async with bus.lease(f"gateway.{name}", name, data=b"here-1"):
-        assert await store.is_alive(Runner(name, "here-1"))
-        assert not await store.is_alive(Runner(name, "here-0"))
-    assert not await store.is_alive(Runner(token(), "x"))
+        assert await store.is_alive(RunnerIdentity(name, "here-1"))
+        assert not await store.is_alive(RunnerIdentity(name, "here-0"))
+    assert not await store.is_alive(RunnerIdentity(token(), "x"))
 
 
 async def test_all_have_the_same_secret(bus: Bus) -> None:

@@ -12,25 +12,25 @@ import pytest
 
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.bus.doorbells import PAUSES_S
-from pilotlight_core.bus.jetstream import Page
+from pilotlight_core.bus.jetstream import StreamPage
 from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
+from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.messages.job_messages import JobNote
-from pilotlight_core.model.records.jobs import JobRecord, JobState, Runner
+from pilotlight_core.model.records.jobs import JobRecord, JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.jobs import job_dispatcher as feeder_module
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
-from pilotlight_gateway.jobs.job_dispatcher import DRAIN_S, Feeder
-from pilotlight_gateway.jobs.job_publisher import Announcer
-from pilotlight_gateway.jobs.job_runner import Ground
+from pilotlight_gateway.jobs.job_dispatcher import DRAIN_S, JobDispatcher
+from pilotlight_gateway.jobs.job_publisher import JobPublisher
+from pilotlight_gateway.jobs.job_runner import JobDependencies
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from pilotlight_gateway.schemas.schema_validators import Validators
-from pilotlight_gateway.storage_quota.job_quota import JobRoom
+from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 from tests.gateway.jobs.records import job
 from tests.gateway.jobs.test_job_runner import OUTPUT, Calls
 from tests.gateway.world import World, function
@@ -64,32 +64,32 @@ class Site:
         return subjects.job_flow(self.region, "acme:shop.hello", "acme", "standard")
 
     @asynccontextmanager
-    async def gateway(self, name: str, calls: Calls, drain_s: float = DRAIN_S) -> AsyncIterator[Feeder]:
+    async def gateway(self, name: str, calls: Calls, drain_s: float = DRAIN_S) -> AsyncIterator[JobDispatcher]:
         """One that runs its calls at once."""
         ended: list[JobRecord] = []
-        ground = Ground(
+        ground = JobDependencies(
             store=self.store,
             calls=calls,
             registry=self.world.registry,
             blobs=MemoryBlobs(),
-            budget=Budget(limit=10**7),
+            budget=ByteBudget(limit=10**7),
             validators=Validators(),
             limits=self.limits,
             costs=Estimates(),
-            me=Runner(name, name),
+            me=RunnerIdentity(name, name),
             clock=lambda: 0.0,
             wall=lambda: 200.0 + time.monotonic() - self.began,
             ended=ended.append,
-            room=JobRoom(self.store, limit=10**9, life=1_000.0, wall=lambda: 200.0),
+            room=JobStorageQuota(self.store, limit=10**9, life=1_000.0, wall=lambda: 200.0),
         )
-        feeder = Feeder(self.bus, ground, region=self.region, gateway=name, drain_s=drain_s)
+        feeder = JobDispatcher(self.bus, ground, region=self.region, gateway=name, drain_s=drain_s)
         async with feeder.running():
             yield feeder
 
     async def submit(self, count: int) -> list[str]:
         """Stored, and told of."""
         names = [f"call_{self.region}_1_{token()}" for _ in range(count)]
-        announcer = Announcer(self.bus)
+        announcer = JobPublisher(self.bus)
         async with announcer.running():
             for name in names:
                 await self.store.create(job(id=name, version=self.version.id))
@@ -145,8 +145,8 @@ async def test_what_was_heard_of_is_looked_for_however_often_the_bell_rings(
     monkeypatch.setattr(feeder_module, "POLL_S", 3_600.0)
     page, behind = site.bus.jetstream.page, True
 
-    async def lagging(stream: str, subject: str, seq: int, *, timeout: float) -> Page:
-        return Page(records=(), pending=0) if behind else await page(stream, subject, seq, timeout=timeout)
+    async def lagging(stream: str, subject: str, seq: int, *, timeout: float) -> StreamPage:
+        return StreamPage(records=(), pending=0) if behind else await page(stream, subject, seq, timeout=timeout)
 
     monkeypatch.setattr(site.bus.jetstream, "page", lagging)
     async with asyncio.timeout(30), site.gateway("one", Calls(output=OUTPUT)) as feeder:
@@ -213,7 +213,7 @@ async def test_what_runs_when_its_gateway_ends_is_interrupted(site: Site) -> Non
 
 async def test_no_more_run_than_the_tenant_may(site: Site) -> None:
     """Its jobs wait for each other, and for a live call; when one ends, the next begins."""
-    policy = policy_of(Effective(tenant=Limits(concurrency=2), function=NO_LIMITS), "acme:shop.hello")
+    policy = policy_of(EffectiveLimits(tenant=Limits(concurrency=2), function=NO_LIMITS), "acme:shop.hello")
     site.limits = MemoryLimiter(lambda *_: policy)
     live = await site.limits.admit("acme", "acme:shop.hello", policy, 0.0)
     calls = Calls(output=OUTPUT, hold=asyncio.Event())

@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.job_messages import JobNote
-from pilotlight_gateway.jobs.job_flow import READ_AHEAD, Flow
+from pilotlight_gateway.jobs.job_flow import READ_AHEAD, JobFlow
 
 
 def notes(*names: str, run_at: float = 0.0) -> list[JobNote]:
     return [JobNote(name, run_at) for name in names]
 
 
-def flow(*messages: list[JobNote]) -> Flow:
-    made = Flow("jobs.local.1.x.acme.standard")
+def flow(*messages: list[JobNote]) -> JobFlow:
+    made = JobFlow("jobs.local.1.x.acme.standard")
     for seq, message in enumerate(messages, 1):
         made.heard(seq, message)
     return made
@@ -90,7 +90,7 @@ def test_it_reads_only_so_far_ahead() -> None:
 @given(st.lists(st.tuples(st.sampled_from(["tell", "take", "later", "over"]), st.integers(0, 9)), max_size=80))
 def test_nothing_is_lost_and_nothing_is_removed_too_early(history: list[tuple[str, int]]) -> None:
     """A message goes only when all its jobs are over, and in the end all of them are gone."""
-    told, at, seq = Flow("x"), 0.0, 0
+    told, at, seq = JobFlow("x"), 0.0, 0
     wanted: dict[int, set[str]] = {}
     taken: set[str] = set()
 

@@ -12,7 +12,7 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.job_messages import JobNote, JobsStored
 from pilotlight_core.model.messages.wire import decode
 from pilotlight_core.model.subjects import JOB_STREAM, job_flow
-from pilotlight_gateway.jobs.job_publisher import Announcer
+from pilotlight_gateway.jobs.job_publisher import JobPublisher
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ async def told(bus: Bus, flow: str, jobs: int) -> list[list[str]]:
 
 async def test_the_first_is_told_at_once_and_those_behind_it_together(bus: Bus) -> None:
     """In their order; each once."""
-    announcer, flow = Announcer(bus), job_flow("local", f"t:app.{token()}", "t", "standard")
+    announcer, flow = JobPublisher(bus), job_flow("local", f"t:app.{token()}", "t", "standard")
     async with announcer.running():
         announcer.tell(flow, JobNote("first"))
         await told(bus, flow, 1)
@@ -47,7 +47,7 @@ async def test_the_first_is_told_at_once_and_those_behind_it_together(bus: Bus) 
 
 async def test_what_waits_when_it_ends_is_told_before(bus: Bus) -> None:
     """The block ends when the queue has heard of all."""
-    announcer, flow = Announcer(bus), job_flow("local", f"t:app.{token()}", "t", "standard")
+    announcer, flow = JobPublisher(bus), job_flow("local", f"t:app.{token()}", "t", "standard")
     async with announcer.running():
         for number in range(600):
             announcer.tell(flow, JobNote(f"{number}"))

@@ -19,27 +19,27 @@ from pilotlight_core.model.errors import (
     TooMuch,
     Unavailable,
 )
-from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
+from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.messages.agent_messages import Run
-from pilotlight_core.model.messages.limiting import Part
+from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.records import jobs
-from pilotlight_core.model.records.jobs import JobRecord, JobState, Reason, Runner
-from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_core.model.records.jobs import JobFailureReason, JobRecord, JobState, RunnerIdentity
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
 from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
-from pilotlight_gateway.jobs.job_payloads import keep
-from pilotlight_gateway.jobs.job_port import Found
-from pilotlight_gateway.jobs.job_runner import Ground, JobRunner
+from pilotlight_gateway.jobs.job_payloads import store_payload
+from pilotlight_gateway.jobs.job_port import StoredJob
+from pilotlight_gateway.jobs.job_runner import JobDependencies, JobRunner
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from pilotlight_gateway.schemas.schema_validators import Validators
-from pilotlight_gateway.storage_quota.job_quota import ASK_AGAIN_S, JobRoom
+from pilotlight_gateway.storage_quota.job_quota import ASK_AGAIN_S, JobStorageQuota
 from tests.gateway.jobs.records import JOB, job
 from tests.gateway.world import World, function
 
-ME, OTHER = Runner("one", "one-a"), Runner("two", "two-a")
+ME, OTHER = RunnerIdentity("one", "one-a"), RunnerIdentity("two", "two-a")
 OUTPUT = msgspec.msgpack.encode("done")
 
 
@@ -93,10 +93,10 @@ class Bench:
     wall: float = 200.0
     share: int = 10**9
     """What the tenant may store."""
-    room: JobRoom = field(init=False)
+    room: JobStorageQuota = field(init=False)
 
     def __post_init__(self) -> None:
-        self.room = JobRoom(self.store, limit=self.share, life=1_000.0, wall=lambda: self.wall)
+        self.room = JobStorageQuota(self.store, limit=self.share, life=1_000.0, wall=lambda: self.wall)
 
     async def put(self, **more: object) -> JobRecord:
         """A job of a version that is there."""
@@ -107,12 +107,12 @@ class Bench:
 
     async def run(self, tries: int = 0, job: str = JOB) -> float | None:
         """What becomes of it."""
-        ground = Ground(
+        ground = JobDependencies(
             store=self.store,
             calls=self.calls,
             registry=self.world.registry,
             blobs=self.blobs,
-            budget=Budget(limit=10**7),
+            budget=ByteBudget(limit=10**7),
             validators=Validators(),
             limits=self.limits,
             costs=self.costs,
@@ -182,15 +182,15 @@ async def test_a_run_that_is_turned_away_is_one_attempt(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("error", "state", "reason"),
     [
-        (FunctionRaised("ValueError: no"), JobState.FAILED, Reason.RAISED),
-        (ContainerDied("gone"), JobState.FAILED, Reason.INTERRUPTED),
-        (PilotlightError("too long", code="execution_timeout"), JobState.FAILED, Reason.TIMEOUT),
-        (PilotlightError("not so", code="bad_output"), JobState.FAILED, Reason.BAD_OUTPUT),
+        (FunctionRaised("ValueError: no"), JobState.FAILED, JobFailureReason.RAISED),
+        (ContainerDied("gone"), JobState.FAILED, JobFailureReason.INTERRUPTED),
+        (PilotlightError("too long", code="execution_timeout"), JobState.FAILED, JobFailureReason.TIMEOUT),
+        (PilotlightError("not so", code="bad_output"), JobState.FAILED, JobFailureReason.BAD_OUTPUT),
     ],
     ids=lambda one: getattr(one, "wire_code", ""),
 )
 async def test_a_failure_is_final_where_it_may_not_run_again(
-    bench: Bench, error: PilotlightError, state: JobState, reason: Reason
+    bench: Bench, error: PilotlightError, state: JobState, reason: JobFailureReason
 ) -> None:
     """With the reason for which it is dead."""
     await bench.put()
@@ -249,7 +249,7 @@ async def test_a_runner_that_is_gone_interrupted_its_job(bench: Bench) -> None:
     bench.store.gone.add(OTHER)
     assert await bench.run() is None
     dead = await bench.now()
-    assert (dead.state, dead.reason) == (JobState.FAILED, Reason.INTERRUPTED)
+    assert (dead.state, dead.reason) == (JobState.FAILED, JobFailureReason.INTERRUPTED)
 
 
 async def test_who_was_taken_for_dead_loses_the_result(bench: Bench) -> None:
@@ -263,7 +263,7 @@ async def test_who_was_taken_for_dead_loses_the_result(bench: Bench) -> None:
 
     bench.calls.then = taken_over
     assert await bench.run() is None
-    assert (await bench.now()).reason is Reason.INTERRUPTED
+    assert (await bench.now()).reason is JobFailureReason.INTERRUPTED
 
 
 async def test_a_cancellation_between_start_and_end_wins_over_a_failure(bench: Bench) -> None:
@@ -298,13 +298,13 @@ async def test_what_it_needs_may_be_gone(bench: Bench) -> None:
     """Its version, or the blob of its input: nothing will make it run."""
     await bench.put(version="ver_gone")
     assert await bench.run() is None
-    assert (await bench.now()).reason is Reason.UNDELIVERABLE
+    assert (await bench.now()).reason is JobFailureReason.UNDELIVERABLE
 
 
 async def test_large_inputs_and_results_are_blobs(bench: Bench) -> None:
     """Each of its own job, though the content may be another's too."""
     big = msgspec.msgpack.encode({"name": "x" * 100_000})
-    ref = await keep(bench.blobs, "acme", JOB, "input", big)
+    ref = await store_payload(bench.blobs, "acme", JOB, "input", big)
     await bench.put(input_blob=ref)
     bench.calls.output = big
     assert await bench.run() is None
@@ -331,7 +331,7 @@ FUNCTION = "acme:shop.hello"
 
 def limited(bench: Bench, limits: Limits) -> None:
     """Its tenant has limits."""
-    policy = policy_of(Effective(tenant=limits, function=NO_LIMITS), FUNCTION)
+    policy = policy_of(EffectiveLimits(tenant=limits, function=NO_LIMITS), FUNCTION)
     bench.limits = MemoryLimiter(lambda *_: policy, lambda: bench.wall)
 
 
@@ -362,10 +362,10 @@ async def test_cost_is_counted_at_the_start_and_settled_at_the_end(bench: Bench)
 
     policy = bench.limits.policy("acme", FUNCTION)
     assert bench.costs.of((await bench.now()).version) == 2.0
-    spent = await bench.limits.admit("acme", FUNCTION, policy, 148.0, Part.START)
+    spent = await bench.limits.admit("acme", FUNCTION, policy, 148.0, LimitAskKind.START)
     assert spent.error is None  # 150 less the two that it took
-    assert (await bench.limits.admit("acme", FUNCTION, policy, 10.0, Part.START)).error is not None
-    assert (await bench.limits.admit("acme", FUNCTION, policy, 10.0, Part.SUBMISSION)).error is None
+    assert (await bench.limits.admit("acme", FUNCTION, policy, 10.0, LimitAskKind.START)).error is not None
+    assert (await bench.limits.admit("acme", FUNCTION, policy, 10.0, LimitAskKind.SUBMISSION)).error is None
 
 
 async def test_what_was_not_started_costs_nothing(bench: Bench) -> None:
@@ -390,7 +390,7 @@ async def test_what_was_noted_and_never_began_expires(bench: Bench) -> None:
     bench.calls.then = too_late
     assert await bench.run() is None
     after = await bench.now()
-    assert (after.state, after.reason, after.attempts) == (JobState.EXPIRED, Reason.EXPIRED, 0)
+    assert (after.state, after.reason, after.attempts) == (JobState.EXPIRED, JobFailureReason.EXPIRED, 0)
 
 
 @pytest.mark.parametrize("room", [True, False])
@@ -441,10 +441,10 @@ async def test_a_result_that_lost_its_job_takes_no_room(world: World) -> None:
 
     def taken() -> None:
         found = bench.store._kept[stored.key]
-        bench.store._kept[stored.key] = Found(jobs.interrupted(found.job, 200.0, "gone"), found.revision + 100)
+        bench.store._kept[stored.key] = StoredJob(jobs.interrupted(found.job, 200.0, "gone"), found.revision + 100)
 
     bench.calls.then = taken
     await bench.run()
-    assert (await bench.now()).reason is Reason.INTERRUPTED
+    assert (await bench.now()).reason is JobFailureReason.INTERRUPTED
     assert not bench.blobs.kept
     assert await bench.room.fit("acme", 140_000, bench.wall + 60.0)

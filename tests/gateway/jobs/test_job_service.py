@@ -9,8 +9,8 @@ import pytest
 from pilotlight_core.model.errors import Conflict, TooMuch, Unavailable
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState
-from pilotlight_gateway.jobs.job_port import Found
-from pilotlight_gateway.jobs.job_service import WAITERS_PER_TENANT, Jobs
+from pilotlight_gateway.jobs.job_port import StoredJob
+from pilotlight_gateway.jobs.job_service import WAITERS_PER_TENANT, JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from tests.gateway.http.endpoints.test_jobs import submit
 from tests.gateway.jobs.records import JOB, dead_job, job
@@ -22,7 +22,7 @@ BIG = "x" * 100_000
 class Full(MemoryJobs):
     """Has no room."""
 
-    async def create(self, job: JobRecord) -> Found:
+    async def create(self, job: JobRecord) -> StoredJob:
         raise Unavailable("no room", code="overloaded")
 
 
@@ -44,7 +44,7 @@ async def test_a_key_that_is_used_leaves_no_second_input(world: World) -> None:
 async def test_what_there_is_no_room_for_leaves_nothing(world: World, name: str) -> None:
     """Neither a record nor a blob, nor room taken."""
     world.deploy(function())
-    world.services.jobs = Jobs(Full(), blobs=world.blobs, wall=world.wall, share_bytes=200_000)
+    world.services.jobs = JobService(Full(), blobs=world.blobs, wall=world.wall, share_bytes=200_000)
     async with world.client() as client:
         answers = [await submit(client, input={"name": name}) for _ in range(4)]
 
@@ -55,7 +55,7 @@ async def test_what_there_is_no_room_for_leaves_nothing(world: World, name: str)
 async def test_only_so_many_requests_of_a_tenant_listen_for_jobs() -> None:
     """Those beyond wait a moment and look once; others' tenants have their own."""
     store = MemoryJobs()
-    desk = Jobs(store)
+    desk = JobService(store)
     mine, other = job(), job(tenant="bolt")
     first, _ = [await store.create(one) for one in (mine, other)]
     waits = [asyncio.ensure_future(desk.wait(mine, 60.0)) for _ in range(WAITERS_PER_TENANT + 5)]
@@ -74,7 +74,7 @@ async def test_only_so_many_requests_of_a_tenant_listen_for_jobs() -> None:
 async def test_driving_a_job_again_takes_room_again() -> None:
     """It is kept for longer; where there is none, or it is not dead, nothing is taken and it stays as it is."""
     store = MemoryJobs()
-    desk = Jobs(store, share_bytes=100_000, keep_s=60.0, wall=lambda: 200.0)
+    desk = JobService(store, share_bytes=100_000, keep_s=60.0, wall=lambda: 200.0)
     dead = dead_job(input=b"x" * 40_000)
     await store.create(dead)
     again = await desk.redrive("acme", dead.id)

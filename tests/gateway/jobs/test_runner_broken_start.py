@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from pilotlight_core.model.records.jobs import JobRecord, JobState
-from pilotlight_gateway.jobs.job_port import Found
+from pilotlight_gateway.jobs.job_port import StoredJob
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from tests.gateway.jobs.test_job_runner import Bench
 from tests.gateway.jobs.test_runner_writes import Slow
@@ -78,7 +78,7 @@ async def test_a_job_whose_limits_cannot_be_asked_gives_its_run_up(bench: Bench)
 class Deaf(Slow):
     """Slow to write a start, and then to be read no more."""
 
-    async def read(self, tenant: str, job: str) -> Found | None:
+    async def read(self, tenant: str, job: str) -> StoredJob | None:
         if self.go_on.is_set():
             raise ZeroDivisionError("a bug")
         return await super().read(tenant, job)

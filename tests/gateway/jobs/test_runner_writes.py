@@ -11,7 +11,7 @@ import pytest
 from pilotlight_core.bus import BusTimeout, WrongRevision
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState
-from pilotlight_gateway.jobs.job_port import Found
+from pilotlight_gateway.jobs.job_port import StoredJob
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from tests.gateway.jobs.test_job_runner import ME, OTHER, Bench
 from tests.gateway.world import World
@@ -38,7 +38,7 @@ class Cut(MemoryJobs):
     """What another process makes of the record."""
     _lost: tuple[JobRecord, int] | None = None
 
-    async def read(self, tenant: str, job: str) -> Found | None:
+    async def read(self, tenant: str, job: str) -> StoredJob | None:
         if self._lost is not None and self.deaf:
             self.deaf -= 1
             raise BusTimeout("no answer")

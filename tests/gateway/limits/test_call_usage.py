@@ -8,17 +8,17 @@ import pytest
 
 from pilotlight_core.model.errors import Cancelled
 from pilotlight_core.model.messages.agent_messages import Ended, Outcome, Refusal, Refused, Spent
-from pilotlight_gateway.calls.effects import Fail
-from pilotlight_gateway.limits.call_usage import AFTER_TIMEOUT_S, Tab, Tabs
+from pilotlight_gateway.calls.effects import FailCall
+from pilotlight_gateway.limits.call_usage import AFTER_TIMEOUT_S, CallUsage, UsageTracker
 from tests.gateway.builders import grant
 
 MS = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
 
 
-def left_behind(tabs: Tabs, *, timeout: float = 60.0) -> tuple[Tab, list[Tab]]:
+def left_behind(tabs: UsageTracker, *, timeout: float = 60.0) -> tuple[CallUsage, list[CallUsage]]:
     """A call that was cancelled while it ran, whose first start took 2 ms, and the list of those that are settled."""
-    tab, settled = Tab(), list[Tab]()
-    fail = Fail(error=Cancelled("x"), cost=2.0, starts=1, lost=0, left=grant(2))
+    tab, settled = CallUsage(), list[CallUsage]()
+    fail = FailCall(error=Cancelled("x"), cost=2.0, starts=1, lost=0, left=grant(2))
     tabs.failed(tab, fail, timeout, 10.0)
     tab.settle(settled.append)
     return tab, settled
@@ -41,7 +41,7 @@ def ended(outcome: Outcome = Outcome.CANCELLED, **more: Any) -> Ended:
 )
 def test_a_tab_is_settled_by_what_the_agent_says(frame: Ended | Refused, expected: tuple[float, int, int]) -> None:
     """Not before, and not by what it says of another start."""
-    tabs = Tabs()
+    tabs = UsageTracker()
     tab, settled = left_behind(tabs)
     tabs.told(ended(grant=1, spent=MS))
     assert settled == []
@@ -57,7 +57,7 @@ def test_a_tab_is_settled_by_what_the_agent_says(frame: Ended | Refused, expecte
 @pytest.mark.parametrize("node_gone", [True, False])
 def test_what_will_never_be_told_is_lost(node_gone: bool) -> None:
     """Its node is gone, or it must have ended long ago."""
-    tabs = Tabs()
+    tabs = UsageTracker()
     tab, settled = left_behind(tabs)
     tabs.node_gone("n1", "i2")
     tabs.expire(69.0 + AFTER_TIMEOUT_S)
@@ -73,8 +73,8 @@ def test_what_will_never_be_told_is_lost(node_gone: bool) -> None:
 
 def test_what_is_over_is_settled_at_once() -> None:
     """A call that failed by itself left nothing behind."""
-    tabs, tab, settled = Tabs(), Tab(), list[Tab]()
-    tabs.failed(tab, Fail(error=Cancelled("x"), cost=2.0, starts=3, lost=1, left=None), 60.0, 0.0)
+    tabs, tab, settled = UsageTracker(), CallUsage(), list[CallUsage]()
+    tabs.failed(tab, FailCall(error=Cancelled("x"), cost=2.0, starts=3, lost=1, left=None), 60.0, 0.0)
     tab.settle(settled.append)
 
     assert settled == [tab]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.limits import NO_LIMITS, Limits
-from pilotlight_core.model.messages.limiting import LimitAsk, Verdict
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitVerdict
 from pilotlight_core.model.tenancy import TenantRecord
-from pilotlight_gateway.limits.limit_policy import Policies
+from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
 from pilotlight_gateway.tenancy.quotas import set_limits
@@ -83,7 +83,7 @@ class Operator:
         self.random = random.Random(seed)
         self.registry = MemoryRegistry()
         self.registry.tenant_records["acme"] = TenantRecord(name="acme", created_at=0.0, tier="enterprise")
-        self.policies = Policies(self.registry.limits)
+        self.policies = LimitPolicies(self.registry.limits)
         self.ticks, self.epoch, self.number, self.granted = 0, 1, 0, 0
         self.meters = {scope: (Meter(), Meter()) for scope in (None, FUNCTION)}
         self.home = LimitHome(self.policies)
@@ -104,7 +104,7 @@ class Operator:
             self.number += 1
             cost = self.random.choice((1, 7, 100))
             answer = self.home.ask(SHARD, "g1", LimitAsk(self.number, "acme", FUNCTION, cost), self.at)
-            if answer.verdict is not Verdict.GRANTED:
+            if answer.verdict is not LimitVerdict.GRANTED:
                 return
             self.granted += 1
             for requests, costs in self.meters.values():
@@ -173,4 +173,4 @@ def test_a_burst_that_was_just_set_is_there() -> None:
         at_once(set_limits(registry, "acme", Limits(requests_per_s=0.1, burst=burst), home=world.epoch))
         home.limits_changed(SHARD, "acme", world.at)
         asks = [home.ask(SHARD, "g1", LimitAsk(number, "acme", FUNCTION), world.at) for number in range(100)]
-        assert [ask.verdict for ask in asks].count(Verdict.GRANTED) == expected
+        assert [ask.verdict for ask in asks].count(LimitVerdict.GRANTED) == expected

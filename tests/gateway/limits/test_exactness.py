@@ -8,8 +8,8 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
-from pilotlight_core.model.messages.limiting import Held, Holdings, LimitAsk, LimitEnd, Verdict
+from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
+from pilotlight_core.model.messages.limiting import HeldPermits, Holdings, LimitAsk, LimitEnd, LimitVerdict
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
@@ -34,7 +34,7 @@ class SeveralGateways:
     def __init__(self, tenant: Limits, function: Limits, seed: int) -> None:
         self.random = random.Random(seed)
         self.limits = (tenant, function)
-        policy = policy_of(Effective(tenant=tenant, function=function), FUNCTION)
+        policy = policy_of(EffectiveLimits(tenant=tenant, function=function), FUNCTION)
         self.policies = lambda *_: policy
         self.ticks, self.epoch, self.number = 0, 1, 0
         self.running: dict[str, set[int]] = {gateway: set() for gateway in GATEWAYS}
@@ -56,13 +56,13 @@ class SeveralGateways:
 
     def ask(self, gateway: str) -> None:
         """It asks until it is refused. When an answer is lost its call does not run, and `tell` frees its permit."""
-        verdict = Verdict.GRANTED
-        while verdict is Verdict.GRANTED:
+        verdict = LimitVerdict.GRANTED
+        while verdict is LimitVerdict.GRANTED:
             self.number += 1
             cost = self.random.choice((1, 7, 100))
             answer = self.home.ask(SHARD, gateway, LimitAsk(self.number, "acme", FUNCTION, cost), self.at)
             verdict = answer.verdict
-            if verdict is Verdict.GRANTED:
+            if verdict is LimitVerdict.GRANTED:
                 self.granted.append((self.ticks, answer.charged))
                 if self.random.random() < 0.9:
                     self.running[gateway].add(self.number)
@@ -81,7 +81,7 @@ class SeveralGateways:
 
     def tell(self, gateway: str) -> None:
         """It tells what runs there."""
-        held = (Held("acme", FUNCTION, tuple(self.running[gateway])),)
+        held = (HeldPermits("acme", FUNCTION, tuple(self.running[gateway])),)
         told = Holdings(gateway=gateway, shard=SHARD, epoch=self.epoch, upto=self.number, held=held)
         self.home.heard(told, self.at)
 

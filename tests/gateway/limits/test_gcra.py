@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_gateway.limits.gcra import PS, Bucket, instant, rate
+from pilotlight_gateway.limits.gcra import PS, RateBucket, instant, rate
 
 TICK = PS // 1024
 """Instants in the property test are multiples of it, which floats hold exactly."""
@@ -15,7 +15,7 @@ TICK = PS // 1024
 
 def test_a_burst_goes_at_once_and_then_one_comes_back_at_a_time() -> None:
     """Three at once; the fourth waits for an interval, and what is told is exactly that."""
-    bucket = Bucket(rate(2.0, 3.0), 0)
+    bucket = RateBucket(rate(2.0, 3.0), 0)
     step = bucket.rate.interval
     for _ in range(3):
         assert bucket.wait(step, 0) == 0
@@ -28,7 +28,7 @@ def test_a_burst_goes_at_once_and_then_one_comes_back_at_a_time() -> None:
 
 def test_what_never_fits_takes_a_full_bucket() -> None:
     """Ten of a burst of three wait until it is full, and are counted as three."""
-    bucket = Bucket(rate(1.0, 3.0), 0)
+    bucket = RateBucket(rate(1.0, 3.0), 0)
     bucket.take(bucket.rate.interval, 0)
 
     assert bucket.wait(10 * PS, 0) == PS
@@ -38,7 +38,7 @@ def test_what_never_fits_takes_a_full_bucket() -> None:
 
 def test_a_correction_is_a_debt_or_comes_back() -> None:
     """What cost more keeps the next one waiting longer; what cost less lets it in at once."""
-    bucket = Bucket(rate(1.0, 1.0), 0)
+    bucket = RateBucket(rate(1.0, 1.0), 0)
     bucket.take(PS, 0)
     bucket.correct(2 * PS, 0)
 
@@ -50,7 +50,7 @@ def test_a_correction_is_a_debt_or_comes_back() -> None:
 
 def test_another_rate_keeps_what_was_taken() -> None:
     """A larger burst is there at once but for what was taken; a smaller one takes what it cannot hold."""
-    bucket = Bucket(rate(1.0, 10.0), 0)
+    bucket = RateBucket(rate(1.0, 10.0), 0)
     bucket.take(4 * PS, 0)
     bucket.change(rate(5.0, 100.0), 0)
     assert bucket.standing(0)[0] == 96
@@ -62,7 +62,7 @@ def test_another_rate_keeps_what_was_taken() -> None:
 def test_a_smaller_burst_in_between_forgets_nothing() -> None:
     """Neither does it keep anybody waiting for what the larger one gave."""
     large, small = rate(1.0, 100.0), rate(1.0, 10.0)
-    bucket = Bucket(large, 0)
+    bucket = RateBucket(large, 0)
     bucket.take(100 * PS, 0)
     bucket.change(small, 0)
     assert bucket.standing(0) == (0, PS)
@@ -73,7 +73,7 @@ def test_a_smaller_burst_in_between_forgets_nothing() -> None:
 
 def test_what_a_dead_home_gave_is_not_given_again() -> None:
     """Where nobody knows what was taken, a larger burst fills as time goes on."""
-    bucket = Bucket(rate(1.0, 10.0), 0, known=False)
+    bucket = RateBucket(rate(1.0, 10.0), 0, known=False)
     bucket.change(rate(1.0, 100.0), 0)
     assert bucket.standing(0)[0] == 10
 
@@ -88,7 +88,7 @@ def test_what_a_dead_home_gave_is_not_given_again() -> None:
 )
 def test_no_window_gets_more_than_the_bound(per_second: float, burst: float, asks: list[tuple[int, float]]) -> None:
     """Over every window w: taken <= burst + rate · w; in exact arithmetic, without tolerance."""
-    bucket = Bucket(rate(per_second, burst), 0)
+    bucket = RateBucket(rate(per_second, burst), 0)
     at, taken = 0, []
     for pause, units in asks:
         at += pause * TICK

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.limits import NO_LIMITS, UNLIMITED, Effective, Limits
-from pilotlight_gateway.limits.limit_policy import Policies, policy_of
+from pilotlight_core.model.limits import NO_LIMITS, UNLIMITED, EffectiveLimits, Limits
+from pilotlight_gateway.limits.limit_policy import LimitPolicies, policy_of
 
 FUNCTION = "acme:shop.hello"
 
 
 def test_without_limits_nothing_is_counted() -> None:
     """Payload and queue are bounds of one call and one queue: nobody has to be asked about them."""
-    only_bounds = Effective(tenant=NO_LIMITS, function=Limits(payload_bytes=10, queue_calls=1, queue_seconds=1.0))
+    only_bounds = EffectiveLimits(tenant=NO_LIMITS, function=Limits(payload_bytes=10, queue_calls=1, queue_seconds=1.0))
 
     assert policy_of(UNLIMITED, FUNCTION).scopes == ()
     assert policy_of(only_bounds, FUNCTION).scopes == ()
@@ -20,7 +20,7 @@ def test_without_limits_nothing_is_counted() -> None:
 def test_the_header_names_quota_window_and_unit() -> None:
     """As the draft has them: whole seconds, a unit where it is not requests."""
     policy = policy_of(
-        Effective(
+        EffectiveLimits(
             tenant=Limits(requests_per_s=10.0, burst=20.0, cost_per_s=1000.0, cost_burst=60000.0, concurrency=10),
             function=Limits(requests_per_s=0.5),
         ),
@@ -38,7 +38,7 @@ def test_a_client_that_spreads_its_quota_over_the_window_is_never_refused() -> N
     """Quota over window is at most the rate, however burst and rate divide."""
     for per_second, burst in ((100.0, 1.0), (3.0, 7.0), (0.3, 1.0), (10.0, 25.5)):
         policy = policy_of(
-            Effective(tenant=Limits(requests_per_s=per_second, burst=burst), function=NO_LIMITS), FUNCTION
+            EffectiveLimits(tenant=Limits(requests_per_s=per_second, burst=burst), function=NO_LIMITS), FUNCTION
         )
         quota, window = (int(part.partition("=")[2]) for part in policy.header.split(";")[1:])
         assert 1 <= quota <= per_second * window
@@ -46,13 +46,13 @@ def test_a_client_that_spreads_its_quota_over_the_window_is_never_refused() -> N
 
 def test_policies_follow_their_limits() -> None:
     """The same limits are compiled once; others anew."""
-    book = {"acme": Effective(tenant=Limits(concurrency=1), function=NO_LIMITS)}
-    policies = Policies(lambda tenant, _: book.get(tenant, UNLIMITED))
+    book = {"acme": EffectiveLimits(tenant=Limits(concurrency=1), function=NO_LIMITS)}
+    policies = LimitPolicies(lambda tenant, _: book.get(tenant, UNLIMITED))
 
     first = policies("acme", FUNCTION)
     assert policies("acme", FUNCTION) is first
     assert policies("other", FUNCTION).scopes == ()
 
-    book["acme"] = Effective(tenant=Limits(concurrency=2), function=NO_LIMITS)
+    book["acme"] = EffectiveLimits(tenant=Limits(concurrency=2), function=NO_LIMITS)
     changed = policies("acme", FUNCTION)
     assert changed.scopes[0].concurrency == 2

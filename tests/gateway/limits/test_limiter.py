@@ -12,13 +12,13 @@ from pilotlight_core.bus import Bus, connect
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import TooMuch, Unavailable
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
-from pilotlight_core.model.messages.limiting import Verdict
-from pilotlight_gateway.cluster.shards import Owner
+from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
+from pilotlight_core.model.messages.limiting import LimitVerdict
+from pilotlight_gateway.cluster.shards import ShardOwner
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limiter import HomeLimiter
-from pilotlight_gateway.limits.shard_ownership import MemoryOwnership
+from pilotlight_gateway.limits.shard_ownership import MemoryShardOwnership
 from pilotlight_gateway.limits.silent_homes import LEASE_S, PATIENCE_S, TAKEOVER_S
 
 FUNCTION = "acme:shop.hello"
@@ -30,10 +30,10 @@ class Fleet:
     def __init__(self, url: str, limits: Limits) -> None:
         self.url = url
         self.region = f"r{token(8)}"
-        self.policy = policy_of(Effective(tenant=limits, function=NO_LIMITS), FUNCTION)
+        self.policy = policy_of(EffectiveLimits(tenant=limits, function=NO_LIMITS), FUNCTION)
         self.at, self.step = 1000.0, 0.0
-        self.home: Owner | None = None
-        self.gateways: dict[str, tuple[HomeLimiter, MemoryOwnership, AsyncExitStack, Bus]] = {}
+        self.home: ShardOwner | None = None
+        self.gateways: dict[str, tuple[HomeLimiter, MemoryShardOwnership, AsyncExitStack, Bus]] = {}
 
     def clock(self) -> float:
         """Monotonic seconds: by `step` further with every look."""
@@ -44,7 +44,7 @@ class Fleet:
         """One more gateway."""
         stack = AsyncExitStack()
         bus = await stack.enter_async_context(connect(self.url, name=name))
-        ownership = MemoryOwnership(gateway=name)
+        ownership = MemoryShardOwnership(gateway=name)
         limiter = HomeLimiter(
             bus, ownership, lambda *_: self.policy, region=self.region, gateway=name, clock=self.clock
         )
@@ -57,7 +57,7 @@ class Fleet:
         """It is gone; whether others know is another matter (`tell`)."""
         await self.gateways.pop(name)[2].aclose()
 
-    def tell(self, home: Owner | None = None) -> None:
+    def tell(self, home: ShardOwner | None = None) -> None:
         """All hear who lives and who is the home."""
         self.home = home or self.home
         for _, ownership, _, _ in self.gateways.values():
@@ -82,7 +82,7 @@ async def fleet_of(url: str, limits: Limits, *names: str) -> AsyncIterator[Fleet
     fleet = Fleet(url, limits)
     for name in names:
         await fleet.add(name)
-    fleet.tell(Owner(names[0], 5))
+    fleet.tell(ShardOwner(names[0], 5))
     await fleet.until(lambda: not fleet.gateways[names[0]][0].statistics().settling)
     fleet.at += 1000.0
     try:
@@ -154,7 +154,7 @@ async def test_a_limit_that_is_set_while_a_call_asks_leaves_no_permit_behind(ser
     async with fleet_of(server_url, Limits(requests_per_s=100.0), "g1", "g2") as fleet:
         before = fleet.policy
         limits = Limits(requests_per_s=100.0, concurrency=1)
-        fleet.policy = policy_of(Effective(tenant=limits, function=NO_LIMITS), FUNCTION)
+        fleet.policy = policy_of(EffectiveLimits(tenant=limits, function=NO_LIMITS), FUNCTION)
         home = fleet.gateways["g1"][0]
         for name in ("g1", "g2"):
             call = await fleet.gateways[name][0].admit("acme", FUNCTION, before, 0.0)
@@ -187,7 +187,7 @@ async def test_a_new_home_counts_what_runs_everywhere_before_it_lets_more_in(ser
         assert is_refused(await fleet.admit("g2"))
 
         await fleet.kill("g1")
-        fleet.tell(Owner("g2", 9))
+        fleet.tell(ShardOwner("g2", 9))
 
         again = [await fleet.admit(name) for name in ("g3", "g2")]
         assert [admission.error is None for admission in again] == [True, False]
@@ -200,7 +200,7 @@ async def test_a_new_home_begins_with_an_empty_bucket(server_url: str) -> None:
     async with fleet_of(server_url, Limits(requests_per_s=2.0, burst=5.0), "g1", "g2", "g3") as fleet:
         assert (await fleet.admit("g3")).error is None
         await fleet.kill("g1")
-        fleet.tell(Owner("g2", 9))
+        fleet.tell(ShardOwner("g2", 9))
 
         assert is_refused(await fleet.admit("g3"))
         fleet.at += 0.5
@@ -217,10 +217,10 @@ async def test_a_shard_that_moves_keeps_its_buckets_and_asks_what_runs(server_ur
         shard = subjects.shard_of("acme")
         fleet.gateways["g1"][1].home = None
         state = fleet.gateways["g1"][0].end(shard)
-        fleet.gateways["g2"][1].home = Owner("g2", 9)
+        fleet.gateways["g2"][1].home = ShardOwner("g2", 9)
         new = fleet.gateways["g2"][0]
         new.begin(shard, 9, state)
-        fleet.tell(Owner("g2", 9))
+        fleet.tell(ShardOwner("g2", 9))
         await fleet.until(lambda: not new.statistics().settling)
 
         second = await fleet.admit("g1")
@@ -250,7 +250,7 @@ async def test_a_home_that_is_silent_is_waited_for_until_its_lease_is_gone(serve
     async with fleet_of(server_url, Limits(requests_per_s=100.0), "g1", "g2") as fleet:
         await fleet.gateways["g1"][3].subscribe(subjects.limits(fleet.region, "silent"), lambda *_: None)
         await fleet.gateways["g1"][3].flush()
-        fleet.gateways["g2"][1].home = Owner("silent", 9)
+        fleet.gateways["g2"][1].home = ShardOwner("silent", 9)
         fleet.step = PATIENCE_S / 8
 
         refused = await fleet.admit("g2")
@@ -297,7 +297,7 @@ async def test_the_answer_of_a_home_that_was_succeeded_is_void(server_url: str) 
         asker._told = dict.fromkeys(range(64), 6)
         task = asyncio.create_task(fleet.admit("g2"))
         await fleet.until(lambda: fleet.gateways["g1"][0].statistics().permits == 1)
-        fleet.tell(Owner("g2", 7))
+        fleet.tell(ShardOwner("g2", 7))
 
         assert (await task).error is None
         assert asker.statistics().permits == 1
@@ -306,11 +306,11 @@ async def test_the_answer_of_a_home_that_was_succeeded_is_void(server_url: str) 
 async def test_whoever_is_not_the_home_says_so(server_url: str) -> None:
     """A gateway with an old view asks again until its view is new."""
     async with fleet_of(server_url, Limits(requests_per_s=10.0), "g1", "g2", "g3") as fleet:
-        fleet.gateways["g3"][1].home = Owner("g2", 9)
+        fleet.gateways["g3"][1].home = ShardOwner("g2", 9)
         task = asyncio.create_task(fleet.admit("g3"))
         await fleet.until(lambda: fleet.gateways["g3"][3].statistics().messages_in > 0)
-        fleet.tell(Owner("g1", 5))
+        fleet.tell(ShardOwner("g1", 5))
 
         answer = (await task).answer
         assert answer is not None
-        assert (answer.verdict, answer.epoch) == (Verdict.GRANTED, 5)
+        assert (answer.verdict, answer.epoch) == (LimitVerdict.GRANTED, 5)

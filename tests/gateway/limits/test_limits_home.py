@@ -5,8 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_core.model.limits import LONG_AGO, NEVER, NO_LIMITS, UNLIMITED, Begun, Effective, Limits
-from pilotlight_core.model.messages.limiting import Held, Holdings, LimitAnswer, LimitAsk, LimitEnd, Part, Verdict
+from pilotlight_core.model.limits import LONG_AGO, NEVER, NO_LIMITS, UNLIMITED, EffectiveLimits, Limits, RateLimitStart
+from pilotlight_core.model.messages.limiting import (
+    HeldPermits,
+    Holdings,
+    LimitAnswer,
+    LimitAsk,
+    LimitAskKind,
+    LimitEnd,
+    LimitVerdict,
+)
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import ACCOUNTS_AT_MOST, LimitState
@@ -15,9 +23,11 @@ FUNCTION = "acme:shop.hello"
 SHARD = 7
 
 
-def home_of(tenant: Limits, function: Limits = NO_LIMITS, *, at: float = -1e6, begun: Begun = NEVER) -> LimitHome:
+def home_of(
+    tenant: Limits, function: Limits = NO_LIMITS, *, at: float = -1e6, begun: RateLimitStart = NEVER
+) -> LimitHome:
     """A home of one shard whose buckets are full by now."""
-    policy = policy_of(Effective(tenant=tenant, function=function, tenant_begun=begun), FUNCTION)
+    policy = policy_of(EffectiveLimits(tenant=tenant, function=function, tenant_begun=begun), FUNCTION)
     free = policy_of(UNLIMITED, FUNCTION)
     home = LimitHome(lambda tenant, _: policy if tenant == "acme" else free)
     home.begin(SHARD, 3, at, ())
@@ -25,7 +35,13 @@ def home_of(tenant: Limits, function: Limits = NO_LIMITS, *, at: float = -1e6, b
 
 
 def ask(
-    home: LimitHome, number: int, at: float, *, gateway: str = "g1", cost: float = 0.0, part: Part = Part.CALL
+    home: LimitHome,
+    number: int,
+    at: float,
+    *,
+    gateway: str = "g1",
+    cost: float = 0.0,
+    part: LimitAskKind = LimitAskKind.CALL,
 ) -> LimitAnswer:
     """Ask for one call of acme."""
     return home.ask(SHARD, gateway, LimitAsk(number, "acme", FUNCTION, cost, part), at)
@@ -33,7 +49,7 @@ def ask(
 
 def holdings(gateway: str, *numbers: int, upto: int = 100, pending: tuple[int, ...] = (), epoch: int = 3) -> Holdings:
     """What a gateway tells of its running calls."""
-    held = (Held("acme", FUNCTION, numbers),)
+    held = (HeldPermits("acme", FUNCTION, numbers),)
     return Holdings(gateway=gateway, shard=SHARD, epoch=epoch, upto=upto, held=held, pending=pending)
 
 
@@ -42,12 +58,12 @@ def test_a_refusal_says_what_refuses_and_for_how_long() -> None:
     home = home_of(Limits(requests_per_s=1.0, burst=2.0), Limits(requests_per_s=0.5, burst=1.0))
 
     first = ask(home, 1, 0.0)
-    assert (first.verdict, first.epoch) == (Verdict.GRANTED, 3)
+    assert (first.verdict, first.epoch) == (LimitVerdict.GRANTED, 3)
     assert first.standing == '"requests";r=1;t=1,"function-requests";r=0;t=2'
 
     second = ask(home, 2, 0.0)
-    assert (second.verdict, second.wait, second.violated) == (Verdict.REFUSED, 2.0, ("function-requests",))
-    assert ask(home, 3, 2.0).verdict is Verdict.GRANTED
+    assert (second.verdict, second.wait, second.violated) == (LimitVerdict.REFUSED, 2.0, ("function-requests",))
+    assert ask(home, 3, 2.0).verdict is LimitVerdict.GRANTED
     assert ask(home, 4, 2.0).standing == '"requests";r=1;t=1,"function-requests";r=0;t=2'
 
 
@@ -59,7 +75,7 @@ def test_cost_is_counted_on_estimate_and_corrected_at_the_end() -> None:
     assert ask(home, 2, 0.0, cost=10.0).wait == 0.1
 
     home.ended(SHARD, "g1", LimitEnd(1, "acme", FUNCTION, -50.0), 0.0)
-    assert ask(home, 3, 0.0, cost=50.0).verdict is Verdict.GRANTED
+    assert ask(home, 3, 0.0, cost=50.0).verdict is LimitVerdict.GRANTED
 
     home.ended(SHARD, "g1", LimitEnd(3, "acme", FUNCTION, 100.0), 0.0)
     assert ask(home, 4, 0.0, cost=10.0).wait == 1.1
@@ -69,17 +85,17 @@ def test_a_job_is_counted_as_a_request_when_it_is_stored_and_by_what_it_takes_wh
     """Whatever there is left of the others: neither asks for what the other one takes."""
     home = home_of(Limits(requests_per_s=1.0, burst=1.0, cost_per_s=100.0, cost_burst=50.0, concurrency=1))
 
-    stored = ask(home, 1, 0.0, cost=50.0, part=Part.SUBMISSION)
-    assert (stored.verdict, stored.charged, stored.holds) == (Verdict.GRANTED, 0.0, False)
-    assert ask(home, 2, 0.0, part=Part.SUBMISSION).violated == ("requests",)
-    begun = ask(home, 3, 0.0, cost=50.0, part=Part.START)
-    assert (begun.verdict, begun.charged, begun.holds) == (Verdict.GRANTED, 50.0, True)
-    assert ask(home, 4, 0.0, cost=10.0, part=Part.START).violated == ("cost", "concurrency")
+    stored = ask(home, 1, 0.0, cost=50.0, part=LimitAskKind.SUBMISSION)
+    assert (stored.verdict, stored.charged, stored.holds) == (LimitVerdict.GRANTED, 0.0, False)
+    assert ask(home, 2, 0.0, part=LimitAskKind.SUBMISSION).violated == ("requests",)
+    begun = ask(home, 3, 0.0, cost=50.0, part=LimitAskKind.START)
+    assert (begun.verdict, begun.charged, begun.holds) == (LimitVerdict.GRANTED, 50.0, True)
+    assert ask(home, 4, 0.0, cost=10.0, part=LimitAskKind.START).violated == ("cost", "concurrency")
     assert ask(home, 5, 0.0, cost=10.0).violated == ("requests", "cost", "concurrency")
-    assert ask(home, 6, 1.0, part=Part.SUBMISSION).verdict is Verdict.GRANTED
+    assert ask(home, 6, 1.0, part=LimitAskKind.SUBMISSION).verdict is LimitVerdict.GRANTED
 
     home.ended(SHARD, "g1", LimitEnd(3, "acme", FUNCTION, -50.0), 1.0)
-    assert ask(home, 7, 1.0, cost=50.0, part=Part.START).verdict is Verdict.GRANTED
+    assert ask(home, 7, 1.0, cost=50.0, part=LimitAskKind.START).verdict is LimitVerdict.GRANTED
     home.check_integrity()
 
 
@@ -93,11 +109,11 @@ def test_a_call_dearer_than_the_burst_is_counted_as_the_burst() -> None:
 def test_no_more_run_at_once_than_allowed() -> None:
     """Over all gateways; the wait is told by how long calls ran so far."""
     home = home_of(Limits(concurrency=2))
-    assert [ask(home, n, 0.0, gateway=f"g{n}").verdict for n in (1, 2, 3)] == [0, 0, Verdict.REFUSED]
+    assert [ask(home, n, 0.0, gateway=f"g{n}").verdict for n in (1, 2, 3)] == [0, 0, LimitVerdict.REFUSED]
 
     home.ended(SHARD, "g1", LimitEnd(1, "acme", FUNCTION), 4.0)
     home.ended(SHARD, "g1", LimitEnd(1, "acme", FUNCTION), 4.0)
-    assert ask(home, 4, 4.0).verdict is Verdict.GRANTED
+    assert ask(home, 4, 4.0).verdict is LimitVerdict.GRANTED
 
     refused = ask(home, 5, 4.0)
     assert refused.violated == ("concurrency",)
@@ -114,34 +130,34 @@ def test_a_dead_gateways_permits_come_back() -> None:
     home.gateway_gone("g1")
 
     home.check_integrity()
-    assert [ask(home, n, 0.0, gateway="g2").verdict for n in (2, 3)] == [Verdict.GRANTED, Verdict.REFUSED]
+    assert [ask(home, n, 0.0, gateway="g2").verdict for n in (2, 3)] == [LimitVerdict.GRANTED, LimitVerdict.REFUSED]
 
 
 def test_a_new_home_grants_no_permit_before_it_has_heard_of_all_that_run() -> None:
     """Every gateway that lives has told, or is gone; what was told counts."""
     home = home_of(Limits(concurrency=2))
     home.begin(SHARD, 4, 0.0, ("g1", "g2", "g3"))
-    assert ask(home, 1, 0.0).verdict is Verdict.SETTLING
+    assert ask(home, 1, 0.0).verdict is LimitVerdict.SETTLING
     assert home.unheard() == {SHARD: 4}
 
     home.heard(holdings("g1", 10, epoch=3), 0.0)
     home.heard(holdings("g1", 11, epoch=4), 0.0)
     home.heard(holdings("g2", epoch=4), 0.0)
-    assert ask(home, 2, 0.0).verdict is Verdict.SETTLING
+    assert ask(home, 2, 0.0).verdict is LimitVerdict.SETTLING
 
     home.gateway_gone("g3")
-    assert [ask(home, n, 0.0, gateway="g2").verdict for n in (3, 4)] == [Verdict.GRANTED, Verdict.REFUSED]
+    assert [ask(home, n, 0.0, gateway="g2").verdict for n in (3, 4)] == [LimitVerdict.GRANTED, LimitVerdict.REFUSED]
 
 
 def test_a_home_that_leaves_in_order_hands_over_what_is_left() -> None:
     """The next one, on a clock of its own, goes on where it stopped; also with those who never asked."""
     home = home_of(Limits(requests_per_s=1.0, burst=5.0), Limits(cost_per_s=1.0, cost_burst=100.0), at=0.0)
     for number in (1, 2, 3):
-        assert ask(home, number, 7.0, cost=2.0).verdict is Verdict.GRANTED
+        assert ask(home, number, 7.0, cost=2.0).verdict is LimitVerdict.GRANTED
     state = msgspec.msgpack.decode(msgspec.msgpack.encode(home.end(SHARD, 8.0)), type=LimitState)
 
     home.begin(SHARD, 4, 5000.0, (), state)
-    assert [ask(home, number, 5000.0).verdict for number in (1, 2, 3, 4)] == [0, 0, 0, Verdict.REFUSED]
+    assert [ask(home, number, 5000.0).verdict for number in (1, 2, 3, 4)] == [0, 0, 0, LimitVerdict.REFUSED]
     assert ask(home, 5, 5001.0).standing == '"requests";r=0;t=1,"function-cost";r=3;t=1'
 
     home.begin(SHARD, 5, 100.0, (), LimitState(state.age, ()))
@@ -150,7 +166,7 @@ def test_a_home_that_leaves_in_order_hands_over_what_is_left() -> None:
 
 def test_too_many_accounts_are_not_handed_over() -> None:
     """As after a death: everything counts as spent."""
-    policy = policy_of(Effective(tenant=Limits(requests_per_s=1.0), function=NO_LIMITS), FUNCTION)
+    policy = policy_of(EffectiveLimits(tenant=Limits(requests_per_s=1.0), function=NO_LIMITS), FUNCTION)
     home = LimitHome(lambda *_: policy)
     home.begin(SHARD, 1, -1e6, ())
     for number in range(ACCOUNTS_AT_MOST + 1):
@@ -165,7 +181,7 @@ def test_rates_need_not_wait_for_that_and_begin_with_nothing() -> None:
     home.begin(SHARD, 4, 100.0, ("g1", "g2"))
 
     assert ask(home, 1, 100.0).wait == 0.5
-    assert ask(home, 2, 100.5).verdict is Verdict.GRANTED
+    assert ask(home, 2, 100.5).verdict is LimitVerdict.GRANTED
     assert ask(home, 3, 100.5).wait == 0.5
 
 
@@ -179,7 +195,7 @@ def test_what_a_gateway_tells_mends_what_was_lost() -> None:
 
     home.check_integrity()
     assert home.statistics().permits == 3
-    assert [ask(home, n, 1.0).verdict for n in (10, 11)] == [Verdict.GRANTED, Verdict.REFUSED]
+    assert [ask(home, n, 1.0).verdict for n in (10, 11)] == [LimitVerdict.GRANTED, LimitVerdict.REFUSED]
 
 
 def test_who_is_not_the_home_says_so() -> None:
@@ -189,7 +205,7 @@ def test_who_is_not_the_home_says_so() -> None:
     home.ended(SHARD, "g1", LimitEnd(1, "acme", FUNCTION), 0.0)
     home.heard(holdings("g1", 1), 0.0)
 
-    assert ask(home, 1, 0.0).verdict is Verdict.NOT_HOME
+    assert ask(home, 1, 0.0).verdict is LimitVerdict.NOT_HOME
     assert home.epoch(SHARD) == 0
 
 
@@ -199,32 +215,32 @@ def test_a_tenant_without_limits_is_granted() -> None:
 
     answer = home.ask(SHARD, "g1", LimitAsk(1, "free", FUNCTION), 0.0)
 
-    assert (answer.verdict, answer.standing) == (Verdict.GRANTED, "")
+    assert (answer.verdict, answer.standing) == (LimitVerdict.GRANTED, "")
 
 
 def test_a_limit_that_was_never_counted_elsewhere_begins_with_its_burst() -> None:
     """Set under this home, or under one that has handed over to it. What is older may have been spent."""
     limits = Limits(requests_per_s=1.0, burst=5.0)
     for begun, here, there in ((3, 4, 4), (2, 0, 0), (4, 0, 4), (LONG_AGO, 0, 0), (0, 0, 0)):
-        home = home_of(limits, at=0.0, begun=Begun(requests=begun))
+        home = home_of(limits, at=0.0, begun=RateLimitStart(requests=begun))
         assert ask(home, 1, 0.0).standing.startswith(f'"requests";r={here}')
         state = msgspec.msgpack.decode(msgspec.msgpack.encode(home.end(SHARD, 0.0)), type=LimitState)
         home.begin(SHARD, 9, 50.0, (), msgspec.structs.replace(state, accounts=()))
         assert ask(home, 2, 50.0).standing.startswith(f'"requests";r={there}')
         home.begin(SHARD, 10, 60.0, ())
-        assert ask(home, 3, 60.0).verdict is Verdict.REFUSED
+        assert ask(home, 3, 60.0).verdict is LimitVerdict.REFUSED
 
 
 def test_what_was_taken_is_handed_over_too() -> None:
     """What a smaller burst would forget, the next home remembers when the larger one returns."""
     small, large = (Limits(requests_per_s=1.0, burst=burst) for burst in (2.0, 50.0))
     now = {"limits": large}
-    marked = Begun(requests=3)
+    marked = RateLimitStart(requests=3)
     home = LimitHome(
-        lambda *_: policy_of(Effective(tenant=now["limits"], function=NO_LIMITS, tenant_begun=marked), FUNCTION)
+        lambda *_: policy_of(EffectiveLimits(tenant=now["limits"], function=NO_LIMITS, tenant_begun=marked), FUNCTION)
     )
     home.begin(SHARD, 3, 0.0, ())
-    assert [ask(home, number, 0.0).verdict for number in range(51)].count(Verdict.GRANTED) == 50
+    assert [ask(home, number, 0.0).verdict for number in range(51)].count(LimitVerdict.GRANTED) == 50
 
     now["limits"] = small
     home.limits_changed(SHARD, "acme", 0.0)
@@ -233,14 +249,14 @@ def test_what_was_taken_is_handed_over_too() -> None:
     home.limits_changed(SHARD, None, 0.0)
     home.limits_changed(SHARD + 1, None, 0.0)
 
-    assert ask(home, 99, 0.0).verdict is Verdict.REFUSED
+    assert ask(home, 99, 0.0).verdict is LimitVerdict.REFUSED
 
 
 def test_idle_accounts_are_forgotten_only_when_nothing_is_lost() -> None:
     """What was never spent, or has come back, a new account would say too; what nobody knows stays."""
     limits = Limits(requests_per_s=1.0, burst=5.0, concurrency=5)
     for begun, left in ((3, 0), (LONG_AGO, 1)):
-        home = home_of(limits, begun=Begun(requests=begun))
+        home = home_of(limits, begun=RateLimitStart(requests=begun))
         ask(home, 1, 0.0)
         home.ended(SHARD, "g1", LimitEnd(1, "acme", FUNCTION), 0.1)
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
-from pilotlight_core.model.messages.limiting import LimitAnswer, Verdict
+from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
+from pilotlight_core.model.messages.limiting import LimitAnswer, LimitVerdict
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.refusals import refused
 
 FUNCTION = "zoo:llm.chat"
 TENANT = Limits(requests_per_s=5.0, cost_per_s=100.0, cost_burst=900.0)
 ONE = Limits(requests_per_s=2.0, burst=3.0, concurrency=4)
-POLICY = policy_of(Effective(tenant=TENANT, function=ONE), FUNCTION)
+POLICY = policy_of(EffectiveLimits(tenant=TENANT, function=ONE), FUNCTION)
 
 
 def answer(*violated: str, standing: str = "") -> LimitAnswer:
     """A refusal."""
-    return LimitAnswer(7, Verdict.REFUSED, 3, 1.5, violated, standing)
+    return LimitAnswer(7, LimitVerdict.REFUSED, 3, 1.5, violated, standing)
 
 
 def test_each_limit_that_is_reached_is_told_in_words_and_in_numbers() -> None:
@@ -41,6 +41,6 @@ def test_each_limit_that_is_reached_is_told_in_words_and_in_numbers() -> None:
 
 def test_a_limit_that_only_its_home_knows_is_named() -> None:
     """It was set a moment ago."""
-    error = refused(answer("requests"), policy_of(Effective(tenant=NO_LIMITS, function=ONE), FUNCTION), "acme")
+    error = refused(answer("requests"), policy_of(EffectiveLimits(tenant=NO_LIMITS, function=ONE), FUNCTION), "acme")
 
     assert (error.detail, error.more["limits"]) == ("The limit of requests is reached.", ())

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_gateway.limits.silent_homes import LEASE_S, PATIENCE_S, SOON_S, TAKEOVER_S, Silence, home_again
+from pilotlight_gateway.limits.silent_homes import (
+    LEASE_S,
+    PATIENCE_S,
+    SOON_S,
+    TAKEOVER_S,
+    HomeAvailability,
+    home_expected_at,
+)
 
 SHARD = 7
 
 
 def test_a_silent_home_is_succeeded_when_its_lease_has_ended() -> None:
     """Counted from its last renewal, or where none was heard from its silence."""
-    assert home_again(9.0, 10.0) == 9.0 + LEASE_S + TAKEOVER_S
-    assert home_again(None, 10.0) == 10.0 + LEASE_S + TAKEOVER_S
+    assert home_expected_at(9.0, 10.0) == 9.0 + LEASE_S + TAKEOVER_S
+    assert home_expected_at(None, 10.0) == 10.0 + LEASE_S + TAKEOVER_S
 
 
 def test_a_dead_one_is_back_or_succeeded_whichever_is_first() -> None:
     """Its process is started anew, as fast as the last time; else its lease runs out."""
-    assert home_again(9.9, 10.0, 1.5) == 11.5
-    assert home_again(9.1, 10.0, 2.5) == 9.1 + LEASE_S + TAKEOVER_S
+    assert home_expected_at(9.9, 10.0, 1.5) == 11.5
+    assert home_expected_at(9.1, 10.0, 2.5) == 9.1 + LEASE_S + TAKEOVER_S
 
 
 def test_how_fast_the_dead_come_back_is_learnt() -> None:
     """Nothing is assumed of the first one; half of what is known is the last one's."""
-    silence = Silence(lambda _: at)
+    silence = HomeAvailability(lambda _: at)
     waits = []
     for at, took in ((0.0, 1.0), (100.0, 2.0), (200.0, 1.0)):
         silence.nobody_listens("g1")
@@ -36,7 +43,7 @@ def test_how_fast_the_dead_come_back_is_learnt() -> None:
 
 def test_a_frozen_one_teaches_nothing_of_restarts() -> None:
     """It answered again since it was let go on."""
-    silence = Silence(lambda _: 0.0)
+    silence = HomeAvailability(lambda _: 0.0)
     silence.wait(SHARD, "g1", PATIENCE_S)
     silence.answered(SHARD, 1.0)
     silence.nobody_listens("g1")
@@ -47,7 +54,7 @@ def test_a_frozen_one_teaches_nothing_of_restarts() -> None:
 def test_the_wait_grows_shorter_until_there_is_a_home() -> None:
     """Also when its lease is gone and nobody is the home; after that, soon is all that can be said."""
     renewed: dict[str, float] = {"g1": 9.5}
-    silence = Silence(renewed.get)
+    silence = HomeAvailability(renewed.get)
     again = 9.5 + LEASE_S + TAKEOVER_S
 
     assert silence.wait(SHARD, "g1", 10.25) == pytest.approx(again - 10.25)
@@ -58,12 +65,12 @@ def test_the_wait_grows_shorter_until_there_is_a_home() -> None:
 
 def test_without_any_word_of_it_a_whole_lease_is_assumed() -> None:
     """From when the call began to wait."""
-    assert Silence(lambda _: None).wait(SHARD, "", 10.0) == pytest.approx(LEASE_S + TAKEOVER_S - PATIENCE_S)
+    assert HomeAvailability(lambda _: None).wait(SHARD, "", 10.0) == pytest.approx(LEASE_S + TAKEOVER_S - PATIENCE_S)
 
 
 def test_a_death_that_is_noticed_later_shortens_the_wait() -> None:
     """And is forgotten with the gateway's lease."""
-    silence = Silence(lambda _: 10.0)
+    silence = HomeAvailability(lambda _: 10.0)
     silence.nobody_listens("g1")
     silence.wait(SHARD + 2, "g1", 8.0)
     silence.answered(SHARD + 2, 8.0 - PATIENCE_S + 1.0)
@@ -78,7 +85,7 @@ def test_a_death_that_is_noticed_later_shortens_the_wait() -> None:
 
 def test_a_call_that_waited_while_the_home_came_back_comes_again_soon() -> None:
     """Its own patience ended after another call had its answer."""
-    silence = Silence(lambda _: 10.0)
+    silence = HomeAvailability(lambda _: 10.0)
     silence.wait(SHARD, "g1", 10.25)
     silence.answered(SHARD, 12.0)
     silence.answered(SHARD + 1, 12.0)

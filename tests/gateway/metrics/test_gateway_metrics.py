@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from pilotlight_gateway.metrics.gateway_metrics import Histogram, Metrics
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics, Histogram
 
 
 def test_a_histogram_counts_each_value_once_at_its_bound() -> None:
@@ -19,7 +19,7 @@ def test_a_histogram_counts_each_value_once_at_its_bound() -> None:
 
 def test_what_is_counted_is_scraped() -> None:
     """In seconds, whatever it was counted in."""
-    metrics = Metrics()
+    metrics = GatewayMetrics()
     metrics.call_ended({"queue": 250.0, "execute": 750.0}, 1000.0, {"bind": 20.0, "load": 80.0})
     metrics.call_failed("queue_full")
     metrics.folded = {"new": 3}

@@ -7,7 +7,7 @@ import pytest
 from pilotlight_core.bus import BusDown
 from pilotlight_core.model.errors import TooMuch
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
-from pilotlight_gateway.storage_quota.job_quota import ASK_AGAIN_S, ASKING_S, RESULTS_AT_MOST, JobRoom
+from pilotlight_gateway.storage_quota.job_quota import ASK_AGAIN_S, ASKING_S, RESULTS_AT_MOST, JobStorageQuota
 
 LIFE = 2_400.0
 LIMIT = 100_000
@@ -20,8 +20,8 @@ class Site:
         self.at = 1e6
         self.store = MemoryJobs()
 
-    def gateway(self) -> JobRoom:
-        return JobRoom(self.store, limit=LIMIT, life=LIFE, wall=lambda: self.at)
+    def gateway(self) -> JobStorageQuota:
+        return JobStorageQuota(self.store, limit=LIMIT, life=LIFE, wall=lambda: self.at)
 
 
 @pytest.fixture

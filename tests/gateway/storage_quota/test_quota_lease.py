@@ -8,8 +8,8 @@ import pytest
 
 from pilotlight_core.bus import BusDown
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_gateway.idempotency.memory_records import MemoryRecords
-from pilotlight_gateway.storage_quota.quota_lease import Room
+from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
+from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.storage_quota.quota_shares import SLOTS, SMALLEST_BLOCK, slot_of
 
 LIFE = 86_400.0
@@ -30,13 +30,13 @@ class Wall:
         return slot_of(self.at, LIFE)
 
 
-def rooms(count: int) -> tuple[MemoryRecords, Wall, list[Room]]:
+def rooms(count: int) -> tuple[MemoryKeyRecords, Wall, list[StorageQuota]]:
     """Gateways over the same records."""
-    records, wall = MemoryRecords(), Wall()
-    return records, wall, [Room(records, limit=LIMIT, life=LIFE, wall=wall) for _ in range(count)]
+    records, wall = MemoryKeyRecords(), Wall()
+    return records, wall, [StorageQuota(records, limit=LIMIT, life=LIFE, wall=wall) for _ in range(count)]
 
 
-async def fill(room: Room, tenant: str = "acme", size: int = 400) -> int:
+async def fill(room: StorageQuota, tenant: str = "acme", size: int = 400) -> int:
     """Take until there is no more; how many bytes that was."""
     taken = 0
     while True:
@@ -51,7 +51,7 @@ async def test_several_gateways_have_one_share_for_a_tenant() -> None:
     """Together they take what one could; so does a gateway that is started anew, and no other tenant is touched."""
     records, wall, made = rooms(3)
     taken = [await fill(room) for room in made]
-    anew = Room(records, limit=LIMIT, life=LIFE, wall=wall)
+    anew = StorageQuota(records, limit=LIMIT, life=LIFE, wall=wall)
 
     assert sum(taken) <= LIMIT
     assert await fill(anew) == 0
@@ -111,7 +111,7 @@ async def test_what_lives_shorter_or_longer_counts_for_so_long(lives: float) -> 
     """Sooner or later than a life; over a restart as well."""
     records, wall, (room,) = rooms(1)
     await room.take("acme", LIMIT, wall.at + lives * LIFE)
-    room = Room(records, limit=LIMIT, life=LIFE, wall=wall)
+    room = StorageQuota(records, limit=LIMIT, life=LIFE, wall=wall)
     wall.at += lives * LIFE
     with pytest.raises(TooMuch) as refused:
         await room.take("acme", LIMIT)

@@ -11,10 +11,10 @@ from pilotlight_gateway.storage_quota.quota_shares import (
     NOTHING,
     SLOTS,
     SMALLEST_BLOCK,
-    Taken,
+    QuotaUsage,
     block_of,
-    place_of_share,
-    seconds_until_room,
+    quota_key,
+    seconds_until_free,
     slot_of,
     slot_until,
     used,
@@ -31,7 +31,7 @@ def test_what_has_expired_counts_no_more() -> None:
     taken = with_blocks(NOTHING, 0, {0: 90})
 
     assert [used(taken, slot) for slot in (0, SLOTS, SLOTS + 1)] == [90, 90, 0]
-    assert with_blocks(taken, SLOTS + 1, {SLOTS + 1: 5}) == Taken({SLOTS + 1: 5})
+    assert with_blocks(taken, SLOTS + 1, {SLOTS + 1: 5}) == QuotaUsage({SLOTS + 1: 5})
 
 
 def test_blocks_are_small_where_little_is_written() -> None:
@@ -46,19 +46,19 @@ def test_blocks_are_small_where_little_is_written() -> None:
     assert blocks[-1] == LARGEST_BLOCK
     assert block_of(taken, 7, 3 * MIB, 10 * MIB) == 3 * MIB
     room = 10 * MIB - used(taken, 7)
-    assert block_of(Taken({7: 10 * MIB - 500}), 7, 400, 10 * MIB) == 500
+    assert block_of(QuotaUsage({7: 10 * MIB - 500}), 7, 400, 10 * MIB) == 500
     assert block_of(taken, 7, room + 1, 10 * MIB) == 0
 
 
 def test_the_time_to_wait_is_when_enough_has_expired() -> None:
     """Not merely something; and what would never fit waits for all of it."""
-    taken, at = Taken({0: 50, 2: 40, 5: 10}), 6.5 * SLOT
+    taken, at = QuotaUsage({0: 50, 2: 40, 5: 10}), 6.5 * SLOT
     assert slot_of(at, LIFE) == 6
 
-    waits = [seconds_until_room(taken, size, 100, at, LIFE) for size in (50, 90, 91)]
+    waits = [seconds_until_free(taken, size, 100, at, LIFE) for size in (50, 90, 91)]
 
     assert waits == pytest.approx([(SLOTS + slot + 1 - 6.5) * SLOT for slot in (0, 2, 5)])
-    assert seconds_until_room(taken, 0, 100, at, LIFE) == 0.0
+    assert seconds_until_free(taken, 0, 100, at, LIFE) == 0.0
 
 
 @given(st.lists(st.tuples(st.integers(1, 60), st.floats(0.0, 60.0), st.floats(0.0, 10 * LIFE)), max_size=60))
@@ -87,5 +87,5 @@ def test_what_has_expired_counts_for_a_slot_at_most(at: float, lives: float) -> 
 
 def test_a_share_is_no_key() -> None:
     """Its place cannot be that of any key, which are hexadecimal digits."""
-    assert place_of_share("acme") != place_of_share("rival")
-    assert place_of_share("acme").startswith("share-")
+    assert quota_key("acme") != quota_key("rival")
+    assert quota_key("acme").startswith("share-")

@@ -7,7 +7,7 @@ import pytest
 from pilotlight_core.model.errors import NotFound, UnknownFunction
 from pilotlight_core.model.ids import parse_ref
 from pilotlight_core.model.spec import AppRecord
-from pilotlight_core.model.tenancy import ShareRecord
+from pilotlight_core.model.tenancy import FunctionShareRecord
 from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import check_function, known_app, no_function
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
@@ -23,7 +23,7 @@ def app_of(tenant: str, app: str, *functions: str, stopped: bool = False) -> App
 def registry_of(*apps: AppRecord) -> MemoryRegistry:
     """A registry with these apps; zoo's llm.chat is shared with acme."""
     registry = MemoryRegistry(apps={(app.tenant, app.app): app for app in apps})
-    registry.share_records["zoo", "llm"] = ShareRecord(tenant="zoo", app="llm", grants={"acme": ("chat",)})
+    registry.share_records["zoo", "llm"] = FunctionShareRecord(tenant="zoo", app="llm", grants={"acme": ("chat",)})
     return registry
 
 

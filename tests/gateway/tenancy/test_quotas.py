@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.limits import LONG_AGO, NO_LIMITS, Begun, Limits
+from pilotlight_core.model.limits import LONG_AGO, NO_LIMITS, Limits, RateLimitStart
 from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
 from pilotlight_gateway.tenancy.quotas import BEGUN_AT_MOST, begun_by, set_limits
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
@@ -16,17 +16,17 @@ REQUESTS = Limits(requests_per_s=1.0)
 @pytest.mark.parametrize(
     ("known", "before", "limits", "home", "expected"),
     [
-        (Begun(), NO_LIMITS, BOTH, 7, Begun(requests=7, cost=7)),
-        (Begun(), NO_LIMITS, REQUESTS, 7, Begun(requests=7)),
-        (Begun(), NO_LIMITS, REQUESTS, 0, Begun(requests=LONG_AGO)),
-        (Begun(), REQUESTS, BOTH, 7, Begun(requests=LONG_AGO, cost=7)),
-        (Begun(), REQUESTS, NO_LIMITS, 7, Begun(requests=LONG_AGO)),
-        (Begun(requests=3), NO_LIMITS, BOTH, 7, Begun(requests=3, cost=7)),
-        (Begun(requests=LONG_AGO), NO_LIMITS, REQUESTS, 7, Begun(requests=LONG_AGO)),
+        (RateLimitStart(), NO_LIMITS, BOTH, 7, RateLimitStart(requests=7, cost=7)),
+        (RateLimitStart(), NO_LIMITS, REQUESTS, 7, RateLimitStart(requests=7)),
+        (RateLimitStart(), NO_LIMITS, REQUESTS, 0, RateLimitStart(requests=LONG_AGO)),
+        (RateLimitStart(), REQUESTS, BOTH, 7, RateLimitStart(requests=LONG_AGO, cost=7)),
+        (RateLimitStart(), REQUESTS, NO_LIMITS, 7, RateLimitStart(requests=LONG_AGO)),
+        (RateLimitStart(requests=3), NO_LIMITS, BOTH, 7, RateLimitStart(requests=3, cost=7)),
+        (RateLimitStart(requests=LONG_AGO), NO_LIMITS, REQUESTS, 7, RateLimitStart(requests=LONG_AGO)),
     ],
 )
 def test_only_what_was_never_limited_is_new(
-    known: Begun, before: Limits, limits: Limits, home: int, expected: Begun
+    known: RateLimitStart, before: Limits, limits: Limits, home: int, expected: RateLimitStart
 ) -> None:
     """What is set anew after it was removed is as old as it was."""
     record = LimitsRecord(tenant="acme", begun={"f": known})
@@ -41,10 +41,12 @@ def test_what_limits_nothing_is_not_remembered() -> None:
 
 def test_it_is_remembered_of_so_many_scopes() -> None:
     """Others are as old as can be."""
-    full = LimitsRecord(tenant="acme", begun={f"f{number}": Begun(requests=3) for number in range(BEGUN_AT_MOST)})
+    full = LimitsRecord(
+        tenant="acme", begun={f"f{number}": RateLimitStart(requests=3) for number in range(BEGUN_AT_MOST)}
+    )
 
     assert begun_by(full, "f", [NO_LIMITS], BOTH, 7) == full.begun
-    assert begun_by(full, "f0", [NO_LIMITS], BOTH, 7)["f0"] == Begun(requests=3, cost=LONG_AGO)
+    assert begun_by(full, "f0", [NO_LIMITS], BOTH, 7)["f0"] == RateLimitStart(requests=3, cost=LONG_AGO)
 
 
 @pytest.mark.parametrize(
@@ -69,4 +71,4 @@ async def test_a_tenant_is_as_new_as_what_limits_it() -> None:
     await set_limits(registry, "acme", REQUESTS, "acme:a.b", home=7)
 
     effective = registry.limits("acme", "acme:a.b")
-    assert effective.tenant_begun == effective.function_begun == Begun(requests=9, cost=9)
+    assert effective.tenant_begun == effective.function_begun == RateLimitStart(requests=9, cost=9)

@@ -8,7 +8,7 @@ from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
-from pilotlight_gateway.tenancy.scheduling_class import PLAIN, Standing, standing_of
+from pilotlight_gateway.tenancy.scheduling_class import PLAIN, SchedulingClass, scheduling_class_of
 from tests.gateway.builders import plan
 
 
@@ -22,27 +22,27 @@ def test_a_tenants_tier_and_limits_are_its_standing() -> None:
     )
     enterprise, free = registry.tier_of("big"), registry.tier_of("small")
 
-    big = standing_of(registry, "big", "acme:app.fn")
+    big = scheduling_class_of(registry, "big", "acme:app.fn")
     assert (big.weight, big.tier_rank, big.reserved) == (2 * enterprise.weight, 2, enterprise.reserved_share)
     assert (big.queue_calls, big.queue_ms) == (0, 0.0)
 
-    small = standing_of(registry, "small", "acme:app.fn")
+    small = scheduling_class_of(registry, "small", "acme:app.fn")
     assert (small.weight, small.tier_rank) == (free.weight, 0)
     assert (small.queue_calls, small.queue_ms) == (7, 500.0)
-    assert standing_of(registry, "small", "acme:app.other").queue_calls == free.limits.queue_calls
+    assert scheduling_class_of(registry, "small", "acme:app.other").queue_calls == free.limits.queue_calls
 
 
 @pytest.mark.parametrize("asked", list(Priority))
 def test_a_class_above_the_ceiling_is_lowered_to_it(asked: Priority) -> None:
     """A lower one stays what it is."""
-    standing = Standing(ceiling=Priority.STANDARD)
+    standing = SchedulingClass(ceiling=Priority.STANDARD)
     assert standing.lowered(asked) is (Priority.STANDARD if asked is Priority.INTERACTIVE else asked)
     assert PLAIN.lowered(asked) is asked
 
 
 def test_a_call_carries_the_standing_to_its_home() -> None:
     """All that the scheduler goes by is in the descriptor."""
-    standing = Standing(weight=4.0, tier_rank=1, reserved=0.2, queue_calls=5, queue_ms=100.0)
+    standing = SchedulingClass(weight=4.0, tier_rank=1, reserved=0.2, queue_calls=5, queue_ms=100.0)
     described = plan(standing=standing).descriptor(0.0, number=0, admitted=False)
     found = (
         described.weight, described.tier_rank, described.reserved, described.queue_calls, described.queue_ms

@@ -6,13 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from pilotlight_core.model.api.webhook_api import Attempt, DeliveryRecord, Secret, State, WebhookRecord
+from pilotlight_core.model.api.webhook_api import (
+    DeliveryAttempt,
+    DeliveryRecord,
+    DeliveryState,
+    SigningSecret,
+    WebhookRecord,
+)
 from pilotlight_gateway.webhooks.delivery import (
     ATTEMPTS_KEPT,
     LONGEST_DELAY_S,
     SCHEDULE,
     WHOLE_SCHEDULE_S,
-    Outcome,
+    DeliveryOutcome,
     attempted,
     given_up,
     judged,
@@ -24,14 +30,15 @@ FRESH = DeliveryRecord(
     next_at=0.0,
 )  # fmt: skip
 WEBHOOK = WebhookRecord(
-    id="wh_x", tenant="acme", url="https://example.com/", events=("job.failed",), secrets=(Secret(value="whsec_"),),
+    id="wh_x", tenant="acme", url="https://example.com/", events=("job.failed",),
+    secrets=(SigningSecret(value="whsec_"),),
     created_at=0.0,
 )  # fmt: skip
 STATUSES = st.sampled_from([0, 100, 200, 204, 301, 307, 400, 404, 410, 429, 500, 503, 504])
 
 
-def outcome(at: float, status: int, retry_after: float | None = None) -> Outcome:
-    return Outcome(attempt=Attempt(at=at, ms=1.0, status=status), retry_after=retry_after)
+def outcome(at: float, status: int, retry_after: float | None = None) -> DeliveryOutcome:
+    return DeliveryOutcome(attempt=DeliveryAttempt(at=at, ms=1.0, status=status), retry_after=retry_after)
 
 
 def test_the_schedule_is_the_recommended_one() -> None:
@@ -50,14 +57,14 @@ def test_a_delivery_ends_after_ten_attempts_or_at_a_receipt(
         at = record.next_at
         record = attempted(record, outcome(at, status, asked), spread)
         tries += 1
-        if record.state is not State.PENDING:
+        if record.state is not DeliveryState.PENDING:
             break
         planned = SCHEDULE[tries]
         assert planned - 1e-6 <= record.next_at - at <= max(planned * 1.1, LONGEST_DELAY_S) + 1e-6
         assert asked is None or status not in (429, 503) or record.next_at - at >= min(asked, LONGEST_DELAY_S) - 1e-6
 
     delivered = 200 <= status < 300
-    assert (record.state is State.DELIVERED) == delivered
+    assert (record.state is DeliveryState.DELIVERED) == delivered
     assert tries <= len(SCHEDULE)
     assert delivered or status == 410 or tries == len(SCHEDULE)
     assert (record.id, record.body) == (FRESH.id, FRESH.body)
@@ -67,11 +74,11 @@ def test_what_is_sent_again_has_a_schedule_of_its_own() -> None:
     """Its attempts stay in the log, the latest of them."""
     record = FRESH
     for _ in range(3):
-        while record.state is State.PENDING:
+        while record.state is DeliveryState.PENDING:
             record = attempted(record, outcome(record.next_at, 500), 0.0)
         record = resent(record, record.next_at + 1.0)
 
-    assert record.state is State.PENDING
+    assert record.state is DeliveryState.PENDING
     assert record.tried == 0
     assert len(record.attempts) == ATTEMPTS_KEPT
 
@@ -80,8 +87,8 @@ def test_what_nobody_is_there_for_is_given_up() -> None:
     """With the reason as its last attempt."""
     record = given_up(FRESH, 7.0, "the webhook is disabled")
 
-    assert record.state is State.FAILED
-    assert record.attempts == (Attempt(at=7.0, ms=0.0, error="the webhook is disabled"),)
+    assert record.state is DeliveryState.FAILED
+    assert record.attempts == (DeliveryAttempt(at=7.0, ms=0.0, error="the webhook is disabled"),)
 
 
 def test_a_webhook_that_fails_for_a_whole_schedule_is_disabled() -> None:
@@ -104,6 +111,6 @@ def test_a_webhook_that_answers_gone_is_disabled_at_once() -> None:
 
 def test_a_success_with_an_error_is_none() -> None:
     """A status that came before the time was over."""
-    late = structs.replace(outcome(1.0, 200), attempt=Attempt(at=1.0, ms=1.0, status=200, error="cut off"))
+    late = structs.replace(outcome(1.0, 200), attempt=DeliveryAttempt(at=1.0, ms=1.0, status=200, error="cut off"))
 
     assert not late.delivered

@@ -6,10 +6,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pilotlight_gateway.webhooks.delivery_schedule import Agenda, Bounds, Line
+from pilotlight_gateway.webhooks.delivery_schedule import DeliveryLimits, DeliverySchedule, EndpointKey
 
-BOUNDS = Bounds(webhook=2, tenant=3, total=5)
-LINES = [Line(tenant, f"wh{number}") for tenant in ("a", "b", "c") for number in range(2)]
+BOUNDS = DeliveryLimits(webhook=2, tenant=3, total=5)
+LINES = [EndpointKey(tenant, f"wh{number}") for tenant in ("a", "b", "c") for number in range(2)]
 
 
 def keys(prefix: str, count: int) -> list[str]:
@@ -18,7 +18,7 @@ def keys(prefix: str, count: int) -> list[str]:
 
 def test_what_is_due_is_taken_in_its_order() -> None:
     """Not before its time; what is under way is not taken twice."""
-    agenda = Agenda()
+    agenda = DeliverySchedule()
     agenda.put("late", LINES[0], 10.0)
     agenda.put("early", LINES[0], 5.0)
 
@@ -32,7 +32,7 @@ def test_what_is_due_is_taken_in_its_order() -> None:
 
 def test_what_is_done_is_due_as_last_put() -> None:
     """A new instant counts once the present attempt is over; what was dropped is over."""
-    agenda = Agenda()
+    agenda = DeliverySchedule()
     for key in ("again", "over"):
         agenda.put(key, LINES[0], 0.0)
     assert sorted(agenda.take(0.0)) == ["again", "over"]
@@ -48,7 +48,7 @@ def test_what_is_done_is_due_as_last_put() -> None:
 
 def test_a_slow_receiver_holds_up_nobody_else() -> None:
     """Its own deliveries wait for it; its tenant's others and other tenants' do not."""
-    agenda = Agenda(Bounds(webhook=2, tenant=3, total=100))
+    agenda = DeliverySchedule(DeliveryLimits(webhook=2, tenant=3, total=100))
     slow, same_tenant, other = LINES[0], LINES[1], LINES[2]
     for key in keys("slow", 1_000):
         agenda.put(key, slow, 0.0)
@@ -62,7 +62,7 @@ def test_a_slow_receiver_holds_up_nobody_else() -> None:
 
 def test_lines_take_turns() -> None:
     """However long one is, each gets as many as another while room is short."""
-    agenda = Agenda(Bounds(webhook=10, tenant=10, total=6))
+    agenda = DeliverySchedule(DeliveryLimits(webhook=10, tenant=10, total=6))
     for line, count in ((LINES[0], 100), (LINES[2], 3), (LINES[4], 3)):
         for key in keys(line.tenant, count):
             agenda.put(key, line, 0.0)
@@ -75,13 +75,13 @@ class AgendaMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.agenda = Agenda(BOUNDS)
-        self.due: dict[str, tuple[float, Line]] = {}
-        self.under_way: dict[str, Line] = {}
+        self.agenda = DeliverySchedule(BOUNDS)
+        self.due: dict[str, tuple[float, EndpointKey]] = {}
+        self.under_way: dict[str, EndpointKey] = {}
         self.now = 0.0
 
     @rule(number=st.integers(0, 15), line=st.sampled_from(LINES), delay=st.floats(0, 10))
-    def put(self, number: int, line: Line, delay: float) -> None:
+    def put(self, number: int, line: EndpointKey, delay: float) -> None:
         key = f"{line.tenant}.{line.webhook}.{number}"
         self.agenda.put(key, line, self.now + delay)
         self.due[key] = (self.now + delay, line)
@@ -114,7 +114,7 @@ class AgendaMachine(RuleBasedStateMachine):
         following = self.agenda.next_at()
         assert following is None or following > self.now
 
-    def is_held_up(self, line: Line) -> bool:
+    def is_held_up(self, line: EndpointKey) -> bool:
         lines = list(self.under_way.values())
         return (
             len(lines) >= BOUNDS.total

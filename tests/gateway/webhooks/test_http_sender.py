@@ -11,8 +11,8 @@ import pytest
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.webhooks.addresses import read_networks
-from pilotlight_gateway.webhooks.delivery import Outcome
-from pilotlight_gateway.webhooks.http_sender import ANSWER_BYTES, HttpPoster, Resolve, check_url
+from pilotlight_gateway.webhooks.delivery import DeliveryOutcome
+from pilotlight_gateway.webhooks.http_sender import ANSWER_BYTES, Resolve, VettedHttpSender, check_url
 from tests.gateway.webhooks.receivers import certificate, receiving, status
 
 HEADERS = {"webhook-id": "msg_x", "content-type": "application/json"}
@@ -30,9 +30,9 @@ def resolves(*answers: Sequence[str]) -> tuple[Resolve, list[str]]:
     return resolve, asked
 
 
-async def post(url: str, *, total: float = 15.0, ca_file: str = "", resolve: Resolve | None = None) -> Outcome:
+async def post(url: str, *, total: float = 15.0, ca_file: str = "", resolve: Resolve | None = None) -> DeliveryOutcome:
     """What a poster makes of it that may reach 127.0.0.1 and nothing else that is private."""
-    async with HttpPoster(allowed=LOOPBACK, total_seconds=total, ca_file=ca_file, resolve=resolve) as poster:
+    async with VettedHttpSender(allowed=LOOPBACK, total_seconds=total, ca_file=ca_file, resolve=resolve) as poster:
         return await poster.post("acme", url, HEADERS, b'{"a":1}')
 
 
@@ -111,7 +111,7 @@ async def test_a_name_that_changes_its_mind_is_looked_at_each_time() -> None:
     async with (
         receiving() as receiver,
         receiving("127.0.0.2") as hidden,
-        HttpPoster(allowed=LOOPBACK, resolve=resolve) as poster,
+        VettedHttpSender(allowed=LOOPBACK, resolve=resolve) as poster,
     ):
         first = await poster.post("acme", f"http://hooks.example.com:{receiver.port}/", HEADERS, b"{}")
         second = await poster.post("acme", f"http://hooks.example.com:{hidden.port}/", HEADERS, b"{}")

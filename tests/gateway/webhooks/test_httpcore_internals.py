@@ -8,12 +8,13 @@ import inspect
 import httpcore
 import pytest
 
+from pilotlight_gateway.webhooks import http_sender
 from pilotlight_gateway.webhooks.http_sender import VettedBackend
 
 
 def test_only_public_names_of_httpcore_are_used() -> None:
     """So a release that moves what is behind them moves nothing here."""
-    tree = ast.parse(inspect.getsource(poster))
+    tree = ast.parse(inspect.getsource(http_sender))
     used = {
         node.attr
         for node in ast.walk(tree)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from pilotlight_gateway.webhooks.name_resolver import THREADS_PER_TENANT, Names
+from pilotlight_gateway.webhooks.name_resolver import THREADS_PER_TENANT, DnsResolver
 
 
 class Resolver:
@@ -24,7 +24,7 @@ class Resolver:
         return [(0, 0, 0, "", ("203.0.113.1", port)), (0, 0, 0, "", ("203.0.113.1", port))]
 
 
-async def ask(names: Names, tenant: str, host: str, seconds: float) -> Sequence[str] | None:
+async def ask(names: DnsResolver, tenant: str, host: str, seconds: float) -> Sequence[str] | None:
     """What is heard in that time."""
     try:
         async with asyncio.timeout(seconds):
@@ -36,7 +36,7 @@ async def ask(names: Names, tenant: str, host: str, seconds: float) -> Sequence[
 async def test_a_silent_name_server_holds_up_its_own_tenant_only() -> None:
     """However many names are asked for, and given up: its threads are few, and the others' questions are answered."""
     resolver = Resolver()
-    names = Names(resolver)
+    names = DnsResolver(resolver)
     try:
         for _ in range(40):
             given_up = await asyncio.gather(*(ask(names, "slow", f"silent{n}.example", 0.01) for n in range(16)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from pilotlight_core.model.api.webhook_api import Secret
+from pilotlight_core.model.api.webhook_api import SigningSecret
 from pilotlight_gateway.webhooks.events import event_body
 from pilotlight_gateway.webhooks.signing import key_of, new_secret, rotated, signed_headers, signing
 
@@ -18,7 +18,7 @@ ID = "msg_0123456789abcdef0123456789abcdef"
 BODY = event_body("job.succeeded", 1_790_000_000.0, {"id": "call_x", "note": "ü"})
 
 
-def headers_of(*secrets: Secret, body: bytes = BODY, at: float | None = None) -> dict[str, str]:
+def headers_of(*secrets: SigningSecret, body: bytes = BODY, at: float | None = None) -> dict[str, str]:
     return signed_headers(secrets, ID, time.time() if at is None else at, body)
 
 
@@ -47,7 +47,7 @@ def test_a_delivery_is_accepted_and_a_changed_one_is_not(accepted: object) -> No
     """Body, id, time and secret are all signed."""
     assert callable(accepted)
     secret = new_secret()
-    headers = headers_of(Secret(value=secret))
+    headers = headers_of(SigningSecret(value=secret))
 
     assert accepted(secret, headers)
     assert not accepted(new_secret(), headers)
@@ -62,7 +62,7 @@ def test_an_old_delivery_is_refused(accepted: object) -> None:
     assert callable(accepted)
     secret = new_secret()
 
-    assert not accepted(secret, headers_of(Secret(value=secret), at=time.time() - 3_600))
+    assert not accepted(secret, headers_of(SigningSecret(value=secret), at=time.time() - 3_600))
 
 
 @VERIFIERS
@@ -70,7 +70,7 @@ def test_while_a_secret_is_rotated_both_are_good(accepted: object) -> None:
     """A receiver may change over whenever it likes within the overlap; afterwards the old one signs no more."""
     assert callable(accepted)
     old, fresh, at = new_secret(), new_secret(), time.time()
-    secrets = rotated((Secret(value=old),), fresh, at, 60.0)
+    secrets = rotated((SigningSecret(value=old),), fresh, at, 60.0)
 
     assert accepted(old, headers_of(*secrets, at=at))
     assert accepted(fresh, headers_of(*secrets, at=at))
@@ -83,12 +83,12 @@ def test_while_a_secret_is_rotated_both_are_good(accepted: object) -> None:
 @given(st.lists(st.floats(min_value=0, max_value=1_000), max_size=12))
 def test_rotations_keep_one_present_secret_and_few_others(overlaps: list[float]) -> None:
     """However often it is rotated, and with whatever overlaps."""
-    secrets: tuple[Secret, ...] = ()
+    secrets: tuple[SigningSecret, ...] = ()
     for at, overlap in enumerate(overlaps):
         fresh = f"whsec_{at}"
         secrets = rotated(secrets, fresh, float(at), overlap)
 
-        assert secrets[0] == Secret(value=fresh)
+        assert secrets[0] == SigningSecret(value=fresh)
         assert all(secret.until is not None for secret in secrets[1:])
         assert secrets == signing(secrets, float(at))
         assert len(secrets) <= 4

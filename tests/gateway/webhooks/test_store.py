@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from pilotlight_core.bus import Bus
-from pilotlight_core.model.api.webhook_api import DeliveryRecord, State, WebhookRecord
+from pilotlight_core.model.api.webhook_api import DeliveryRecord, DeliveryState, WebhookRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import token
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks, life_of
@@ -67,7 +67,7 @@ async def test_deliveries_are_found_by_their_webhook(store: WebhookStore, tenant
 
     def over(present: DeliveryRecord | None) -> DeliveryRecord:
         assert present is not None
-        return structs.replace(present, state=State.DELIVERED)
+        return structs.replace(present, state=DeliveryState.DELIVERED)
 
     done = await store.change_delivery(tenant, "wh_a", first.id, over)
 
@@ -81,4 +81,4 @@ def test_what_waits_is_kept_until_it_is_over() -> None:
     record = ping_event("acme", "wh_a", 0.0)
 
     assert life_of(record) is None
-    assert life_of(structs.replace(record, state=State.FAILED)) == 3 * 86_400.0
+    assert life_of(structs.replace(record, state=DeliveryState.FAILED)) == 3 * 86_400.0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurvesRecord, Source
+from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource, CurvesRecord
 from pilotlight_core.model.placing import Measured, Placing
 from pilotlight_core.model.spec import AppRecord, FunctionSpec, MethodSpec, VersionRecord
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curve_book import CurveBook, points_of
 from pilotlight_placement.asks.curves import Curves
-from pilotlight_placement.explain.speeds import carried
+from pilotlight_placement.explain.speeds import explain_containers
 from pilotlight_placement.fleet.options import UNMEASURED, options
 from pilotlight_placement.hardware.catalogue import standard
 
@@ -29,7 +29,7 @@ def version(number: int = 2, **placing: object) -> VersionRecord:
     )  # fmt: skip
 
 
-def curve(source: Source, throughput: float, *, at: float = CREATED + 1, batch: int = 1, gpu: str = "T4") -> Curve:
+def curve(source: CurveSource, throughput: float, *, at: float = CREATED + 1, batch: int = 1, gpu: str = "T4") -> Curve:
     point = CurvePoint(batch=batch, throughput=throughput, p50_ms=9.0, p95_ms=10.0, samples=50, at=at)
     return Curve(gpu=gpu, slice="whole", source=source, points=(point,))
 
@@ -41,11 +41,11 @@ def record(number: int, *curves: Curve) -> CurvesRecord:
 @pytest.mark.parametrize(
     ("own", "earlier", "throughput", "hard"),
     [
-        ((curve(Source.MEASURED, 1.0), curve(Source.LEARNT, 2.0)), (), 1.0, True),
-        ((curve(Source.MEASURED, 1.0, at=CREATED - 1), curve(Source.LEARNT, 2.0)), (), 2.0, False),
-        ((curve(Source.LEARNT, 2.0),), (curve(Source.MEASURED, 4.0),), 2.0, False),
-        ((), (curve(Source.MEASURED, 4.0), curve(Source.LEARNT, 5.0)), 3.0, True),
-        ((curve(Source.MEASURED, 1.0, at=CREATED - 1),), (), 3.0, True),
+        ((curve(CurveSource.MEASURED, 1.0), curve(CurveSource.LEARNT, 2.0)), (), 1.0, True),
+        ((curve(CurveSource.MEASURED, 1.0, at=CREATED - 1), curve(CurveSource.LEARNT, 2.0)), (), 2.0, False),
+        ((curve(CurveSource.LEARNT, 2.0),), (curve(CurveSource.MEASURED, 4.0),), 2.0, False),
+        ((), (curve(CurveSource.MEASURED, 4.0), curve(CurveSource.LEARNT, 5.0)), 3.0, True),
+        ((curve(CurveSource.MEASURED, 1.0, at=CREATED - 1),), (), 3.0, True),
     ],
 )
 def test_the_most_trustworthy_source_counts(
@@ -65,7 +65,7 @@ def test_hardly_any_throughput_is_a_number_still() -> None:
     declared = version(measured=(Measured(gpu="T4", batch=1, throughput=tiny, p95_ms=10.0),))
     for points in (
         points_of(declared, None, None),
-        points_of(version(), record(2, curve(Source.MEASURED, tiny)), None),
+        points_of(version(), record(2, curve(CurveSource.MEASURED, tiny)), None),
     ):
         known = Curves(points)
 
@@ -74,22 +74,22 @@ def test_hardly_any_throughput_is_a_number_still() -> None:
         assert 0 < found[0].level(2.0) < UNMEASURED
         best = known.best("T4", "whole")
         assert best is not None
-        assert "containers" in carried(best, 1e9)
+        assert "containers" in explain_containers(best, 1e9)
 
 
 def test_each_batch_size_has_its_own_best_source() -> None:
     """What was learnt of small batches does not hide what was measured of large ones."""
-    own = record(2, curve(Source.LEARNT, 5.0, batch=1), curve(Source.MEASURED, 80.0, batch=16))
+    own = record(2, curve(CurveSource.LEARNT, 5.0, batch=1), curve(CurveSource.MEASURED, 80.0, batch=16))
 
     points = points_of(version(), own, None)["T4", "whole"]
 
-    assert [(p.batch, p.source) for p in points] == [(1, Source.LEARNT), (16, Source.MEASURED)]
+    assert [(p.batch, p.source) for p in points] == [(1, CurveSource.LEARNT), (16, CurveSource.MEASURED)]
 
 
 def test_what_is_only_learnt_rules_nothing_out() -> None:
     """A bad minute must not leave a function without any place."""
-    learnt = Curves(points_of(version(), record(2, curve(Source.LEARNT, 5.0)), None))
-    measured = Curves(points_of(version(), record(2, curve(Source.MEASURED, 5.0)), None))
+    learnt = Curves(points_of(version(), record(2, curve(CurveSource.LEARNT, 5.0)), None))
+    measured = Curves(points_of(version(), record(2, curve(CurveSource.MEASURED, 5.0)), None))
 
     assert learnt.is_slow("T4", "whole", 5.0)
     assert not learnt.rules_out("T4", "whole", 5.0)
@@ -109,13 +109,13 @@ class Shelf:
 
 def test_a_book_gives_the_same_object_until_something_is_found_out() -> None:
     """Asks are compared by it: a new one for each pass would make all tables anew."""
-    shelf = Shelf(record(1, curve(Source.MEASURED, 4.0)))
+    shelf = Shelf(record(1, curve(CurveSource.MEASURED, 4.0)))
     book = CurveBook(shelf)
     first = book.of(version())
     again = book.of(version())
-    shelf.records["ver_1"] = record(1, curve(Source.MEASURED, 4.0))
+    shelf.records["ver_1"] = record(1, curve(CurveSource.MEASURED, 4.0))
     equal = book.of(version())
-    shelf.records["ver_2"] = record(2, curve(Source.MEASURED, 6.0))
+    shelf.records["ver_2"] = record(2, curve(CurveSource.MEASURED, 6.0))
     fresh = book.of(version())
 
     assert first is again is equal

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_placement.asks.curves import Curves, Point, whole
+from pilotlight_placement.asks.curves import Curves, ThroughputPoint, whole
 
 CURVES = Curves({
     ("T4", whole()): (
-        Point(batch=1, throughput=50, p95_ms=20), Point(batch=8, throughput=200, p95_ms=40),
-        Point(batch=32, throughput=320, p95_ms=100),
+        ThroughputPoint(batch=1, throughput=50, p95_ms=20), ThroughputPoint(batch=8, throughput=200, p95_ms=40),
+        ThroughputPoint(batch=32, throughput=320, p95_ms=100),
     ),
 })  # fmt: skip
 
@@ -34,4 +34,4 @@ def test_too_slow_and_never_measured_are_told_apart() -> None:
 def test_a_point_is_positive() -> None:
     """Nonsense is refused where it is made."""
     with pytest.raises(ValueError, match="positive"):
-        Point(batch=1, throughput=0, p95_ms=1)
+        ThroughputPoint(batch=1, throughput=0, p95_ms=1)

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_placement.asks.curves import Curves, Point
-from pilotlight_placement.capacity_planner.capacity_plan import CannotPlan, Need, Plan, Terms, demands_of
+from pilotlight_placement.asks.curves import Curves, ThroughputPoint
+from pilotlight_placement.capacity_planner.capacity_plan import (
+    CannotPlan,
+    CapacityPlan,
+    FunctionNeed,
+    PlanningTerms,
+    demands_of,
+)
 from pilotlight_placement.capacity_planner.greedy_planner import fraction_bound, plan_greedily
 from pilotlight_placement.capacity_planner.ilp_planner import plan_exactly
 from pilotlight_placement.hardware.catalogue import standard
@@ -22,15 +28,17 @@ METHODS = [pytest.param(plan_greedily, id="greedy"), pytest.param(plan_exactly, 
 def curves(**points: tuple[int, float]) -> Curves:
     """`curves(whole=(32, 75))`: batch and milliseconds by slice of an A100; "x3g" is 3g."""
     made = {
-        (A100, key.lstrip("x").replace("_", ":")): (Point(batch=b, throughput=b / ms * 1000, p95_ms=ms),)
+        (A100, key.lstrip("x").replace("_", ":")): (ThroughputPoint(batch=b, throughput=b / ms * 1000, p95_ms=ms),)
         for key, (b, ms) in points.items()
     }
     return Curves(made)
 
 
-def solved(method: object, needs: list[Need], known: dict[str, Curves], terms: Terms | None = None) -> Plan:
-    terms = terms or Terms()
-    plan: Plan = method(demands_of(needs, known, terms), terms)  # type: ignore[operator]
+def solved(
+    method: object, needs: list[FunctionNeed], known: dict[str, Curves], terms: PlanningTerms | None = None
+) -> CapacityPlan:
+    terms = terms or PlanningTerms()
+    plan: CapacityPlan = method(demands_of(needs, known, terms), terms)  # type: ignore[operator]
     plan.check_integrity()
     return plan
 
@@ -38,7 +46,7 @@ def solved(method: object, needs: list[Need], known: dict[str, Curves], terms: T
 @pytest.mark.parametrize("method", METHODS)
 def test_the_worked_example(method: object) -> None:
     """1,000 per second at batch 32 in 75 ms is 426 per second and GPU, of which 70 % are planned: 4 GPUs."""
-    plan = solved(method, [Need(function="f", rps=1000)], {"f": curves(whole=(32, 75))})
+    plan = solved(method, [FunctionNeed(function="f", rps=1000)], {"f": curves(whole=(32, 75))})
 
     assert plan.gpus == {A100: 4}
     assert plan.groups[0].choice.point.throughput == pytest.approx(426.67, abs=0.01)
@@ -47,7 +55,9 @@ def test_the_worked_example(method: object) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_headroom_is_the_part_of_throughput_that_is_planned(method: object) -> None:
     """At 100 % three GPUs do."""
-    plan = solved(method, [Need(function="f", rps=1000)], {"f": curves(whole=(32, 75))}, Terms(utilisation=1.0))
+    plan = solved(
+        method, [FunctionNeed(function="f", rps=1000)], {"f": curves(whole=(32, 75))}, PlanningTerms(utilisation=1.0)
+    )
     assert plan.gpus == {A100: 3}
 
 
@@ -55,7 +65,7 @@ def test_headroom_is_the_part_of_throughput_that_is_planned(method: object) -> N
 def test_slices_of_several_functions_share_a_device(method: object) -> None:
     """Three functions that need 3g, 2g and 2g fit on one A100, laid out as its driver allows."""
     known = {"a": curves(x3g=(8, 10)), "b": curves(x2g=(8, 10)), "c": curves(x2g=(8, 10))}
-    plan = solved(method, [Need(function=name, rps=500) for name in known], known)
+    plan = solved(method, [FunctionNeed(function=name, rps=500) for name in known], known)
 
     assert plan.gpus == {A100: 1}
     assert sorted(plan.cuttings[0].functions) == ["a", "b", "c"]
@@ -64,29 +74,29 @@ def test_slices_of_several_functions_share_a_device(method: object) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_the_cheaper_type_wins_and_prices_may_change_that(method: object) -> None:
     """Melange's example in small: the same work on a T4 or on an A100, by what they cost."""
-    points = {("T4", "whole"): (Point(batch=1, throughput=100, p95_ms=5),)}
-    points |= {(A100, "whole"): (Point(batch=1, throughput=1000, p95_ms=5),)}
-    needs = [Need(function="f", rps=70)]
+    points = {("T4", "whole"): (ThroughputPoint(batch=1, throughput=100, p95_ms=5),)}
+    points |= {(A100, "whole"): (ThroughputPoint(batch=1, throughput=1000, p95_ms=5),)}
+    needs = [FunctionNeed(function="f", rps=70)]
 
     assert solved(method, needs, {"f": Curves(points)}).gpus == {"T4": 1}
-    dear = Terms(prices={"T4": 9.0})
+    dear = PlanningTerms(prices={"T4": 9.0})
     assert solved(method, needs, {"f": Curves(points)}, dear).gpus == {A100: 1}
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_several_whole_devices_for_one_instance_are_counted(method: object) -> None:
     """A model on four GPUs that is wanted twice takes eight."""
-    plan = solved(method, [Need(function="f", rps=1, least=2)], {"f": curves(whole_4=(1, 100))})
+    plan = solved(method, [FunctionNeed(function="f", rps=1, least=2)], {"f": curves(whole_4=(1, 100))})
     assert plan.gpus == {A100: 8}
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_service_level_bounds_the_batch(method: object) -> None:
     """A call may wait for the batch before its own, so a batch takes half of the level at most."""
-    points = tuple(Point(batch=b, throughput=b * 10.0, p95_ms=float(b)) for b in (10, 20, 40, 80))
+    points = tuple(ThroughputPoint(batch=b, throughput=b * 10.0, p95_ms=float(b)) for b in (10, 20, 40, 80))
     known = {"f": Curves({(A100, "whole"): points})}
 
-    plan = solved(method, [Need(function="f", rps=100, slo_ms=81)], known)
+    plan = solved(method, [FunctionNeed(function="f", rps=100, slo_ms=81)], known)
 
     assert plan.groups[0].choice.point.batch == 40
 
@@ -94,27 +104,27 @@ def test_the_service_level_bounds_the_batch(method: object) -> None:
 def test_a_level_that_nothing_keeps_is_refused_with_the_reason() -> None:
     """It names the function, where it was measured, and the level."""
     with pytest.raises(CannotPlan, match=r"f: measured on A100-80GB, but no batch takes at most 50% of its 20 ms"):
-        demands_of([Need(function="f", rps=1, slo_ms=20)], {"f": curves(whole=(1, 11))}, Terms())
+        demands_of([FunctionNeed(function="f", rps=1, slo_ms=20)], {"f": curves(whole=(1, 11))}, PlanningTerms())
     with pytest.raises(CannotPlan, match="g: nothing says how fast it is on any GPU"):
-        demands_of([Need(function="g", rps=1)], {}, Terms())
+        demands_of([FunctionNeed(function="g", rps=1)], {}, PlanningTerms())
 
 
 @pytest.mark.parametrize(("rps", "least"), [(0.0, 1), (-1.0, 1), (float("nan"), 1), (1.0, -1)])
 def test_a_need_is_born_valid(rps: float, least: int) -> None:
     """No rate of nothing, no count below nothing."""
     with pytest.raises(ValueError, match="f: a rate is more than 0"):
-        Need(function="f", rps=rps, least=least)
+        FunctionNeed(function="f", rps=rps, least=least)
 
 
 def test_terms_are_born_valid() -> None:
     """Parts are parts."""
     with pytest.raises(ValueError, match="between 0 and 1"):
-        Terms(utilisation=1.1)
+        PlanningTerms(utilisation=1.1)
 
 
 def test_integrity_tells_what_is_wrong_with_a_plan() -> None:
     """Too little throughput, an instance that lies nowhere, one that lies over another."""
-    plan = solved(plan_greedily, [Need(function="f", rps=500)], {"f": curves(x3g=(8, 10))})
+    plan = solved(plan_greedily, [FunctionNeed(function="f", rps=500)], {"f": curves(x3g=(8, 10))})
     group, cutting = plan.groups[0], plan.cuttings[0]
 
     with pytest.raises(ValueError, match="does not cover 500"):
@@ -127,7 +137,7 @@ def test_integrity_tells_what_is_wrong_with_a_plan() -> None:
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[list[Need], dict[str, Curves]]:
+def problems(draw: st.DrawFn) -> tuple[list[FunctionNeed], dict[str, Curves]]:
     """A few functions with measured slices of two types."""
     known, needs = {}, []
     for number in range(draw(st.integers(1, 5))):
@@ -136,19 +146,19 @@ def problems(draw: st.DrawFn) -> tuple[list[Need], dict[str, Curves]]:
             keys = ["whole", *(cut.profile.key for cut in standard()[device].cuts if not cut.profile.media)]
             for key in draw(st.lists(st.sampled_from(keys), min_size=1, unique=True)):
                 speed = draw(st.floats(5, 500))
-                points[device, key] = (Point(batch=1, throughput=speed, p95_ms=1),)
+                points[device, key] = (ThroughputPoint(batch=1, throughput=speed, p95_ms=1),)
         known[f"f{number}"] = Curves(points)
         least = draw(st.integers(0, 3))
-        needs.append(Need(function=f"f{number}", rps=draw(st.floats(1, 1000)), least=least))
+        needs.append(FunctionNeed(function=f"f{number}", rps=draw(st.floats(1, 1000)), least=least))
     return needs, known
 
 
 @settings(max_examples=25, deadline=None)
 @given(problems())
-def test_plans_are_sound_and_the_bounds_are_bounds(problem: tuple[list[Need], dict[str, Curves]]) -> None:
+def test_plans_are_sound_and_the_bounds_are_bounds(problem: tuple[list[FunctionNeed], dict[str, Curves]]) -> None:
     """Each covers its demand on legal layouts; no plan undercuts the other's bound, and greedy is no cheaper."""
     needs, known = problem
-    terms = Terms()
+    terms = PlanningTerms()
     demands = demands_of(needs, known, terms)
 
     greedy, exact = plan_greedily(demands, terms), plan_exactly(demands, terms, seconds=5)
@@ -164,6 +174,6 @@ def test_plans_are_sound_and_the_bounds_are_bounds(problem: tuple[list[Need], di
 def test_the_same_demand_gets_the_same_plan() -> None:
     """The greedy planner's dice are seeded."""
     known = {f"f{n}": curves(x1g=(1, 9 + n), x2g=(1, 5 + n), x3g=(1, 3 + n)) for n in range(6)}
-    needs = [Need(function=name, rps=300) for name in known]
+    needs = [FunctionNeed(function=name, rps=300) for name in known]
     one, other = (solved(plan_greedily, needs, known) for _ in range(2))
     assert one.cuttings == other.cuttings

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_placement.asks.curves import Point
-from pilotlight_placement.capacity_planner.capacity_plan import Need
+from pilotlight_placement.asks.curves import ThroughputPoint
+from pilotlight_placement.capacity_planner.capacity_plan import FunctionNeed
 from pilotlight_placement.capacity_planner.demand_csv import (
     BadTable,
-    Measured,
+    MeasuredPoint,
     curves_of,
     read_curves,
     read_demand,
@@ -38,10 +38,12 @@ def test_a_function_with_its_points_in_several_rows(tmp_path: Path) -> None:
 
     needs, measured = read_demand(path)
 
-    assert needs == (Need(function="embed", rps=1000, slo_ms=300), Need(function="other", rps=2.5))
+    assert needs == (FunctionNeed(function="embed", rps=1000, slo_ms=300), FunctionNeed(function="other", rps=2.5))
     assert measured["embed"] == [
-        Measured(device="A100-80GB", slice="whole", point=Point(batch=32, throughput=32 / 0.075, p95_ms=75)),
-        Measured(device="A100-80GB", slice="3g", point=Point(batch=8, throughput=200, p95_ms=40)),
+        MeasuredPoint(
+            device="A100-80GB", slice="whole", point=ThroughputPoint(batch=32, throughput=32 / 0.075, p95_ms=75)
+        ),
+        MeasuredPoint(device="A100-80GB", slice="3g", point=ThroughputPoint(batch=8, throughput=200, p95_ms=40)),
     ]
     assert curves_of(measured)["embed"].best("A100-80GB", "3g") == measured["embed"][1].point
 
@@ -52,7 +54,7 @@ def test_several_tables_add_up(tmp_path: Path) -> None:
     path.write_text("function,gpu,batch,latency_ms,throughput\nf,T4,1,10,\nf,T4,4,20,150\n")
     measured = read_curves(path)
     best = curves_of(measured, {})["f"].best("T4", "whole")
-    assert best == Point(batch=4, throughput=150, p95_ms=20)
+    assert best == ThroughputPoint(batch=4, throughput=150, p95_ms=20)
 
 
 @pytest.mark.parametrize(

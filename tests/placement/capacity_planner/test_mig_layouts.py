@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_placement.capacity_planner.mig_layouts import Card, counts_of, fill_in, full_cuts
+from pilotlight_placement.capacity_planner.mig_layouts import PartialDevice, counts_of, fill_in, full_cuts
 from pilotlight_placement.hardware.catalogue import family, standard
 from pilotlight_placement.hardware.geometry import Instance
 
@@ -22,7 +22,7 @@ def test_full_cuts_are_the_known_multisets() -> None:
 
 def test_a_card_takes_the_highest_start_and_refuses_what_does_not_fit() -> None:
     """Small ones high, so that the lower half stays whole."""
-    card = Card(device=A100, price=1.0)
+    card = PartialDevice(device=A100, price=1.0)
     assert card.add("2g", "f")
     assert card.add("3g", "g")
     assert not card.add("3g", "h")
@@ -33,7 +33,7 @@ def test_a_card_takes_the_highest_start_and_refuses_what_does_not_fit() -> None:
 
 def test_a_copy_of_a_card_is_its_own() -> None:
     """Trials leave what they began with alone."""
-    card = Card(device=A100, price=1.0)
+    card = PartialDevice(device=A100, price=1.0)
     card.copy().add("7g", "f")
     assert card.fill == 0
 
@@ -41,7 +41,7 @@ def test_a_copy_of_a_card_is_its_own() -> None:
 def test_a_device_that_cannot_be_cut() -> None:
     """A T4 has no slices."""
     with pytest.raises(ValueError, match="T4 cannot be cut"):
-        Card(device=standard()["T4"], price=1.0).add("1g", "f")
+        PartialDevice(device=standard()["T4"], price=1.0).add("1g", "f")
 
 
 def test_layouts_are_given_to_pieces_and_what_is_too_much_is_left_out() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_placement.asks.curves import Curves, Point
-from pilotlight_placement.capacity_planner.capacity_plan import Need, Terms, demands_of
+from pilotlight_placement.asks.curves import Curves, ThroughputPoint
+from pilotlight_placement.capacity_planner.capacity_plan import FunctionNeed, PlanningTerms, demands_of
 from pilotlight_placement.capacity_planner.greedy_planner import plan_greedily
 from pilotlight_placement.capacity_planner.planner_command import cheaper, main
 
@@ -84,10 +84,12 @@ def test_a_part_is_a_part(demand: Path, capsys: pytest.CaptureFixture[str], part
 
 def test_auto_takes_the_cheaper_of_both_and_the_better_bound() -> None:
     """A solver that ran out of time may have found worse, and a greedy plan may be optimal by the solver's bound."""
-    curves = {"f": Curves({("A100-80GB", "whole"): (Point(batch=8, throughput=100.0, p95_ms=40.0),)})}
-    greedy = plan_greedily(demands_of([Need(function="f", rps=100.0)], curves, Terms()), Terms())
+    curves = {"f": Curves({("A100-80GB", "whole"): (ThroughputPoint(batch=8, throughput=100.0, p95_ms=40.0),)})}
+    greedy = plan_greedily(
+        demands_of([FunctionNeed(function="f", rps=100.0)], curves, PlanningTerms()), PlanningTerms()
+    )
     exact = replace(greedy, method="ilp", bound=greedy.bound + 1.0)
-    dear = replace(exact, terms=Terms(prices={"A100-80GB": 100.0}))
+    dear = replace(exact, terms=PlanningTerms(prices={"A100-80GB": 100.0}))
 
     assert cheaper(greedy, dear) == replace(greedy, bound=exact.bound)
     assert cheaper(greedy, exact) == exact

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from pilotlight_core.model.api.placement_api import ROOM_COUNTED, FloorTold
+from pilotlight_core.model.api.placement_api import ROOM_COUNTED, FloorInfo
 from pilotlight_core.model.placing import Model, Placing
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import GIB, Ask
-from pilotlight_placement.explain.api_views import UNMEASURED, decision_told, fleet_told, placement_told
+from pilotlight_placement.explain.api_views import UNMEASURED, decision_info, fleet_info, placement_info
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.node import Held, Node
+from pilotlight_placement.hardware.node import Node, PlacedContainer
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEP_NAMES
@@ -31,7 +31,7 @@ def spec(*gpus: str, **options: object) -> FunctionSpec:
 def test_a_decision_is_told_with_its_value_and_its_losers() -> None:
     """Step by step, and what each filter ruled out."""
     fleet = Fleet([node("a", gpu("g1", "T4")), node("b", gpu("g2", "T4")), node("c", gpu("g3", "L4"))])
-    told = decision_told(place(fleet, ask("T4", function="acme:x.f")), "ctr_1")
+    told = decision_info(place(fleet, ask("T4", function="acme:x.f")), "ctr_1")
 
     assert (told.container, told.function, told.considered, told.refused) == ("ctr_1", "acme:x.f", 3, {"type": 1})
     assert told.winner is not None
@@ -39,7 +39,7 @@ def test_a_decision_is_told_with_its_value_and_its_losers() -> None:
     assert [loser.step for loser in told.losers] == ["order"]
     assert {told.winner.node, told.losers[0].node} == {"a", "b"}
 
-    refused = decision_told(place(fleet, ask("H100")))
+    refused = decision_info(place(fleet, ask("H100")))
     assert (refused.winner, refused.never) == (None, True)
     assert "the fleet has 1 L4, 2 T4s" in refused.reason
 
@@ -49,9 +49,9 @@ def test_a_fleet_is_told_to_scale() -> None:
     fleet = Fleet([node("n", gpu("g", mig=True), gpu("h", withdrawn="it is lost"), zone="z", spot=True)])
     found = place(fleet, ask("H100", gib=8))
     assert isinstance(found, Placement)
-    fleet.hold(Held(container="c", slice=found.slice, tenant="acme"))
+    fleet.hold(PlacedContainer(container="c", slice=found.slice, tenant="acme"))
 
-    told = fleet_told(fleet)
+    told = fleet_info(fleet)
 
     cut, ill = told.devices
     assert (cut.zone, cut.spot, cut.mig, ill.withdrawn) == ("z", True, True, "it is lost")
@@ -65,7 +65,7 @@ def test_every_device_is_counted_once(nodes: list[Node], steps: list[tuple[Ask, 
     """Whatever is on it."""
     fleet = Fleet(nodes)
     fill(fleet, steps)
-    told = fleet_told(fleet)
+    told = fleet_info(fleet)
 
     assert len(told.devices) == len(fleet.units)
     for each in told.devices:
@@ -79,7 +79,7 @@ def test_every_device_is_counted_once(nodes: list[Node], steps: list[tuple[Ask, 
 def test_memory_is_told_line_by_line_against_the_largest_slice() -> None:
     """For each choice; with the verdict last."""
     fleet = Fleet([node("n", gpu("g", "L4"), gpu("h", "A30", mig=True))])
-    told = placement_told(
+    told = placement_info(
         fleet,
         wanted := spec("A30", "L4:2", "H100", placing=Placing(model=LLAMA), max_inputs=8),
         Ask.of(wanted),
@@ -103,49 +103,49 @@ def test_what_fits_and_what_says_nothing_of_memory() -> None:
     fleet = Fleet([node("n", gpu("g", "T4"))])
     silent, small = spec("T4"), spec("T4", vram=8 * GIB)
 
-    assert placement_told(fleet, small, Ask.of(small), "x.f@v1").fits
-    assert "nothing says how much" in placement_told(fleet, silent, Ask.of(silent), "x.f@v1").lines[1]
-    assert "CPU slot" in placement_told(fleet, spec(), Ask.of(spec()), "x.f@v1").lines[0]
-    assert UNMEASURED not in placement_told(fleet, small, Ask.of(small), "x.f@v1").lines
-    assert UNMEASURED in placement_told(fleet, small, Ask.of(small), "x.f@v1", 20.0).lines
+    assert placement_info(fleet, small, Ask.of(small), "x.f@v1").fits
+    assert "nothing says how much" in placement_info(fleet, silent, Ask.of(silent), "x.f@v1").lines[1]
+    assert "CPU slot" in placement_info(fleet, spec(), Ask.of(spec()), "x.f@v1").lines[0]
+    assert UNMEASURED not in placement_info(fleet, small, Ask.of(small), "x.f@v1").lines
+    assert UNMEASURED in placement_info(fleet, small, Ask.of(small), "x.f@v1", 20.0).lines
 
 
 @pytest.mark.parametrize(
     ("floor", "said"),
     [
         (
-            FloorTold(wanted=8, there=3, room=2, most=5),
+            FloorInfo(wanted=8, there=3, room=2, most=5),
             (
                 "Of its floor of 8 containers 5 fit at most, if all of the fleet were free; "
                 "3 are there now, and 2 more would find a place."
             ),
         ),
         (
-            FloorTold(wanted=2, there=1, room=0, most=5),
+            FloorInfo(wanted=2, there=1, room=0, most=5),
             (
                 "Its floor of 2 containers fits, if all of the fleet is free; "
                 "1 is there now, and 0 more would find a place."
             ),
         ),
         (
-            FloorTold(wanted=400, there=0, room=ROOM_COUNTED, most=500),
+            FloorInfo(wanted=400, there=0, room=ROOM_COUNTED, most=500),
             (
                 "Its floor of 400 containers fits, if all of the fleet is free; "
                 "0 are there now, and 100 or more would find a place."
             ),
         ),
         (
-            FloorTold(wanted=2, there=2, room=0, most=5),
+            FloorInfo(wanted=2, there=2, room=0, most=5),
             "Its floor of 2 containers fits, if all of the fleet is free; 2 are there now.",
         ),
     ],
 )
-def test_how_much_of_a_floor_fits_is_told(floor: FloorTold, said: str) -> None:
+def test_how_much_of_a_floor_fits_is_told(floor: FloorInfo, said: str) -> None:
     """Now and ever, last of all; of what can never run at all nothing more is said."""
     fleet, wanted = Fleet([node("n", gpu("g", "T4"))]), spec("T4")
-    told = placement_told(fleet, wanted, Ask.of(wanted), "x.f@v1", floor=floor)
+    told = placement_info(fleet, wanted, Ask.of(wanted), "x.f@v1", floor=floor)
 
     assert told.lines[-2:] == ("The fleet can hold it.", said)
     assert told.floor == floor
     never = spec("H100")
-    assert placement_told(fleet, never, Ask.of(never), "x.f@v1", floor=floor).lines[-1].startswith("It can never run")
+    assert placement_info(fleet, never, Ask.of(never), "x.f@v1", floor=floor).lines[-1].startswith("It can never run")

@@ -6,16 +6,16 @@ from hypothesis import given, settings
 
 from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.explain.drawing import Use, row, rows, text
+from pilotlight_placement.explain.drawing import SegmentUse, row, rows, text
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.node import Held, Node, Slice
+from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from tests.placement.makers import gpu, node, some_nodes
 from tests.placement.search.test_place import STEPS, fill
 
 
-def held(container: str, profile: str, start: int) -> Held:
+def held(container: str, profile: str, start: int) -> PlacedContainer:
     slice_ = Slice(node="n", kind=SliceKind.MIG, type="H100", ids=("g",), memory=1, profile=profile, start=start)
-    return Held(container=container, slice=slice_, tenant="t")
+    return PlacedContainer(container=container, slice=slice_, tenant="t")
 
 
 def test_a_cut_device_shows_its_instances_and_what_nobody_can_use() -> None:
@@ -27,7 +27,12 @@ def test_a_cut_device_shows_its_instances_and_what_nobody_can_use() -> None:
     drawn = row(next(iter(fleet.units.values())))
 
     parts = [(segment.use, segment.width, segment.label) for segment in drawn.segments]
-    assert parts == [(Use.USED, 2, "2g"), (Use.FREE, 4, ""), (Use.USED, 1, "1g"), (Use.STRANDED, 1, "")]
+    assert parts == [
+        (SegmentUse.USED, 2, "2g"),
+        (SegmentUse.FREE, 4, ""),
+        (SegmentUse.USED, 1, "1g"),
+        (SegmentUse.STRANDED, 1, ""),
+    ]
     assert text(drawn, columns=16) == "n g H100-80GB [2g##........1gxx]"
 
 
@@ -35,7 +40,7 @@ def test_shares_and_whole_devices_are_drawn_to_scale() -> None:
     """A quarter is a quarter of the bar."""
     fleet = Fleet([node("n", gpu("g", "T4", shareable=True), gpu("h", "T4"), draining=True)])
     quarter = Slice(node="n", kind=SliceKind.SHARE, type="T4", ids=("g",), memory=3840, ppm=250_000, units=16)
-    fleet.hold(Held(container="a", slice=quarter, tenant="t"))
+    fleet.hold(PlacedContainer(container="a", slice=quarter, tenant="t"))
 
     assert [text(each, columns=8) for each in rows(fleet)] == [
         "n g T4 [sh......] draining",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import CPU, Ask
-from pilotlight_placement.asks.curves import Curves, Point, whole
+from pilotlight_placement.asks.curves import Curves, ThroughputPoint, whole
 from pilotlight_placement.explain.explanation import REASONS, explain, ruled_out, rules, why_not
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.history import Journal
@@ -17,7 +17,7 @@ from pilotlight_placement.fleet.occupancy import Unit
 from pilotlight_placement.fleet.options import key_of, options, slot_options
 from pilotlight_placement.hardware.catalogue import is_kind
 from pilotlight_placement.hardware.geometry import Instance
-from pilotlight_placement.hardware.node import Held, Node, Slice
+from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import FILTERS, STEPS, refusal_at
@@ -57,12 +57,12 @@ def test_places_that_are_called_alike_are_told_apart() -> None:
 
 def test_each_step_has_its_own_sentence() -> None:
     """Preference, spread, cost and order."""
-    curves = Curves({("T4", whole()): (Point(batch=1, throughput=10, p95_ms=9),)})
+    curves = Curves({("T4", whole()): (ThroughputPoint(batch=1, throughput=10, p95_ms=9),)})
     fleet = Fleet([
         node("a", gpu("g1", "T4"), zone="x"), node("b", gpu("g2", "T4"), zone="y"),
         node("c", gpu("g3", "T4"), zone="y"), node("d", gpu("g4", "A10"), zone="y"),
     ])  # fmt: skip
-    fleet.hold(Held(container="old", slice=placed(fleet, ask("T4", zones=("x",))).slice, function="f"))
+    fleet.hold(PlacedContainer(container="old", slice=placed(fleet, ask("T4", zones=("x",))).slice, function="f"))
     wanted = ask("T4", "A10", function="f", spread=Spread(over=Over.ZONE))
 
     told = " ".join(explain(placed(fleet, wanted)))
@@ -92,7 +92,7 @@ def test_a_refusal_says_how_many_and_why() -> None:
     fleet = Fleet(
         [node("a", gpu("g1", "T4"), gpu("g2", "T4")), node("b", gpu("g3")), node("c", gpu("g4"), draining=True)]
     )
-    fleet.hold(Held(container="x", slice=placed(fleet, ask("H100")).slice))
+    fleet.hold(PlacedContainer(container="x", slice=placed(fleet, ask("H100")).slice))
 
     found = place(fleet, ask("H100", gib=20))
 
@@ -119,8 +119,8 @@ def test_why_not_looks_at_the_fleet_as_it_was() -> None:
     fleet = Fleet([node("a", gpu("g1", "T4")), node("b", gpu("g2", "T4")), node("c", gpu("g3", "L4"))])
     found = placed(fleet, ask("T4"))
     other = "b" if found.slice.node == "a" else "a"
-    fleet.hold(Held(container="x", slice=found.slice))
-    fleet.hold(Held(container="y", slice=placed(fleet, ask("T4")).slice))
+    fleet.hold(PlacedContainer(container="x", slice=found.slice))
+    fleet.hold(PlacedContainer(container="y", slice=placed(fleet, ask("T4")).slice))
 
     assert why_not(fleet, found, "c") == ["c: it is a GPU (L4), the ask is for T4."]
     assert "stands first in the fixed order (rule: order)" in why_not(fleet, found, other)[0]
@@ -133,7 +133,7 @@ def test_a_state_that_is_gone_is_said_to_be_gone() -> None:
     fleet = Fleet([node("a", gpu("g1", "T4")), node("b", gpu("g2", "T4"))])
     fleet.journal = Journal(most=1)
     found = placed(fleet, ask("T4"))
-    fleet.hold(Held(container="x", slice=found.slice))
+    fleet.hold(PlacedContainer(container="x", slice=found.slice))
     fleet.release("x")
 
     told = why_not(fleet, found, "b")
@@ -146,7 +146,7 @@ def test_why_not_of_a_plan_knows_what_the_plan_had_done_before() -> None:
     fleet = Fleet([node("a", gpu("g1", "T4")), node("b", gpu("g2", "T4"))])
     with fleet.trial():
         first = placed(fleet, ask("T4"))
-        fleet.hold(Held(container="x", slice=first.slice))
+        fleet.hold(PlacedContainer(container="x", slice=first.slice))
         second = placed(fleet, ask("T4"))
 
     told = why_not(fleet, second, first.slice.node)
@@ -278,7 +278,9 @@ def has_room(fleet: Fleet, unit: Unit, wanted: Ask) -> bool:
 
 
 def can(fleet: Fleet, slices: list[Slice], wanted: Ask) -> bool:
-    holds = [Held(container="new", slice=s, tenant=wanted.tenant, neighbours=wanted.neighbours) for s in slices]
+    holds = [
+        PlacedContainer(container="new", slice=s, tenant=wanted.tenant, neighbours=wanted.neighbours) for s in slices
+    ]
     return any(not fleet.refusal(held) for held in holds)
 
 

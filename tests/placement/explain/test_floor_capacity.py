@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from pilotlight_core.model.placing import Over, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import GIB, Ask
-from pilotlight_placement.explain.floor_capacity import instances, most, room
+from pilotlight_placement.explain.floor_capacity import containers_that_fit, instances, most_containers
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import standard
 from pilotlight_placement.hardware.geometry import layouts
-from pilotlight_placement.hardware.node import Held, Node
+from pilotlight_placement.hardware.node import Node, PlacedContainer
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.feasibility import could_hold
 from pilotlight_placement.search.place import place
@@ -56,12 +56,12 @@ FLEET = (
 def test_what_a_free_fleet_holds(wanted: Ask, held: int) -> None:
     """By device, mode, share, node and domain; whoever uses it now."""
     fleet = Fleet(FLEET)
-    assert most(fleet, wanted) == held
+    assert most_containers(fleet, wanted) == held
 
     for number in range(100):
         if isinstance(found := place(fleet, ask("ANY", gib=3)), Placement):
-            fleet.hold(Held(container=f"other{number}", slice=found.slice))
-    assert most(fleet, wanted) == held
+            fleet.hold(PlacedContainer(container=f"other{number}", slice=found.slice))
+    assert most_containers(fleet, wanted) == held
 
 
 def test_what_finds_a_place_now_is_beside_who_is_there() -> None:
@@ -69,15 +69,15 @@ def test_what_finds_a_place_now_is_beside_who_is_there() -> None:
     fleet = Fleet(FLEET)
     found = place(fleet, ask("T4"))
     assert isinstance(found, Placement)
-    fleet.hold(Held(container="other", slice=found.slice))
+    fleet.hold(PlacedContainer(container="other", slice=found.slice))
     revision = fleet.revision
 
-    assert room(fleet, ask("T4", function="f"), 5) == 2
-    assert room(fleet, ask("H100", gib=8, function="f"), 20) == 8
-    assert room(fleet, ask("H100", gib=8, function="f"), 3) == 3
-    assert room(fleet, ask("L4", gib=5, function="f", tenant="t"), 9) == 4
-    assert room(fleet, ask("T4", function="f", spread=Spread(over=Over.ZONE, most=1)), 5) == 1
-    assert room(fleet, ask("B200", function="f"), 5) == 0
+    assert containers_that_fit(fleet, ask("T4", function="f"), 5) == 2
+    assert containers_that_fit(fleet, ask("H100", gib=8, function="f"), 20) == 8
+    assert containers_that_fit(fleet, ask("H100", gib=8, function="f"), 3) == 3
+    assert containers_that_fit(fleet, ask("L4", gib=5, function="f", tenant="t"), 9) == 4
+    assert containers_that_fit(fleet, ask("T4", function="f", spread=Spread(over=Over.ZONE, most=1)), 5) == 1
+    assert containers_that_fit(fleet, ask("B200", function="f"), 5) == 0
     assert (fleet.revision, list(fleet.held)) == (revision, ["other"])
     fleet.check_integrity()
 
@@ -99,7 +99,7 @@ def test_no_fleet_ever_holds_more_and_none_says_nothing(nodes: list[Node], wante
     """What finds places one after the other never exceeds it; it is 0 just where nothing could be held."""
     wanted = replace(wanted, avoid=())
     fleet = Fleet(nodes)
-    bound = most(fleet, wanted)
+    bound = most_containers(fleet, wanted)
 
-    assert room(fleet, wanted, bound + 1) <= bound
+    assert containers_that_fit(fleet, wanted, bound + 1) <= bound
     assert (bound > 0) == could_hold(fleet, wanted)

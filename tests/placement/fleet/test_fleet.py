@@ -12,15 +12,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.audit import IntegrityError
-from pilotlight_placement.fleet.fleet import Fleet, Impossible
-from pilotlight_placement.hardware.node import Held, Node, Slice
+from pilotlight_placement.fleet.fleet import Fleet, ImpossibleChange
+from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
 from tests.placement.makers import asks, cpu, gpu, node, nodes, some_nodes
 
 
-def held_of(container: str, found: Placement, wanted: Ask) -> Held:
-    return Held(
+def held_of(container: str, found: Placement, wanted: Ask) -> PlacedContainer:
+    return PlacedContainer(
         container=container, slice=found.slice, function=wanted.function, tenant=wanted.tenant,
         neighbours=wanted.neighbours,
     )  # fmt: skip
@@ -96,24 +96,26 @@ def instance(start: int, profile: str = "3g", name: str = "g") -> Slice:
 def test_what_is_taken_is_not_given_again() -> None:
     """Neither an overlapping instance, nor an illegal start, nor a slice of a node that is not there."""
     fleet = Fleet([node("n", gpu("g", mig=True))])
-    fleet.hold(Held(container="a", slice=instance(4)))
+    fleet.hold(PlacedContainer(container="a", slice=instance(4)))
 
     for start, profile in ((4, "3g"), (0, "7g"), (6, "1g.2x"), (2, "3g")):
-        with pytest.raises(Impossible):
-            fleet.hold(Held(container="b", slice=instance(start, profile)))
-    with pytest.raises(Impossible, match="no node"):
-        fleet.hold(Held(container="b", slice=replace(instance(0), node="m")))
-    with pytest.raises(Impossible, match="already"):
-        fleet.hold(Held(container="a", slice=instance(0)))
-    fleet.hold(Held(container="b", slice=instance(0)))
+        with pytest.raises(ImpossibleChange):
+            fleet.hold(PlacedContainer(container="b", slice=instance(start, profile)))
+    with pytest.raises(ImpossibleChange, match="no node"):
+        fleet.hold(PlacedContainer(container="b", slice=replace(instance(0), node="m")))
+    with pytest.raises(ImpossibleChange, match="already"):
+        fleet.hold(PlacedContainer(container="a", slice=instance(0)))
+    fleet.hold(PlacedContainer(container="b", slice=instance(0)))
 
 
 def test_a_node_that_changes_keeps_the_containers_whose_slices_stay() -> None:
     """The others are released; they are the controller's to place anew."""
     fleet = Fleet([node("n", gpu("g", mig=True), slots=(cpu(0),))])
-    fleet.hold(Held(container="a", slice=instance(4)))
+    fleet.hold(PlacedContainer(container="a", slice=instance(4)))
     fleet.hold(
-        Held(container="b", slice=Slice(node="n", kind=SliceKind.CPU, type="CPU", ids=("cpu-0",), memory=1, slot=True))
+        PlacedContainer(
+            container="b", slice=Slice(node="n", kind=SliceKind.CPU, type="CPU", ids=("cpu-0",), memory=1, slot=True)
+        )
     )
 
     fleet.put(node("n", gpu("g", mig=False), slots=(cpu(0),)))
@@ -127,9 +129,9 @@ def test_a_kept_trial_stands_and_an_inner_one_is_undone_alone() -> None:
     fleet = Fleet([node("n", gpu("g", mig=True))])
 
     with fleet.trial() as outer:
-        fleet.hold(Held(container="a", slice=instance(4)))
+        fleet.hold(PlacedContainer(container="a", slice=instance(4)))
         with fleet.trial():
-            fleet.hold(Held(container="b", slice=instance(0)))
+            fleet.hold(PlacedContainer(container="b", slice=instance(0)))
         outer.keep()
 
     assert set(fleet.held) == {"a"}
@@ -140,7 +142,7 @@ def test_a_kept_trial_stands_and_an_inner_one_is_undone_alone() -> None:
 def test_the_audit_finds_what_is_wrong() -> None:
     """An index that drifts from its devices is named."""
     fleet = Fleet([node("n", gpu("g", mig=True))])
-    fleet.hold(Held(container="a", slice=instance(4)))
+    fleet.hold(PlacedContainer(container="a", slice=instance(4)))
     next(iter(fleet.units.values())).mask = 1
 
     with pytest.raises(IntegrityError, match="mask"):

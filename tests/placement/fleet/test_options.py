@@ -7,8 +7,8 @@ import pytest
 from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.asks.curves import Curves, Point, whole
-from pilotlight_placement.fleet.options import Option, Prices, Refused, options, slot_options
+from pilotlight_placement.asks.curves import Curves, ThroughputPoint, whole
+from pilotlight_placement.fleet.options import NoOption, Option, Prices, options, slot_options
 from pilotlight_placement.hardware.catalogue import standard
 from pilotlight_placement.hardware.node import Domain, Slot
 from tests.placement.makers import ask
@@ -25,7 +25,7 @@ def keys(wanted: Ask, *, mig: bool = True, shareable: bool = False) -> list[str]
 
 def refused(wanted: Ask, *, mig: bool = True) -> str:
     made = options(wanted, H100, mig=mig, shareable=False)
-    assert isinstance(made, Refused)
+    assert isinstance(made, NoOption)
     return made.filter
 
 
@@ -71,7 +71,9 @@ def test_several_whole_devices_share_what_is_asked_for() -> None:
 def test_what_is_too_slow_is_no_option_and_what_is_fastest_for_its_cost_wins() -> None:
     """3g and 4g cost half a device each; the one that does more is cheaper for it."""
     points = {"2g": (30.0, 90.0), "3g": (60.0, 50.0), "4g": (62.0, 48.0), "7g": (110.0, 30.0)}
-    curves = Curves({(H100.name, k): (Point(batch=8, throughput=t, p95_ms=p),) for k, (t, p) in points.items()})
+    curves = Curves(
+        {(H100.name, k): (ThroughputPoint(batch=8, throughput=t, p95_ms=p),) for k, (t, p) in points.items()}
+    )
     made = options(ask("H100", gib=15, curves=curves, slo_ms=60.0), H100, mig=True, shareable=False)
 
     assert isinstance(made, list)
@@ -79,16 +81,16 @@ def test_what_is_too_slow_is_no_option_and_what_is_fastest_for_its_cost_wins() -
     assert "2g" not in by_key
     assert by_key["3g"].level(3.95) < by_key["7g"].level(3.95) < by_key["1g.2x"].level(3.95)
     slow = options(ask("H100", curves=curves, slo_ms=1.0), H100, mig=True, shareable=False)
-    assert slow == Refused(filter="slo")
+    assert slow == NoOption(filter="slo")
 
 
 def test_a_whole_device_that_is_too_slow_is_out() -> None:
     """So is its share."""
-    curves = Curves({(H100.name, whole()): (Point(batch=1, throughput=1, p95_ms=500),)})
+    curves = Curves({(H100.name, whole()): (ThroughputPoint(batch=1, throughput=1, p95_ms=500),)})
 
     made = options(ask("H100", gib=8, curves=curves, slo_ms=100.0), H100, mig=False, shareable=True)
 
-    assert made == Refused(filter="slo")
+    assert made == NoOption(filter="slo")
 
 
 def test_the_same_way_counts_once() -> None:
@@ -106,27 +108,27 @@ def test_slots_are_taken_as_they_are() -> None:
     mig = Slot(id="m", kind=SliceKind.MIG, type="H100", memory=20_096, ppm=250_000)
 
     assert isinstance(slot_options(ask("T4", gib=8), part), list)
-    assert slot_options(ask("T4", gib=9), part) == Refused(filter="vram", largest=8192)
-    assert slot_options(ask("T4"), part) == Refused(filter="vram", largest=8192)
-    assert slot_options(ask("T4", gib=8, isolation=Isolation.MIG), part) == Refused(filter="isolation", largest=8192)
-    assert slot_options(ask("ANY", gib=8, isolation=Isolation.EXCLUSIVE), mig) == Refused(
+    assert slot_options(ask("T4", gib=9), part) == NoOption(filter="vram", largest=8192)
+    assert slot_options(ask("T4"), part) == NoOption(filter="vram", largest=8192)
+    assert slot_options(ask("T4", gib=8, isolation=Isolation.MIG), part) == NoOption(filter="isolation", largest=8192)
+    assert slot_options(ask("ANY", gib=8, isolation=Isolation.EXCLUSIVE), mig) == NoOption(
         filter="isolation", largest=20_096
     )
     assert isinstance(slot_options(ask("ANY", gib=8, isolation=Isolation.MIG), mig), list)
     assert isinstance(slot_options(ask("T4", isolation=Isolation.EXCLUSIVE), full), list)
-    assert slot_options(ask("T4:2"), full) == Refused(filter="count", largest=15_360)
-    assert slot_options(ask(), full) == Refused(filter="type")
+    assert slot_options(ask("T4:2"), full) == NoOption(filter="count", largest=15_360)
+    assert slot_options(ask(), full) == NoOption(filter="type")
 
 
 def test_a_whole_device_that_an_agent_offers_has_its_curve() -> None:
     """Of a part nobody knows how it was cut, so it counts as not measured."""
     full = Slot(id="g", kind=SliceKind.GPU, type="T4", memory=15_360, ppm=1_000_000)
-    known = Curves({("T4", whole()): (Point(batch=1, throughput=5, p95_ms=50),)})
+    known = Curves({("T4", whole()): (ThroughputPoint(batch=1, throughput=5, p95_ms=50),)})
 
     made = slot_options(ask("T4", curves=known, slo_ms=60.0), full)
     assert isinstance(made, list)
     assert made[0].throughput == 5
-    assert slot_options(ask("T4", curves=known, slo_ms=40.0), full) == Refused(filter="slo")
+    assert slot_options(ask("T4", curves=known, slo_ms=40.0), full) == NoOption(filter="slo")
     unknown = slot_options(ask("T4", curves=Curves({}), slo_ms=40.0), full)
     assert isinstance(unknown, list)
     assert unknown[0].throughput is None
@@ -149,7 +151,7 @@ def test_what_was_learnt_to_be_too_slow_comes_last_and_is_no_refusal() -> None:
     """After what was never measured: a bad minute must not leave a function without a place."""
 
     def slow(*, hard: bool) -> Curves:
-        return Curves({(H100.name, "3g"): (Point(batch=8, throughput=60.0, p95_ms=90.0, hard=hard),)})
+        return Curves({(H100.name, "3g"): (ThroughputPoint(batch=8, throughput=60.0, p95_ms=90.0, hard=hard),)})
 
     learnt = options(ask("H100", gib=30, curves=slow(hard=False), slo_ms=50.0), H100, mig=True, shareable=False)
     measured = options(ask("H100", gib=30, curves=slow(hard=True), slo_ms=50.0), H100, mig=True, shareable=False)
@@ -164,8 +166,8 @@ def test_what_was_learnt_to_be_too_slow_comes_last_and_is_no_refusal() -> None:
 
 def test_a_share_is_as_fast_as_it_was_measured_to_be_or_as_its_part_of_the_whole() -> None:
     """Its own curve goes first."""
-    whole_only = {(H100.name, whole()): (Point(batch=8, throughput=64.0, p95_ms=40.0),)}
-    own = whole_only | {(H100.name, "share:17"): (Point(batch=8, throughput=30.0, p95_ms=60.0),)}
+    whole_only = {(H100.name, whole()): (ThroughputPoint(batch=8, throughput=64.0, p95_ms=40.0),)}
+    own = whole_only | {(H100.name, "share:17"): (ThroughputPoint(batch=8, throughput=30.0, p95_ms=60.0),)}
 
     def share(curves: Curves, slo_ms: float | None = None) -> float | None:
         made = options(ask("H100", gib=20, curves=curves, slo_ms=slo_ms), H100, mig=False, shareable=True)
@@ -185,4 +187,4 @@ def test_what_is_to_be_measured_is_had_as_that_slice_only() -> None:
     assert keys(ask("H100", gib=15, slice="H100-80GB/whole"), mig=False, shareable=True) == ["gpu:1:0"]
     slot = Slot(id="cpu-0", kind=SliceKind.CPU, type="CPU", memory=1024, ppm=250_000)
     assert isinstance(slot_options(ask(slice="CPU/slot"), slot), list)
-    assert slot_options(ask(slice="T4/whole"), slot) == Refused(filter="slice")
+    assert slot_options(ask(slice="T4/whole"), slot) == NoOption(filter="slice")

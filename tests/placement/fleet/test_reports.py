@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, Place, ProfileReport
+from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, ProfileReport
 from pilotlight_core.model.messages.agent_messages import NodeReport, SliceKind, SliceReport
 from pilotlight_core.model.placing import Purchase
 from pilotlight_placement.asks.ask import GIB, Ask
-from pilotlight_placement.fleet.reports import Beside, Coming, Mirror, name_of, slice_named
-from pilotlight_placement.hardware.node import Held
+from pilotlight_placement.fleet.reports import FleetMirror, IncomingContainer, ReportOverlay, name_of, slice_named
+from pilotlight_placement.hardware.node import PlacedContainer
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import refusal_at
@@ -35,14 +35,14 @@ def report(node: str, *slices: SliceReport, **more: object) -> NodeReport:
     return msgspec.structs.replace(made, **more)
 
 
-def found(mirror: Mirror, wanted: Ask) -> str:
+def found(mirror: FleetMirror, wanted: Ask) -> str:
     placed = place(mirror.fleet, wanted)
     return f"{placed.slice.node}/{placed.slice.id}" if isinstance(placed, Placement) else placed.reason
 
 
 def test_a_type_asked_for_without_its_size_takes_any_size() -> None:
     """ "A100" is either kind; a size is taken at its word, and no other product begins alike."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     mirror.sync([report("a", gpu("x", "A10", 24), gpu("s", "A100-40GB", 40), gpu("l", "A100-80GB", 80))])
 
     assert found(mirror, ask("A100")) == "a/s"
@@ -54,7 +54,7 @@ def test_a_type_asked_for_without_its_size_takes_any_size() -> None:
 
 def test_the_preferred_gpu_wins_and_several_of_a_reported_kind_never_fit() -> None:
     """A fallback list is an order of preference; agents give each slice as it is."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     mirror.sync([report("a", gpu("t", "T4", 16)), report("b", gpu("h", "H100", 80), gpu("i", "H100", 80))])
 
     assert found(mirror, ask("H100", "T4")) in ("b/h", "b/i")
@@ -65,12 +65,15 @@ def test_the_preferred_gpu_wins_and_several_of_a_reported_kind_never_fit() -> No
 
 def test_containers_and_what_is_on_its_way_take_their_slices() -> None:
     """The report counts where both speak of a slice; a container that is gone from both is released."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     running = container("c1", "ver_1", slice_="cpu-0")
     first = report("a", cpu(0, "c1"), cpu(1), containers=(running,))
-    coming = (Coming(container="c2", node="a", slice="cpu-1"), Coming(container="c3", node="a", slice="cpu-0"))
+    coming = (
+        IncomingContainer(container="c2", node="a", slice="cpu-1"),
+        IncomingContainer(container="c3", node="a", slice="cpu-0"),
+    )
 
-    fleet = mirror.sync([first], Beside(coming=coming))
+    fleet = mirror.sync([first], ReportOverlay(coming=coming))
 
     assert set(fleet.held) == {"c1", "c2"}
     assert fleet.held["c1"].function == "acme:hello.greet"
@@ -83,7 +86,7 @@ def test_containers_and_what_is_on_its_way_take_their_slices() -> None:
 
 def test_only_what_changed_is_changed() -> None:
     """The same reports leave the fleet's revision alone, and what a pass had held for itself is taken back."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     reports = [report("a", cpu(0), cpu(1)), report("b", cpu(0))]
     fleet = mirror.sync(reports)
     revision = fleet.revision
@@ -92,7 +95,7 @@ def test_only_what_changed_is_changed() -> None:
 
     placed = place(fleet, ask())
     assert isinstance(placed, Placement)
-    fleet.hold(Held(container="mine", slice=placed.slice))
+    fleet.hold(PlacedContainer(container="mine", slice=placed.slice))
     mirror.sync(reports)
     assert fleet.held == {}
 
@@ -102,7 +105,7 @@ def test_only_what_changed_is_changed() -> None:
 
 def test_two_nodes_that_speak_of_one_container_both_have_their_slice_taken() -> None:
     """One of them is behind."""
-    mirror = Mirror()
+    mirror = FleetMirror()
 
     fleet = mirror.sync([report("a", cpu(0, "c1")), report("b", cpu(0, "c1"))])
 
@@ -115,14 +118,14 @@ def test_a_container_on_several_gpus_is_one() -> None:
     gpus = [gpu(f"GPU-{n}", "H100", 80, container="c1") for n in (1, 2)]
     told = report("a", *gpus, containers=(container("c1", slice_="GPU-1+GPU-2"),), devices=(device(), device("GPU-2")))
 
-    fleet = Mirror().sync([told])
+    fleet = FleetMirror().sync([told])
 
     assert {name: held.slice.ids for name, held in fleet.held.items()} == {"c1": ("GPU-1", "GPU-2")}
 
 
 def test_draining_nodes_and_small_hosts_take_nothing() -> None:
     """A draining node does not even count as possible; the host's memory is what its CPU slots share."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     mirror.sync([report("a", cpu(0), draining=True)])
     refused = place(mirror.fleet, ask())
     assert isinstance(refused, NoFit)
@@ -138,7 +141,7 @@ def test_draining_nodes_and_small_hosts_take_nothing() -> None:
 
 def test_slices_with_one_name_count_once() -> None:
     """A report that contradicts itself must not stop the controller."""
-    mirror = Mirror()
+    mirror = FleetMirror()
 
     fleet = mirror.sync([report("a", cpu(0), cpu(0))])
 
@@ -152,7 +155,7 @@ def device(name: str = "GPU-1", kind: str = "H100", gib: int = 80, *instances: s
     for each in instances:
         where, _, holder = each.partition(":")
         profile, _, start = where.partition("@")
-        place_ = Place(start=int(start), profile=profile)
+        place_ = MigPlacement(start=int(start), profile=profile)
         parts.append(
             InstanceReport(
                 slice=f"{name}:{where}", place=place_, name=profile, uuid="MIG-1", memory=GIB, ppm=1, container=holder
@@ -164,7 +167,7 @@ def device(name: str = "GPU-1", kind: str = "H100", gib: int = 80, *instances: s
 
 def test_a_gpu_comes_with_its_instances_and_who_runs_on_them() -> None:
     """An idle instance goes before one that must be made; one in use is taken."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     on_it = container("c1", "ver_1", slice_="GPU-1:3g@4")
     fleet = mirror.sync([report("a", devices=(device("GPU-1", "H100", 80, "3g@4:c1", "1g@3"),), containers=(on_it,))])
 
@@ -179,7 +182,7 @@ def test_a_gpu_comes_with_its_instances_and_who_runs_on_them() -> None:
 
 def test_names_of_slices_go_both_ways() -> None:
     """What placement chose is what an agent is told, and what it reports back is the same slice."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     gpus = (device("GPU-1"), device("GPU-2"), device("GPU-3", shareable=True), device("GPU-4", "H100", 80, "7g@0"))
     fleet = mirror.sync([report("a", cpu(0), devices=gpus)])
 
@@ -196,7 +199,7 @@ def test_names_of_slices_go_both_ways() -> None:
 
 def test_what_is_ill_or_changing_takes_nothing_new_and_keeps_what_it_has() -> None:
     """Its containers are still counted where they are."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     ill = device("GPU-1", "H100", 80, "3g@4:c1", withdrawn="Xid 79")
     fleet = mirror.sync([report("a", devices=(ill, device("GPU-2", changing=True)))])
 
@@ -213,7 +216,7 @@ def test_what_is_ill_or_changing_takes_nothing_new_and_keeps_what_it_has() -> No
 
 def test_a_driver_that_contradicts_the_catalogue_is_believed() -> None:
     """Its memory counts; where its placements are others, the GPU is given whole or, being cut, not at all."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     other = (ProfileReport(name="3g.40gb", memory=40448, sms=60, size=3, starts=(0, 4)),)
     more = (ProfileReport(name="3g.40gb", memory=44000, sms=60, size=4, starts=(0, 4)),)
     gpus = (
@@ -233,9 +236,9 @@ def test_a_driver_that_contradicts_the_catalogue_is_believed() -> None:
 
 def test_a_gpu_that_is_about_to_change_takes_nothing_new() -> None:
     """The controller closes it before the agent says so; weights that were loaded count as resident."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     gpus = (device("GPU-1"), device("GPU-2"))
-    beside = Beside(closed={("a", "GPU-1")}, resident={"a": frozenset({"acme:llama"})})
+    beside = ReportOverlay(closed={("a", "GPU-1")}, resident={"a": frozenset({"acme:llama"})})
 
     fleet = mirror.sync([report("a", devices=gpus)], beside)
 
@@ -247,7 +250,7 @@ def test_a_gpu_that_is_about_to_change_takes_nothing_new() -> None:
 
 def test_a_container_keeps_the_instant_at_which_it_came() -> None:
     """Its age in later reports does not move it, so nothing changes while it runs."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     revisions = set()
     for second in range(3):
         aged = msgspec.structs.replace(container("c1", "ver_1", slice_="cpu-0"), age_s=5.0 + second * 1.01)
@@ -259,7 +262,7 @@ def test_a_container_keeps_the_instant_at_which_it_came() -> None:
 
 def test_containers_that_two_reports_put_on_one_part_stop_nobody() -> None:
     """The first counts."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     both = (container("c1", slice_="GPU-1:3g@4"), container("c2", slice_="GPU-1:1g@5"))
 
     fleet = mirror.sync([report("a", devices=(device("GPU-1", "H100", 80, "3g@4:c1"),), containers=both)])
@@ -270,7 +273,7 @@ def test_containers_that_two_reports_put_on_one_part_stop_nobody() -> None:
 
 def test_spot_nodes_are_told_apart() -> None:
     """As they say of themselves."""
-    mirror = Mirror()
+    mirror = FleetMirror()
     mirror.sync([report("a", cpu(0), spot=True), report("b", cpu(0))])
 
     assert found(mirror, ask(purchase=Purchase.ON_DEMAND)) == "b/cpu-0"

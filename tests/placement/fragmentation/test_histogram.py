@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.spec import Isolation
-from pilotlight_placement.fragmentation.histogram import HALF_LIFE_S, MAX_SHAPES, Histogram, Shape, distance
+from pilotlight_placement.fragmentation.histogram import HALF_LIFE_S, MAX_SHAPES, AskShape, DemandHistogram, distance
 from tests.placement.makers import ask
 
-SMALL, LARGE = Shape(mib=4096), Shape(mib=40_960)
+SMALL, LARGE = AskShape(mib=4096), AskShape(mib=40_960)
 
 
 def test_an_ask_weighs_half_after_its_half_life() -> None:
     """However long the histogram lives."""
-    histogram = Histogram()
+    histogram = DemandHistogram()
     for day in range(400):
         histogram.observe(LARGE, day * 86_400.0)
     at = 399 * 86_400.0
@@ -26,9 +26,9 @@ def test_an_ask_weighs_half_after_its_half_life() -> None:
 
 def test_it_stays_bounded() -> None:
     """The lightest shapes are forgotten first."""
-    histogram = Histogram()
+    histogram = DemandHistogram()
     for number in range(10 * MAX_SHAPES):
-        histogram.observe(Shape(mib=256 * (number + 1)), 0.0)
+        histogram.observe(AskShape(mib=256 * (number + 1)), 0.0)
     histogram.observe(SMALL, 0.0, count=100.0)
 
     assert len(list(histogram)) <= 2 * MAX_SHAPES
@@ -37,11 +37,11 @@ def test_it_stays_bounded() -> None:
 
 def test_the_shape_of_an_ask() -> None:
     """Rounded up; what needs whole devices has no memory of its own; a CPU slot has no shape."""
-    assert Shape.of(ask("H100", gib=4.1)) == Shape(mib=4352)
-    assert Shape.of(ask("H100", gib=4, isolation=Isolation.MIG)) == Shape(mib=4096, share=False)
-    assert Shape.of(ask("H100")) == Shape(mib=0, share=False)
-    assert Shape.of(ask("H100:4", gib=200)) == Shape(mib=0, count=4, share=False)
-    assert Shape.of(ask()) is None
+    assert AskShape.of(ask("H100", gib=4.1)) == AskShape(mib=4352)
+    assert AskShape.of(ask("H100", gib=4, isolation=Isolation.MIG)) == AskShape(mib=4096, share=False)
+    assert AskShape.of(ask("H100")) == AskShape(mib=0, share=False)
+    assert AskShape.of(ask("H100:4", gib=200)) == AskShape(mib=0, count=4, share=False)
+    assert AskShape.of(ask()) is None
 
 
 def test_how_far_two_mixes_are_apart() -> None:

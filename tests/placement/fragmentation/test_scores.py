@@ -6,18 +6,29 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from pilotlight_placement.fragmentation.histogram import Shape
-from pilotlight_placement.fragmentation.scores import Row, best_start, expected, profile_weights, scores_of, units_of
+from pilotlight_placement.fragmentation.histogram import AskShape
+from pilotlight_placement.fragmentation.scores import (
+    ScoreRow,
+    best_start,
+    expected,
+    profile_weights,
+    scores_of,
+    units_of,
+)
 from pilotlight_placement.hardware.catalogue import family, standard
 from pilotlight_placement.hardware.node import SHARE_UNITS
 
 SEVEN = family("seven")
 H100 = standard()["H100-80GB"]
 NO_PRICES = (0.0,) * len(SEVEN.profiles)
-MIXED = {Shape(mib=8_000, share=False): 0.5, Shape(mib=18_000, share=False): 0.2, Shape(mib=40_000, share=False): 0.3}
+MIXED = {
+    AskShape(mib=8_000, share=False): 0.5,
+    AskShape(mib=18_000, share=False): 0.2,
+    AskShape(mib=40_000, share=False): 0.3,
+}
 
 
-def row_of(key: str, masks: Iterable[int], prices: Sequence[float] = NO_PRICES) -> Row:
+def row_of(key: str, masks: Iterable[int], prices: Sequence[float] = NO_PRICES) -> ScoreRow:
     scores = scores_of(H100, MIXED).masks
     assert scores is not None
     found = {mask: best_start(scores, SEVEN.by_key[key].index, mask, prices) for mask in masks}
@@ -57,7 +68,12 @@ def test_every_state_has_its_best_start() -> None:
 
 def test_a_shape_counts_for_the_cheapest_profile_that_holds_it() -> None:
     """What several devices share, and what none holds, does not count."""
-    mix = {Shape(mib=18_000): 0.5, Shape(mib=0, share=False): 0.3, Shape(mib=0, count=4): 0.1, Shape(mib=200_000): 0.1}
+    mix = {
+        AskShape(mib=18_000): 0.5,
+        AskShape(mib=0, share=False): 0.3,
+        AskShape(mib=0, count=4): 0.1,
+        AskShape(mib=200_000): 0.1,
+    }
     weights = profile_weights(H100, mix)
     prior = profile_weights(H100, {})
 
@@ -68,7 +84,7 @@ def test_a_shape_counts_for_the_cheapest_profile_that_holds_it() -> None:
 def test_a_share_goes_where_the_rest_stays_useful() -> None:
     """Where halves are asked for, a half is taken from a half and not from three quarters."""
     half = standard()["T4"].memory // 2
-    best = scores_of(standard()["T4"], {Shape(mib=half): 1.0}).share_best[32]
+    best = scores_of(standard()["T4"], {AskShape(mib=half): 1.0}).share_best[32]
 
     assert best[32] < best[48]
     assert best[32] < best[64]

@@ -11,39 +11,41 @@ from hypothesis import strategies as st
 from pilotlight_placement.fragmentation.share_fragmentation import (
     MOST_CORES,
     WHOLE,
-    Room,
-    Task,
+    FreeCapacity,
+    TypicalTask,
     outlook,
-    step,
+    round_to_step,
     table_of,
 )
 
-HALF = Task(weight=0.5, cpu=1000, milli=500)
-MORE = Task(weight=0.5, cpu=1000, milli=600)
+HALF = TypicalTask(weight=0.5, cpu=1000, milli=500)
+MORE = TypicalTask(weight=0.5, cpu=1000, milli=600)
 PLENTY = MOST_CORES * 1000
 
 
-def tasks() -> st.SearchStrategy[list[Task]]:
+def tasks() -> st.SearchStrategy[list[TypicalTask]]:
     """Mixes of shares, whole devices, several of them, and tasks without GPU."""
     share = st.builds(
-        Task,
+        TypicalTask,
         weight=st.floats(0.1, 5),
         cpu=st.integers(0, 20_000),
         milli=st.integers(1, 99).map(lambda n: 10 * n),
         models=st.sampled_from([frozenset[str](), frozenset({"a"}), frozenset({"a", "b"})]),
     )
     whole = st.builds(
-        Task, weight=st.floats(0.1, 5), cpu=st.integers(0, 90_000), milli=st.just(WHOLE), count=st.integers(1, 8)
+        TypicalTask, weight=st.floats(0.1, 5), cpu=st.integers(0, 90_000), milli=st.just(WHOLE), count=st.integers(1, 8)
     )
-    plain = st.builds(Task, weight=st.floats(0.1, 5), cpu=st.integers(100, 30_000), milli=st.just(0), count=st.just(0))
+    plain = st.builds(
+        TypicalTask, weight=st.floats(0.1, 5), cpu=st.integers(100, 30_000), milli=st.just(0), count=st.just(0)
+    )
     return st.lists(share | whole | plain, min_size=1, max_size=6)
 
 
-def rooms() -> st.SearchStrategy[Room]:
+def rooms() -> st.SearchStrategy[FreeCapacity]:
     """Nodes with up to eight devices, whole ones more often than by chance."""
     free = st.integers(0, 100).map(lambda n: 10 * n) | st.just(WHOLE)
     return st.builds(
-        Room,
+        FreeCapacity,
         model=st.sampled_from("ab"),
         cpu=st.integers(0, 128_000),
         free=st.lists(free, min_size=1, max_size=8).map(tuple),
@@ -74,7 +76,7 @@ def test_cores_limit_what_a_device_can_carry() -> None:
 
 def test_a_task_of_several_devices_counts_for_each() -> None:
     """Two devices with eight cores are offered as one device with four, twice as often."""
-    pair = Task(weight=1, cpu=8000, milli=WHOLE, count=2)
+    pair = TypicalTask(weight=1, cpu=8000, milli=WHOLE, count=2)
     table = table_of([pair], offers=2, horizon=1)
     assert table[100][4] == pytest.approx(1000)
     assert table[100][3] == 0
@@ -82,7 +84,7 @@ def test_a_task_of_several_devices_counts_for_each() -> None:
 
 @given(mix=tasks(), model=st.sampled_from("ab"))
 @settings(max_examples=20, deadline=None)
-def test_more_room_and_more_cores_never_expect_less(mix: list[Task], model: str) -> None:
+def test_more_room_and_more_cores_never_expect_less(mix: list[TypicalTask], model: str) -> None:
     """The table rises along both sides, and no device expects to carry more than it has room for."""
     table = outlook(mix, "ab").tables[model]
     for row, above in pairwise(table):
@@ -94,7 +96,7 @@ def test_more_room_and_more_cores_never_expect_less(mix: list[Task], model: str)
 
 @given(mix=tasks(), room=rooms())
 @settings(max_examples=50, deadline=None)
-def test_the_cheapest_place_is_one_of_those_that_fit(mix: list[Task], room: Room) -> None:
+def test_the_cheapest_place_is_one_of_those_that_fit(mix: list[TypicalTask], room: FreeCapacity) -> None:
     """What is left keeps what was there less what the task takes; None exactly if nothing fits."""
     task = mix[0]
     seen = outlook(mix, "ab")
@@ -115,21 +117,21 @@ def test_the_cheapest_place_is_one_of_those_that_fit(mix: list[Task], room: Room
 def test_what_fits_exactly_costs_least() -> None:
     """A half goes where a half is free, not where 600 would still fit."""
     seen = outlook([HALF, MORE], ["a"])
-    found = seen.cheapest(Room(model="a", cpu=PLENTY, free=(600, 500)), HALF)
+    found = seen.cheapest(FreeCapacity(model="a", cpu=PLENTY, free=(600, 500)), HALF)
     assert found is not None
     assert found[1].free == (600, 0)
 
 
 def test_costs_that_differ_little_are_alike() -> None:
     """Steps of ten milli-GPU, so that the order of nodes decides between nearly equal places."""
-    assert step(101.0) == step(98.0) == 10
-    assert step(120.0) > step(101.0)
+    assert round_to_step(101.0) == round_to_step(98.0) == 10
+    assert round_to_step(120.0) > round_to_step(101.0)
 
 
 def test_a_scarce_model_costs_more() -> None:
     """The price of a model raises the cost of its room in proportion."""
     seen = outlook([HALF, MORE], ["a"])
-    room = Room(model="a", cpu=PLENTY, free=(1000,))
+    room = FreeCapacity(model="a", cpu=PLENTY, free=(1000,))
     left = next(room.after(HALF))
     assert seen.cost(room, left, price=1.0) == pytest.approx(2 * seen.cost(room, left))
     assert seen.cost(room, left) > 0
@@ -137,11 +139,11 @@ def test_a_scarce_model_costs_more() -> None:
 
 def test_a_task_without_gpu_prefers_cores_that_nobody_needs() -> None:
     """It costs less where the devices are taken, and among those where fewer cores stay."""
-    seen = outlook([HALF, Task(weight=1, cpu=4000, milli=0, count=0)], ["a"])
-    plain = Task(weight=1, cpu=4000, milli=0, count=0)
+    seen = outlook([HALF, TypicalTask(weight=1, cpu=4000, milli=0, count=0)], ["a"])
+    plain = TypicalTask(weight=1, cpu=4000, milli=0, count=0)
 
     def cost(cpu: int, *free: int) -> float:
-        found = seen.cheapest(Room(model="a", cpu=cpu, free=free), plain)
+        found = seen.cheapest(FreeCapacity(model="a", cpu=cpu, free=free), plain)
         assert found is not None
         return found[0]
 
@@ -151,15 +153,15 @@ def test_a_task_without_gpu_prefers_cores_that_nobody_needs() -> None:
 
 def test_room_for_tasks_of_several_devices_is_kept() -> None:
     """Breaking the last pair costs more than using what no pair can."""
-    seen = outlook([HALF, Task(weight=1, cpu=2000, milli=WHOLE, count=2)], ["a"])
-    pair = Room(model="a", cpu=PLENTY, free=(1000, 1000))
-    single = Room(model="a", cpu=PLENTY, free=(1000, 0))
+    seen = outlook([HALF, TypicalTask(weight=1, cpu=2000, milli=WHOLE, count=2)], ["a"])
+    pair = FreeCapacity(model="a", cpu=PLENTY, free=(1000, 1000))
+    single = FreeCapacity(model="a", cpu=PLENTY, free=(1000, 0))
     assert seen.hosting(pair) > seen.hosting(single) == 0
     assert seen.costs(pair, HALF)[0] > seen.costs(single, HALF)[0]
 
 
 def test_models_that_the_same_tasks_may_use_share_a_table() -> None:
     """Nothing is computed twice; a model that fewer tasks may use has a table of its own."""
-    seen = outlook([HALF, Task(weight=1, cpu=1000, milli=400, models=frozenset({"c"}))], "abc")
+    seen = outlook([HALF, TypicalTask(weight=1, cpu=1000, milli=400, models=frozenset({"c"}))], "abc")
     assert seen.tables["a"] is seen.tables["b"]
     assert seen.tables["c"][100][-1] > seen.tables["a"][100][-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_placement.hardware.catalogue import FILE, Reading, corrected, is_kind, read, standard
+from pilotlight_placement.hardware.catalogue import FILE, ProfileReading, corrected, is_kind, read, standard
 
 KNOWN = ("T4", "A10", "L4", "L40S", "A30", "A100-40GB", "A100-80GB", "H100-80GB", "H100-94GB", "H100-96GB", "H200",
          "B200")  # fmt: skip
@@ -61,7 +61,7 @@ def test_an_unknown_gpu_is_taken_whole() -> None:
 
 def test_the_drivers_figures_win() -> None:
     """Usable memory depends on the driver's version."""
-    read_from_driver = [Reading(name="1g.23gb", memory=22_528, sms=18, size=1, starts=(6, 5, 4, 3, 2, 1, 0))]
+    read_from_driver = [ProfileReading(name="1g.23gb", memory=22_528, sms=18, size=1, starts=(6, 5, 4, 3, 2, 1, 0))]
 
     device = corrected(standard()["B200"], memory=183_000, readings=read_from_driver)
 
@@ -73,7 +73,7 @@ def test_the_drivers_figures_win() -> None:
 def test_a_driver_that_places_otherwise_is_not_overruled() -> None:
     """A GPU whose geometry is not as the catalogue says must not be cut by it."""
     with pytest.raises(ValueError, match="the driver places 3g"):
-        corrected(standard()["H200"], readings=[Reading(name="3g.71gb", memory=1, sms=1, size=4, starts=(0, 2))])
+        corrected(standard()["H200"], readings=[ProfileReading(name="3g.71gb", memory=1, sms=1, size=4, starts=(0, 2))])
 
 
 def test_a_device_without_a_profile_of_its_family_is_refused() -> None:

@@ -14,26 +14,28 @@ from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.geometry import Instance
-from pilotlight_placement.hardware.node import Held, Node, Slice
-from pilotlight_placement.plan.commands import Cut, Start, Stop
-from pilotlight_placement.plan.draft import Limits, Want
-from pilotlight_placement.plan.plan import Desired, Plan, plan
+from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
+from pilotlight_placement.plan.commands import PlannedCut, PlannedStart, PlannedStop
+from pilotlight_placement.plan.draft import DesiredFunction, PlanLimits
+from pilotlight_placement.plan.plan import DesiredState, Plan, plan
 from pilotlight_placement.search.policy import refusal_at
 from tests.placement.executor import carry_out
 from tests.placement.makers import ask, asks, gpu, node, some_nodes
 
-QUIET = Limits(empties=0, switches=0)
+QUIET = PlanLimits(empties=0, switches=0)
 
 
-def want(name: str, count: int, wanted: Ask, **more: object) -> Want:
-    return Want(ask=replace(wanted, function=name), count=count, **more)  # type: ignore[arg-type]
+def want(name: str, count: int, wanted: Ask, **more: object) -> DesiredFunction:
+    return DesiredFunction(ask=replace(wanted, function=name), count=count, **more)  # type: ignore[arg-type]
 
 
-def instance(container: str, profile: str, start: int, gpu_id: str = "g", function: str = "f", node: str = "n") -> Held:
+def instance(
+    container: str, profile: str, start: int, gpu_id: str = "g", function: str = "f", node: str = "n"
+) -> PlacedContainer:
     slice_ = Slice(
         node=node, kind=SliceKind.MIG, type="H100-80GB", ids=(gpu_id,), memory=9984, profile=profile, start=start
     )
-    return Held(container=container, slice=slice_, function=function, tenant="t")
+    return PlacedContainer(container=container, slice=slice_, function=function, tenant="t")
 
 
 def kinds(made: Plan) -> list[str]:
@@ -44,12 +46,12 @@ def test_what_is_missing_is_started_and_what_is_too_much_stopped() -> None:
     """The fleet itself is left as it was."""
     fleet = Fleet([node("n", gpu("a", "T4"), gpu("b", "T4"), gpu("c", "T4"))])
     whole = Slice(node="n", kind=SliceKind.GPU, type="T4", ids=("a",), memory=15360)
-    fleet.hold(Held(container="old", slice=whole, function="g"))
+    fleet.hold(PlacedContainer(container="old", slice=whole, function="g"))
 
-    made = plan(fleet, Desired(wants=(want("f", 2, ask("T4")), want("g", 0, ask("T4"))), revision=7), 1000.0)
+    made = plan(fleet, DesiredState(wants=(want("f", 2, ask("T4")), want("g", 0, ask("T4"))), revision=7), 1000.0)
 
-    assert kinds(made) == ["Start", "Start", "Stop"]
-    assert [c.held.container for c in made.commands if isinstance(c, Start)] == ["f~7.1", "f~7.2"]
+    assert kinds(made) == ["PlannedStart", "PlannedStart", "PlannedStop"]
+    assert [c.held.container for c in made.commands if isinstance(c, PlannedStart)] == ["f~7.1", "f~7.2"]
     assert set(fleet.held) == {"old"}
     assert fleet.revision == fleet.standing
 
@@ -58,11 +60,11 @@ def test_a_start_waits_for_the_stop_that_frees_its_place() -> None:
     """What does not fit at first is tried again on what the plan frees."""
     fleet = Fleet([node("n", gpu("a", "T4"))])
     whole = Slice(node="n", kind=SliceKind.GPU, type="T4", ids=("a",), memory=15360)
-    fleet.hold(Held(container="old", slice=whole, function="g"))
+    fleet.hold(PlacedContainer(container="old", slice=whole, function="g"))
 
-    made = plan(fleet, Desired(wants=(want("f", 1, ask("T4")), want("g", 0, ask("T4")))), 0.0)
+    made = plan(fleet, DesiredState(wants=(want("f", 1, ask("T4")), want("g", 0, ask("T4")))), 0.0)
 
-    assert kinds(made) == ["Stop", "Start"]
+    assert kinds(made) == ["PlannedStop", "PlannedStart"]
     assert made.commands[1].after == (0,)
     assert made.short == ()
 
@@ -74,10 +76,10 @@ def test_a_start_beside_an_instance_that_goes_waits_for_nothing() -> None:
 
     small, large = ask("H100", gib=5), ask("H100", gib=30)
     wants = (want("f", 1, small), want("g", 0, large), want("h", 1, large))
-    made = plan(fleet, Desired(wants=wants), 0.0, QUIET)
+    made = plan(fleet, DesiredState(wants=wants), 0.0, QUIET)
 
-    waits = {c.held.function: c.after for c in made.commands if isinstance(c, Start)}
-    stop = next(command.number for command in made.commands if isinstance(command, Stop))
+    waits = {c.held.function: c.after for c in made.commands if isinstance(c, PlannedStart)}
+    stop = next(command.number for command in made.commands if isinstance(command, PlannedStop))
     assert stop not in waits["h"]
     assert stop in waits["f"]
     carry_out(fleet, made)
@@ -89,10 +91,10 @@ def test_idle_instances_in_the_way_are_cut_anew() -> None:
     fleet = Fleet([node("n", gpu("g", mig=True, instances=there))])
     fleet.hold(instance("old", "2g", 0, function="g"))
 
-    made = plan(fleet, Desired(wants=(want("f", 1, ask("H100", gib=30, isolation=Isolation.MIG)),)), 0.0, QUIET)
+    made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=30, isolation=Isolation.MIG)),)), 0.0, QUIET)
 
     cut, start = made.commands
-    assert isinstance(cut, Cut)
+    assert isinstance(cut, PlannedCut)
     assert cut.destroy == there[1:]
     assert cut.create == (Instance(start=4, profile="3g"),)
     assert start.after == (0,)
@@ -103,9 +105,9 @@ def test_an_instance_that_is_there_is_used_as_it_is() -> None:
     """Nothing is cut for it."""
     fleet = Fleet([node("n", gpu("g", mig=True, instances=(Instance(start=6, profile="1g"),)))])
 
-    made = plan(fleet, Desired(wants=(want("f", 1, ask("H100", gib=5)),)), 0.0, QUIET)
+    made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=5)),)), 0.0, QUIET)
 
-    assert kinds(made) == ["Start"]
+    assert kinds(made) == ["PlannedStart"]
 
 
 def test_room_is_made_by_moving_what_is_in_the_way_first_elsewhere() -> None:
@@ -115,10 +117,10 @@ def test_room_is_made_by_moving_what_is_in_the_way_first_elsewhere() -> None:
     fleet.hold(instance("b", "1g", 0, "h", node="m"))
     small, large = want("f", 2, ask("H100", gib=5)), want("big", 1, ask("H100", gib=70))
 
-    made = plan(fleet, Desired(wants=(small, large)), 10_000.0, QUIET)
+    made = plan(fleet, DesiredState(wants=(small, large)), 10_000.0, QUIET)
 
-    starts = [command for command in made.commands if isinstance(command, Start)]
-    stops = [command for command in made.commands if isinstance(command, Stop)]
+    starts = [command for command in made.commands if isinstance(command, PlannedStart)]
+    stops = [command for command in made.commands if isinstance(command, PlannedStop)]
     assert made.short == ()
     assert starts[0].replaces == stops[0].container
     assert stops[0].after == (starts[0].number,)
@@ -142,7 +144,10 @@ def test_what_may_not_be_moved_is_not(reason: str) -> None:
         small = replace(small, load_s=QUIET.move_s + 1)
 
     made = plan(
-        fleet, Desired(wants=(small, want("big", 1, ask("H100", gib=70)))), 10.0 if reason == "young" else 1e4, QUIET
+        fleet,
+        DesiredState(wants=(small, want("big", 1, ask("H100", gib=70)))),
+        10.0 if reason == "young" else 1e4,
+        QUIET,
     )
 
     assert made.commands == ()
@@ -159,7 +164,7 @@ def test_all_that_is_in_the_way_moves_or_nothing_does() -> None:
     fleet.hold(instance("c", "2g", 4, "h", function="x", node="m"))
 
     made = plan(
-        fleet, Desired(wants=(want("f", 4, ask("H100", gib=5)), want("big", 1, ask("H100", gib=70)))), 1e4, QUIET
+        fleet, DesiredState(wants=(want("f", 4, ask("H100", gib=5)), want("big", 1, ask("H100", gib=70)))), 1e4, QUIET
     )
 
     assert made.commands == ()
@@ -171,22 +176,23 @@ def test_a_hardly_used_device_is_emptied_onto_one_in_use() -> None:
     fleet.hold(instance("a", "1g", 6))
     fleet.hold(instance("b", "3g", 0, "h", function="x", node="m"))
 
-    made = plan(fleet, Desired(wants=(want("f", 1, ask("H100", gib=5)),)), 1e4, Limits(switches=0))
+    made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=5)),)), 1e4, PlanLimits(switches=0))
 
-    assert kinds(made) == ["Cut", "Start", "Stop"]
-    assert isinstance(made.commands[1], Start)
+    assert kinds(made) == ["PlannedCut", "PlannedStart", "PlannedStop"]
+    assert isinstance(made.commands[1], PlannedStart)
     assert made.commands[1].held.slice.ids == ("h",)
     carry_out(fleet, made)
-    again = plan(fleet, Desired(wants=(want("f", 1, ask("H100", gib=5)),)), 2e4, Limits(switches=0))
+    again = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=5)),)), 2e4, PlanLimits(switches=0))
     assert again.commands == ()
 
 
 def test_an_idle_hopper_is_cut_rather_than_given_whole_for_little() -> None:
     """On Ampere the mode would need a reset, so there a whole device is given."""
-    for kind, expected in (("H100-80GB", ["SwitchMig", "Cut", "Start"]), ("A100-80GB", ["Start"])):
+    expected_of = {"H100-80GB": ["PlannedMigSwitch", "PlannedCut", "PlannedStart"], "A100-80GB": ["PlannedStart"]}
+    for kind, expected in expected_of.items():
         fleet = Fleet([node("n", gpu("g", kind))])
 
-        made = plan(fleet, Desired(wants=(want("f", 1, ask("ANY", gib=5)),)), 0.0)
+        made = plan(fleet, DesiredState(wants=(want("f", 1, ask("ANY", gib=5)),)), 0.0)
 
         assert kinds(made) == expected
         carry_out(fleet, made)
@@ -196,15 +202,18 @@ def test_idle_devices_leave_mig_mode_for_who_needs_several_whole_ones() -> None:
     """As many as are missing, on one node."""
     fleet = Fleet([node("n", gpu("a"), gpu("b", mig=True), gpu("c", mig=True))])
 
-    made = plan(fleet, Desired(wants=(want("f", 1, ask("H100:2", gib=120)),)), 0.0)
+    made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100:2", gib=120)),)), 0.0)
 
-    assert kinds(made) == ["SwitchMig", "Start"]
+    assert kinds(made) == ["PlannedMigSwitch", "PlannedStart"]
     carry_out(fleet, made)
 
 
 @pytest.mark.parametrize(
     ("mig", "only", "commands"),
-    [(False, "1g", ["SwitchMig", "Cut", "Start"]), (True, "whole", ["SwitchMig", "Start"])],
+    [
+        (False, "1g", ["PlannedMigSwitch", "PlannedCut", "PlannedStart"]),
+        (True, "whole", ["PlannedMigSwitch", "PlannedStart"]),
+    ],
 )
 def test_an_idle_device_changes_its_mode_for_who_takes_one_kind_of_slice(
     mig: bool, only: str, commands: list[str]
@@ -213,7 +222,7 @@ def test_an_idle_device_changes_its_mode_for_who_takes_one_kind_of_slice(
     fleet = Fleet([node("n", gpu("a", mig=mig), gpu("b", mig=mig))])
     wanted = ask("H100", gib=8, slice=f"H100-80GB/{only}")
 
-    made = plan(fleet, Desired(wants=(want("f", 1, wanted),)), 0.0)
+    made = plan(fleet, DesiredState(wants=(want("f", 1, wanted),)), 0.0)
 
     assert kinds(made) == commands
     assert made.short == ()
@@ -224,13 +233,13 @@ def test_containers_of_a_draining_node_are_replaced_and_left_alone() -> None:
     """They are leaving already: whoever drains the node stops them."""
     fleet = Fleet([node("n", gpu("a", "T4")), node("m", gpu("b", "T4"))])
     whole = Slice(node="n", kind=SliceKind.GPU, type="T4", ids=("a",), memory=15360)
-    fleet.hold(Held(container="old", slice=whole, function="f"))
+    fleet.hold(PlacedContainer(container="old", slice=whole, function="f"))
     fleet.drain("n")
 
-    made = plan(fleet, Desired(wants=(want("f", 1, ask("T4")),)), 0.0)
+    made = plan(fleet, DesiredState(wants=(want("f", 1, ask("T4")),)), 0.0)
 
-    assert kinds(made) == ["Start"]
-    assert isinstance(made.commands[0], Start)
+    assert kinds(made) == ["PlannedStart"]
+    assert isinstance(made.commands[0], PlannedStart)
     assert made.commands[0].held.slice.node == "m"
 
 
@@ -239,11 +248,11 @@ def test_the_surplus_goes_where_the_function_is_most_crowded() -> None:
     fleet = Fleet([node("n", gpu("a", "T4"), gpu("b", "T4")), node("m", gpu("c", "T4"))])
     for name, where in (("a", "n"), ("b", "n"), ("c", "m")):
         slice_ = Slice(node=where, kind=SliceKind.GPU, type="T4", ids=(name,), memory=15360)
-        fleet.hold(Held(container=f"on-{name}", slice=slice_, function="f"))
+        fleet.hold(PlacedContainer(container=f"on-{name}", slice=slice_, function="f"))
 
-    made = plan(fleet, Desired(wants=(want("f", 2, ask("T4", spread=Spread(over=Over.NODE))),)), 0.0)
+    made = plan(fleet, DesiredState(wants=(want("f", 2, ask("T4", spread=Spread(over=Over.NODE))),)), 0.0)
 
-    assert [command.node for command in made.commands if isinstance(command, Stop)] == ["n"]
+    assert [command.node for command in made.commands if isinstance(command, PlannedStop)] == ["n"]
 
 
 def test_room_is_looked_for_only_so_often() -> None:
@@ -253,7 +262,7 @@ def test_room_is_looked_for_only_so_often() -> None:
     fleet.hold(instance("b", "1g", 0, "h", node="m"))
     wants = (want("f", 2, ask("H100", gib=5)), want("big", 1, ask("H100", gib=70)))
 
-    made = plan(fleet, Desired(wants=wants), 1e4, replace(QUIET, blocked=0))
+    made = plan(fleet, DesiredState(wants=wants), 1e4, replace(QUIET, blocked=0))
 
     assert made.commands == ()
     assert made.short[0].missing == 1
@@ -262,7 +271,7 @@ def test_room_is_looked_for_only_so_often() -> None:
 def test_a_function_is_wanted_once() -> None:
     """Two counts for one name would be a contradiction."""
     with pytest.raises(ValueError, match="once"):
-        plan(Fleet(), Desired(wants=(want("f", 1, ask("T4")), want("f", 2, ask("T4")))), 0.0)
+        plan(Fleet(), DesiredState(wants=(want("f", 1, ask("T4")), want("f", 2, ask("T4")))), 0.0)
 
 
 WANTS = st.lists(st.tuples(asks(), st.integers(0, 3)), min_size=1, max_size=4)
@@ -280,14 +289,14 @@ def test_plans_can_be_carried_out_and_break_nothing(
         if number and lost and fleet.places:
             fleet.remove(min(fleet.places))
         before = {name: len(held) for name, held in fleet.functions.items()}
-        made = plan(fleet, Desired(wants=wants, revision=number), 1e4 * number)
-        assert made == plan(fleet, Desired(wants=wants, revision=number), 1e4 * number)
+        made = plan(fleet, DesiredState(wants=wants, revision=number), 1e4 * number)
+        assert made == plan(fleet, DesiredState(wants=wants, revision=number), 1e4 * number)
 
-        def check(command: object, wants: tuple[Want, ...] = wants, before: dict[str, int] = before) -> None:
+        def check(command: object, wants: tuple[DesiredFunction, ...] = wants, before: dict[str, int] = before) -> None:
             for each in wants:
                 name = each.ask.function
                 assert len(fleet.functions.get(name, {})) >= min(before.get(name, 0), each.count or 0)
-            if isinstance(command, Start):
+            if isinstance(command, PlannedStart):
                 respects(fleet, command, next(w.ask for w in wants if w.ask.function == command.held.function))
 
         carry_out(fleet, made, check)
@@ -300,7 +309,7 @@ def test_plans_can_be_carried_out_and_break_nothing(
             assert len(living) == (each.count or 0) - missing
 
 
-def respects(fleet: Fleet, command: Start, wanted: Ask) -> None:
+def respects(fleet: Fleet, command: PlannedStart, wanted: Ask) -> None:
     """Without the container itself its place passes all filters."""
     with fleet.trial():
         fleet.release(command.held.container)
@@ -314,9 +323,9 @@ def test_starts_come_first_and_in_their_order() -> None:
     fleet = Fleet([node("n", gpu("a", "T4"), gpu("b", "T4"))])
     first, second = replace(ask("T4"), function="f"), replace(ask("T4", gib=8), function="f")
 
-    made = plan(fleet, Desired(wants=(), starts=((first, 1), (second, 2))), 0.0, QUIET)
+    made = plan(fleet, DesiredState(wants=(), starts=((first, 1), (second, 2))), 0.0, QUIET)
 
-    assert kinds(made) == ["Start", "Start"]
+    assert kinds(made) == ["PlannedStart", "PlannedStart"]
     outcomes = [outcome.record.ask for name, outcome in made.outcomes if name]
     assert outcomes == [first, second]
     assert [(short.refusal.record.ask, short.missing) for short in made.short] == [(second, 1)]
@@ -328,14 +337,14 @@ def test_what_is_wanted_as_it_is_may_be_moved_and_nothing_else() -> None:
     fleet.hold(instance("one", "1g", 6, gpu_id="a", node="n"))
     fleet.hold(instance("two", "1g", 6, gpu_id="b", node="m"))
     small, large = replace(ask("H100", gib=8), function="f"), replace(ask("H100", gib=60), function="g")
-    as_it_is = Desired(wants=(Want(ask=small, count=None),), starts=((large, 1),))
+    as_it_is = DesiredState(wants=(DesiredFunction(ask=small, count=None),), starts=((large, 1),))
 
-    made = plan(fleet, as_it_is, 1e6, Limits(empties=0))
+    made = plan(fleet, as_it_is, 1e6, PlanLimits(empties=0))
 
-    assert sorted(kinds(made)) == ["Cut", "Cut", "Start", "Start", "Stop"]
-    copies = [command for command in made.commands if isinstance(command, Start) and command.replaces]
+    assert sorted(kinds(made)) == ["PlannedCut", "PlannedCut", "PlannedStart", "PlannedStart", "PlannedStop"]
+    copies = [command for command in made.commands if isinstance(command, PlannedStart) and command.replaces]
     assert [command.replaces in ("one", "two") for command in copies] == [True]
-    assert plan(fleet, Desired(wants=as_it_is.wants), 1e6, QUIET).commands == ()
+    assert plan(fleet, DesiredState(wants=as_it_is.wants), 1e6, QUIET).commands == ()
 
 
 def test_no_original_stops_before_all_copies_of_its_group_are_there() -> None:
@@ -346,9 +355,14 @@ def test_no_original_stops_before_all_copies_of_its_group_are_there() -> None:
     fleet.hold(instance("third", "3g", 0, gpu_id="b", node="m", function="h"))
     small, large = replace(ask("H100", gib=8), function="f"), replace(ask("H100", gib=60), function="g")
 
-    made = plan(fleet, Desired(wants=(Want(ask=small, count=None),), starts=((large, 1),)), 1e6, Limits(empties=0))
+    made = plan(
+        fleet,
+        DesiredState(wants=(DesiredFunction(ask=small, count=None),), starts=((large, 1),)),
+        1e6,
+        PlanLimits(empties=0),
+    )
 
-    copies = {command.number for command in made.commands if isinstance(command, Start) and command.replaces}
-    stops = [command for command in made.commands if isinstance(command, Stop)]
+    copies = {command.number for command in made.commands if isinstance(command, PlannedStart) and command.replaces}
+    stops = [command for command in made.commands if isinstance(command, PlannedStop)]
     assert len(copies) == len(stops) == 2
     assert all(copies <= set(command.after) for command in stops)

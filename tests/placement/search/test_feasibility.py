@@ -12,7 +12,7 @@ from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.node import Held, Node, Slice
+from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.feasibility import could_hold
 from pilotlight_placement.search.place import place
@@ -93,7 +93,7 @@ def test_what_is_taken_is_not_impossible(isolation: Isolation) -> None:
     fleet = Fleet([node("n", gpu("a", "T4"))])
     found = place(fleet, ask("T4"))
     assert isinstance(found, Placement)
-    fleet.hold(Held(container="c", slice=found.slice))
+    fleet.hold(PlacedContainer(container="c", slice=found.slice))
 
     assert not refused(fleet, ask("T4", isolation=isolation)).never
 
@@ -128,5 +128,5 @@ def test_what_only_another_mode_could_hold_is_told_by_what_is_idle() -> None:
     )
 
     whole = Slice(node="n", kind=SliceKind.GPU, type="H100-80GB", ids=("a",), memory=81559)
-    fleet.hold(Held(container="c", slice=whole, function="g"))
+    fleet.hold(PlacedContainer(container="c", slice=whole, function="g"))
     assert refused(fleet, wanted).reason.endswith("are in use, in the other MIG mode")

@@ -11,11 +11,11 @@ from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import Unit
-from pilotlight_placement.hardware.node import Held, Node
+from pilotlight_placement.hardware.node import Node, PlacedContainer
 from pilotlight_placement.search.decision_record import NoFit, Placement, Value
 from pilotlight_placement.search.place import place, slice_at
 from pilotlight_placement.search.policy import refusal_at
-from pilotlight_placement.search.search import Found, at_unit
+from pilotlight_placement.search.search import Candidate, at_unit
 from tests.placement.makers import asks, some_nodes
 
 STEPS = st.lists(st.tuples(asks(), st.integers(0, 3)), min_size=1, max_size=16)
@@ -27,7 +27,7 @@ def fill(fleet: Fleet, steps: list[tuple[Ask, int]]) -> None:
         found = place(fleet, wanted)
         if isinstance(found, Placement):
             fleet.hold(
-                Held(
+                PlacedContainer(
                     container=f"c{number:03}", slice=found.slice, function=wanted.function, tenant=wanted.tenant,
                     neighbours=wanted.neighbours,
                 )
@@ -36,7 +36,7 @@ def fill(fleet: Fleet, steps: list[tuple[Ask, int]]) -> None:
             fleet.release(min(fleet.held))
 
 
-def values(fleet: Fleet, unit: Unit, wanted: Ask) -> list[tuple[Value, Found]]:
+def values(fleet: Fleet, unit: Unit, wanted: Ask) -> list[tuple[Value, Candidate]]:
     """Every place on a unit in the terms of the policy's steps, by their definitions."""
     domain, spread = unit.node.node.domain, 0
     if wanted.spread is not None and wanted.spread.over is Over.NODE:

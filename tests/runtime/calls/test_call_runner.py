@@ -16,15 +16,15 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.spec import Batching, Mode
 from pilotlight_runtime.calls import call_runner
-from pilotlight_runtime.calls.call_runner import INLINE_BYTES, bounded
+from pilotlight_runtime.calls.call_runner import INLINE_BYTES, truncated_error
 from pilotlight_runtime.guest.frames import (
     MAX_CHUNK,
     BatchResult,
     CancelCall,
     ChunkOut,
+    GuestItemResult,
     Invoke,
     InvokeBatch,
-    ItemResult,
     Result,
     WindowUpdate,
 )
@@ -41,7 +41,7 @@ def rim() -> FakeRim:
 
 def results(batch: InvokeBatch, **more: object) -> BatchResult:
     """An answer of OK to every item."""
-    items = tuple(ItemResult(call=call, output=b"\x01") for call, _ in batch.items)
+    items = tuple(GuestItemResult(call=call, output=b"\x01") for call, _ in batch.items)
     return BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000, **more)  # type: ignore[arg-type]
 
 
@@ -410,9 +410,9 @@ def test_one_bad_item_does_not_fail_its_neighbours(rim: FakeRim) -> None:
         runner.take(run_of(call), 1.0, 1.0)
     runner.cancel("c", "cancelled", 1.05)
     items = (
-        ItemResult(call="a", output=b"\x01"),
-        ItemResult(call="b", outcome=Outcome.RAISED, error=ERROR),
-        ItemResult(call="c", output=b"\x03"),
+        GuestItemResult(call="a", output=b"\x01"),
+        GuestItemResult(call="b", outcome=Outcome.RAISED, error=ERROR),
+        GuestItemResult(call="c", output=b"\x03"),
     )
     runner.batch_answered(BatchResult(batch=1, results=items), 1.1)
 
@@ -424,7 +424,7 @@ def test_a_batch_that_raised_as_a_whole_is_tried_alone_once(rim: FakeRim) -> Non
     runner = runner_of(rim, batching=Batching(max_batch_size=3, wait_ms=50.0), idempotent=True, timeout=1.0)
     for call in "abc":
         runner.take(run_of(call), 1.0, 1.0)
-    failed = tuple(ItemResult(call=call, outcome=Outcome.RAISED, error=ERROR) for call in "abc")
+    failed = tuple(GuestItemResult(call=call, outcome=Outcome.RAISED, error=ERROR) for call in "abc")
     runner.batch_answered(BatchResult(batch=1, results=failed, whole=True), 1.9)
     runner.cancel("b", "cancelled", 1.95)
     runner.sweep(2.5)
@@ -444,7 +444,7 @@ def test_a_batch_whose_results_are_not_its_items_kills_the_container(rim: FakeRi
     runner = runner_of(rim, batching=Batching(max_batch_size=2, wait_ms=50.0))
     runner.take(run_of("a"), 1.0, 1.0)
     runner.take(run_of("b"), 1.0, 1.0)
-    runner.batch_answered(BatchResult(batch=1, results=(ItemResult(call="b"), ItemResult(call="a"))), 1.1)
+    runner.batch_answered(BatchResult(batch=1, results=(GuestItemResult(call="b"), GuestItemResult(call="a"))), 1.1)
 
     assert rim.killed == ["the guest answered a batch that it does not have"]
 
@@ -476,13 +476,13 @@ def test_calls_of_a_gateway_can_be_found(rim: FakeRim) -> None:
 
 def test_an_exceptions_text_is_bounded() -> None:
     """A traceback of megabytes would not fit a frame."""
-    error = bounded(RemoteError("E" * 10_000, "m" * 10_000, "t" * 100_000 + "end"))
+    error = truncated_error(RemoteError("E" * 10_000, "m" * 10_000, "t" * 100_000 + "end"))
 
     assert error is not None
     assert len(error.type) == call_runner.TYPE_CHARS
     assert len(error.message) == call_runner.MESSAGE_CHARS
     assert error.traceback.endswith("end")
-    assert bounded(ERROR) == ERROR
+    assert truncated_error(ERROR) == ERROR
 
 
 def test_a_container_that_is_being_killed_starts_nothing(rim: FakeRim) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pilotlight_core.bus import NO_RESPONDERS, BusDown
 from pilotlight_core.model.messages.agent_messages import Chunk, Ended, Message, Outcome, Started
 from pilotlight_runtime.calls import origin_frames
-from pilotlight_runtime.calls.origin_frames import Origins
+from pilotlight_runtime.calls.origin_frames import OriginSender
 
 
 class World:
@@ -16,7 +16,7 @@ class World:
         self.down = False
         self.sent: list[tuple[str, Message, str]] = []
         self.vanished: list[str] = []
-        self.origins = Origins(self, "local", "_PL.n.i", clock=lambda: self.at, vanished=self.vanished.append)
+        self.origins = OriginSender(self, "local", "_PL.n.i", clock=lambda: self.at, vanished=self.vanished.append)
 
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
         if self.down:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.messages.agent_messages import BodyRef
-from pilotlight_runtime.calls.remote_bodies import MAX_BODY, Bodies
+from pilotlight_runtime.calls.remote_bodies import MAX_BODY, BodyTransfers
 from tests.runtime.harness import listener
 
 
@@ -29,7 +29,7 @@ class Done:
 async def test_a_body_is_fetched_once(anyio_backend: str) -> None:
     """And never again: the token is used up."""
     async with listener() as origin, asyncio.TaskGroup() as group:
-        bodies = Bodies(group)
+        bodies = BodyTransfers(group)
         ref = origin.offer(b"x" * 1_000_000)
         first, second = Done(), Done()
 
@@ -43,7 +43,7 @@ async def test_a_body_is_fetched_once(anyio_backend: str) -> None:
 async def test_a_body_of_another_size_is_refused(anyio_backend: str) -> None:
     """Neither more nor less than the origin has said."""
     async with listener() as origin, asyncio.TaskGroup() as group:
-        bodies = Bodies(group)
+        bodies = BodyTransfers(group)
         for size in (99, 101):
             done = Done()
             bodies.fetch(msgspec.structs.replace(origin.offer(b"x" * 100), size=size), done)
@@ -54,7 +54,7 @@ async def test_a_body_of_another_size_is_refused(anyio_backend: str) -> None:
 async def test_an_answer_is_left(anyio_backend: str) -> None:
     """Where the origin expects it, and nowhere else."""
     async with listener() as origin, asyncio.TaskGroup() as group:
-        bodies = Bodies(group)
+        bodies = BodyTransfers(group)
         place = origin.expect("acme")
         left, nowhere, unexpected = Done(), Done(), Done()
 
@@ -72,7 +72,7 @@ async def test_an_answer_is_left(anyio_backend: str) -> None:
 async def test_memory_is_bounded(anyio_backend: str) -> None:
     """What does not fit is refused at once, and room comes back when a transfer ends."""
     async with listener() as origin, asyncio.TaskGroup() as group:
-        bodies = Bodies(group, budget=150)
+        bodies = BodyTransfers(group, budget=150)
         first, second, third, huge = Done(), Done(), Done(), Done()
 
         bodies.fetch(origin.offer(b"x" * 100), first)
@@ -89,7 +89,7 @@ async def test_memory_is_bounded(anyio_backend: str) -> None:
 async def test_an_origin_that_is_gone_gives_nothing(anyio_backend: str) -> None:
     """Nobody listens at its address."""
     async with asyncio.TaskGroup() as group:
-        bodies = Bodies(group)
+        bodies = BodyTransfers(group)
         fetched, left = Done(), Done()
         gone = BodyRef(url="http://127.0.0.1:9/bodies/x", token="x", size=1)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.agent_messages import Reconcile, Refusal, Run
-from pilotlight_runtime.calls.slot_table import ORPHANED_AFTER, Held, Past, SlotTable
+from pilotlight_runtime.calls.slot_table import ORPHANED_AFTER, OccupiedSlot, ReleasedCall, SlotTable
 
 
 def run(call: str = "a", grant: int = 1, **more: Any) -> Run:
@@ -27,7 +27,7 @@ def table() -> SlotTable:
     return made
 
 
-def ids(held: tuple[Held, ...]) -> list[tuple[str, int, bool]]:
+def ids(held: tuple[OccupiedSlot, ...]) -> list[tuple[str, int, bool]]:
     return [(item.call, item.grant, item.started) for item in held]
 
 
@@ -168,9 +168,9 @@ def test_an_origin_learns_what_became_of_a_silent_call(table: SlotTable) -> None
     table.accept(run("here"), 0.0)
     found = table.reconcile(ask(ended=1, refused=1, here=1, never=3), 5.0)
     assert found.over == (
-        Past("ended", 1, started=True),
-        Past("refused", 1, started=False),
-        Past("never", 3, started=False),
+        ReleasedCall("ended", 1, started=True),
+        ReleasedCall("refused", 1, started=False),
+        ReleasedCall("never", 3, started=False),
     )
     assert table.accept(run("never", 3), 5.1) is Refusal.DUPLICATE
     assert table.accept(run("never", 4), 5.2) is None

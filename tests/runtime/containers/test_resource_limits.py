@@ -8,7 +8,7 @@ import pytest
 from pilotlight_core.model.spec import Batching, FunctionSpec, MethodSpec, Mode
 from pilotlight_runtime.containers.resource_limits import describe, frame_limit, limits_of, memory_text
 from pilotlight_runtime.guest.frames import MAX_CHUNK, MAX_FRAME, MAX_VALUE
-from pilotlight_runtime.sandbox.port import Exit, Reason
+from pilotlight_runtime.sandbox.port import ExitReason, SandboxExit
 
 SPEC = FunctionSpec(
     name="f",
@@ -52,15 +52,15 @@ def test_frames_are_as_large_as_the_methods_need() -> None:
         (1, None, "setup", "the sandbox could not be set up (exit code 1)"),
     ],
 )
-def test_an_end_is_told_in_words(code: int | None, signal: int | None, reason: Reason, sentence: str) -> None:
+def test_an_end_is_told_in_words(code: int | None, signal: int | None, reason: ExitReason, sentence: str) -> None:
     """What the tenant can do something about is named."""
-    assert describe(Exit(code=code, signal=signal, reason=reason), SPEC) == sentence
+    assert describe(SandboxExit(code=code, signal=signal, reason=reason), SPEC) == sentence
 
 
 def test_a_blank_has_a_memory_limit_too() -> None:
     """Before it is anybody's."""
     assert (
-        describe(Exit(code=None, signal=9, reason="memory"), None)
+        describe(SandboxExit(code=None, signal=9, reason="memory"), None)
         == "memory limit of 2.0 GiB reached (memory= raises it)"
     )
     assert memory_text(512 * 2**20) == "512 MiB"

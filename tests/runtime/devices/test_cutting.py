@@ -6,15 +6,15 @@ import asyncio
 
 import pynvml
 
-from pilotlight_core.model.devices import DeviceReport, Place
+from pilotlight_core.model.devices import DeviceReport, MigPlacement
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
 
-HALVES = (Place(start=0, profile="3g"), Place(start=4, profile="3g"))
+HALVES = (MigPlacement(start=0, profile="3g"), MigPlacement(start=4, profile="3g"))
 
 
-def cut(device: str, *create: Place, destroy: tuple[Place, ...] = ()) -> Cut:
+def cut(device: str, *create: MigPlacement, destroy: tuple[MigPlacement, ...] = ()) -> Cut:
     return Cut(epoch=1, device=device, destroy=destroy, create=create)
 
 

@@ -16,8 +16,8 @@ from pilotlight_core.model import values
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.guest.frames import (
     ChunkOut,
-    Frame,
     FromGuest,
+    GuestFrame,
     Hello,
     Invoke,
     Leave,
@@ -27,7 +27,7 @@ from pilotlight_runtime.guest.frames import (
     Result,
     encode,
 )
-from pilotlight_runtime.guest.inbox import Inbox
+from pilotlight_runtime.guest.inbox import FrameDecoder
 
 APPS = Path(__file__).parent / "apps"
 PATIENCE_S = 45.0
@@ -43,7 +43,7 @@ def spec_of(thing: Any, **changes: Any) -> FunctionSpec:
 class Guest:
     """A blank when made, the function after `load`, and gone after `with`."""
 
-    def __init__(self, *, preimport: str = "", early: Frame | None = None) -> None:
+    def __init__(self, *, preimport: str = "", early: GuestFrame | None = None) -> None:
         ours, theirs = socket.socketpair()
         if early is not None:
             ours.sendall(encode(early))
@@ -58,7 +58,7 @@ class Guest:
             text=True,
         )
         theirs.close()
-        self._inbox = Inbox(FromGuest)
+        self._inbox = FrameDecoder(FromGuest)
         self._frames: list[Any] = []
         try:
             hello = self.receive()
@@ -80,7 +80,7 @@ class Guest:
             self.process.kill()
         self.process.communicate(timeout=PATIENCE_S)
 
-    def send(self, *frames: Frame) -> None:
+    def send(self, *frames: GuestFrame) -> None:
         self.socket.sendall(b"".join(encode(frame) for frame in frames))
 
     def receive(self) -> Any:

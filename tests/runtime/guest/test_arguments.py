@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pilotlight_core.model import values
 from pilotlight_runtime.guest.arguments import Parameters
-from pilotlight_runtime.guest.failures import BadInput
+from pilotlight_runtime.guest.failures import BadArguments
 
 
 class Colour(enum.Enum):
@@ -117,7 +117,7 @@ def test_numpy_scalars_and_models_are_made() -> None:
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_by_name(hint: Any, value: Any, says: str) -> None:
     """The message names the parameter and what was expected."""
-    with pytest.raises(BadInput, match="x: ") as caught:
+    with pytest.raises(BadArguments, match="x: ") as caught:
         read(hint, value)
 
     assert str(caught.value) == says
@@ -129,16 +129,16 @@ def test_names_are_checked() -> None:
     def function(a: int, b: int = 2) -> None: ...
 
     parameters = Parameters(function)
-    with pytest.raises(BadInput, match="a: the argument is missing"):
+    with pytest.raises(BadArguments, match="a: the argument is missing"):
         parameters.read(values.encode({}))
-    with pytest.raises(BadInput, match="c: there is no such argument; there are a, b"):
+    with pytest.raises(BadArguments, match="c: there is no such argument; there are a, b"):
         parameters.read(values.encode({"a": 1, "c": 3}))
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", values.encode([1]), values.encode({"a": msgspec.msgpack.Ext(99, b"")})])
 def test_unreadable_input_is_refused(data: bytes) -> None:
     """What is not the msgpack of an object of arguments."""
-    with pytest.raises(BadInput, match="the input"):
+    with pytest.raises(BadArguments, match="the input"):
         Parameters(lambda **named: named).read(data)
 
 
@@ -174,7 +174,7 @@ def test_columns_convert_each_element() -> None:
     rows = [parameters.read(values.encode(row)) for row in ({"text": "a", "weight": 1}, {"text": "b", "weight": 2})]
 
     assert parameters.columns(rows) == {"text": ["a", "b"], "weight": [1.0, 2.0]}
-    with pytest.raises(BadInput, match="text: Expected `str`"):
+    with pytest.raises(BadArguments, match="text: Expected `str`"):
         parameters.read(values.encode({"text": ["a"], "weight": 1}))
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
-from pilotlight_runtime.guest.frames import Invoke, Leave, Load, Loaded, LoadError, Step, WindowUpdate, header
+from pilotlight_runtime.guest.frames import Invoke, Leave, Load, Loaded, LoadError, LoadStep, WindowUpdate, header
 from tests.runtime.guest.apps import plain, shop
 from tests.runtime.guest.harness import APPS, Guest, spec_of
 
@@ -25,7 +25,7 @@ def test_a_function_is_loaded_by_its_spec() -> None:
     """Import and enter are timed; environment and module path are what the spec and the agent say."""
     with Guest() as guest:
         frames = guest.load(spec_of(plain.act, cpu=1.5, env={"A": "spec", "B": "spec"}), env={"B": "agent"})
-        assert [frame.name for frame in frames if isinstance(frame, Step)] == ["import", "enter"]
+        assert [frame.name for frame in frames if isinstance(frame, LoadStep)] == ["import", "enter"]
         environment = guest.call(kind="environment")
 
     assert (environment["A"], environment["B"]) == ("spec", "agent")
@@ -38,7 +38,7 @@ def test_a_guest_that_is_expected_skips_the_blank() -> None:
     """Where the Load is there first, nothing is imported that the function may not need."""
     with Guest(preimport="json", early=Load(spec=spec_of(plain.nothing), root=str(APPS))) as guest:
         assert guest.hello.modules == ()
-        assert [type(guest.receive()) for _ in range(3)] == [Step, Step, Loaded]
+        assert [type(guest.receive()) for _ in range(3)] == [LoadStep, LoadStep, Loaded]
         assert guest.call() is None
 
 
@@ -46,7 +46,7 @@ def test_a_class_is_entered_checked_and_left() -> None:
     """Hooks run in order, asynchronous or not; one exit hook that fails does not keep the next from running."""
     with Guest() as guest:
         frames = guest.load(spec_of(shop.Shop))
-        assert [frame.name for frame in frames if isinstance(frame, Step)] == ["import", "enter", "check"]
+        assert [frame.name for frame in frames if isinstance(frame, LoadStep)] == ["import", "enter", "check"]
         assert guest.call("history") == ["opened", "lit", "checked"]
         assert guest.call("history", since=2) == ["checked"]
         code, out, err = guest.leave()

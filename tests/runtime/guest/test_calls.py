@@ -5,20 +5,20 @@ from __future__ import annotations
 import threading
 
 from pilotlight_core.model.messages.agent_messages import Outcome
-from pilotlight_runtime.guest.calls import Batch, Call, Desk
+from pilotlight_runtime.guest.calls import CallTable, GuestBatch, GuestCall
 from pilotlight_runtime.guest.frames import CancelCall, Invoke, InvokeBatch, Result, WindowUpdate
 
 
-def taken(desk: Desk, name: str, window: int = 2) -> Call:
+def taken(desk: CallTable, name: str, window: int = 2) -> GuestCall:
     """A call on the desk."""
     call = desk.take(Invoke(call=name, window=window))
-    assert isinstance(call, Call)
+    assert isinstance(call, GuestCall)
     return call
 
 
 def test_a_call_cancelled_before_it_begins_never_begins() -> None:
     """Its Result is due at once, and no worker gets it."""
-    desk = Desk()
+    desk = CallTable()
     call = taken(desk, "a")
 
     assert desk.apply(CancelCall(call="a")) == Result(call="a", outcome=Outcome.CANCELLED, started=False)
@@ -28,7 +28,7 @@ def test_a_call_cancelled_before_it_begins_never_begins() -> None:
 
 def test_a_running_call_is_told_once() -> None:
     """Cancelled after it began, it answers itself; a second cancel changes nothing."""
-    desk = Desk()
+    desk = CallTable()
     call = taken(desk, "a")
     assert desk.begin(call)
 
@@ -39,7 +39,7 @@ def test_a_running_call_is_told_once() -> None:
 
 def test_unknown_calls_are_ignored() -> None:
     """Cancels and windows may come after the end."""
-    desk = Desk()
+    desk = CallTable()
 
     assert desk.apply(CancelCall(call="gone")) is None
     assert desk.apply(WindowUpdate(call="gone", upto=3)) is None
@@ -47,9 +47,9 @@ def test_unknown_calls_are_ignored() -> None:
 
 def test_a_batch_loses_dropped_items() -> None:
     """Cancelled items are not given to the code; without any item it never begins."""
-    desk = Desk()
+    desk = CallTable()
     batch = desk.take(InvokeBatch(batch=1, method="m", items=(("a", b""), ("b", b""))))
-    assert isinstance(batch, Batch)
+    assert isinstance(batch, GuestBatch)
     desk.apply(CancelCall(call="a"))
     assert [call for call, _ in batch.wanted()] == ["b"]
     desk.apply(CancelCall(call="b"))
@@ -63,7 +63,7 @@ def test_a_batch_loses_dropped_items() -> None:
 
 def test_a_window_opens_for_who_waits() -> None:
     """A thread that may not send waits until it may."""
-    desk = Desk()
+    desk = CallTable()
     call = taken(desk, "a", window=2)
     assert call.may_send(2)
     assert not call.may_send(3)
@@ -78,7 +78,7 @@ def test_a_window_opens_for_who_waits() -> None:
 
 def test_a_cancel_ends_the_wait() -> None:
     """A thread that waits for a reader that has gone is let go."""
-    desk = Desk()
+    desk = CallTable()
     call = taken(desk, "a", window=0)
     desk.begin(call)
     answers: list[bool] = []

@@ -8,7 +8,7 @@ from pilotlight_core.model.messages.agent_messages import RemoteError
 from pilotlight_runtime.guest.failures import (
     MAX_MESSAGE,
     MAX_TRACEBACK,
-    BadInput,
+    BadArguments,
     remote_error,
 )
 
@@ -70,4 +70,4 @@ def test_causes_are_told() -> None:
 
 def test_refused_arguments_have_no_traceback() -> None:
     """The message names the parameter: there is nothing of the tenant's code to show."""
-    assert remote_error(caught(BadInput("x: missing"))) == RemoteError(type="BadInput", message="x: missing")
+    assert remote_error(caught(BadArguments("x: missing"))) == RemoteError(type="BadInput", message="x: missing")

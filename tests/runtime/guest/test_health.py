@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.messages.agent_messages import Outcome, RemoteError
-from pilotlight_runtime.guest.frames import BatchResult, ItemResult, Result
-from pilotlight_runtime.guest.health import after, is_fatal
+from pilotlight_runtime.guest.frames import BatchResult, GuestItemResult, Result
+from pilotlight_runtime.guest.health import exit_if_fatal, is_fatal
 from tests.runtime.guest.apps import plain
 from tests.runtime.guest.harness import Guest, spec_of
 
@@ -28,9 +28,9 @@ def test_a_dead_device_is_known(message: str, fatal: bool) -> None:
 def test_other_answers_change_nothing() -> None:
     """Good ones, failed ones, and a batch in which single items failed."""
     error = RemoteError(type="torch.OutOfMemoryError", message="CUDA out of memory")
-    after(Result(call="a"))
-    after(Result(call="a", outcome=Outcome.RAISED, error=error))
-    after(BatchResult(batch=1, results=(ItemResult(call="a", outcome=Outcome.RAISED, error=error),)))
+    exit_if_fatal(Result(call="a"))
+    exit_if_fatal(Result(call="a", outcome=Outcome.RAISED, error=error))
+    exit_if_fatal(BatchResult(batch=1, results=(GuestItemResult(call="a", outcome=Outcome.RAISED, error=error),)))
 
 
 def test_a_guest_with_a_dead_device_answers_and_ends() -> None:

@@ -17,10 +17,10 @@ from pilotlight_runtime.guest.frames import (
     encode,
     header,
 )
-from pilotlight_runtime.guest.inbox import SMALL, Inbox
+from pilotlight_runtime.guest.inbox import SMALL, FrameDecoder
 
 
-def feed(inbox: Inbox, data: bytes, step: int) -> list[object]:
+def feed(inbox: FrameDecoder, data: bytes, step: int) -> list[object]:
     """Give the inbox `data`, at most `step` bytes at a time."""
     frames: list[object] = []
     while data:
@@ -39,19 +39,19 @@ def test_frames_come_out_as_they_went_in(sizes: list[int], step: int) -> None:
     sent = [Invoke(call=f"c{n}", input=bytes([n]) * size) for n, size in enumerate(sizes)]
     step = max(step, sum(sizes) // 200 + 1)
 
-    assert feed(Inbox(FromAgent), b"".join(map(encode, sent)), step) == sent
+    assert feed(FrameDecoder(FromAgent), b"".join(map(encode, sent)), step) == sent
 
 
 def test_many_small_frames_in_small_steps() -> None:
     """Bytes that cross the end of the memory are moved, not lost."""
     sent = [WindowUpdate(call="c", upto=n) for n in range(6_000)]
 
-    assert feed(Inbox(FromAgent), b"".join(map(encode, sent)), 777) == sent
+    assert feed(FrameDecoder(FromAgent), b"".join(map(encode, sent)), 777) == sent
 
 
 def test_memory_is_given_back() -> None:
     """After a large frame an inbox is as small as before."""
-    inbox = Inbox(FromAgent)
+    inbox = FrameDecoder(FromAgent)
     feed(inbox, encode(Invoke(call="c", input=bytes(5 * 2**20))), 2**20)
 
     assert len(inbox.space()) == SMALL
@@ -59,7 +59,7 @@ def test_memory_is_given_back() -> None:
 
 def test_a_lying_header_costs_no_memory() -> None:
     """A frame that is announced and not sent gets memory only as it arrives."""
-    inbox = Inbox(FromAgent)
+    inbox = FrameDecoder(FromAgent)
     feed(inbox, header(MAX_FRAME), 4)
 
     assert len(inbox.space()) <= 17 * SMALL
@@ -71,7 +71,7 @@ def test_a_lying_header_costs_no_memory() -> None:
 def test_nonsense_is_refused(data: bytes) -> None:
     """A length beyond the limit, what is no msgpack, no frame, or a frame that there is not."""
     with pytest.raises(MalformedFrame):
-        feed(Inbox(FromAgent), data, 100)
+        feed(FrameDecoder(FromAgent), data, 100)
 
 
 def test_a_frame_beyond_the_limit_is_not_sent() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_runtime.logs.log_lines import CUT, MAX_LINE, Cap, LineSplitter, RateCap
+from pilotlight_runtime.logs.log_lines import CUT, MAX_LINE, LineSplitter, LogRateLimit, LogRateLimiter
 
 
 def test_lines_are_whole_however_they_arrive() -> None:
@@ -55,7 +55,7 @@ def test_bytes_that_are_no_text_are_shown_as_such() -> None:
 
 def test_a_second_has_room_for_so_much() -> None:
     """Lines and bytes are both counted; what did not fit is told when the second is over."""
-    cap = RateCap(Cap(lines=2, bytes=1_000))
+    cap = LogRateLimiter(LogRateLimit(lines=2, bytes=1_000))
 
     assert [cap.admit(10, 1.0) for _ in range(3)] == [True, True, False]
     cap.drop(5, 5_000_000)

@@ -8,9 +8,9 @@ from pilotlight_core.bus import BusDown
 from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_runtime.logs import log_shipper
-from pilotlight_runtime.logs.log_shipper import BATCH_LINES, LogShipper, Topic
+from pilotlight_runtime.logs.log_shipper import BATCH_LINES, LogKey, LogShipper
 
-TOPIC = Topic("acme", "demo", "f")
+TOPIC = LogKey("acme", "demo", "f")
 
 
 class Stream:

@@ -10,7 +10,7 @@ import pytest
 
 from pilotlight_core.model.messages.agent_messages import RemoteError
 from pilotlight_core.model.messages.logs import LogLine
-from pilotlight_runtime.logs.log_lines import Cap
+from pilotlight_runtime.logs.log_lines import LogRateLimit
 from pilotlight_runtime.logs.log_tap import LogTap
 
 
@@ -29,8 +29,10 @@ class Pipes:
         self.lines.append(line)
         self.came.set()
 
-    def tap(self, cap: Cap | None = None) -> LogTap:
-        return LogTap(stdout_fd=self.stdout, stderr_fd=self.stderr, container="c1", sink=self.sink, cap=cap or Cap())
+    def tap(self, cap: LogRateLimit | None = None) -> LogTap:
+        return LogTap(
+            stdout_fd=self.stdout, stderr_fd=self.stderr, container="c1", sink=self.sink, cap=cap or LogRateLimit()
+        )
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ async def test_closing_reads_what_is_left(pipes: Pipes) -> None:
 
 async def test_why_a_call_failed_is_told_line_by_line_within_the_cap(pipes: Pipes) -> None:
     """Its traceback, or what it raised where there is none, under the call's id."""
-    tap = pipes.tap(Cap(lines=3))
+    tap = pipes.tap(LogRateLimit(lines=3))
     tap.failed("call_1", RemoteError("ValueError", "no", "Traceback:\n  File x\n"))
     tap.failed("call_2", RemoteError("ValueError", "no"))
     tap.failed("call_3", RemoteError("ValueError", "too much"))
@@ -96,7 +98,7 @@ async def test_an_end_of_file_is_no_busy_loop(pipes: Pipes) -> None:
 
 async def test_what_is_dropped_is_told_once_a_second(pipes: Pipes) -> None:
     """The container's log says itself that it is not complete."""
-    tap = pipes.tap(Cap(lines=1, bytes=10_000))
+    tap = pipes.tap(LogRateLimit(lines=1, bytes=10_000))
     os.write(pipes.stdout_writer, b"one\ntwo\nthree\n")
     await pipes.came.wait()
     tap.close()

@@ -12,9 +12,16 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE
-from pilotlight_runtime.metering.meter import MAX_SHARES, DeviceMeter, Lease, MeterMisuse, SeveralMeters, SliceMeter
+from pilotlight_runtime.metering.meter import (
+    MAX_SHARES,
+    DeviceMeter,
+    MeteredSlice,
+    MeterMisuse,
+    SeveralMeters,
+    SliceMeter,
+)
 
-LEASE = Lease(instance="i1", node="n1", device="gpu0", slice="gpu0-a", ppm=250_000, price="h100")
+LEASE = MeteredSlice(instance="i1", node="n1", device="gpu0", slice="gpu0-a", ppm=250_000, price="h100")
 ACME = {"tenant": "acme", "app": "shop", "function": "rank", "version": "ver_1", "container": "c1"}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.devices import Place, SliceName
+from pilotlight_core.model.devices import MigPlacement, SliceName
 from pilotlight_core.model.messages.agent_messages import Message, SliceKind
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.units import WHOLE_DEVICE
@@ -19,13 +19,13 @@ from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.fake.fake_machine import FakeMachine
 from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
 from pilotlight_runtime.devices.several_devices import SeveralDevices
-from pilotlight_runtime.metering.slices import Hold, Slices, conflict
+from pilotlight_runtime.metering.slices import SliceAllocation, Slices, conflict
 from pilotlight_runtime.metering.usage_log import UsageLog
 from pilotlight_runtime.metering.usage_metering import Metering
 from tests.runtime.gpus import devices, machine
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
-THIRD, SMALL = Place(start=4, profile="3g"), Place(start=0, profile="1g")
+THIRD, SMALL = MigPlacement(start=4, profile="3g"), MigPlacement(start=0, profile="1g")
 
 
 class NoStore:
@@ -84,7 +84,7 @@ class World:
         self.slices.sync()
         return answer
 
-    async def cut(self, *create: Place, device: int = 0, destroy: tuple[Place, ...] = ()) -> str:
+    async def cut(self, *create: MigPlacement, device: int = 0, destroy: tuple[MigPlacement, ...] = ()) -> str:
         return await self.command(Cut(epoch=1, device=self.uuids[device], destroy=destroy, create=create))
 
     def offered(self) -> dict[str, str]:
@@ -194,7 +194,7 @@ async def test_containers_are_on_instances_of_one_gpu(tmp_path: Path) -> None:
         assert await node.cut(destroy=(THIRD,)) == "slice_taken"
         assert await node.command(SwitchMig(epoch=1, device=gpu, on=False)) == "slice_taken"
         await node.check_meters()
-        assert await node.cut(Place(start=0, profile="4g"), destroy=(SMALL,)) == ""
+        assert await node.cut(MigPlacement(start=0, profile="4g"), destroy=(SMALL,)) == ""
         assert node.take(small, "c2") == "no_such_slice"
         assert node.offered() == {third: "c1", f"{gpu}:4g@0": ""}
 
@@ -250,9 +250,9 @@ async def test_commands_for_what_is_not_there_are_refused(tmp_path: Path) -> Non
         assert node.slices.devices()[1].mig == "on"
 
 
-def hold(name: str, tenant: str = "acme", *, neighbours: bool = False) -> Hold:
+def hold(name: str, tenant: str = "acme", *, neighbours: bool = False) -> SliceAllocation:
     part = CpuDevices(1).inventory()[0]
-    return Hold(name=SliceName.parse(name), part=part, container="c", tenant=tenant, neighbours=neighbours)
+    return SliceAllocation(name=SliceName.parse(name), part=part, container="c", tenant=tenant, neighbours=neighbours)
 
 
 @pytest.mark.parametrize(

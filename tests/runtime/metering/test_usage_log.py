@@ -13,12 +13,12 @@ import pytest
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_runtime.metering import usage_log
-from pilotlight_runtime.metering.usage_log import Record, UsageLog
+from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 
 BOOT = "boot-1"
 
 
-def record(number: int, device: str = "cpu") -> Record:
+def record(number: int, device: str = "cpu") -> UsageRecord:
     slice_id = f"{device}-0"
     event = UsageEvent(
         id=f"i.{slice_id}.{number}",
@@ -32,7 +32,7 @@ def record(number: int, device: str = "cpu") -> Record:
         t1=number * 10 + 10,
         wall=0.0,
     )
-    return Record(id=f"i.{number}", tenant="acme", events=(event,))
+    return UsageRecord(id=f"i.{number}", tenant="acme", events=(event,))
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def test_it_knows_how_far_devices_are_metered(tmp_path: Path) -> None:
 
 def test_a_large_file_is_left_behind_when_it_was_taken(tmp_path: Path) -> None:
     """Nothing grows for ever, and nothing is forgotten by it."""
-    big = Record(id="big", tenant="acme", events=record(1).events * (usage_log.ROTATE_BYTES // 100))
+    big = UsageRecord(id="big", tenant="acme", events=record(1).events * (usage_log.ROTATE_BYTES // 100))
     with opened(tmp_path) as log:
         log.append([big])
         log.acknowledge(log.pending(1)[0].end)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pilotlight_core.model.messages.agent_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import Batching
-from pilotlight_runtime.guest.frames import BatchResult, InvokeBatch, ItemResult, Result
-from pilotlight_runtime.metering.work_log import MOST_KINDS, MOST_MS, MOST_OF_ONE, Worker, WorkLog
+from pilotlight_runtime.guest.frames import BatchResult, GuestItemResult, InvokeBatch, Result
+from pilotlight_runtime.metering.work_log import MOST_KINDS, MOST_MS, MOST_OF_ONE, WorkKey, WorkLog
 from tests.runtime.fake_rim import FakeRim, run_of, runner_of
 
-ONE = Worker(container="c1", version="v", slice="cpu-0")
+ONE = WorkKey(container="c1", version="v", slice="cpu-0")
 
 
 def test_the_latest_durations_are_kept_and_all_are_counted() -> None:
@@ -30,7 +30,7 @@ def test_it_is_bounded() -> None:
     """What is too much of a second is left out."""
     log = WorkLog()
     for number in range(MOST_KINDS + 10):
-        log.add(Worker(container=f"c{number}", version="v", slice="cpu-0"), 1, 1.0)
+        log.add(WorkKey(container=f"c{number}", version="v", slice="cpu-0"), 1, 1.0)
 
     assert len(log.take()) == MOST_KINDS
 
@@ -40,7 +40,7 @@ def test_one_container_leaves_room_for_the_others() -> None:
     log = WorkLog()
     for number in range(MOST_KINDS):
         log.add(ONE, number + 1, 1.0)
-    log.add(Worker(container="c2", version="w", slice="cpu-1"), 1, 1.0)
+    log.add(WorkKey(container="c2", version="w", slice="cpu-1"), 1, 1.0)
 
     assert [told.container for told in log.take()] == ["c1"] * MOST_OF_ONE + ["c2"]
     log.add(ONE, 999, 1.0)
@@ -61,7 +61,7 @@ def test_what_went_well_is_told_with_how_many_were_worked_on_at_once() -> None:
     for call in ("x", "y"):
         gathering.take(run_of(call), 2.0, 2.0)
     (batch,) = rim.of(InvokeBatch)
-    items = tuple(ItemResult(call=call, output=b"\x01") for call, _ in batch.items)
+    items = tuple(GuestItemResult(call=call, output=b"\x01") for call, _ in batch.items)
     gathering.batch_answered(BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000), 2.5)
 
     assert rim.work == [(3, 30.0), (2, 5.0)]

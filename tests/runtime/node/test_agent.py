@@ -13,7 +13,7 @@ from pilotlight_core.model import values
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import ContainerState, Outcome, Reconcile, Refusal, Stop
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
-from pilotlight_runtime.metering.usage_log import Record, UsageLog
+from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 from pilotlight_runtime.metering.usage_metering import boot_id, boot_ns
 from tests.runtime.harness import TENANT, Harness, agent, everybody, listener
 
@@ -304,6 +304,6 @@ def leave_usage(folder: Path, node: str) -> UsageEvent:
         tenant=TENANT,
     )
     log = UsageLog(folder, boot_id())
-    log.append([Record(id="dead.1", tenant=TENANT, events=(event,))])
+    log.append([UsageRecord(id="dead.1", tenant=TENANT, events=(event,))])
     log.close()
     return event

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from pilotlight_core.model import subjects
-from pilotlight_core.model.devices import Place
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages.agent_messages import CommandReply, NodeReport, Stop
 from pilotlight_core.model.messages.device_commands import Cut, DeviceCommand
 from tests.runtime.gpus import devices, machine
 from tests.runtime.harness import REGION, WITHIN, Harness, agent, everybody
 
-HALVES = (Place(start=0, profile="3g"), Place(start=4, profile="3g"))
+HALVES = (MigPlacement(start=0, profile="3g"), MigPlacement(start=4, profile="3g"))
 
 
 async def cut(world: Harness, command: DeviceCommand) -> str:

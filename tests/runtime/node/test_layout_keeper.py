@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.bus import Bus, connect
-from pilotlight_core.model.devices import Layout, LayoutRecord, Place
+from pilotlight_core.model.devices import GpuLayout, LayoutRecord, MigPlacement
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.device_commands import Cut
 from pilotlight_core.model.subjects import LAYOUT_BUCKET
@@ -20,7 +20,7 @@ from pilotlight_runtime.node.layout_keeper import LayoutKeeper
 from tests.runtime.gpus import devices, machine
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
-HALVES = (Place(start=0, profile="3g"), Place(start=4, profile="3g"))
+HALVES = (MigPlacement(start=0, profile="3g"), MigPlacement(start=4, profile="3g"))
 
 TORN = b"torn"
 
@@ -39,7 +39,7 @@ async def node(
             task.cancel()
 
 
-async def kept(bus: Bus, name: str, device: str, places: Collection[Place]) -> None:
+async def kept(bus: Bus, name: str, device: str, places: Collection[MigPlacement]) -> None:
     """Until the record says so."""
     async with asyncio.timeout(30):
         while True:
@@ -47,7 +47,7 @@ async def kept(bus: Bus, name: str, device: str, places: Collection[Place]) -> N
             record = LayoutRecord(devices={}, at=0.0)
             if entry is not None and entry.value != TORN:
                 record = msgspec.msgpack.decode(entry.value, type=LayoutRecord)
-            if record.devices.get(device) == Layout(mig=True, places=tuple(places)):
+            if record.devices.get(device) == GpuLayout(mig=True, places=tuple(places)):
                 return
             await asyncio.sleep(0.01)
 

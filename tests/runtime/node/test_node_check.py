@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pilotlight_runtime.node import node_check
-from pilotlight_runtime.node.node_check import LIMITS, Check, check, judge, main, table
+from pilotlight_runtime.node.node_check import LIMITS, GuaranteeCheck, check, judge, main, table
 from pilotlight_runtime.sandbox.launcher import launcher
 from pilotlight_runtime.sandbox.stage import ENV
 
@@ -88,7 +88,7 @@ def broken_python(tmp_path: Path) -> Path:
 async def test_a_sandbox_that_cannot_start_is_a_failed_check(broken_python: Path) -> None:
     """With the words of whoever failed, and beside the checks of others."""
     made = launcher("bubblewrap")
-    gpu = Check(name="driver", ok=True, detail="600", consequence="")
+    gpu = GuaranteeCheck(name="driver", ok=True, detail="600", consequence="")
 
     first, second = await check(made, python=broken_python, extra=[gpu])
 
@@ -137,8 +137,8 @@ def test_root_on_the_host_is_a_gap(uids: frozenset[int]) -> None:
 
 def test_a_table_tells_the_consequence_where_there_is_one() -> None:
     checks = [
-        Check(name="short", ok=True, detail="fine", consequence="never seen"),
-        Check(name="a longer one", ok=False, detail="open", consequence="trouble"),
+        GuaranteeCheck(name="short", ok=True, detail="fine", consequence="never seen"),
+        GuaranteeCheck(name="a longer one", ok=False, detail="open", consequence="trouble"),
     ]
 
     assert table(checks).splitlines() == [

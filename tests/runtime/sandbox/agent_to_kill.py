@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
 from pilotlight_runtime.sandbox.launcher import launcher
-from pilotlight_runtime.sandbox.profile import Limits, SandboxSpec
+from pilotlight_runtime.sandbox.profile import ResourceLimits, SandboxSpec
 
 CODE = """
 import os, time
@@ -32,7 +32,7 @@ async def main(kind: str, code_dir: Path) -> None:
             read_only=interpreter_mounts(python),
             device_nodes=(),
             env={},
-            limits=Limits(
+            limits=ResourceLimits(
                 memory_bytes=1 << 28, pids=16, cpu_millis=1000, tmp_bytes=1 << 20, open_files=64, file_bytes=1 << 20
             ),
             uid=None,

@@ -19,11 +19,11 @@ import pytest
 from pilotlight_runtime.sandbox.bubblewrap import BubblewrapLauncher
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
 from pilotlight_runtime.sandbox.launcher import Launcher, Sandbox
-from pilotlight_runtime.sandbox.profile import Limits, SandboxSpec
+from pilotlight_runtime.sandbox.profile import ResourceLimits, SandboxSpec
 
 MIB = 1 << 20
 PYTHON = Path(sys.prefix) / "bin" / "python"
-LIMITS = Limits(
+LIMITS = ResourceLimits(
     memory_bytes=256 * MIB, pids=32, cpu_millis=2000, tmp_bytes=16 * MIB, open_files=128, file_bytes=64 * MIB
 )
 #: Before the code of every test: `agent` is the socket, `tell` sends a value and `attempt` the name of an error.
@@ -135,7 +135,7 @@ async def ask(start: Starter) -> Callable[..., Awaitable[Any]]:
     return asker
 
 
-def limits(**changes: int) -> Limits:
+def limits(**changes: int) -> ResourceLimits:
     return dataclasses.replace(LIMITS, **changes)
 
 

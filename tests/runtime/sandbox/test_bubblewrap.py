@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from pilotlight_runtime.sandbox.bubblewrap import BubblewrapLauncher, judge
-from pilotlight_runtime.sandbox.cgroup import Events
+from pilotlight_runtime.sandbox.cgroup import CgroupEvents
 from pilotlight_runtime.sandbox.cgroups import Cgroups
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted, SandboxUnavailable
-from pilotlight_runtime.sandbox.port import Exit, Sandbox
+from pilotlight_runtime.sandbox.port import Sandbox, SandboxExit
 from pilotlight_runtime.sandbox.profile import BASE_ENV, Mount
 from pilotlight_runtime.sandbox.stage import ENV, find_program
 from pilotlight_runtime.sandbox.uids import UidPool
@@ -216,7 +216,7 @@ thread.start(); thread.join(); tell(done)"""
 async def test_the_x32_calls_are_death(start: Start) -> None:
     sandbox = await start("call(0x40000000 + 39)")
 
-    assert await sandbox.wait() == Exit(code=None, signal=signal.SIGSYS, reason="signal")
+    assert await sandbox.wait() == SandboxExit(code=None, signal=signal.SIGSYS, reason="signal")
 
 
 async def test_a_fork_bomb_stops_at_its_limit(start: Start) -> None:
@@ -254,7 +254,7 @@ tell(made)"""
 async def test_a_memory_hog_is_killed_for_memory(start: Start) -> None:
     sandbox = await start(f"bytearray({128 * MIB})", limits=limits(memory_bytes=64 * MIB))
 
-    assert await sandbox.wait() == Exit(code=None, signal=signal.SIGKILL, reason="memory", oom=True)
+    assert await sandbox.wait() == SandboxExit(code=None, signal=signal.SIGKILL, reason="memory", oom=True)
     assert 60 * MIB < sandbox.memory_peak_bytes() <= 64 * MIB
 
     await sandbox.cleanup()
@@ -371,7 +371,7 @@ agent.recv(1)"""
 
     sandbox.socket.send(b"!")
 
-    assert await sandbox.wait() == Exit(code=0, signal=None, reason="exited")
+    assert await sandbox.wait() == SandboxExit(code=0, signal=None, reason="exited")
     assert ended()
 
 
@@ -386,7 +386,7 @@ async def test_the_cgroup_is_gone_after_cleanup_and_the_name_free_again(start: S
     await sandbox.cleanup()
 
     assert not any(folder.exists() for folder in folders)
-    assert await (await start("sys.exit(3)")).wait() == Exit(code=3, signal=None, reason="exited")
+    assert await (await start("sys.exit(3)")).wait() == SandboxExit(code=3, signal=None, reason="exited")
 
 
 async def test_torch_works_inside(ask: Ask) -> None:
@@ -420,7 +420,7 @@ async def test_a_source_that_is_not_there_is_refused_at_once(start: Start, spec:
     with pytest.raises(SandboxNotStarted, match="cannot show /nowhere"):
         await start("pass", read_only=(*spec.read_only, lost))
 
-    assert await (await start("pass")).wait() == Exit(code=0, signal=None, reason="exited")
+    assert await (await start("pass")).wait() == SandboxExit(code=0, signal=None, reason="exited")
 
 
 async def test_a_code_folder_closed_to_the_container_is_refused(start: Start, code_dir: Path) -> None:
@@ -450,11 +450,11 @@ async def test_without_cgroups_rlimits_take_over_and_the_guarantee_says_so(start
     small = limits(memory_bytes=128 * MIB, pids=8)
 
     hog = await start(f"bytearray({256 * MIB})", using=launcher, name="hog", limits=small)
-    assert await hog.wait() == Exit(code=1, signal=None, reason="exited")
+    assert await hog.wait() == SandboxExit(code=1, signal=None, reason="exited")
     assert "MemoryError" in read_output(hog.stderr_fd)
 
     bomb = await start("for _ in range(20): os.fork() or (time.sleep(1000))", using=launcher, name="bomb", limits=small)
-    assert await bomb.wait() == Exit(code=1, signal=None, reason="exited")
+    assert await bomb.wait() == SandboxExit(code=1, signal=None, reason="exited")
     assert "BlockingIOError" in read_output(bomb.stderr_fd)
 
     runaway = await start("tell(os.fork()); time.sleep(1000)", using=launcher, name="runaway")
@@ -492,22 +492,40 @@ def test_a_missing_bubblewrap_names_the_command_that_installs_it(
 @pytest.mark.parametrize(
     ("returncode", "events", "status", "killed", "expected"),
     [
-        (0, Events(), b'{"exit-code": 0}', False, Exit(code=0, signal=None, reason="exited")),
-        (1, Events(), b'{"exit-code": 1}', False, Exit(code=1, signal=None, reason="exited")),
-        (1, Events(pids_refused=2), b'{"exit-code": 1}', False, Exit(code=1, signal=None, reason="pids")),
-        (0, Events(pids_refused=2), b'{"exit-code": 0}', False, Exit(code=0, signal=None, reason="exited")),
-        (139, Events(), b'{"exit-code": 139}', False, Exit(code=None, signal=11, reason="signal")),
-        (137, Events(oom_kills=1), b'{"exit-code": 137}', False, Exit(code=None, signal=9, reason="memory", oom=True)),
-        (-9, Events(oom_kills=3), b"", False, Exit(code=None, signal=9, reason="memory", oom=True)),
-        (0, Events(oom_kills=1), b'{"exit-code": 0}', False, Exit(code=0, signal=None, reason="exited", oom=True)),
-        (1, Events(), b'{"child-pid": 7}', False, Exit(code=1, signal=None, reason="setup")),
-        (97, Events(), b"", False, Exit(code=97, signal=None, reason="setup")),
-        (-9, Events(), b"", True, Exit(code=None, signal=9, reason="killed")),
-        (-9, Events(), b"", False, Exit(code=None, signal=9, reason="signal")),
-        (255, Events(), b'{"exit-code": 255}', False, Exit(code=255, signal=None, reason="exited")),
+        (0, CgroupEvents(), b'{"exit-code": 0}', False, SandboxExit(code=0, signal=None, reason="exited")),
+        (1, CgroupEvents(), b'{"exit-code": 1}', False, SandboxExit(code=1, signal=None, reason="exited")),
+        (1, CgroupEvents(pids_refused=2), b'{"exit-code": 1}', False, SandboxExit(code=1, signal=None, reason="pids")),
+        (
+            0,
+            CgroupEvents(pids_refused=2),
+            b'{"exit-code": 0}',
+            False,
+            SandboxExit(code=0, signal=None, reason="exited"),
+        ),
+        (139, CgroupEvents(), b'{"exit-code": 139}', False, SandboxExit(code=None, signal=11, reason="signal")),
+        (
+            137,
+            CgroupEvents(oom_kills=1),
+            b'{"exit-code": 137}',
+            False,
+            SandboxExit(code=None, signal=9, reason="memory", oom=True),
+        ),
+        (-9, CgroupEvents(oom_kills=3), b"", False, SandboxExit(code=None, signal=9, reason="memory", oom=True)),
+        (
+            0,
+            CgroupEvents(oom_kills=1),
+            b'{"exit-code": 0}',
+            False,
+            SandboxExit(code=0, signal=None, reason="exited", oom=True),
+        ),
+        (1, CgroupEvents(), b'{"child-pid": 7}', False, SandboxExit(code=1, signal=None, reason="setup")),
+        (97, CgroupEvents(), b"", False, SandboxExit(code=97, signal=None, reason="setup")),
+        (-9, CgroupEvents(), b"", True, SandboxExit(code=None, signal=9, reason="killed")),
+        (-9, CgroupEvents(), b"", False, SandboxExit(code=None, signal=9, reason="signal")),
+        (255, CgroupEvents(), b'{"exit-code": 255}', False, SandboxExit(code=255, signal=None, reason="exited")),
     ],
 )
-def test_judge(returncode: int, events: Events, status: bytes, killed: bool, expected: Exit) -> None:
+def test_judge(returncode: int, events: CgroupEvents, status: bytes, killed: bool, expected: SandboxExit) -> None:
     assert judge(returncode, events=events, status=status, killed=killed) == expected
 
 

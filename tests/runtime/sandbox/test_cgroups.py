@@ -9,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_runtime.sandbox.cgroup import Cgroup, Controller, Events, Place, remove_folder, settings
-from pilotlight_runtime.sandbox.cgroups import LEAF, Cgroups, Own, _delegated, own_folders
+from pilotlight_runtime.sandbox.cgroup import (
+    Cgroup,
+    CgroupController,
+    CgroupEvents,
+    CgroupFolder,
+    remove_folder,
+    settings,
+)
+from pilotlight_runtime.sandbox.cgroups import LEAF, AgentCgroupFolder, Cgroups, _delegated, own_folders
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
 from tests.runtime.sandbox.conftest import LIMITS, MIB, limits, sleeper
 
@@ -42,7 +49,7 @@ def test_version_2_has_one_for_all() -> None:
     found = own_folders(mounts, "0::/system.slice/pilotlight.service\n")
 
     top = Path("/sys/fs/cgroup")
-    place = Own(version=2, folder=top / "system.slice" / "pilotlight.service", top=top)
+    place = AgentCgroupFolder(version=2, folder=top / "system.slice" / "pilotlight.service", top=top)
     assert found == {"memory": place, "pids": place, "cpu": place}
 
 
@@ -82,18 +89,18 @@ def test_what_version_2_tells_of_a_group(tmp_path: Path) -> None:
     (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 31\noom 2\noom_kill 2\noom_group_kill 1\n")
     (tmp_path / "pids.events").write_text("max 7\n")
     (tmp_path / "memory.peak").write_text("4096\n")
-    place = Place(version=2, folder=tmp_path)
+    place = CgroupFolder(version=2, folder=tmp_path)
     group = Cgroup({"memory": place, "pids": place, "cpu": place})
 
-    assert group.events() == Events(oom_kills=2, pids_refused=7)
+    assert group.events() == CgroupEvents(oom_kills=2, pids_refused=7)
     assert group.memory_peak_bytes() == 4096
     assert group.folders == (tmp_path,)
 
 
 def test_a_group_without_controllers_tells_nothing(tmp_path: Path) -> None:
-    assert Cgroup({}).events() == Events()
+    assert Cgroup({}).events() == CgroupEvents()
     assert Cgroup({}).memory_peak_bytes() == 0
-    assert Cgroup({"memory": Place(version=2, folder=tmp_path)}).pids() == ()
+    assert Cgroup({"memory": CgroupFolder(version=2, folder=tmp_path)}).pids() == ()
 
 
 def _group(folder: Path, *, has: str, hands_down: str | None, pids: str = "") -> Path:
@@ -109,7 +116,7 @@ def _group(folder: Path, *, has: str, hands_down: str | None, pids: str = "") ->
 
 
 def test_what_is_handed_down_already_is_used_and_what_is_not_asked_for(tmp_path: Path) -> None:
-    own = Own(version=2, folder=_group(tmp_path, has="memory pids io", hands_down="pids"), top=tmp_path)
+    own = AgentCgroupFolder(version=2, folder=_group(tmp_path, has="memory pids io", hands_down="pids"), top=tmp_path)
 
     assert _delegated(["pids"], own) == {"pids": own}
     assert (tmp_path / "cgroup.subtree_control").read_text() == "pids\n"
@@ -126,7 +133,10 @@ def test_processes_are_moved_only_if_they_are_ours_to_move(
     """The agent alone, or in a container everyone; never a neighbour's processes on the host."""
     group = _group(tmp_path / "own", has="memory", hands_down=None, pids=f"{os.getpid()}\n{others}")
 
-    assert _delegated(["memory"], Own(version=2, folder=group, top=group if in_container else tmp_path)) == {}
+    assert (
+        _delegated(["memory"], AgentCgroupFolder(version=2, folder=group, top=group if in_container else tmp_path))
+        == {}
+    )
     assert (group / LEAF).is_dir() == moved
 
 
@@ -135,15 +145,15 @@ def test_an_agent_that_shares_its_group_uses_the_nearest_above_that_is_open(tmp_
     _group(tmp_path, has="cpu memory pids", hands_down="cpu memory pids")
     slice_ = _group(tmp_path / "user.slice", has="cpu memory pids", hands_down="memory pids")
     scope = _group(slice_ / "session.scope", has="memory pids", hands_down=None, pids=f"1\n{os.getpid()}\n")
-    own = Own(version=2, folder=scope, top=tmp_path)
-    above = Own(version=2, folder=slice_, top=tmp_path)
+    own = AgentCgroupFolder(version=2, folder=scope, top=tmp_path)
+    above = AgentCgroupFolder(version=2, folder=slice_, top=tmp_path)
 
     assert _delegated(["memory", "pids", "cpu"], own) == {"memory": above, "pids": above}
-    assert _delegated(["memory", "pids", "cpu"], Own(version=2, folder=scope, top=scope)) == {}
+    assert _delegated(["memory", "pids", "cpu"], AgentCgroupFolder(version=2, folder=scope, top=scope)) == {}
 
 
 @pytest.fixture
-def private() -> Iterator[dict[Controller, Own]]:
+def private() -> Iterator[dict[CgroupController, AgentCgroupFolder]]:
     """Groups of this test's own to work below, since other agents sweep the usual place as well."""
     usual = Cgroups.detect()
     own = {
@@ -156,7 +166,9 @@ def private() -> Iterator[dict[Controller, Own]]:
         remove_folder(place.folder)
 
 
-def test_a_living_agent_is_left_alone_and_a_dead_one_swept_away(private: dict[Controller, Own]) -> None:
+def test_a_living_agent_is_left_alone_and_a_dead_one_swept_away(
+    private: dict[CgroupController, AgentCgroupFolder],
+) -> None:
     """With a process in the dead one's group; its pid has come round again, but started at another time."""
     mine = Cgroups(private, Cgroups.detect()._agent)
     dead = Cgroups(private, f"{os.getpid()}-1")

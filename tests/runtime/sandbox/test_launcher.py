@@ -13,7 +13,7 @@ import pytest
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted, SandboxUnavailable
 from pilotlight_runtime.sandbox.fake import FakeLauncher
 from pilotlight_runtime.sandbox.launcher import Launcher, launcher
-from pilotlight_runtime.sandbox.port import Exit
+from pilotlight_runtime.sandbox.port import SandboxExit
 from pilotlight_runtime.sandbox.profile import SandboxSpec
 from tests.runtime.sandbox.conftest import Starter, read_output, read_value
 
@@ -49,7 +49,7 @@ async def test_a_guest_talks_ends_and_is_cleaned_up(any_launcher: Launcher, star
     sandbox.socket.send(b"e")
 
     ends = list(await asyncio.gather(sandbox.wait(), sandbox.wait()))
-    assert ends == [Exit(code=7, signal=None, reason="exited")] * 2
+    assert ends == [SandboxExit(code=7, signal=None, reason="exited")] * 2
     assert await sandbox.wait() == ends[0]
     assert sandbox.pids() == ()
     assert await read_value(sandbox) is None
@@ -72,7 +72,7 @@ async def test_a_killed_guest_is_told_from_one_that_ended(any_launcher: Launcher
     sandbox.kill()
     sandbox.kill()
 
-    assert await sandbox.wait() == Exit(code=None, signal=9, reason="killed")
+    assert await sandbox.wait() == SandboxExit(code=None, signal=9, reason="killed")
 
 
 async def test_cleanup_ends_what_still_runs(any_launcher: Launcher, start: Starter) -> None:
@@ -111,7 +111,7 @@ async def test_a_fake_does_as_it_was_told(spec: SandboxSpec) -> None:
     with pytest.raises(SandboxNotStarted, match="told to"):
         await fake.start(spec)
     sandbox = await fake.start(spec)
-    sandbox.end(Exit(code=None, signal=9, reason="memory", oom=True))
+    sandbox.end(SandboxExit(code=None, signal=9, reason="memory", oom=True))
 
     assert (await sandbox.wait()).reason == "memory"
     assert (fake.started, fake.running) == ([spec], [sandbox])

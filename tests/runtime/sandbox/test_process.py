@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight_runtime.sandbox.errors import SandboxNotStarted
-from pilotlight_runtime.sandbox.port import Exit
+from pilotlight_runtime.sandbox.port import SandboxExit
 from pilotlight_runtime.sandbox.process import ProcessLauncher
 from pilotlight_runtime.sandbox.profile import Mount, SandboxSpec
 from tests.runtime.sandbox.conftest import MIB, Starter, all_end, read_output, read_value
@@ -67,14 +67,14 @@ async def test_when_the_first_process_ends_its_group_ends(start: Starter, plain:
 
     sandbox.socket.send(b"!")
 
-    assert await sandbox.wait() == Exit(code=0, signal=None, reason="exited")
+    assert await sandbox.wait() == SandboxExit(code=0, signal=None, reason="exited")
     assert ended()
 
 
 async def test_a_signal_is_reported(start: Starter, plain: ProcessLauncher) -> None:
     sandbox = await start("os.abort()", using=plain)
 
-    assert await sandbox.wait() == Exit(code=None, signal=6, reason="signal")
+    assert await sandbox.wait() == SandboxExit(code=None, signal=6, reason="signal")
     assert sandbox.memory_peak_bytes() == 0
 
 

@@ -11,8 +11,8 @@ import pytest
 from pilotlight_runtime.sandbox.profile import (
     FILES,
     Inherited,
-    Limits,
     Mount,
+    ResourceLimits,
     SandboxSpec,
     SystemEntry,
     bubblewrap_options,
@@ -32,7 +32,7 @@ SPEC = SandboxSpec(
     ),
     device_nodes=(Path("/dev/nvidia0"),),
     env={"GREETING": "hello"},
-    limits=Limits(memory_bytes=1, pids=1, cpu_millis=1, tmp_bytes=4096, open_files=1, file_bytes=1),
+    limits=ResourceLimits(memory_bytes=1, pids=1, cpu_millis=1, tmp_bytes=4096, open_files=1, file_bytes=1),
     uid=None,
 )
 
@@ -111,7 +111,7 @@ def test_a_name_that_is_no_folder_name_is_refused(name: str) -> None:
         dataclasses.replace(SPEC, name=name)
 
 
-@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Limits)])
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(ResourceLimits)])
 def test_a_limit_of_nothing_is_refused(field: str) -> None:
     with pytest.raises(ValueError, match=f"needs {field} >= 1"):
         dataclasses.replace(SPEC.limits, **{field: 0})

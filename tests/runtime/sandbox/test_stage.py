@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pilotlight_runtime.sandbox.stage import Descent, staged
+from pilotlight_runtime.sandbox.stage import PrivilegeDrop, staged
 from tests.runtime.sandbox.conftest import limits
 
 LIMITS = limits(memory_bytes=1000, pids=8, open_files=64, file_bytes=4096)
@@ -16,7 +16,7 @@ def test_into_the_groups_first_then_the_limits_then_down_to_the_uid() -> None:
         ["bwrap", "--args", "9"],
         limits=LIMITS,
         entrances=[Path("/cg/memory/x/tasks"), Path("/cg/pids/x/tasks")],
-        descent=Descent(uid=300_000, entrance=Path("/proc/1/fd/5")),
+        descent=PrivilegeDrop(uid=300_000, entrance=Path("/proc/1/fd/5")),
     )
 
     assert command[:2] == ["sh", "-c"]
@@ -31,7 +31,7 @@ def test_into_the_groups_first_then_the_limits_then_down_to_the_uid() -> None:
 def test_nothing_is_done_that_was_not_asked_for() -> None:
     assert staged(["true"], limits=LIMITS)[0] == "prlimit"
     assert staged(["true"], limits=LIMITS)[-2:] == ["--", "true"]
-    assert "--mount" not in " ".join(staged(["true"], limits=LIMITS, descent=Descent(uid=1, entrance=None)))
+    assert "--mount" not in " ".join(staged(["true"], limits=LIMITS, descent=PrivilegeDrop(uid=1, entrance=None)))
 
 
 def test_rlimits_stand_in_for_what_no_cgroup_limits() -> None:

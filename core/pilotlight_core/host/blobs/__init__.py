@@ -3,6 +3,15 @@
 from pilotlight_core.host.blobs.folder import FolderBlobs
 from pilotlight_core.host.blobs.memory import MemoryBlobs
 from pilotlight_core.host.blobs.opening import open_blobs
-from pilotlight_core.host.blobs.port import BadBlob, BlobMissing, BlobsDown, BlobStore, Content
+from pilotlight_core.host.blobs.port import BadBlob, BlobContent, BlobMissing, BlobsDown, BlobStore
 
-__all__ = ["BadBlob", "BlobMissing", "BlobStore", "BlobsDown", "Content", "FolderBlobs", "MemoryBlobs", "open_blobs"]
+__all__ = [
+    "BadBlob",
+    "BlobContent",
+    "BlobMissing",
+    "BlobStore",
+    "BlobsDown",
+    "FolderBlobs",
+    "MemoryBlobs",
+    "open_blobs",
+]

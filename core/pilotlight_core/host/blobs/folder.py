@@ -18,15 +18,15 @@ from typing import Any, TypeVar
 from pilotlight_core.host.blobs.port import (
     CHUNK,
     SHA256,
+    BlobContent,
+    BlobInfo,
     BlobMissing,
     BlobsDown,
-    Checker,
-    Content,
-    Listed,
+    DigestChecker,
     check_blob,
     pieces,
 )
-from pilotlight_core.host.file_permissions import WALK_ONLY, own_folder
+from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
 
 READ_ONLY = 0o444
 T = TypeVar("T")
@@ -47,11 +47,11 @@ class FolderBlobs:
         check_blob(tenant, sha256)
         return self.root / tenant / sha256[:2] / sha256
 
-    async def put(self, tenant: str, sha256: str, content: Content) -> int:
+    async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
         path = self.path(tenant, sha256)
         with contextlib.suppress(FileNotFoundError):
             return await _disk(_touch, path)
-        checker = Checker(sha256)
+        checker = DigestChecker(sha256)
         file, name = await _disk(_open_temporary, self.root, path)
         try:
             async for piece in pieces(content):
@@ -94,7 +94,7 @@ class FolderBlobs:
     async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
         return await asyncio.to_thread(_sizes, {digest: self.path(tenant, digest) for digest in digests})
 
-    async def listed(self) -> AsyncIterator[Listed]:
+    async def listed(self) -> AsyncIterator[BlobInfo]:
         for tenant in await asyncio.to_thread(_names, self.root):
             for folder in await asyncio.to_thread(_names, self.root / tenant):
                 for one in await asyncio.to_thread(_blobs_in, self.root / tenant / folder, tenant):
@@ -114,13 +114,13 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _blobs_in(folder: Path, tenant: str) -> list[Listed]:
+def _blobs_in(folder: Path, tenant: str) -> list[BlobInfo]:
     found = []
     for name in _names(folder):
         with contextlib.suppress(FileNotFoundError):
             if SHA256.fullmatch(name):
                 status = (folder / name).stat()
-                found.append(Listed(tenant, name, status.st_size, status.st_mtime))
+                found.append(BlobInfo(tenant, name, status.st_size, status.st_mtime))
     return found
 
 
@@ -157,7 +157,7 @@ def _sizes(paths: dict[str, Path]) -> dict[str, int]:
 def _open_temporary(root: Path, path: Path) -> tuple[int, Path]:
     """A file beside `path`; nobody else can list the folders on the way, so that digests are not there to be read."""
     for folder in (root, path.parent.parent, path.parent):
-        own_folder(folder, WALK_ONLY)
+        private_folder(folder, WALK_ONLY)
     file, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
     return file, Path(name)
 

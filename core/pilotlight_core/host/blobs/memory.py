@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 
-from pilotlight_core.host.blobs.port import BlobMissing, BlobsDown, Checker, Content, Listed, check_blob, pieces
+from pilotlight_core.host.blobs.port import (
+    BlobContent,
+    BlobInfo,
+    BlobMissing,
+    BlobsDown,
+    DigestChecker,
+    check_blob,
+    pieces,
+)
 
 
 class MemoryBlobs:
@@ -17,11 +25,11 @@ class MemoryBlobs:
         """Unix seconds since when one is kept; 0 unless a test says so."""
         self.down = False
 
-    async def put(self, tenant: str, sha256: str, content: Content) -> int:
+    async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
         check_blob(tenant, sha256)
         self._reach()
         self.puts += 1
-        checker = Checker(sha256)
+        checker = DigestChecker(sha256)
         parts = []
         async for piece in pieces(content):
             checker.add(piece)
@@ -49,10 +57,10 @@ class MemoryBlobs:
         self._reach()
         return {digest: len(self.kept[tenant, digest]) for digest in digests if (tenant, digest) in self.kept}
 
-    async def listed(self) -> AsyncIterator[Listed]:
+    async def listed(self) -> AsyncIterator[BlobInfo]:
         self._reach()
         for (tenant, sha256), content in list(self.kept.items()):
-            yield Listed(tenant, sha256, len(content), self.at.get((tenant, sha256), 0.0))
+            yield BlobInfo(tenant, sha256, len(content), self.at.get((tenant, sha256), 0.0))
 
     async def delete(self, tenant: str, sha256: str) -> None:
         check_blob(tenant, sha256)

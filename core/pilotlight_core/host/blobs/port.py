@@ -17,7 +17,7 @@ from pilotlight_core.model.ids import check_name
 SHA256 = re.compile(r"[0-9a-f]{64}")
 CHUNK = 2**20
 
-Content = bytes | AsyncIterator[bytes]
+BlobContent = bytes | AsyncIterator[bytes]
 
 
 class BadBlob(BadInput):
@@ -34,7 +34,7 @@ class BlobsDown(Unavailable):
     code: ClassVar[str] = "overloaded"
 
 
-class Listed(NamedTuple):
+class BlobInfo(NamedTuple):
     """A blob that is kept."""
 
     tenant: str
@@ -47,7 +47,7 @@ class Listed(NamedTuple):
 class BlobStore(Protocol):
     """Where blobs are kept."""
 
-    async def put(self, tenant: str, sha256: str, content: Content) -> int:
+    async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
         """Keep `content` and return its size in bytes; once it is kept, a repetition makes it young again (`at`).
 
         Raises:
@@ -84,7 +84,7 @@ class BlobStore(Protocol):
         """The sizes in bytes of those of `digests` that are kept."""
         ...
 
-    def listed(self) -> AsyncIterator[Listed]:
+    def listed(self) -> AsyncIterator[BlobInfo]:
         """All blobs of all tenants; one that comes or goes meanwhile may be among them or not.
 
         Raises:
@@ -110,7 +110,7 @@ def check_blob(tenant: str, sha256: str) -> None:
         raise BadBlob(f"{sha256!r} is not a sha256: expected 64 lower-case hexadecimal digits.", field="sha256")
 
 
-async def pieces(content: Content) -> AsyncIterator[bytes]:
+async def pieces(content: BlobContent) -> AsyncIterator[bytes]:
     """`content` piece by piece."""
     if isinstance(content, bytes):
         for start in range(0, len(content), CHUNK):
@@ -120,7 +120,7 @@ async def pieces(content: Content) -> AsyncIterator[bytes]:
             yield piece
 
 
-class Checker:
+class DigestChecker:
     """Adds up pieces and says whether they were what was promised."""
 
     def __init__(self, sha256: str) -> None:

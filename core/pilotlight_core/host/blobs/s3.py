@@ -15,11 +15,11 @@ from typing import IO, Any, TypeVar
 from pilotlight_core.host.blobs.port import (
     CHUNK,
     SHA256,
+    BlobContent,
+    BlobInfo,
     BlobMissing,
     BlobsDown,
-    Checker,
-    Content,
-    Listed,
+    DigestChecker,
     check_blob,
     pieces,
 )
@@ -71,9 +71,9 @@ class S3Blobs:
         check_blob(tenant, sha256)
         return "/".join(part for part in (self._prefix, tenant, sha256) if part)
 
-    async def put(self, tenant: str, sha256: str, content: Content) -> int:
+    async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
         key = self.key(tenant, sha256)
-        checker = Checker(sha256)
+        checker = DigestChecker(sha256)
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as file:
             async for piece in pieces(content):
                 checker.add(piece)
@@ -107,7 +107,7 @@ class S3Blobs:
         found = await asyncio.gather(*(self._size(tenant, digest) for digest in asked))
         return {digest: size for digest, size in zip(asked, found, strict=True) if size is not None}
 
-    async def listed(self) -> AsyncIterator[Listed]:
+    async def listed(self) -> AsyncIterator[BlobInfo]:
         prefix = f"{self._prefix}/" if self._prefix else ""
         more: dict[str, str] = {}
         while True:
@@ -115,7 +115,7 @@ class S3Blobs:
             for one in page.get("Contents", ()):
                 tenant, _, sha256 = one["Key"].removeprefix(prefix).partition("/")
                 if SHA256.fullmatch(sha256):
-                    yield Listed(tenant, sha256, int(one["Size"]), one["LastModified"].timestamp())
+                    yield BlobInfo(tenant, sha256, int(one["Size"]), one["LastModified"].timestamp())
             if not page.get("IsTruncated"):
                 return
             more = {"ContinuationToken": page["NextContinuationToken"]}

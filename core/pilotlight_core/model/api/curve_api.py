@@ -30,7 +30,7 @@ MAX_MS = 1e9
 MAX_THROUGHPUT = 1e12
 
 
-class Source(StrEnum):
+class CurveSource(StrEnum):
     """How a curve came to be known."""
 
     MEASURED = "measured"  # by `pilotlight profile`
@@ -60,13 +60,13 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
 
     gpu: str
     slice: str
-    source: Source
+    source: CurveSource
     points: tuple[CurvePoint, ...]
     software: bool = False
     """The GPU only existed in software: its figures are those of the host's processors."""
 
     @property
-    def key(self) -> tuple[str, str, Source]:
+    def key(self) -> tuple[str, str, CurveSource]:
         return (self.gpu, self.slice, self.source)
 
 
@@ -97,7 +97,7 @@ def _latest(curve: Curve) -> float:
     return max((point.at for point in curve.points), default=0.0)
 
 
-class CurveGiven(Request, frozen=True, kw_only=True):
+class CurveRequest(Request, frozen=True, kw_only=True):
     """`PUT /v1/functions/{ref}/curves`: what was measured of one kind of slice."""
 
     gpu: str
@@ -105,7 +105,7 @@ class CurveGiven(Request, frozen=True, kw_only=True):
     points: tuple[CurvePoint, ...]
 
 
-class SliceKindTold(msgspec.Struct, frozen=True, kw_only=True):
+class SliceKindInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of slice that the fleet has and the function could run on."""
 
     gpu: str
@@ -130,11 +130,11 @@ class FunctionCurves(msgspec.Struct, frozen=True, kw_only=True):
     """`app.function@v7`."""
     version_id: str
     curves: tuple[Curve, ...]
-    slices: tuple[SliceKindTold, ...]
+    slices: tuple[SliceKindInfo, ...]
     methods: tuple[MethodLoad, ...]
 
 
-class TrialAsked(Request, frozen=True, kw_only=True):
+class TrialRequest(Request, frozen=True, kw_only=True):
     """`POST /v1/functions/{ref}/trials`: run a version on one kind of slice."""
 
     gpu: str

@@ -10,7 +10,7 @@ from pilotlight_core.model.api.call_api import Request
 from pilotlight_core.model.spec import FunctionSpec
 
 
-class Standing(StrEnum):
+class DecisionStatus(StrEnum):
     """What has become of what was decided."""
 
     STARTING = "starting"  # the container was sent for, and is not ready
@@ -21,7 +21,7 @@ class Standing(StrEnum):
     OVER = "over"  # it does not wait any more
 
 
-class PlaceTold(msgspec.Struct, frozen=True, kw_only=True):
+class PlaceInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A place, and its value in each step of the policy; smaller goes first."""
 
     node: str
@@ -32,7 +32,7 @@ class PlaceTold(msgspec.Struct, frozen=True, kw_only=True):
     """Of a loser: the step at which it lost."""
 
 
-class DecisionTold(msgspec.Struct, frozen=True, kw_only=True):
+class DecisionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One decision about one container."""
 
     container: str
@@ -44,15 +44,15 @@ class DecisionTold(msgspec.Struct, frozen=True, kw_only=True):
     """Devices and slots."""
     refused: dict[str, int]
     """By filter: how many it ruled out that passed all before it."""
-    winner: PlaceTold | None = None
-    losers: tuple[PlaceTold, ...] = ()
+    winner: PlaceInfo | None = None
+    losers: tuple[PlaceInfo, ...] = ()
     """The best loser of each step."""
     reason: str = ""
     """Why there is no winner."""
     never: bool = False
     version: str = ""
     """`app.function@v7`."""
-    state: Standing = Standing.GONE
+    state: DecisionStatus = DecisionStatus.GONE
     """What has become of it."""
     decided_at: str = ""
     """ISO 8601, UTC."""
@@ -64,7 +64,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """`GET /v1/placement/explain`: the same in sentences and as data."""
 
     lines: tuple[str, ...]
-    decisions: tuple[DecisionTold, ...]
+    decisions: tuple[DecisionInfo, ...]
     """The latest last."""
 
 
@@ -76,7 +76,7 @@ class MemoryRow(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
 
 
-class MemoryPlanTold(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryPlanInfo(msgspec.Struct, frozen=True, kw_only=True):
     """For one choice of GPUs: what is needed on each, and the largest slice that the fleet has of its type."""
 
     gpu: str
@@ -102,7 +102,7 @@ ROOM_COUNTED = 100
 """Places that are looked for one after the other to say how much of a floor fits now: at most 0.2 s on 10,000 GPUs."""
 
 
-class FloorTold(msgspec.Struct, frozen=True, kw_only=True):
+class FloorInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a floor (`min_containers`) fits."""
 
     wanted: int
@@ -120,12 +120,12 @@ class FunctionPlacement(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     """`app.function@v7`; the function's name where it is not deployed."""
     lines: tuple[str, ...]
-    plans: tuple[MemoryPlanTold, ...]
+    plans: tuple[MemoryPlanInfo, ...]
     fits: bool
     """Whether the fleet could hold it, if all of it were free."""
     reason: str = ""
     """Why not."""
-    floor: FloorTold | None = None
+    floor: FloorInfo | None = None
     """None if it has none."""
 
 
@@ -158,7 +158,7 @@ class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
     """It exists in software only: containers run on the host's processors."""
 
 
-class FleetTold(msgspec.Struct, frozen=True, kw_only=True):
+class FleetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """`GET /v1/fleet`. Parts of devices in all, by type: used, free and stranded."""
 
     devices: tuple[FleetRow, ...]

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from pilotlight_core.model.api.call_api import Life, Request
 from pilotlight_core.model.ids import NAME_PATTERN
-from pilotlight_core.model.limits import NO_LIMITS, Limits, Rank, Share, Weight
+from pilotlight_core.model.limits import NO_LIMITS, CapacityShare, Limits, Rank, TenantWeight
 from pilotlight_core.model.spec import Priority
 
 STRANGERS_TIER = "free"
@@ -24,14 +24,14 @@ class TenantRequest(Request, frozen=True, kw_only=True):
 
     name: Name
     tier: Name = STRANGERS_TIER
-    weight: Weight = 1.0
+    weight: TenantWeight = 1.0
 
 
 class TenantChange(Request, frozen=True, kw_only=True):
     """`PATCH /v1/tenants/{tenant}`: what is not given stays as it is."""
 
     tier: Name | None = None
-    weight: Weight | None = None
+    weight: TenantWeight | None = None
     disabled: bool | None = None
 
 
@@ -74,9 +74,9 @@ class TierRequest(Request, frozen=True, kw_only=True):
     """`PUT /v1/tiers/{tier}`: the whole tier."""
 
     rank: Rank = 0
-    weight: Weight = 1.0
+    weight: TenantWeight = 1.0
     priority_ceiling: Priority = Priority.INTERACTIVE
-    reserved_share: Share = 0.0
+    reserved_share: CapacityShare = 0.0
     limits: Limits = NO_LIMITS
 
 
@@ -102,13 +102,13 @@ class RotateRequest(Request, frozen=True, kw_only=True):
     """The new key's life; default: as long as the old one's was."""
 
 
-class ShareRequest(Request, frozen=True, kw_only=True):
+class FunctionShareRequest(Request, frozen=True, kw_only=True):
     """`PUT /v1/apps/{app}/shares/{grantee}`; no functions: all of the app, also later ones."""
 
     functions: tuple[Name, ...] = ()
 
 
-class ShareInfo(msgspec.Struct, frozen=True, kw_only=True):
+class FunctionShareInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What one tenant may call of an app; no functions mean all."""
 
     grantee: str

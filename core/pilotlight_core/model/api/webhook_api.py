@@ -24,7 +24,7 @@ WEBHOOKS_PER_TENANT = 16
 LONGEST_OVERLAP = 30 * 86_400.0
 
 
-class Event(StrEnum):
+class WebhookEvent(StrEnum):
     """What can be heard of."""
 
     SUCCEEDED = "job.succeeded"
@@ -34,14 +34,14 @@ class Event(StrEnum):
     PING = "webhook.ping"  # on request, whatever the webhook listens to
 
 
-JOB_EVENTS = (Event.SUCCEEDED, Event.FAILED, Event.CANCELLED, Event.EXPIRED)
+JOB_EVENTS = (WebhookEvent.SUCCEEDED, WebhookEvent.FAILED, WebhookEvent.CANCELLED, WebhookEvent.EXPIRED)
 JobEvent = Annotated[str, Meta(pattern=f"^job[.](succeeded|failed|cancelled|expired){END}")]
 Url = Annotated[str, Meta(max_length=LONGEST_URL, pattern=URL_PATTERN)]
 Label = Annotated[str, Meta(max_length=100, pattern=LINE_PATTERN)]
 JobEvents = Annotated[tuple[JobEvent, ...], Meta(min_length=1, max_length=8)]
 
 
-class Secret(msgspec.Struct, frozen=True, kw_only=True):
+class SigningSecret(msgspec.Struct, frozen=True, kw_only=True):
     """What deliveries are signed with."""
 
     value: str
@@ -57,7 +57,7 @@ class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     url: str
     events: tuple[str, ...]
-    secrets: tuple[Secret, ...]
+    secrets: tuple[SigningSecret, ...]
     """Newest first."""
     created_at: float
     after: int = 0
@@ -69,7 +69,7 @@ class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Unix second of the first of the failures since the last success."""
 
 
-class State(StrEnum):
+class DeliveryState(StrEnum):
     """How a delivery is."""
 
     PENDING = "pending"
@@ -77,7 +77,7 @@ class State(StrEnum):
     FAILED = "failed"  # given up; it can be sent again by hand
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """One sending."""
 
     at: float
@@ -102,10 +102,10 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     next_at: float
     """Unix seconds."""
-    state: State = State.PENDING
+    state: DeliveryState = DeliveryState.PENDING
     tried: int = 0
     """Attempts of the present round: its place in the retry schedule."""
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[DeliveryAttempt, ...] = ()
     """The latest ones."""
 
 
@@ -164,4 +164,4 @@ class DeliveryInfo(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     next_at: float | None
     """When it is tried next, unix seconds; None when it is over."""
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[DeliveryAttempt, ...]

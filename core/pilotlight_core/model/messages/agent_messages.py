@@ -85,7 +85,7 @@ class Reconcile(Message, frozen=True, kw_only=True):
     """The agent's incarnation that they were sent to: another one knows nothing of them, and says nothing."""
 
 
-Control = Cancel | Window
+CallControl = Cancel | Window
 
 # --- agent -> origin -------------------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class Ended(Message, frozen=True, kw_only=True):
     """Its slot is free again (the agent says this by Credit too, where the home is another gateway)."""
 
 
-Frame = Refused | Started | Chunk | Ended
+CallFrame = Refused | Started | Chunk | Ended
 
 # --- agent -> home and controller ------------------------------------------------------------------------------
 
@@ -367,7 +367,7 @@ class Stop(Message, frozen=True, kw_only=True):
     reason: str = ""
 
 
-Command = Bind | Drain | Stop
+ContainerCommand = Bind | Drain | Stop
 
 
 class CommandReply(Message, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ failed. A command that asks for what is there already does nothing and is answer
 
 from __future__ import annotations
 
-from pilotlight_core.model.devices import Place
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages.agent_messages import Message
 
 
@@ -21,8 +21,8 @@ class Cut(Message, frozen=True, kw_only=True):
 
     epoch: int
     device: str
-    destroy: tuple[Place, ...] = ()
-    create: tuple[Place, ...] = ()
+    destroy: tuple[MigPlacement, ...] = ()
+    create: tuple[MigPlacement, ...] = ()
 
 
 class SwitchMig(Message, frozen=True, kw_only=True):

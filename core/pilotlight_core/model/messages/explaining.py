@@ -23,4 +23,4 @@ class PlacementTold(Message, frozen=True, kw_only=True):
     found: bool
     lines: tuple[str, ...] = ()
     decisions: bytes = b"[]"
-    """JSON of a list of `api_placement.DecisionTold`, the latest last."""
+    """JSON of a list of `api_placement.DecisionInfo`, the latest last."""

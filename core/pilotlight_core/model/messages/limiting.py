@@ -13,7 +13,7 @@ import msgspec
 from pilotlight_core.model.messages.agent_messages import Message
 
 
-class Part(IntEnum):
+class LimitAskKind(IntEnum):
     """What of its tenant's limits an ask is about."""
 
     CALL = 0  # all of them
@@ -31,7 +31,7 @@ class LimitAsk(msgspec.Struct, frozen=True, array_like=True):
     """`tenant:app.function`."""
     cost: float = 0.0
     """Estimated, in GPU-milliseconds."""
-    part: Part = Part.CALL
+    part: LimitAskKind = LimitAskKind.CALL
 
 
 class LimitEnd(msgspec.Struct, frozen=True, array_like=True):
@@ -44,7 +44,7 @@ class LimitEnd(msgspec.Struct, frozen=True, array_like=True):
     """What it cost beyond the estimate; negative: less."""
 
 
-class Verdict(IntEnum):
+class LimitVerdict(IntEnum):
     """What became of an ask."""
 
     GRANTED = 0
@@ -57,7 +57,7 @@ class LimitAnswer(msgspec.Struct, frozen=True, array_like=True):
     """The answer to one ask."""
 
     number: int
-    verdict: Verdict
+    verdict: LimitVerdict
     epoch: int = 0
     """Of the home."""
     wait: float = 0.0
@@ -89,7 +89,7 @@ class LimitAnswers(Message, frozen=True, kw_only=True):
     answers: tuple[LimitAnswer, ...]
 
 
-class Held(msgspec.Struct, frozen=True, array_like=True):
+class HeldPermits(msgspec.Struct, frozen=True, array_like=True):
     """The calls of a tenant to a function that were let in and run."""
 
     tenant: str
@@ -110,7 +110,7 @@ class Holdings(Message, frozen=True, kw_only=True):
     """Of the home that it is for."""
     upto: int
     """The highest number given out so far."""
-    held: tuple[Held, ...] = ()
+    held: tuple[HeldPermits, ...] = ()
     pending: tuple[int, ...] = ()
     """Asked, and not answered yet."""
 

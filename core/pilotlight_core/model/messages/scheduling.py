@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.api.call_api import CallStatus
-from pilotlight_core.model.limits import Reached
+from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.agent_messages import (
     CallDescriptor,
     Grant,
@@ -81,7 +81,7 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     error: RemoteError | None = None
     retry_after: float | None = None
     """Seconds after which another try may succeed."""
-    limits: tuple[Reached, ...] = ()
+    limits: tuple[ReachedLimit, ...] = ()
     """Of the call's tenant, that are reached."""
 
 
@@ -102,7 +102,7 @@ class CreditsWanted(Message, frozen=True, kw_only=True):
 # --- home -> all gateways --------------------------------------------------------------------------------------
 
 
-class BreakerTold(msgspec.Struct, frozen=True, kw_only=True):
+class BreakerReport(msgspec.Struct, frozen=True, kw_only=True):
     """One circuit breaker that is not closed, or counts failures."""
 
     version: str
@@ -121,7 +121,7 @@ class Breakers(Message, frozen=True, kw_only=True):
     """All breakers of one gateway's homes that are worth a word; each second while there are any, and once after."""
 
     gateway: str
-    told: tuple[BreakerTold, ...] = ()
+    told: tuple[BreakerReport, ...] = ()
 
 
 # --- any gateway -> the one that has a call --------------------------------------------------------------------

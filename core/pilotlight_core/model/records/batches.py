@@ -47,7 +47,7 @@ class BatchState(StrEnum):
         return self in (BatchState.COMPLETED, BatchState.CANCELLED, BatchState.FAILED)
 
 
-class Counts(msgspec.Struct, frozen=True, kw_only=True):
+class ItemCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How many items have ended, and how."""
 
     succeeded: int = 0
@@ -60,13 +60,13 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
         """All of them."""
         return self.succeeded + self.failed + self.cancelled + self.expired
 
-    def plus(self, state: str) -> Counts:
+    def plus(self, state: str) -> ItemCounts:
         """With one more that ended as `state`."""
         return structs.replace(self, **{state: getattr(self, state) + 1})
 
-    def add(self, other: Counts) -> Counts:
+    def add(self, other: ItemCounts) -> ItemCounts:
         """Of both."""
-        return Counts(
+        return ItemCounts(
             succeeded=self.succeeded + other.succeeded,
             failed=self.failed + other.failed,
             cancelled=self.cancelled + other.cancelled,
@@ -74,7 +74,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Chunk(msgspec.Struct, frozen=True):
+class BatchChunk(msgspec.Struct, frozen=True):
     """Consecutive items, in one blob."""
 
     blob: BlobRef
@@ -82,7 +82,7 @@ class Chunk(msgspec.Struct, frozen=True):
     count: int
 
 
-class Item(msgspec.Struct, frozen=True, array_like=True):
+class BatchItem(msgspec.Struct, frozen=True, array_like=True):
     """One input: a line of what was sent."""
 
     index: int
@@ -123,9 +123,9 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     resumes: int = 0
     settled_chunks: int = 0
     """Of so many, from the first one on, every item has ended."""
-    settled: Counts = Counts()
+    settled: ItemCounts = ItemCounts()
     """The items of those."""
-    counts: Counts = Counts()
+    counts: ItemCounts = ItemCounts()
     """All that ended, as of the last time that somebody wrote it down."""
     submitted: int = 0
     """Items that were made jobs, likewise."""
@@ -157,8 +157,8 @@ def resume_batch(record: BatchRecord, at: float) -> BatchRecord:
         resumes=record.resumes + 1,
         expires_at=at + record.life_s,
         settled_chunks=0,
-        settled=Counts(),
-        counts=Counts(),
+        settled=ItemCounts(),
+        counts=ItemCounts(),
         submitted=0,
         ended_at=0.0,
     )
@@ -187,7 +187,7 @@ class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     submitted: int
     """Items that wait, run, or have ended."""
-    counts: Counts
+    counts: ItemCounts
     """Items that have ended."""
     created_at: float
     expires_at: float

@@ -60,7 +60,7 @@ class JobState(StrEnum):
         return self not in (JobState.QUEUED, JobState.RUNNING)
 
 
-class Reason(StrEnum):
+class JobFailureReason(StrEnum):
     """Why a job is dead: it ended, and not well."""
 
     RAISED = "raised"  # its code raised, in every try that it had
@@ -74,7 +74,7 @@ class Reason(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Point(StrEnum):
+class FailurePoint(StrEnum):
     """Where a try failed."""
 
     NOT_STARTED = "not_started"
@@ -89,15 +89,15 @@ NEVER_BEGAN = frozenset({
 })  # fmt: skip
 """Errors of calls that reached no container, if they did not start."""
 REASONS = {
-    "function_raised": Reason.RAISED,
-    "execution_timeout": Reason.TIMEOUT,
-    "bad_output": Reason.BAD_OUTPUT,
-    "bad_input": Reason.BAD_INPUT,
-    "load_failed": Reason.LOAD_FAILED,
+    "function_raised": JobFailureReason.RAISED,
+    "execution_timeout": JobFailureReason.TIMEOUT,
+    "bad_output": JobFailureReason.BAD_OUTPUT,
+    "bad_input": JobFailureReason.BAD_INPUT,
+    "load_failed": JobFailureReason.LOAD_FAILED,
 }
 
 
-class Runner(msgspec.Struct, frozen=True):
+class RunnerIdentity(msgspec.Struct, frozen=True):
     """The process that runs a job: a gateway's name, and which of its incarnations."""
 
     name: str
@@ -159,7 +159,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     raised: int = 0
     interruptions: int = 0
     redrives: int = 0
-    runner: Runner | None = None
+    runner: RunnerIdentity | None = None
     """Who runs it, while it is running."""
     run: str = ""
     """The id of the call that its last start was: the first one's is the job's own."""
@@ -168,7 +168,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Its end is wanted."""
     started_at: float = 0.0
     ended_at: float = 0.0
-    reason: Reason | None = None
+    reason: JobFailureReason | None = None
     error: JobError | None = None
     """Of the last try that failed."""
     output: bytes = b""
@@ -231,7 +231,7 @@ def check_times(run_at: float, expires_at: float, at: float) -> None:
 # -- what may happen -------------------------------------------------------------------------------------------------
 
 
-def started(job: JobRecord, runner: Runner, run: str, grant: int, at: float) -> JobRecord | None:
+def started(job: JobRecord, runner: RunnerIdentity, run: str, grant: int, at: float) -> JobRecord | None:
     """It is about to be sent as call `run` under a grant; None: it may not be.
 
     A run that was turned away before it began may be sent again by its runner: that is the same attempt.
@@ -267,44 +267,44 @@ def succeeded(
     return _ended(done, JobState.SUCCEEDED, None, at)
 
 
-def point_of(code: str, *, began: bool) -> Point:
+def failure_point_of(code: str, *, began: bool) -> FailurePoint:
     """Where a try failed that ended with the error `code`; `began`: it counts as started."""
     if not began and code in NEVER_BEGAN:
-        return Point.NOT_STARTED
+        return FailurePoint.NOT_STARTED
     if code == "function_raised":
-        return Point.RAISED
+        return FailurePoint.RAISED
     if code in REASONS:
-        return Point.FINAL
-    return Point.INTERRUPTED if began else Point.NOT_STARTED
+        return FailurePoint.FINAL
+    return FailurePoint.INTERRUPTED if began else FailurePoint.NOT_STARTED
 
 
-def failed(job: JobRecord, point: Point, error: JobError, at: float) -> JobRecord:
+def failed(job: JobRecord, point: FailurePoint, error: JobError, at: float) -> JobRecord:
     """A try has failed: the job waits for the next one, or is dead."""
     # A start is noted before it is sent: if it was turned away then, it was none.
-    none = point is Point.NOT_STARTED and job.state is JobState.RUNNING
+    none = point is FailurePoint.NOT_STARTED and job.state is JobState.RUNNING
     told = msgspec.structs.replace(job, error=error, attempts=job.attempts - none)
     if job.cancel:
         return cancelled(told, at)
     match point:
-        case Point.NOT_STARTED:
-            return again(told, at, backoff(0))
-        case Point.RAISED if job.raised < job.retries:
-            return again(msgspec.structs.replace(told, raised=job.raised + 1), at, backoff(job.raised))
-        case Point.INTERRUPTED if job.idempotent and job.interruptions < MAX_RERUNS:
+        case FailurePoint.NOT_STARTED:
+            return retried(told, at, backoff(0))
+        case FailurePoint.RAISED if job.raised < job.retries:
+            return retried(msgspec.structs.replace(told, raised=job.raised + 1), at, backoff(job.raised))
+        case FailurePoint.INTERRUPTED if job.idempotent and job.interruptions < MAX_RERUNS:
             lost = msgspec.structs.replace(told, interruptions=job.interruptions + 1)
-            return again(lost, at, backoff(job.interruptions))
-        case Point.INTERRUPTED:
-            return _ended(told, JobState.FAILED, Reason.INTERRUPTED, at)
+            return retried(lost, at, backoff(job.interruptions))
+        case FailurePoint.INTERRUPTED:
+            return _ended(told, JobState.FAILED, JobFailureReason.INTERRUPTED, at)
         case _:
-            return _ended(told, JobState.FAILED, REASONS.get(error.code, Reason.UNDELIVERABLE), at)
+            return _ended(told, JobState.FAILED, REASONS.get(error.code, JobFailureReason.UNDELIVERABLE), at)
 
 
 def interrupted(job: JobRecord, at: float, detail: str) -> JobRecord:
     """Whoever ran it is gone."""
-    return failed(job, Point.INTERRUPTED, JobError(code="container_died", detail=detail), at)
+    return failed(job, FailurePoint.INTERRUPTED, JobError(code="container_died", detail=detail), at)
 
 
-def again(job: JobRecord, at: float, pause: float) -> JobRecord:
+def retried(job: JobRecord, at: float, pause: float) -> JobRecord:
     """It waits for its next try, `pause` seconds from now; if it has expired by then, it does that."""
     waiting = msgspec.structs.replace(job, state=JobState.QUEUED, runner=None, run_at=at + pause)
     return expired(waiting, at) if waiting.run_at >= job.expires_at else waiting
@@ -312,7 +312,7 @@ def again(job: JobRecord, at: float, pause: float) -> JobRecord:
 
 def cancelled(job: JobRecord, at: float) -> JobRecord:
     """Somebody wanted its end, and nothing of it runs any more."""
-    return _ended(job, JobState.CANCELLED, Reason.CANCELLED, at)
+    return _ended(job, JobState.CANCELLED, JobFailureReason.CANCELLED, at)
 
 
 def cancel_wanted(job: JobRecord, at: float) -> JobRecord:
@@ -325,15 +325,19 @@ def cancel_wanted(job: JobRecord, at: float) -> JobRecord:
 def expired(job: JobRecord, at: float) -> JobRecord:
     """The time in which it had to start is over. One that did start, and failed, has failed for good."""
     if not job.attempts:
-        return _ended(job, JobState.EXPIRED, Reason.EXPIRED, at)
-    reason = REASONS.get(job.error.code, Reason.INTERRUPTED) if job.error is not None else Reason.INTERRUPTED
+        return _ended(job, JobState.EXPIRED, JobFailureReason.EXPIRED, at)
+    reason = (
+        REASONS.get(job.error.code, JobFailureReason.INTERRUPTED)
+        if job.error is not None
+        else JobFailureReason.INTERRUPTED
+    )
     return _ended(job, JobState.FAILED, reason, at)
 
 
 def undeliverable(job: JobRecord, at: float, detail: str) -> JobRecord:
     """What it needs is not there any more."""
     told = msgspec.structs.replace(job, error=JobError(code="unknown_version", detail=detail))
-    return _ended(told, JobState.FAILED, Reason.UNDELIVERABLE, at)
+    return _ended(told, JobState.FAILED, JobFailureReason.UNDELIVERABLE, at)
 
 
 def redriven(job: JobRecord, at: float) -> JobRecord | None:
@@ -370,5 +374,5 @@ def job_error(error: PilotlightError) -> JobError:
     )
 
 
-def _ended(job: JobRecord, state: JobState, reason: Reason | None, at: float) -> JobRecord:
+def _ended(job: JobRecord, state: JobState, reason: JobFailureReason | None, at: float) -> JobRecord:
     return msgspec.structs.replace(job, state=state, reason=reason, ended_at=at, runner=None)

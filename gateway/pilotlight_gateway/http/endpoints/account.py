@@ -12,7 +12,7 @@ from starlette.responses import Response
 from pilotlight_core.model.errors import BadInput, UnknownCall
 from pilotlight_core.model.ids import CALL_ID, CLIENT_CALL_ID
 from pilotlight_gateway.http.endpoints.jobs import show_job
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.operations import json_answer, principal_of
 from pilotlight_gateway.ledger.usage_report import UsageReport, as_csv, read_groups, usage_report
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -21,7 +21,7 @@ DAYS_BY_DEFAULT = 30
 CSV = "text/csv"
 
 
-async def show_usage(request: Request, services: Services) -> Response:
+async def show_usage(request: Request, services: HttpServices) -> Response:
     """`GET /v1/usage`: whole UTC days, from the first up to and without the last."""
     asked = request.query_params
     today = datetime.now(UTC).date()
@@ -39,17 +39,17 @@ async def show_usage(request: Request, services: Services) -> Response:
     return Response(as_csv(report), media_type=CSV) if wants_csv else json_answer(report)
 
 
-async def show_nodes(_: Request, services: Services) -> Response:
+async def show_nodes(_: Request, services: HttpServices) -> Response:
     """`GET /v1/nodes`."""
     return json_answer({"nodes": services.calls.nodes()})
 
 
-async def show_containers(request: Request, services: Services) -> Response:
+async def show_containers(request: Request, services: HttpServices) -> Response:
     """`GET /v1/containers`."""
     return json_answer({"containers": services.calls.containers(principal_of(request).tenant)})
 
 
-async def show_call(request: Request, services: Services) -> Response | None:
+async def show_call(request: Request, services: HttpServices) -> Response | None:
     """`GET /v1/calls/{id}`: of a job, or of a live call."""
     tenant, call = principal_of(request).tenant, _call_id(request)
     if (job := await services.jobs.find(tenant, call)) is not None:
@@ -57,7 +57,7 @@ async def show_call(request: Request, services: Services) -> Response | None:
     return json_answer(await services.calls.status(tenant, call))
 
 
-async def cancel_call(request: Request, services: Services) -> Response:
+async def cancel_call(request: Request, services: HttpServices) -> Response:
     """`DELETE /v1/calls/{id}`."""
     tenant, call = principal_of(request).tenant, _call_id(request)
     if (ended := await services.jobs.cancel(tenant, call)) is not None:

@@ -17,9 +17,9 @@ from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, AppRecord
 from pilotlight_gateway.deploys.deploy_plan import app_info
 from pilotlight_gateway.deploys.function_logs import FunctionLine, LogQuery, read_lines, read_since, read_tail
-from pilotlight_gateway.http.protocol.event_answers import HEADERS, Stream, event, relay
+from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
 from pilotlight_gateway.http.protocol.exchange import exchange_of
-from pilotlight_gateway.http.protocol.http_services import FOLLOWERS_AT_A_TIME, UPLOADS_AT_A_TIME, Services
+from pilotlight_gateway.http.protocol.http_services import FOLLOWERS_AT_A_TIME, UPLOADS_AT_A_TIME, HttpServices
 from pilotlight_gateway.http.protocol.operations import json_answer, principal_of, read_struct, truth_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
 from pilotlight_gateway.tenancy.name_hints import check_function, known_app
@@ -30,7 +30,7 @@ BLOB_BODY = BodyLimits(size=MAX_BUNDLE_BYTES)
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-async def list_apps(request: Request, services: Services) -> Response:
+async def list_apps(request: Request, services: HttpServices) -> Response:
     """`GET /v1/apps`."""
     tenant = principal_of(request).tenant
     containers = services.calls.containers(tenant)
@@ -38,33 +38,33 @@ async def list_apps(request: Request, services: Services) -> Response:
     return json_answer({"apps": [app_info(record, services.registry, containers) for record in records]})
 
 
-async def show_app(request: Request, services: Services) -> Response:
+async def show_app(request: Request, services: HttpServices) -> Response:
     """`GET /v1/apps/{app}`."""
     record = await _own(request, services)
     return json_answer(app_info(record, services.registry, services.calls.containers(record.tenant)))
 
 
-async def show_history(request: Request, services: Services) -> Response:
+async def show_history(request: Request, services: HttpServices) -> Response:
     """`GET /v1/apps/{app}/history`, newest last."""
     record = await _own(request, services)
     return json_answer({"app": record.app, "history": record.history})
 
 
-async def stop_app(request: Request, services: Services) -> Response:
+async def stop_app(request: Request, services: HttpServices) -> Response:
     """`POST /v1/apps/{app}/stop`."""
     app = check_name(request.path_params["app"], "app")
     record = await services.deployer.stop(principal_of(request), app)
     return json_answer({"app": app, "revision": record.revision, "stopped": True})
 
 
-async def deploy_app(request: Request, services: Services) -> Response:
+async def deploy_app(request: Request, services: HttpServices) -> Response:
     """`POST /v1/apps/{app}/deploys`."""
     app = check_name(request.path_params["app"], "app")
     asked = await read_struct(request, services, DeployRequest, DEPLOY_BODY)
     return json_answer(await services.deployer.deploy(principal_of(request), app, asked))
 
 
-async def put_blob(request: Request, services: Services) -> Response:
+async def put_blob(request: Request, services: HttpServices) -> Response:
     """`PUT /v1/blobs/{sha256}`: streamed, never held in memory."""
     sha256 = request.path_params["sha256"]
     if not SHA256.fullmatch(sha256):
@@ -81,7 +81,7 @@ async def put_blob(request: Request, services: Services) -> Response:
     return json_answer({"sha256": sha256, "size": size}, status=201)
 
 
-async def show_logs(request: Request, services: Services) -> None:
+async def show_logs(request: Request, services: HttpServices) -> None:
     """`GET /v1/apps/{app}/logs`: NDJSON, or server-sent events where these are accepted."""
     query = _log_query(request)
     app = await _own(request, services)
@@ -92,7 +92,7 @@ async def show_logs(request: Request, services: Services) -> None:
     if services.followers >= FOLLOWERS_AT_A_TIME:
         raise TooMuch(f"{FOLLOWERS_AT_A_TIME} log readers are connected already.", retry_after=5.0)
     exchange = exchange_of(request.scope)
-    stream = Stream(exchange, headers) if as_events else Stream(exchange, headers, keepalive=b"\n")
+    stream = EventStream(exchange, headers) if as_events else EventStream(exchange, headers, keepalive=b"\n")
     lines: Any = read_lines(services.logs, query)
 
     async def send_all() -> None:
@@ -127,6 +127,6 @@ def _log_query(request: Request) -> LogQuery:
     )
 
 
-async def _own(request: Request, services: Services) -> AppRecord:
+async def _own(request: Request, services: HttpServices) -> AppRecord:
     app = check_name(request.path_params["app"], "app")
     return await known_app(services.registry, principal_of(request).tenant, app)

@@ -24,9 +24,9 @@ from pilotlight_core.model.records.jobs import JobState
 from pilotlight_gateway.batches.batch_manifest import CHUNK_BYTES
 from pilotlight_gateway.batches.batch_service import batch_info
 from pilotlight_gateway.calls.call_responses import encode_json, read_value
-from pilotlight_gateway.http.protocol.event_answers import Stream, relay
+from pilotlight_gateway.http.protocol.event_answers import EventStream, relay
 from pilotlight_gateway.http.protocol.exchange import exchange_of, header
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.operations import BODY, Operation, Parameter, json_answer, list_of, principal_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
 from pilotlight_gateway.idempotency.key_header import KEY, read_key
@@ -44,7 +44,7 @@ LINE_BREAK = b"\n"
 READERS_AT_A_TIME = 64
 
 
-async def submit(request: Request, services: Services) -> Response:
+async def submit(request: Request, services: HttpServices) -> Response:
     """`POST /v1/batches`."""
     kind = header(request.scope, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")
     if kind not in LINES:
@@ -59,35 +59,35 @@ async def submit(request: Request, services: Services) -> Response:
     return json_answer(batch_info(record), status=201)
 
 
-async def show_all(request: Request, services: Services) -> Response:
+async def show_all(request: Request, services: HttpServices) -> Response:
     """`GET /v1/batches`."""
     found = await services.batches.all(principal_of(request).tenant)
     return json_answer({"batches": [batch_info(record) for record in found]})
 
 
-async def show(request: Request, services: Services) -> Response:
+async def show(request: Request, services: HttpServices) -> Response:
     """`GET /v1/batches/{batch}`."""
     return json_answer(batch_info(await services.batches.find(*_named(request))))
 
 
-async def cancel(request: Request, services: Services) -> Response:
+async def cancel(request: Request, services: HttpServices) -> Response:
     """`POST /v1/batches/{batch}/cancel`."""
     return json_answer(batch_info(await services.batches.cancel(*_named(request))), status=202)
 
 
-async def resume(request: Request, services: Services) -> Response:
+async def resume(request: Request, services: HttpServices) -> Response:
     """`POST /v1/batches/{batch}/resume`."""
     return json_answer(batch_info(await services.batches.resume(*_named(request))), status=202)
 
 
-async def show_results(request: Request, services: Services) -> None:
+async def show_results(request: Request, services: HttpServices) -> None:
     """`GET /v1/batches/{batch}/results`: NDJSON, a line for each item that has ended."""
     wanted = request.query_params.get("state", ",".join(ENDS)).split(",")
     if not set(wanted) <= set(ENDS):
         raise BadInput(f"state: expected some of {', '.join(ENDS)}.", field="state")
     record = await services.batches.find(*_named(request))
     headers = [(b"content-type", NDJSON.encode()), (b"cache-control", b"no-store")]
-    stream = Stream(exchange_of(request.scope), headers, keepalive=LINE_BREAK)
+    stream = EventStream(exchange_of(request.scope), headers, keepalive=LINE_BREAK)
     results: Any = services.batches.results(record, read_value, frozenset(wanted))
 
     async def send_all() -> None:

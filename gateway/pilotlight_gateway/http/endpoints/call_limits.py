@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 
-from pilotlight_core.model.messages.limiting import Part
+from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.http.protocol.exchange import Exchange
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
-from pilotlight_gateway.limits.call_usage import Tab
-from pilotlight_gateway.limits.limit_admission import end_by
+from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.limit_admission import end_admission
 
 
 async def admit(
-    services: Services, exchange: Exchange, version: VersionRecord, body: BodyLimits, part: Part
+    services: HttpServices, exchange: Exchange, version: VersionRecord, body: BodyLimits, part: LimitAskKind
 ) -> BodyLimits:
-    """Count a call under its tenant's limits; what its body may be. Whatever happens then, `settle` it.
+    """Count a call under its tenant's limits; what its body may be. Whatever happens then, `release_limits` it.
 
     Raises:
         TooMuch: `rate_limited`, naming what is reached and when it will not be any more.
@@ -25,7 +25,7 @@ async def admit(
     tenant = exchange.principal.tenant
     function = f"{version.tenant}:{version.app}.{version.function}"
     policy = services.limits.policy(tenant, function)
-    if policy.counts_requests if part is Part.SUBMISSION else policy.scopes:
+    if policy.counts_requests if part is LimitAskKind.SUBMISSION else policy.scopes:
         exchange.version = version.id
         cost = services.costs.of(version.id) if policy.most_cost else 0.0
         admission = exchange.admission = await services.limits.admit(tenant, function, policy, cost, part)
@@ -35,21 +35,21 @@ async def admit(
     return body if policy.payload is None else _at_most(body, policy.payload)
 
 
-def tab_of(exchange: Exchange) -> Tab | None:
+def usage_of_call(exchange: Exchange) -> CallUsage | None:
     """Where a call that is about to run notes what it takes; None where nobody counts that."""
     if exchange.admission is not None:
-        exchange.tab = Tab()
+        exchange.tab = CallUsage()
     return exchange.tab
 
 
-def settle(services: Services, exchange: Exchange) -> None:
+def release_limits(services: HttpServices, exchange: Exchange) -> None:
     """The exchange is over. Once the call runs no more, its permit is given back, and what it cost is counted."""
     if (admission := exchange.admission) is None:
         return
     if exchange.tab is None:
         admission.end(0.0)  # it cannot have run
     else:
-        exchange.tab.settle(partial(end_by, admission=admission, costs=services.costs, version=exchange.version))
+        exchange.tab.settle(partial(end_admission, admission=admission, costs=services.costs, version=exchange.version))
 
 
 @lru_cache(1024)

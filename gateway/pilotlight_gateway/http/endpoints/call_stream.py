@@ -21,11 +21,11 @@ from pilotlight_gateway.calls.call_responses import (
     response_of,
     typed_response,
 )
-from pilotlight_gateway.calls.redaction import for_caller
-from pilotlight_gateway.http.protocol.drain_gate import closing
-from pilotlight_gateway.http.protocol.event_answers import HEADERS, Stream, event, relay
+from pilotlight_gateway.calls.redaction import redact_for_caller
+from pilotlight_gateway.http.protocol.drain_gate import draining_error
+from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
 from pilotlight_gateway.http.protocol.exchange import Exchange, exchange_of
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.http.protocol.problems import problem_of
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone
@@ -33,14 +33,14 @@ from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 log = structlog.get_logger(__name__)
 
 
-async def stream_call(services: Services, call: PreparedCall, scope: Scope, receive: Receive) -> None:
+async def stream_call(services: HttpServices, call: PreparedCall, scope: Scope, receive: Receive) -> None:
     """Run the call and send its events. What goes wrong before the first one is raised, later it is the last event.
 
     Raises:
         ClientGone: when the client hangs up; the call was cancelled then.
     """
     exchange = exchange_of(scope)
-    stream = Stream(exchange, HEADERS)
+    stream = EventStream(exchange, HEADERS)
     writer = EventWriter(services, call, exchange, typed=b"values=msgpack" in scope["query_string"].split(b"&"))
     events: Any = services.calls.stream(call)
 
@@ -59,11 +59,11 @@ async def stream_call(services: Services, call: PreparedCall, scope: Scope, rece
     except PilotlightError as error:
         if not exchange.status:
             raise
-        await _fail(services, stream, exchange, for_caller(error, call))
+        await _fail(services, stream, exchange, redact_for_caller(error, call))
     except asyncio.CancelledError:
         if not exchange.status or not services.gate.was_aborted(exchange.task):
             raise
-        await _fail(services, stream, exchange, closing())
+        await _fail(services, stream, exchange, draining_error())
     except ClientGone:
         raise
     except Exception:
@@ -74,7 +74,7 @@ async def stream_call(services: Services, call: PreparedCall, scope: Scope, rece
     await stream.finish()
 
 
-async def _fail(services: Services, stream: Stream, exchange: Exchange, error: PilotlightError) -> None:
+async def _fail(services: HttpServices, stream: EventStream, exchange: Exchange, error: PilotlightError) -> None:
     services.metrics.call_failed(error.wire_code)
     await stream.send(event(b"error", problem_of(error, exchange.request_id).encode()))
 
@@ -82,7 +82,7 @@ async def _fail(services: Services, stream: Stream, exchange: Exchange, error: P
 class EventWriter:
     """Turns what happens to one call into bytes. `typed`: values as base64 of msgpack instead of JSON."""
 
-    def __init__(self, services: Services, call: PreparedCall, exchange: Exchange, *, typed: bool) -> None:
+    def __init__(self, services: HttpServices, call: PreparedCall, exchange: Exchange, *, typed: bool) -> None:
         self._services = services
         self._call = call
         self._exchange = exchange

@@ -15,11 +15,11 @@ from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.api.call_api import CallRequest, Latency
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.limiting import Part
+from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
 from pilotlight_gateway.calls.call_requests import (
-    Format,
+    BodyFormat,
     format_of_answer,
     format_of_body,
     pack_arguments,
@@ -35,19 +35,19 @@ from pilotlight_gateway.calls.call_responses import (
     read_value,
     response_of,
 )
-from pilotlight_gateway.calls.collected_chunks import all_chunks
-from pilotlight_gateway.calls.redaction import for_caller
-from pilotlight_gateway.http.endpoints.call_limits import admit, tab_of
+from pilotlight_gateway.calls.collected_chunks import collect_chunks
+from pilotlight_gateway.calls.redaction import redact_for_caller
+from pilotlight_gateway.http.endpoints.call_limits import admit, usage_of_call
 from pilotlight_gateway.http.endpoints.call_stream import stream_call
 from pilotlight_gateway.http.endpoints.call_watch import unless_gone
 from pilotlight_gateway.http.endpoints.jobs import accept_job, refuse_job_fields, wants_async
 from pilotlight_gateway.http.endpoints.keyed_calls import answer_keyed
 from pilotlight_gateway.http.protocol.exchange import Exchange, exchange_of
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_body
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
-from pilotlight_gateway.tenancy.scheduling_class import standing_of
+from pilotlight_gateway.tenancy.scheduling_class import scheduling_class_of
 
 PREFIX = "/v1/functions/"
 SUFFIX = "/calls"
@@ -60,7 +60,7 @@ THREAD_BYTES = 256 * 1024
 class CallEndpoint:
     """Takes calls."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: HttpServices) -> None:
         self._services = services
 
     @staticmethod
@@ -86,7 +86,7 @@ class CallEndpoint:
         with services.gate.around(exchange.task):
             version = await services.resolver.resolve(principal.tenant, scope["path"][len(PREFIX) : -len(SUFFIX)])
             as_job = wants_async(headers.get(PREFER, b""))
-            part = Part.SUBMISSION if as_job else Part.CALL
+            part = LimitAskKind.SUBMISSION if as_job else LimitAskKind.CALL
             limits = await admit(services, exchange, version, CALL_BODY, part)
             body = await read_body(scope, receive, limits, services.budget, principal.tenant)
             size = len(body)
@@ -114,8 +114,8 @@ class CallEndpoint:
         headers: dict[bytes, bytes],
         version: VersionRecord,
         body: bytes,
-        kind: Format,
-        answer: Format,
+        kind: BodyFormat,
+        answer: BodyFormat,
     ) -> tuple[CallRequest, PreparedCall]:
         if len(body) > THREAD_BYTES:
             request, method, packed = await asyncio.to_thread(self._read, version, body, kind)
@@ -123,7 +123,9 @@ class CallEndpoint:
             request, method, packed = self._read(version, body, kind)
         exchange, spec = exchange_of(scope), version.spec
         tenant = exchange.principal.tenant
-        standing = standing_of(self._services.registry, tenant, f"{version.tenant}:{version.app}.{version.function}")
+        standing = scheduling_class_of(
+            self._services.registry, tenant, f"{version.tenant}:{version.app}.{version.function}"
+        )
         patience = seconds_to_wait(request.deadline_ms, spec.timeout + spec.startup_timeout)
         call = PreparedCall(
             id=exchange.call_id,
@@ -136,29 +138,29 @@ class CallEndpoint:
             standing=standing,
             deadline=exchange.arrived + patience,
             arrived=exchange.arrived,
-            stream=answer is Format.EVENTS or method.mode is not Mode.UNARY,
+            stream=answer is BodyFormat.EVENTS or method.mode is not Mode.UNARY,
             traceparent=headers.get(b"traceparent", b"")[:64].decode("latin-1"),
             gateway_ms=(self._services.clock() - exchange.arrived) * 1000,
-            tab=tab_of(exchange),
+            tab=usage_of_call(exchange),
         )
         return request, call
 
-    def _read(self, version: VersionRecord, body: bytes, kind: Format) -> tuple[CallRequest, MethodSpec, bytes]:
+    def _read(self, version: VersionRecord, body: bytes, kind: BodyFormat) -> tuple[CallRequest, MethodSpec, bytes]:
         asked = read_call(body, kind)
         method = version.spec.method(asked.request.method)
         self._services.validators.check_input(version.id, method, asked.arguments, asked.given)
         return asked.request, method, pack_arguments(asked.arguments)
 
-    async def _run(self, call: PreparedCall, answer: Format, scope: Scope, receive: Receive) -> None:
+    async def _run(self, call: PreparedCall, answer: BodyFormat, scope: Scope, receive: Receive) -> None:
         try:
-            if answer is Format.EVENTS:
+            if answer is BodyFormat.EVENTS:
                 await stream_call(self._services, call, scope, receive)
             else:
                 await self._unary(call, answer, scope, receive)
         except PilotlightError as error:
-            raise for_caller(error, call) from None
+            raise redact_for_caller(error, call) from None
 
-    async def _unary(self, call: PreparedCall, answer: Format, scope: Scope, receive: Receive) -> None:
+    async def _unary(self, call: PreparedCall, answer: BodyFormat, scope: Scope, receive: Receive) -> None:
         services, exchange = self._services, exchange_of(scope)
         work = services.calls.run(call) if is_value(call) else self._all_chunks(call)
         result = await unless_gone(receive, work, exchange.task)
@@ -174,26 +176,28 @@ class CallEndpoint:
                 services.metrics.call_ended(latency.stages, latency.total_ms, cold_start)
                 await answer_in_pieces(exchange, headers, body)
 
-    async def _whole(self, call: PreparedCall, answer: Format, exchange: Exchange) -> bytes:
+    async def _whole(self, call: PreparedCall, answer: BodyFormat, exchange: Exchange) -> bytes:
         """The body of a unary call's answer, which is awaited though nobody may be there to read it."""
         try:
             result = await (self._services.calls.run(call) if is_value(call) else self._all_chunks(call))
             body, latency = await self._rendered(call, result, answer, exchange)
         except PilotlightError as error:
-            raise for_caller(error, call) from None
+            raise redact_for_caller(error, call) from None
         self._services.metrics.call_ended(latency.stages, latency.total_ms, result.cold_start)
         return body
 
     async def _rendered(
-        self, call: PreparedCall, result: CallResult, answer: Format, exchange: Exchange
+        self, call: PreparedCall, result: CallResult, answer: BodyFormat, exchange: Exchange
     ) -> tuple[bytes, Latency]:
         if len(result.output) <= THREAD_BYTES:
             return self._render(call, result, answer, exchange.request_id)
         with self._services.budget.holding(len(result.output), call.tenant):
             return await asyncio.to_thread(self._render, call, result, answer, exchange.request_id)
 
-    def _render(self, call: PreparedCall, result: CallResult, answer: Format, request_id: str) -> tuple[bytes, Latency]:
-        services, as_json = self._services, answer is Format.JSON
+    def _render(
+        self, call: PreparedCall, result: CallResult, answer: BodyFormat, request_id: str
+    ) -> tuple[bytes, Latency]:
+        services, as_json = self._services, answer is BodyFormat.JSON
         value = None
         if is_value(call):
             value = checked_value(services.validators, call, result.output, look=as_json)
@@ -207,4 +211,4 @@ class CallEndpoint:
 
     def _all_chunks(self, call: PreparedCall) -> Coroutine[Any, Any, CallResult]:
         services = self._services
-        return all_chunks(services.calls, call, services.validators, services.budget)
+        return collect_chunks(services.calls, call, services.validators, services.budget)

@@ -8,32 +8,32 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.model.api.curve_api import (
-    CurveGiven,
+    CurveRequest,
     FunctionCurves,
-    SliceKindTold,
+    SliceKindInfo,
     Trial,
-    TrialAsked,
+    TrialRequest,
     check_points,
     check_slice,
 )
 from pilotlight_core.model.errors import BadInput, UnknownFunction
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.fleet.curve_trials import loads_of
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.operations import BODY, Operation, json_answer, principal_of, read_struct
 
 UNKNOWN = ("bad_input", "unknown_function", "unknown_version")
 
 
-async def show(request: Request, services: Services) -> Response:
+async def show(request: Request, services: HttpServices) -> Response:
     """`GET /v1/functions/{ref}/curves`."""
     return json_answer(await _told(await _own(request, services), services))
 
 
-async def keep(request: Request, services: Services) -> Response:
+async def keep(request: Request, services: HttpServices) -> Response:
     """`PUT /v1/functions/{ref}/curves`."""
     version = await _own(request, services)
-    given = await read_struct(request, services, CurveGiven)
+    given = await read_struct(request, services, CurveRequest)
     check_slice(given.gpu, given.slice)
     check_points(given.points)
     kind = await _kind(version, given.gpu, given.slice, services)
@@ -41,17 +41,17 @@ async def keep(request: Request, services: Services) -> Response:
     return json_answer(await _told(version, services))
 
 
-async def begin_trial(request: Request, services: Services) -> Response:
+async def begin_trial(request: Request, services: HttpServices) -> Response:
     """`POST /v1/functions/{ref}/trials`."""
     version = await _own(request, services)
-    asked = await read_struct(request, services, TrialAsked)
+    asked = await read_struct(request, services, TrialRequest)
     check_slice(asked.gpu, asked.slice)
     await _kind(version, asked.gpu, asked.slice, services)
     made = await services.deployer.trial(version, asked)
     return json_answer(Trial(ref=f"{made.app}.{made.function}@{made.id}", version_id=made.id), status=201)
 
 
-async def _own(request: Request, services: Services) -> VersionRecord:
+async def _own(request: Request, services: HttpServices) -> VersionRecord:
     """One's own version: a share lets others call, not measure. A trial has no curves of its own."""
     tenant, ref = principal_of(request).tenant, request.path_params["ref"]
     version = await services.resolver.resolve(tenant, ref)
@@ -62,7 +62,7 @@ async def _own(request: Request, services: Services) -> VersionRecord:
     return version
 
 
-async def _kind(version: VersionRecord, gpu: str, cut: str, services: Services) -> SliceKindTold:
+async def _kind(version: VersionRecord, gpu: str, cut: str, services: HttpServices) -> SliceKindInfo:
     kinds = await services.placements.slices(version.spec)
     for kind in kinds:
         if (kind.gpu, kind.slice) == (gpu, cut):
@@ -71,7 +71,7 @@ async def _kind(version: VersionRecord, gpu: str, cut: str, services: Services) 
     raise BadInput(f"The fleet has no {gpu}/{cut} that {version.ref} could run on; there are: {known}.", field="slice")
 
 
-async def _told(version: VersionRecord, services: Services) -> FunctionCurves:
+async def _told(version: VersionRecord, services: HttpServices) -> FunctionCurves:
     return FunctionCurves(
         version=version.ref,
         version_id=version.id,
@@ -90,11 +90,11 @@ CURVES = (
     Operation(
         method="PUT", path="/v1/functions/{ref}/curves", name="putCurve", endpoint=keep, scopes=("deploy",),
         about="Keep what was measured of a version on one kind of slice that the fleet has.",
-        request=CurveGiven, answer=FunctionCurves, errors=(*BODY, *UNKNOWN, "conflict"),
+        request=CurveRequest, answer=FunctionCurves, errors=(*BODY, *UNKNOWN, "conflict"),
     ),
     Operation(
         method="POST", path="/v1/functions/{ref}/trials", name="beginTrial", endpoint=begin_trial, status=201,
         about="A version like this one that runs in one container on one kind of slice, to be measured by calls.",
-        scopes=("deploy",), request=TrialAsked, answer=Trial, errors=(*BODY, *UNKNOWN, "not_found", "overloaded"),
+        scopes=("deploy",), request=TrialRequest, answer=Trial, errors=(*BODY, *UNKNOWN, "not_found", "overloaded"),
     ),
 )  # fmt: skip

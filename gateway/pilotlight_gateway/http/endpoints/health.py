@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.operations import json_answer
 from pilotlight_gateway.metrics.gateway_metrics import gauge, gauge_by
 from pilotlight_gateway.metrics.home_metrics import home_gauges
@@ -19,12 +19,12 @@ from pilotlight_gateway.metrics.home_metrics import home_gauges
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
-async def healthz(_request: Request, _services: Services) -> Response:
+async def healthz(_request: Request, _services: HttpServices) -> Response:
     """`GET /healthz`: the process is alive."""
     return json_answer({"status": "alive"})
 
 
-async def readyz(_request: Request, services: Services) -> Response:
+async def readyz(_request: Request, services: HttpServices) -> Response:
     """`GET /readyz`: calls would be taken now."""
     reason = why_not_ready(services)
     if reason:
@@ -32,7 +32,7 @@ async def readyz(_request: Request, services: Services) -> Response:
     return json_answer({"status": "ready"})
 
 
-def why_not_ready(services: Services) -> str:
+def why_not_ready(services: HttpServices) -> str:
     """The first thing that is missing; "" if nothing is."""
     checks = (
         (not services.gate.draining, "shutting down"),
@@ -42,13 +42,13 @@ def why_not_ready(services: Services) -> str:
     return next((reason for ok, reason in checks if not ok), "") or services.calls.ready()
 
 
-async def show_metrics(_request: Request, services: Services) -> Response:
+async def show_metrics(_request: Request, services: HttpServices) -> Response:
     """`GET /metrics`."""
     services.metrics.folded = await asyncio.to_thread(services.ledger.results)
     return Response(services.metrics.exposition(), media_type=PROMETHEUS)
 
 
-def gauges_of(services: Services) -> Iterator[Metric]:
+def gauges_of(services: HttpServices) -> Iterator[Metric]:
     """What others know, asked at each scrape."""
     calls = services.calls.statistics()
     yield gauge("pilotlight_queue_depth", "Calls that wait for a container.", calls.queued)

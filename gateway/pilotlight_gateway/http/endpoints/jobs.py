@@ -16,16 +16,16 @@ from pilotlight_core.model.errors import BadInput, error_from_code
 from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
-from pilotlight_gateway.calls.call_requests import Format, format_of_answer
+from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_answer
 from pilotlight_gateway.calls.call_responses import encode_json, encode_msgpack, read_value, response_of, usage_of
 from pilotlight_gateway.http.protocol.exchange import exchange_of, header
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.http.protocol.operations import json_answer, principal_of
-from pilotlight_gateway.idempotency.key_header import KEY, PREFER, read_wait, the_key
+from pilotlight_gateway.idempotency.key_header import KEY, PREFER, read_wait, require_key
 from pilotlight_gateway.idempotency.key_record import fingerprint_of
 from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST
-from pilotlight_gateway.jobs.job_service import Wish
+from pilotlight_gateway.jobs.job_service import JobOptions
 from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import check_listed
 
@@ -54,10 +54,10 @@ def refuse_job_fields(request: CallRequest) -> None:
 
 
 async def accept_job(
-    services: Services,
+    services: HttpServices,
     call: PreparedCall,
     asked: CallRequest,
-    answer: Format,
+    answer: BodyFormat,
     scope: Scope,
     headers: dict[bytes, bytes],
 ) -> None:
@@ -73,17 +73,17 @@ async def accept_job(
         expires = asked.deadline_ms / 1000
     submitted = await services.jobs.submit(
         call,
-        Wish(
+        JobOptions(
             run_at=asked.run_at,
             expires_in_s=expires,
             keep_s=asked.keep_s,
-            key=the_key(scope["headers"]) if key else "",
+            key=require_key(scope["headers"]) if key else "",
             fingerprint=fingerprint_of(scope["path"], call.method.name, b"job", call.input) if key or asked.id else b"",
         ),
     )
     job = submitted.job
     exchange.call_id = job.id
-    if (wait := read_wait(prefer)) and answer is not Format.EVENTS:
+    if (wait := read_wait(prefer)) and answer is not BodyFormat.EVENTS:
         job = await services.jobs.wait(job, wait)
     replayed = [(b"idempotent-replayed", b"true")] if submitted.replayed else []
     applied = [(b"preference-applied", b"respond-async"), (b"location", f"/v1/calls/{job.id}".encode()), *replayed]
@@ -95,10 +95,10 @@ async def accept_job(
 
 
 async def _answer_ended(
-    services: Services,
+    services: HttpServices,
     job: JobRecord,
     call: PreparedCall,
-    answer: Format,
+    answer: BodyFormat,
     scope: Scope,
     headers: list[tuple[bytes, bytes]],
 ) -> None:
@@ -108,16 +108,16 @@ async def _answer_ended(
         raise error_of(job)
     output = await services.jobs.output(job)
     result = _result_of(job, output)
-    value = read_value(output) if answer is Format.JSON else None
+    value = read_value(output) if answer is BodyFormat.JSON else None
     response = response_of(
         call, result, value, book=services.ledger.book, at=services.clock(), request_id=exchange.request_id
     )
     response = msgspec.structs.replace(response, id=job.id)
-    body = encode_json(response) if answer is Format.JSON else encode_msgpack(response, output)
+    body = encode_json(response) if answer is BodyFormat.JSON else encode_msgpack(response, output)
     await _answer(scope, [(b"content-type", answer.value), *headers], body)
 
 
-async def show_job(request: Request, services: Services, job: JobRecord) -> Response | None:
+async def show_job(request: Request, services: HttpServices, job: JobRecord) -> Response | None:
     """A job at `GET /v1/calls/{id}`, after `Prefer: wait=N` seconds at most; its result is in it, once there is one."""
     answer = format_of_answer(header(request.scope, b"accept"))
     if wait := read_wait(header(request.scope, PREFER)):
@@ -126,19 +126,19 @@ async def show_job(request: Request, services: Services, job: JobRecord) -> Resp
     if job.state is JobState.SUCCEEDED:
         output = await services.jobs.output(job)
         with services.budget.holding(len(output), job.tenant):
-            if answer is Format.MSGPACK:
+            if answer is BodyFormat.MSGPACK:
                 body = msgspec.msgpack.encode(msgspec.structs.replace(status, output=msgspec.Raw(output or b"\xc0")))
             else:
-                answer = Format.JSON
+                answer = BodyFormat.JSON
                 body = encode_json(msgspec.structs.replace(status, output=read_value(output)))
             await _answer(request.scope, [(b"content-type", answer.value)], body)
         return None
-    if answer is Format.MSGPACK:
+    if answer is BodyFormat.MSGPACK:
         return Response(msgspec.msgpack.encode(status), media_type=answer.value.decode())
     return json_answer(status)
 
 
-async def list_jobs(request: Request, services: Services) -> Response:
+async def list_jobs(request: Request, services: HttpServices) -> Response:
     """`GET /v1/jobs`."""
     asked = request.query_params
     limit = _number(asked.get("limit", str(LIMIT)), "limit", PAGE_AT_MOST)
@@ -153,13 +153,13 @@ async def list_jobs(request: Request, services: Services) -> Response:
     return json_answer(JobList(jobs=listed, next=await cursors.seal(tenant, page.before) if page.before else None))
 
 
-async def redrive_job(request: Request, services: Services) -> Response:
+async def redrive_job(request: Request, services: HttpServices) -> Response:
     """`POST /v1/jobs/{id}/redrive`."""
     job = await services.jobs.redrive(principal_of(request).tenant, request.path_params["id"])
     return json_answer(await status_of(services, job), status=202)
 
 
-async def status_of(services: Services, job: JobRecord) -> JobStatus:
+async def status_of(services: HttpServices, job: JobRecord) -> JobStatus:
     """A job as the API shows it, with its place while it is queued; without its output."""
     place = await services.jobs.place(job)
     seconds = None if place.seconds is None else max(place.seconds, job.run_at - services.jobs.wall())
@@ -179,7 +179,7 @@ def error_of(job: JobRecord) -> Exception:
     return error_from_code(job.error.code, job.error.detail, **{name: text for name, text in more.items() if text})
 
 
-def _status(services: Services, job: JobRecord) -> JobStatus:
+def _status(services: HttpServices, job: JobRecord) -> JobStatus:
     error = None
     if job.error is not None and job.state is not JobState.SUCCEEDED:
         error = {key: value for key, value in msgspec.structs.asdict(job.error).items() if value}

@@ -13,15 +13,15 @@ from starlette.types import Scope
 
 from pilotlight_core.model.errors import BadInput, PilotlightError
 from pilotlight_gateway.calls.call_port import PreparedCall
-from pilotlight_gateway.calls.call_requests import Format
+from pilotlight_gateway.calls.call_requests import BodyFormat
 from pilotlight_gateway.http.protocol.exchange import Exchange, exchange_of, header
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.http.protocol.problems import problem_of
 from pilotlight_gateway.idempotency.key_decision import HEADER
-from pilotlight_gateway.idempotency.key_header import PREFER, read_wait, the_key
-from pilotlight_gateway.idempotency.key_record import Answer, fingerprint_of
-from pilotlight_gateway.idempotency.keyed_calls import Ask, Given
+from pilotlight_gateway.idempotency.key_header import PREFER, read_wait, require_key
+from pilotlight_gateway.idempotency.key_record import StoredAnswer, fingerprint_of
+from pilotlight_gateway.idempotency.keyed_calls import KeyedAnswer, KeyedRequest
 
 THREAD_BYTES = 256 * 1024
 """Beyond it an input is hashed in a thread."""
@@ -30,7 +30,7 @@ REPEATED = frozenset({b"content-type", b"cache-control"})
 
 
 async def answer_keyed(
-    services: Services, call: PreparedCall, form: Format, scope: Scope, work: Callable[[], Awaitable[bytes]]
+    services: HttpServices, call: PreparedCall, form: BodyFormat, scope: Scope, work: Callable[[], Awaitable[bytes]]
 ) -> None:
     """Answer a request with a key; `work` runs the call and returns the body of its answer.
 
@@ -39,20 +39,22 @@ async def answer_keyed(
         BadInput: `bad_request`, if the key is none or there are several, or a stream is asked for.
     """
     exchange = exchange_of(scope)
-    if form is Format.EVENTS:
+    if form is BodyFormat.EVENTS:
         raise BadInput(
             f"{HEADER}: an event stream is not kept, so it cannot be repeated; accept application/json.",
             code="bad_request", field=HEADER,
         )  # fmt: skip
     ask = await _ask_of(call, form, scope)
 
-    async def run() -> Answer:
-        return Answer(status=200, headers=((b"content-type", form.value),), body=await work())
+    async def run() -> StoredAnswer:
+        return StoredAnswer(status=200, headers=((b"content-type", form.value),), body=await work())
 
-    def told(error: PilotlightError) -> Answer:
+    def told(error: PilotlightError) -> StoredAnswer:
         problem = problem_of(error, exchange.request_id)
         repeated = tuple(pair for pair in problem.headers if pair[0] in REPEATED)
-        return Answer(status=problem.status, headers=(*repeated, (b"x-should-retry", b"false")), body=problem.encode())
+        return StoredAnswer(
+            status=problem.status, headers=(*repeated, (b"x-should-retry", b"false")), body=problem.encode()
+        )
 
     try:
         given = await services.idempotency.give(ask, run, told)
@@ -62,14 +64,14 @@ async def answer_keyed(
     await _send(services, call.tenant, exchange, given)
 
 
-async def _ask_of(call: PreparedCall, form: Format, scope: Scope) -> Ask:
-    key = the_key(scope["headers"])
+async def _ask_of(call: PreparedCall, form: BodyFormat, scope: Scope) -> KeyedRequest:
+    key = require_key(scope["headers"])
     said = (scope["path"], call.method.name, form.value, call.input)
     if len(call.input) > THREAD_BYTES:
         fingerprint = await asyncio.to_thread(fingerprint_of, *said)
     else:
         fingerprint = fingerprint_of(*said)
-    return Ask(
+    return KeyedRequest(
         tenant=call.tenant,
         key=key,
         fingerprint=fingerprint,
@@ -80,7 +82,7 @@ async def _ask_of(call: PreparedCall, form: Format, scope: Scope) -> Ask:
     )
 
 
-async def _send(services: Services, tenant: str, exchange: Exchange, given: Given) -> None:
+async def _send(services: HttpServices, tenant: str, exchange: Exchange, given: KeyedAnswer) -> None:
     exchange.call_id = given.call
     headers, body = list(given.answer.headers), given.answer.body
     if given.replayed:

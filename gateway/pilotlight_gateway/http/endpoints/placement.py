@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.model.api.placement_api import (
-    DecisionTold,
+    DecisionInfo,
     Explanation,
-    FleetTold,
+    FleetInfo,
     FunctionPlacement,
     PlacementQuestion,
 )
@@ -20,7 +20,7 @@ from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name, parse_ref
 from pilotlight_core.model.messages.explaining import ExplainPlacement
 from pilotlight_core.model.spec import FunctionSpec, check_spec
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.operations import (
     BODY,
     Operation,
@@ -38,12 +38,12 @@ MOST_RPS = 1e9
 CONTAINER_PATTERN = r"^[A-Za-z0-9_.~-]{1,128}$"
 
 
-async def show_fleet(_: Request, services: Services) -> Response:
+async def show_fleet(_: Request, services: HttpServices) -> Response:
     """`GET /v1/fleet`."""
     return json_answer(await services.placements.fleet())
 
 
-async def show_function(request: Request, services: Services) -> Response:
+async def show_function(request: Request, services: HttpServices) -> Response:
     """`GET /v1/functions/{ref}/placement`: one's own functions; a share lets others call, not look inside."""
     tenant = principal_of(request).tenant
     version = await services.resolver.resolve(tenant, request.path_params["ref"])
@@ -90,7 +90,7 @@ def rate_of(text: str | None) -> float | None:
     return rate
 
 
-async def plan(request: Request, services: Services) -> Response:
+async def plan(request: Request, services: HttpServices) -> Response:
     """`POST /v1/placement/plan`: as for a function that is deployed, but nothing is."""
     asked = await read_struct(request, services, PlacementQuestion, SPEC_BODY)
     check_spec(asked.spec)
@@ -98,7 +98,7 @@ async def plan(request: Request, services: Services) -> Response:
     return json_answer(led_by(whose, await services.placements.of_spec(asked.spec, principal_of(request).tenant)))
 
 
-async def explain(request: Request, services: Services) -> Response:
+async def explain(request: Request, services: HttpServices) -> Response:
     """`GET /v1/placement/explain`."""
     tenant = principal_of(request).tenant
     await check_no_app(services.registry, request.query_params.get("function", ""))
@@ -114,11 +114,11 @@ async def explain(request: Request, services: Services) -> Response:
     told = await services.explainer.explain(asked)
     if not told.found:
         raise await _meant(services, tenant, asked.container) or NotFound(" ".join(told.lines))
-    decisions = msgspec.json.decode(told.decisions, type=tuple[DecisionTold, ...])
+    decisions = msgspec.json.decode(told.decisions, type=tuple[DecisionInfo, ...])
     return json_answer(Explanation(lines=(*whose, *told.lines), decisions=decisions))
 
 
-async def _meant(services: Services, tenant: str, container: str) -> NotFound | None:
+async def _meant(services: HttpServices, tenant: str, container: str) -> NotFound | None:
     there = services.placements.containers()
     if not container or container in there:
         return None
@@ -150,7 +150,7 @@ METHOD = Parameter(
 PLACEMENT = (
     Operation(
         method="GET", path="/v1/fleet", name="getFleet", about="Every GPU and slot, its parts and who is on them.",
-        endpoint=show_fleet, scopes=("operator",), answer=FleetTold,
+        endpoint=show_fleet, scopes=("operator",), answer=FleetInfo,
     ),
     Operation(
         method="GET", path="/v1/placement/explain", name="explainPlacement", endpoint=explain, scopes=("operator",),

@@ -8,11 +8,11 @@ from __future__ import annotations
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import (
     FunctionLimitsInfo,
+    FunctionShareInfo,
+    FunctionShareRequest,
     LimitsInfo,
     RotateRequest,
     SharedFunction,
-    ShareInfo,
-    ShareRequest,
     TenantChange,
     TenantInfo,
     TenantRequest,
@@ -139,12 +139,13 @@ TENANCY = (
     Operation(
         method="GET", path="/v1/apps/{app}/shares", name="listShares", endpoint=shares.list_shares,
         about="The tenants that may call an app's functions.", scopes=("read", "deploy"),
-        answer=list_of("Shares", ShareInfo), errors=("not_found", "bad_input"),
+        answer=list_of("Shares", FunctionShareInfo), errors=("not_found", "bad_input"),
     ),
     Operation(
         method="PUT", path="/v1/apps/{app}/shares/{grantee}", name="shareApp", endpoint=shares.put_share,
         about="Let a tenant, or with * everybody, call functions of an app.", scopes=("deploy",),
-        request=ShareRequest, body_required=False, answer=ShareInfo, errors=(*BODY, "not_found", "conflict"),
+        request=FunctionShareRequest, body_required=False, answer=FunctionShareInfo,
+        errors=(*BODY, "not_found", "conflict"),
     ),
     Operation(
         method="DELETE", path="/v1/apps/{app}/shares/{grantee}", name="unshareApp", endpoint=shares.drop_share,

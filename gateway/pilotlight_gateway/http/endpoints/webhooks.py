@@ -16,7 +16,7 @@ from pilotlight_core.model.api.webhook_api import (
     WebhookRotation,
 )
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.operations import (
     BODY,
     Operation,
@@ -33,7 +33,7 @@ READS = ("read", "deploy")
 WRITES = ("deploy",)
 
 
-async def create(request: Request, services: Services) -> Response:
+async def create(request: Request, services: HttpServices) -> Response:
     """`POST /v1/webhooks`."""
     asked = await read_struct(request, services, WebhookRequest)
     tenant = principal_of(request).tenant
@@ -41,48 +41,48 @@ async def create(request: Request, services: Services) -> Response:
     return json_answer(made, status=201)
 
 
-async def show_all(request: Request, services: Services) -> Response:
+async def show_all(request: Request, services: HttpServices) -> Response:
     """`GET /v1/webhooks`."""
     return json_answer({"webhooks": await endpoints.list_webhooks(services.webhooks, principal_of(request).tenant)})
 
 
-async def show(request: Request, services: Services) -> Response:
+async def show(request: Request, services: HttpServices) -> Response:
     """`GET /v1/webhooks/{id}`."""
     return json_answer(endpoints.webhook_info(await endpoints.own_webhook(services.webhooks, *_named(request))))
 
 
-async def change(request: Request, services: Services) -> Response:
+async def change(request: Request, services: HttpServices) -> Response:
     """`PATCH /v1/webhooks/{id}`."""
     asked = await read_struct(request, services, WebhookChange)
     networks = services.webhook_networks
     return json_answer(await endpoints.change_webhook(services.webhooks, *_named(request), asked, networks))
 
 
-async def delete(request: Request, services: Services) -> Response:
+async def delete(request: Request, services: HttpServices) -> Response:
     """`DELETE /v1/webhooks/{id}`."""
     await endpoints.delete_webhook(services.webhooks, *_named(request))
     return Response(status_code=204)
 
 
-async def rotate(request: Request, services: Services) -> Response:
+async def rotate(request: Request, services: HttpServices) -> Response:
     """`POST /v1/webhooks/{id}/rotate`."""
     asked = await read_struct(request, services, WebhookRotation, default=WebhookRotation())
     made = await endpoints.rotate_secret(services.webhooks, *_named(request), asked, time.time())
     return json_answer(made, status=201)
 
 
-async def ping(request: Request, services: Services) -> Response:
+async def ping(request: Request, services: HttpServices) -> Response:
     """`POST /v1/webhooks/{id}/ping`."""
     return json_answer(await endpoints.ping(services.webhooks, *_named(request), time.time()), status=202)
 
 
-async def show_deliveries(request: Request, services: Services) -> Response:
+async def show_deliveries(request: Request, services: HttpServices) -> Response:
     """`GET /v1/webhooks/{id}/deliveries`."""
     found = await endpoints.list_deliveries(services.webhooks, *_named(request), _limit(request))
     return json_answer({"deliveries": found})
 
 
-async def resend(request: Request, services: Services) -> Response:
+async def resend(request: Request, services: HttpServices) -> Response:
     """`POST /v1/webhooks/{id}/deliveries/{delivery}/resend`."""
     delivery = request.path_params["delivery"]
     made = await endpoints.resend(services.webhooks, *_named(request), delivery, time.time())

@@ -11,7 +11,7 @@ from typing import Any
 from pilotlight_core.model.errors import Unavailable
 
 
-class Gate:
+class DrainGate:
     """Counts the calls inside: `with gate.around(task)` in each. Once it drains, none enters; `abort` ends who is left.
 
     Entering raises Unavailable (`draining`) when it drains, and so does leaving a call that was aborted.
@@ -33,7 +33,7 @@ class Gate:
     def enter(self, task: asyncio.Task[Any]) -> None:
         """Let a task in."""
         if self.draining:
-            raise closing()
+            raise draining_error()
         self._inside.add(task)
 
     def leave(self, task: asyncio.Task[Any]) -> None:
@@ -69,7 +69,7 @@ class Gate:
 class _Passage:
     __slots__ = ("_gate", "_task")
 
-    def __init__(self, gate: Gate, task: asyncio.Task[Any]) -> None:
+    def __init__(self, gate: DrainGate, task: asyncio.Task[Any]) -> None:
         self._gate = gate
         self._task = task
 
@@ -81,7 +81,7 @@ class _Passage:
     ) -> None:
         self._gate.leave(self._task)
         if kind is asyncio.CancelledError and self._gate.was_aborted(self._task):
-            raise closing() from None
+            raise draining_error() from None
 
 
 def current_task(loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Task[Any]:
@@ -91,6 +91,6 @@ def current_task(loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Task[
     return task
 
 
-def closing() -> Unavailable:
+def draining_error() -> Unavailable:
     """What a caller hears while the process ends."""
     return Unavailable("This gateway is shutting down.", code="draining", retry_after=1.0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from starlette.types import Receive
 
 from pilotlight_gateway.http.protocol.exchange import Exchange
-from pilotlight_gateway.http.protocol.large_answers import STUCK_S, cut
+from pilotlight_gateway.http.protocol.large_answers import STUCK_S, split_pieces
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 
 HEADERS = [
@@ -21,7 +21,7 @@ KEEPALIVE = b": keepalive\n\n"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pace:
+class KeepAlive:
     """When a stream shows life, in seconds."""
 
     head_within: float = 0.25
@@ -35,7 +35,7 @@ def event(name: bytes, data: bytes) -> bytes:
     return b"event: " + name + b"\ndata: " + data + b"\n\n"
 
 
-class Stream:
+class EventStream:
     """One such answer. Its head goes out with the first piece, or when that takes long."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Stream:
         exchange: Exchange,
         headers: list[tuple[bytes, bytes]],
         keepalive: bytes = KEEPALIVE,
-        pace: Pace = Pace(),
+        pace: KeepAlive = KeepAlive(),
     ) -> None:
         self._exchange = exchange
         self._headers = headers
@@ -56,7 +56,7 @@ class Stream:
         """Send a piece; returns when the client's socket can take more."""
         self._sending = True
         await self._open()
-        for part in cut(piece):
+        for part in split_pieces(piece):
             await self._exchange({"type": "http.response.body", "body": part, "more_body": True})
             self._sent += 1
         self._sending = False
@@ -92,7 +92,7 @@ class Stream:
             await self._exchange({"type": "http.response.start", "status": 200, "headers": list(self._headers)})
 
 
-async def relay(stream: Stream, receive: Receive, send_all: Callable[[], Awaitable[None]]) -> None:
+async def relay(stream: EventStream, receive: Receive, send_all: Callable[[], Awaitable[None]]) -> None:
     """Run `send_all`, which sends through `stream`, until it is done or the client has gone.
 
     Raises:

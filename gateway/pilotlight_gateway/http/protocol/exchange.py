@@ -11,19 +11,19 @@ from typing import Any, Protocol
 from starlette.types import Message, Scope, Send
 
 from pilotlight_gateway.http.protocol.drain_gate import current_task
-from pilotlight_gateway.limits.call_usage import Tab
+from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.tenancy.auth import NOBODY, Principal
 
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
 SERVED = "pilotlight.served"
-"""In the scope: what our server knows of the request beyond ASGI (`Served`); another one may not."""
+"""In the scope: what our server knows of the request beyond ASGI (`ServerRequest`); another one may not."""
 _prefix = f"req_{secrets.token_hex(6)}"
 _numbers = count(1)
 
 
-class Served(Protocol):
+class ServerRequest(Protocol):
     """A request as our server has it."""
 
     loop: asyncio.AbstractEventLoop
@@ -56,7 +56,7 @@ class Exchange:
 
     def __init__(self, scope: Scope, send: Send, arrived: float) -> None:
         self._send = send
-        self._served: Served | None = scope.get(SERVED)
+        self._served: ServerRequest | None = scope.get(SERVED)
         self.arrived = arrived
         """Monotonic seconds."""
         self.task = current_task(self._served.loop if self._served is not None else None)
@@ -72,7 +72,7 @@ class Exchange:
         """Of a call that is counted under its tenant's limits."""
         self.version = ""
         """The id of that call's version."""
-        self.tab: Tab | None = None
+        self.tab: CallUsage | None = None
         """What it takes; None while it cannot have run."""
 
     async def __call__(self, message: Message) -> None:

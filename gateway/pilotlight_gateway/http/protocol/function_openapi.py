@@ -14,16 +14,16 @@ from pilotlight_gateway.http.protocol.openapi import REF, error_answer, problem_
 from pilotlight_gateway.schemas.schema_examples import example_of
 from pilotlight_gateway.schemas.schema_validators import Validators
 
-Document = dict[str, Any]
+FunctionDocument = dict[str, Any]
 
 
-def function_document(version: VersionRecord, base: str, owner: str = "") -> Document:
+def function_document(version: VersionRecord, base: str, owner: str = "") -> FunctionDocument:
     """The document for a version, whose calls go to `base`; `owner` is named where it is not the caller."""
     methods = version.spec.methods
     ref = f"{owner}:{version.app}.{version.function}" if owner else f"{version.app}.{version.function}"
     path = f"/v1/functions/{ref}/calls"
     _, components = msgspec.json.schema_components((Latency, Usage), ref_template=REF)
-    operation: Document = {
+    operation: FunctionDocument = {
         "operationId": f"call_{version.app}_{version.function}",
         "summary": f"Call {version.ref}",
         "requestBody": {
@@ -53,9 +53,9 @@ def curl_line(url: str, method: MethodSpec) -> str:
     )
 
 
-def _example(method: MethodSpec) -> Document:
+def _example(method: MethodSpec) -> FunctionDocument:
     value = example_of(method.input_schema) if method.input_schema else {}
-    example: Document = {"input": value if isinstance(value, dict) else {}}
+    example: FunctionDocument = {"input": value if isinstance(value, dict) else {}}
     try:
         Validators().check_input("", method, example["input"], {})
     except BadInput:
@@ -63,15 +63,15 @@ def _example(method: MethodSpec) -> Document:
     return example | ({"method": method.name} if method.name else {})
 
 
-def _requests(version: VersionRecord, methods: tuple[MethodSpec, ...]) -> Document:
+def _requests(version: VersionRecord, methods: tuple[MethodSpec, ...]) -> FunctionDocument:
     return {
         "schema": _one_of([_request(version, method) for method in methods]),
         "examples": {method.name or method.attribute: {"value": _example(method)} for method in methods},
     }
 
 
-def _request(version: VersionRecord, method: MethodSpec) -> Document:
-    properties: Document = {
+def _request(version: VersionRecord, method: MethodSpec) -> FunctionDocument:
+    properties: FunctionDocument = {
         "input": _embedded(method.input_schema, f"{version.id}:{method.name}:input")
         if method.input_schema
         else {"type": "object"},
@@ -85,8 +85,8 @@ def _request(version: VersionRecord, method: MethodSpec) -> Document:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _answer(version: VersionRecord, methods: tuple[MethodSpec, ...]) -> Document:
-    def response(method: MethodSpec) -> Document:
+def _answer(version: VersionRecord, methods: tuple[MethodSpec, ...]) -> FunctionDocument:
+    def response(method: MethodSpec) -> FunctionDocument:
         value = _embedded(method.output_schema, f"{version.id}:{method.name}:output")
         return {
             "type": "object",
@@ -111,10 +111,10 @@ def _answer(version: VersionRecord, methods: tuple[MethodSpec, ...]) -> Document
     }
 
 
-def _one_of(schemas: list[Document]) -> Document:
+def _one_of(schemas: list[FunctionDocument]) -> FunctionDocument:
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
-def _embedded(schema: Document, name: str) -> Document:
+def _embedded(schema: FunctionDocument, name: str) -> FunctionDocument:
     """A schema under a name of its own, so that its local references keep their meaning in a larger document."""
     return {"$id": f"urn:pilotlight:schema:{name}", **schema} if "$defs" in schema else schema

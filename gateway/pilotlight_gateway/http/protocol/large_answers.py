@@ -14,7 +14,7 @@ STUCK_S = 60.0
 """A client that reads nothing for so long is taken for gone."""
 
 
-def cut(data: bytes) -> Iterator[bytes]:
+def split_pieces(data: bytes) -> Iterator[bytes]:
     """The pieces of `data`."""
     if len(data) <= PIECE_BYTES:
         yield data
@@ -36,7 +36,7 @@ async def answer_in_pieces(
     try:
         async with asyncio.timeout(stuck) as patience:
             await exchange({"type": "http.response.start", "status": 200, "headers": headers})
-            for piece in cut(body):
+            for piece in split_pieces(body):
                 await exchange({"type": "http.response.body", "body": piece, "more_body": True})
                 patience.reschedule(loop.time() + stuck)
             await exchange({"type": "http.response.body", "body": b"", "more_body": False})

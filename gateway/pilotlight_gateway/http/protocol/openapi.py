@@ -16,9 +16,9 @@ from pilotlight_core.model.records.batches import ID_PATTERN as BATCH_PATTERN
 if TYPE_CHECKING:
     from pilotlight_gateway.http.protocol.operations import Operation
 
-Document = dict[str, Any]
+OpenApiDocument = dict[str, Any]
 REF = "#/components/schemas/{name}"
-PLACES: dict[str, Document] = {
+PLACES: dict[str, OpenApiDocument] = {
     "app": {"pattern": NAME_PATTERN},
     "tenant": {"pattern": NAME_PATTERN},
     "tier": {"pattern": NAME_PATTERN},
@@ -34,7 +34,7 @@ COMMON_ERRORS = ("internal", "starting")
 GUARDED_ERRORS = ("unauthenticated", "key_expired", "forbidden")
 
 
-def document(operations: Iterable[Operation]) -> Document:
+def document(operations: Iterable[Operation]) -> OpenApiDocument:
     """The whole document."""
     operations = tuple(operations)
     types = [
@@ -45,7 +45,7 @@ def document(operations: Iterable[Operation]) -> Document:
     ]
     schemas, components = msgspec.json.schema_components(types, ref_template=REF)
     by_type = dict(zip(types, schemas, strict=True))
-    paths: Document = {}
+    paths: OpenApiDocument = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, by_type)
     return {
@@ -56,13 +56,13 @@ def document(operations: Iterable[Operation]) -> Document:
     }
 
 
-def security() -> Document:
+def security() -> OpenApiDocument:
     """How callers prove who they are."""
     return {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "pl_live_<id>_<secret>"}}
 
 
-def reached_schema() -> Document:
-    """A limit that refuses a call, whose it is and how much it allows: `model.limits.Reached`."""
+def reached_schema() -> OpenApiDocument:
+    """A limit that refuses a call, whose it is and how much it allows: `model.limits.ReachedLimit`."""
     text, number = {"type": "string"}, {"type": "number"}
     return {
         "type": "object",
@@ -74,7 +74,7 @@ def reached_schema() -> Document:
     }  # fmt: skip
 
 
-def problem_schema() -> Document:
+def problem_schema() -> OpenApiDocument:
     """The body of every error (RFC 9457)."""
     text = {"type": "string"}
     return {
@@ -93,7 +93,7 @@ def problem_schema() -> Document:
     }  # fmt: skip
 
 
-def error_answer(codes: Iterable[str] = ()) -> Document:
+def error_answer(codes: Iterable[str] = ()) -> OpenApiDocument:
     """An answer that is an error, one of `codes`."""
     said = "; ".join(f"`{code}`: {CODES[code].title}" for code in codes)
     return {
@@ -110,8 +110,8 @@ def _is_type(kind: Any) -> bool:
     return kind is not None and not isinstance(kind, dict)
 
 
-def _operation(operation: Operation, by_type: dict[Any, Document]) -> Document:
-    answer: Document = {
+def _operation(operation: Operation, by_type: dict[Any, OpenApiDocument]) -> OpenApiDocument:
+    answer: OpenApiDocument = {
         "description": operation.about,
         "headers": {"x-request-id": {"schema": {"type": "string"}}},
     }
@@ -120,7 +120,7 @@ def _operation(operation: Operation, by_type: dict[Any, Document]) -> Document:
         answer["content"] = {
             media: {"schema": schema if "json" in media else {"type": "string"}} for media in operation.answer_media
         }
-    made: Document = {
+    made: OpenApiDocument = {
         "operationId": operation.name,
         "summary": operation.about,
         "responses": {str(operation.status): answer} | _errors(operation),
@@ -139,7 +139,7 @@ def _operation(operation: Operation, by_type: dict[Any, Document]) -> Document:
     return made
 
 
-def _request_body(operation: Operation, by_type: dict[Any, Document]) -> Document:
+def _request_body(operation: Operation, by_type: dict[Any, OpenApiDocument]) -> OpenApiDocument:
     if operation.request is None and operation.request_media == ("application/json",):
         return {}
     schema = by_type[operation.request] if operation.request is not None else {"type": "string", "format": "binary"}
@@ -147,7 +147,7 @@ def _request_body(operation: Operation, by_type: dict[Any, Document]) -> Documen
     return {"requestBody": {"required": operation.body_required, "content": content}}
 
 
-def _parameters(operation: Operation) -> list[Document]:
+def _parameters(operation: Operation) -> list[OpenApiDocument]:
     named = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"} | PLACES.get(name, {})}
         for name in re.findall(r"\{(\w+)", operation.path)
@@ -160,7 +160,7 @@ def _parameters(operation: Operation) -> list[Document]:
     return named + asked
 
 
-def _errors(operation: Operation) -> Document:
+def _errors(operation: Operation) -> OpenApiDocument:
     codes = (*operation.errors, *COMMON_ERRORS, *(GUARDED_ERRORS if operation.scopes else ()))
     by_status: dict[int, list[str]] = {}
     for code in dict.fromkeys(codes):

@@ -16,13 +16,13 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.calls.call_requests import Format, format_of_body, wrong_shape
+from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_body, wrong_shape
 from pilotlight_gateway.http.protocol.exchange import exchange_of, header
-from pilotlight_gateway.http.protocol.http_services import Services
+from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_body
 from pilotlight_gateway.tenancy.auth import Principal
 
-Endpoint = Callable[[Request, Services], Awaitable[Response | None]]
+Endpoint = Callable[[Request, HttpServices], Awaitable[Response | None]]
 """None: it has answered by itself."""
 T = TypeVar("T")
 SMALL_BODY = BodyLimits(size=64 * 1024)
@@ -72,7 +72,7 @@ class Operation:
     parameters: tuple[Parameter, ...] = ()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the exchange sends
-        services: Services = scope["app"].services
+        services: HttpServices = scope["app"].services
         exchange = exchange_of(scope)
         exchange.route = self.path
         if self.scopes:
@@ -114,14 +114,14 @@ def json_answer(value: Any, status: int = 200) -> Response:
 
 
 async def read_struct(
-    request: Request, services: Services, kind: type[T], limits: BodyLimits = SMALL_BODY, default: T | None = None
+    request: Request, services: HttpServices, kind: type[T], limits: BodyLimits = SMALL_BODY, default: T | None = None
 ) -> T:
     """The request's JSON body as a struct; `default` stands for an empty one.
 
     Raises:
         BadInput: `bad_request`, `too_large`, `unsupported_media_type`, or naming the field.
     """
-    if format_of_body(header(request.scope, b"content-type")) is not Format.JSON:
+    if format_of_body(header(request.scope, b"content-type")) is not BodyFormat.JSON:
         raise BadInput("This takes application/json only.", code="unsupported_media_type")
     tenant = principal_of(request).tenant
     body = await read_body(request.scope, request.receive, limits, services.budget, tenant)

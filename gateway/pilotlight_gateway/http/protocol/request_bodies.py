@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded
-from pilotlight_gateway.calls.byte_budget import Budget
-from pilotlight_gateway.http.protocol.exchange import SERVED, Served, header
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.http.protocol.exchange import SERVED, ServerRequest, header
 
 LATE = "The request's body did not arrive in time."
 SLOW = "The request's body came too slowly: of one like this at least {least} bytes have to come in {window:g} s."
@@ -60,7 +60,7 @@ def too_large(limits: BodyLimits) -> BadInput:
     return BadInput(f"The body is larger than {limits.size} bytes.", code="too_large", limit=limits.size)
 
 
-class Pace:
+class MinThroughput:
     """Whether a streamed body comes fast enough. Pure.
 
     It may be waited for as long as `window` says, and for longer as far as what came has earned it. Only waiting
@@ -93,7 +93,7 @@ async def pieces(
         ClientGone: if the client hangs up.
     """
     check_announced(scope, limits)
-    pace = Pace(limits) if limits.window else None
+    pace = MinThroughput(limits) if limits.window else None
     size, ends, more = 0, clock() + limits.seconds, True
     while more:
         began = clock()
@@ -133,13 +133,13 @@ async def _next(receive: Receive, seconds: float, late: DeadlineExceeded) -> tup
     return message.get("body", b""), message.get("more_body", False)
 
 
-async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: Budget, tenant: str) -> bytes:
+async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: ByteBudget, tenant: str) -> bytes:
     """The whole body. Its bytes count as the tenant's while it arrives and stay counted: give them back.
 
     Raises:
         As `pieces`, and Unavailable when the budget is used up: then nothing stays counted.
     """
-    served: Served | None = scope.get(SERVED)
+    served: ServerRequest | None = scope.get(SERVED)
     if served is not None and (body := served.take_body()) is not None:
         if len(body) > limits.size:
             raise too_large(limits)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pynvml
 
-from pilotlight_placement.hardware.catalogue import Cut, Device, standard
+from pilotlight_placement.hardware.catalogue import Device, DeviceProfile, standard
 from pilotlight_placement.hardware.geometry import Instance, Profile
 from pilotlight_runtime.devices.nvidia.product import product_of
 
@@ -93,7 +93,7 @@ class FakeGpu:
         return int(ARCHITECTURES.get(self.device.architecture, pynvml.NVML_DEVICE_ARCH_UNKNOWN))
 
     @property
-    def cuts(self) -> dict[int, Cut]:
+    def cuts(self) -> dict[int, DeviceProfile]:
         """Its profiles by id; none if it cannot be cut."""
         family = self.device.family
         if family is None or self.mig is None:

@@ -27,7 +27,7 @@ _samples = itertools.count(0x100000, 16)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Handle:
+class FakeHandle:
     """A GPU, or with `instance` a MIG device of it."""
 
     gpu: FakeGpu
@@ -53,7 +53,7 @@ class FakeMig(ABC):
     def _device(self, name: str, handle: Any) -> FakeGpu: ...
 
     @abstractmethod
-    def _handle(self, gpu: FakeGpu, instance: FakeInstance | None = None) -> Handle: ...
+    def _handle(self, gpu: FakeGpu, instance: FakeInstance | None = None) -> FakeHandle: ...
 
     # -- mode ---------------------------------------------------------------------------------------------------
 

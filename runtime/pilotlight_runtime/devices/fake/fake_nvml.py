@@ -27,7 +27,7 @@ import pynvml
 from pilotlight_runtime.devices.fake.fake_gpu import GIB as GIB
 from pilotlight_runtime.devices.fake.fake_gpu import FakeGpu as FakeGpu
 from pilotlight_runtime.devices.fake.fake_gpu import FakeInstance
-from pilotlight_runtime.devices.fake.fake_mig import FakeMig, Handle, supported
+from pilotlight_runtime.devices.fake.fake_mig import FakeHandle, FakeMig, supported
 
 
 @dataclass(kw_only=True, eq=False)
@@ -197,8 +197,8 @@ class FakeNvml(FakeMig):
     def changed(self) -> None:
         self.on_change()
 
-    def _handle(self, gpu: FakeGpu, instance: FakeInstance | None = None) -> Handle:
-        return Handle(gpu=gpu, session=self._session, instance=instance)
+    def _handle(self, gpu: FakeGpu, instance: FakeInstance | None = None) -> FakeHandle:
+        return FakeHandle(gpu=gpu, session=self._session, instance=instance)
 
     def _called(self, name: str) -> None:
         self.calls.append(name)
@@ -216,7 +216,7 @@ class FakeNvml(FakeMig):
         return self._check(name, handle)
 
     def _check(self, name: str, handle: Any) -> FakeGpu:
-        if not isinstance(handle, Handle) or handle.session != self._session:
+        if not isinstance(handle, FakeHandle) or handle.session != self._session:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
         if handle.gpu.lost:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)

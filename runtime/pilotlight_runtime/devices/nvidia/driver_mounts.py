@@ -13,10 +13,10 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from pilotlight_runtime.devices.device_port import Access
+from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries
 from pilotlight_runtime.devices.nvidia.mig import DriverInstance
-from pilotlight_runtime.devices.nvidia.survey import Gpu
+from pilotlight_runtime.devices.nvidia.survey import DriverGpu
 from pilotlight_runtime.sandbox.profile import Mount
 
 NODES = {"nvidiactl": "nvidia-modprobe -c 255", "nvidia-uvm": "nvidia-modprobe -u -c 0"}
@@ -37,8 +37,8 @@ class HostFolders:
 
 
 def access_to(
-    gpu: Gpu, libraries: Libraries, host: HostFolders, instance: DriverInstance | None = None, *more: Gpu
-) -> Access:
+    gpu: DriverGpu, libraries: Libraries, host: HostFolders, instance: DriverInstance | None = None, *more: DriverGpu
+) -> DeviceAccess:
     """What a container on this GPU must see: on one MIG instance of it, or on `more` GPUs too.
 
     Raises:
@@ -50,14 +50,14 @@ def access_to(
     doors = capabilities(gpu, instance, host) if instance is not None else ()
     shown = instance.uuid if instance is not None else ",".join(each.uuid for each in gpus)
     nodes = dict.fromkeys(node for each in gpus for node in _nodes(each, host))
-    return Access(
+    return DeviceAccess(
         nodes=(*nodes, *doors, *optional),
         read_only=(*libraries.read_only, *(Mount(source=path, target=path) for path in files if path.exists())),
         env={"CUDA_VISIBLE_DEVICES": shown, "NVIDIA_VISIBLE_DEVICES": shown, **libraries.env},
     )
 
 
-def capabilities(gpu: Gpu, instance: DriverInstance, host: HostFolders) -> tuple[Path, Path]:
+def capabilities(gpu: DriverGpu, instance: DriverInstance, host: HostFolders) -> tuple[Path, Path]:
     """The device nodes that open a MIG instance, by the kernel's table of their minor numbers.
 
     Raises:
@@ -71,7 +71,7 @@ def capabilities(gpu: Gpu, instance: DriverInstance, host: HostFolders) -> tuple
     return first, second
 
 
-def why_unusable(gpu: Gpu, libraries: Libraries, host: HostFolders) -> str:
+def why_unusable(gpu: DriverGpu, libraries: Libraries, host: HostFolders) -> str:
     """Why no container could use this GPU, and what mends it; "" if one can."""
     for node in _nodes(gpu, host):
         if not node.exists():
@@ -83,5 +83,5 @@ def why_unusable(gpu: Gpu, libraries: Libraries, host: HostFolders) -> str:
     return ""
 
 
-def _nodes(gpu: Gpu, host: HostFolders) -> tuple[Path, ...]:
+def _nodes(gpu: DriverGpu, host: HostFolders) -> tuple[Path, ...]:
     return (*(host.dev / name for name in NODES), host.dev / f"nvidia{gpu.minor}")

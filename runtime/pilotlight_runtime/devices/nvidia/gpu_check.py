@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
 from pilotlight_runtime.devices.nvidia.product import product_of
-from pilotlight_runtime.devices.nvidia.survey import Gpu
+from pilotlight_runtime.devices.nvidia.survey import DriverGpu
 
-Row = tuple[str, bool, str, str]
+GpuCheckRow = tuple[str, bool, str, str]
 """name, ok, what was seen, what follows if it is not ok"""
 UNUSED = "functions that ask for a GPU find fewer than this node has"
 
 
-def gpu_rows(devices: NvmlDevices) -> Iterator[Row]:
+def gpu_rows(devices: NvmlDevices) -> Iterator[GpuCheckRow]:
     """The lines, from devices that have been looked at."""
     survey = devices.survey
     if devices.absent or not (survey.gpus or survey.unreadable):
@@ -35,12 +35,12 @@ def _named(reasons: Mapping[str, str]) -> list[str]:
     return [f"{uuid}: {why}" for uuid, why in reasons.items()]
 
 
-def _count(gpus: tuple[Gpu, ...]) -> str:
+def _count(gpus: tuple[DriverGpu, ...]) -> str:
     counts = Counter(product_of(gpu.name, gpu.memory).type for gpu in gpus)
     return ", ".join(f"{number} {kind}" for kind, number in counts.items()) or "none that can be read"
 
 
-def _switch(gpus: tuple[Gpu, ...], value: Callable[[Gpu], bool | None]) -> str:
+def _switch(gpus: tuple[DriverGpu, ...], value: Callable[[DriverGpu], bool | None]) -> str:
     """`on`, `off`, `not supported`, or how many of each."""
     names = {True: "on", False: "off", None: "not supported"}
     counts = Counter(names[value(gpu)] for gpu in gpus)

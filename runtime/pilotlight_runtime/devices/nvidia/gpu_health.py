@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pynvml
 
 from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
-from pilotlight_runtime.devices.nvidia.survey import Gpu, is_mig, optional
+from pilotlight_runtime.devices.nvidia.survey import DriverGpu, is_mig, optional
 
 APPLICATION_XIDS = frozenset(
     {
@@ -24,7 +24,7 @@ APPLICATION_XIDS = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class GpuReading:
     """One look at a GPU. None is what it does not tell."""
 
     utilisation: int | None = None
@@ -41,7 +41,7 @@ class Reading:
     """Why it could not be read."""
 
 
-def read(nvml: Nvml, gpu: Gpu) -> Reading:
+def read(nvml: Nvml, gpu: DriverGpu) -> GpuReading:
     """Look at one GPU. Blocks; an error of the driver is part of the answer."""
     uncorrected, since_load = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
     try:
@@ -49,7 +49,7 @@ def read(nvml: Nvml, gpu: Gpu) -> Reading:
         memory = optional(nvml.nvmlDeviceGetMemoryInfo, gpu.handle)
         rows = optional(nvml.nvmlDeviceGetRemappedRows, gpu.handle)
         running = optional(nvml.nvmlDeviceGetComputeRunningProcesses, gpu.handle)
-        return Reading(
+        return GpuReading(
             utilisation=None if rates is None else int(rates.gpu),
             memory_used=None if memory is None else int(memory.used),
             memory_errors=optional(nvml.nvmlDeviceGetTotalEccErrors, gpu.handle, uncorrected, since_load),
@@ -58,10 +58,10 @@ def read(nvml: Nvml, gpu: Gpu) -> Reading:
             processes=None if running is None else len(running),
         )
     except pynvml.NVMLError as error:
-        return Reading(error=str(error))
+        return GpuReading(error=str(error))
 
 
-RULES: tuple[Callable[[Reading], str], ...] = (
+RULES: tuple[Callable[[GpuReading], str], ...] = (
     lambda seen: seen.error and f"it cannot be read: {seen.error}",
     lambda seen: "a defective row of its memory could not be replaced" if seen.remap_failed else "",
     lambda seen: f"{seen.memory_errors} uncorrectable memory errors: reset it" if seen.memory_errors else "",
@@ -69,7 +69,7 @@ RULES: tuple[Callable[[Reading], str], ...] = (
 """What takes a GPU out of service, in the order in which it is told; "" is no reason."""
 
 
-def fault_of(reading: Reading, xids: Collection[int]) -> str:
+def fault_of(reading: GpuReading, xids: Collection[int]) -> str:
     """Why a GPU takes no new container; "" if it does. `xids` are all errors of it since the agent has started.
 
     An error that is not a program's doing counts until the agent is started anew: what mends it is a reset, and nobody

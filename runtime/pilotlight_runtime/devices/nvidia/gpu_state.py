@@ -14,7 +14,7 @@ from pilotlight_core.model.devices import (
     DeviceReport,
     InstanceReport,
     MigMode,
-    Place,
+    MigPlacement,
     ProfileReport,
     SliceName,
 )
@@ -22,10 +22,10 @@ from pilotlight_core.model.messages.agent_messages import SliceKind, SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_placement.hardware.catalogue import Device, corrected, standard
 from pilotlight_placement.hardware.geometry import Family
-from pilotlight_runtime.devices.nvidia.gpu_health import Reading
+from pilotlight_runtime.devices.nvidia.gpu_health import GpuReading
 from pilotlight_runtime.devices.nvidia.mig import DriverInstance, DriverProfile
 from pilotlight_runtime.devices.nvidia.product import Product, product_of
-from pilotlight_runtime.devices.nvidia.survey import Gpu
+from pilotlight_runtime.devices.nvidia.survey import DriverGpu
 
 MIB = 2**20
 
@@ -34,7 +34,7 @@ MIB = 2**20
 class GpuState:
     """A GPU with its mode and instances. `family` is None where it cannot be cut, and `uncut` says why."""
 
-    gpu: Gpu
+    gpu: DriverGpu
     mode: MigMode
     online: bool = False
     """Its mode is switched without a reset."""
@@ -43,7 +43,7 @@ class GpuState:
     family: Family | None = None
     uncut: str = ""
     shareable: bool = False
-    leaving: frozenset[Place] = field(default_factory=frozenset)
+    leaving: frozenset[MigPlacement] = field(default_factory=frozenset)
     """Instances that are being destroyed: nothing is bound to them any more."""
     changing: bool = False
     refused: str = ""
@@ -63,7 +63,7 @@ class GpuState:
         return f"{FAKE_PRICE}{self.product.price}" if self.fake else self.product.price
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[MigPlacement, ...]:
         """Where its instances are, by start."""
         return tuple(one.place for one in self.instances)
 
@@ -99,14 +99,14 @@ class GpuState:
 
     def instance(self, name: SliceName) -> DriverInstance | None:
         """The instance that a name means; None if it is not there."""
-        wanted = Place(start=name.start, profile=name.profile)
+        wanted = MigPlacement(start=name.start, profile=name.profile)
         return next((one for one in self.instances if one.place == wanted), None)
 
     def report(
-        self, reading: Reading | None, busy: Mapping[str, int], on: Mapping[str, str], withdrawn: str
+        self, reading: GpuReading | None, busy: Mapping[str, int], on: Mapping[str, str], withdrawn: str
     ) -> DeviceReport:
         """What everybody is told: `busy` is percent by instance (UUID), `on` who is on which slice."""
-        seen = reading or Reading()
+        seen = reading or GpuReading()
         return DeviceReport(
             id=self.uuid,
             type=self.product.type,
@@ -172,7 +172,7 @@ class GpuState:
         )
 
 
-def family_of(gpu: Gpu, profiles: tuple[DriverProfile, ...]) -> tuple[Family | None, str]:
+def family_of(gpu: DriverGpu, profiles: tuple[DriverProfile, ...]) -> tuple[Family | None, str]:
     """How a GPU is cut, or why it is not: only one that the catalogue knows and the driver agrees on."""
     product = product_of(gpu.name, gpu.memory)
     device: Device = standard().device(product.type, gpu.memory // MIB)

@@ -7,50 +7,50 @@ from dataclasses import dataclass, replace
 
 import pynvml
 
-from pilotlight_core.model.devices import MigMode, Place
+from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.messages.device_commands import Cut, DeviceCommand
 from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_runtime.devices.nvidia import mig
 from pilotlight_runtime.devices.nvidia.gpu_state import GpuState, family_of
 from pilotlight_runtime.devices.nvidia.mig import CannotCut, DriverInstance, DriverProfile
 from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
-from pilotlight_runtime.devices.nvidia.survey import Gpu
+from pilotlight_runtime.devices.nvidia.survey import DriverGpu
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class LayoutChange:
     """What is to be done to a GPU, in this order."""
 
     switch: bool | None = None
     destroy: tuple[DriverInstance, ...] = ()
-    create: tuple[tuple[DriverProfile, Place], ...] = ()
+    create: tuple[tuple[DriverProfile, MigPlacement], ...] = ()
 
     @property
     def is_nothing(self) -> bool:
         return self.switch is None and not self.destroy and not self.create
 
 
-NOTHING = Change()
+NOTHING = LayoutChange()
 
 
-def change_for(state: GpuState, command: DeviceCommand, busy: Collection[str]) -> Change | str:
+def change_for(state: GpuState, command: DeviceCommand, busy: Collection[str]) -> LayoutChange | str:
     """What a command asks for beyond what is there, or why it is refused; `busy` are ids of slices in use."""
     if state.changing:
         return "changing"
     return _cut(state, command, busy) if isinstance(command, Cut) else _switch(state, command.on, busy)
 
 
-def _switch(state: GpuState, on: bool, busy: Collection[str]) -> Change | str:
+def _switch(state: GpuState, on: bool, busy: Collection[str]) -> LayoutChange | str:
     if state.mode is MigMode.NONE or state.family is None:
         return "not_mig"
     if on is (state.mode is MigMode.ON):
         return NOTHING
     if busy:
         return "slice_taken"
-    return Change(switch=on, destroy=state.instances) if state.online else "needs_reset"
+    return LayoutChange(switch=on, destroy=state.instances) if state.online else "needs_reset"
 
 
-def _cut(state: GpuState, cut: Cut, busy: Collection[str]) -> Change | str:
+def _cut(state: GpuState, cut: Cut, busy: Collection[str]) -> LayoutChange | str:
     if state.mode is not MigMode.ON or state.family is None:
         return "not_mig"
     known = {profile.key: profile for profile in state.profiles}
@@ -65,10 +65,10 @@ def _cut(state: GpuState, cut: Cut, busy: Collection[str]) -> Change | str:
         return "illegal"
     if any(state.name_of(one) in busy for one in goes):
         return "slice_taken"
-    return Change(destroy=goes, create=tuple((known[place.profile], place) for place in comes))
+    return LayoutChange(destroy=goes, create=tuple((known[place.profile], place) for place in comes))
 
 
-def carry_out(nvml: Nvml, state: GpuState, change: Change) -> None:
+def carry_out(nvml: Nvml, state: GpuState, change: LayoutChange) -> None:
     """Do it; what was done before something failed stays, and is read from the driver afterwards. Blocks.
 
     Raises:
@@ -86,7 +86,7 @@ def carry_out(nvml: Nvml, state: GpuState, change: Change) -> None:
         raise CannotCut(str(error)) from error
 
 
-def first_look(nvml: Nvml, gpu: Gpu, *, shareable: bool, fake: bool) -> GpuState:
+def first_look(nvml: Nvml, gpu: DriverGpu, *, shareable: bool, fake: bool) -> GpuState:
     """A GPU as the driver has it when the agent starts. Blocks; raises `NVMLError`."""
     mode = mig.mode_of(nvml, gpu.handle)
     known = () if mode is MigMode.NONE else mig.profiles(nvml, gpu.handle)
@@ -112,7 +112,7 @@ def look_again(nvml: Nvml, state: GpuState) -> GpuState:
     return replace(state, mode=mode, instances=tuple(found), leaving=frozenset(), changing=False)
 
 
-def missing_after_reboot(state: GpuState, places: Collection[Place], *, was_mig: bool) -> Change:
+def missing_after_reboot(state: GpuState, places: Collection[MigPlacement], *, was_mig: bool) -> LayoutChange:
     """What was there before the host, or the GPU, was started anew; only where nothing has been cut since.
 
     Instances never outlive a reset, and on Hopper and later MIG mode does not either.
@@ -123,4 +123,4 @@ def missing_after_reboot(state: GpuState, places: Collection[Place], *, was_mig:
         return NOTHING
     known = {profile.key: profile for profile in state.profiles}
     create = tuple((known[place.profile], place) for place in sorted(places) if place.profile in known)
-    return Change(switch=None if state.mode is MigMode.ON else True, create=create)
+    return LayoutChange(switch=None if state.mode is MigMode.ON else True, create=create)

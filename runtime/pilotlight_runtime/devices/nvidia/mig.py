@@ -14,8 +14,8 @@ from typing import Any
 
 import pynvml
 
-from pilotlight_core.model.devices import MigMode, Place
-from pilotlight_placement.hardware.catalogue import Reading
+from pilotlight_core.model.devices import MigMode, MigPlacement
+from pilotlight_placement.hardware.catalogue import ProfileReading
 from pilotlight_runtime.devices.nvidia.mig_profiles import COMPUTE, KEYS
 from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
 from pilotlight_runtime.devices.nvidia.survey import UNSUPPORTED
@@ -45,16 +45,16 @@ class DriverProfile:
     starts: tuple[int, ...] | None
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> ProfileReading:
         """For the catalogue, to be corrected by."""
-        return Reading(name=self.name, memory=self.memory, sms=self.sms, size=self.size, starts=self.starts)
+        return ProfileReading(name=self.name, memory=self.memory, sms=self.sms, size=self.size, starts=self.starts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriverInstance:
     """An instance that exists."""
 
-    place: Place
+    place: MigPlacement
     profile: DriverProfile
     uuid: str
     number: int
@@ -230,7 +230,7 @@ def _compute(nvml: Nvml, gpu_instance: Any, profile: DriverProfile) -> Any | Non
 def _described(nvml: Nvml, profile: DriverProfile, gpu_instance: Any, compute: Any) -> DriverInstance:
     info, inner = nvml.nvmlGpuInstanceGetInfo(gpu_instance), nvml.nvmlComputeInstanceGetInfo(compute)
     return DriverInstance(
-        place=Place(start=int(info.placement.start), profile=profile.key),
+        place=MigPlacement(start=int(info.placement.start), profile=profile.key),
         profile=profile,
         uuid=nvml.nvmlDeviceGetUUID(inner.device),
         number=int(info.id),

@@ -15,7 +15,7 @@ from pathlib import Path
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.agent_messages import SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
-from pilotlight_runtime.devices.device_port import Access
+from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.sandbox.profile import Mount
 
 MIB = 2**20
@@ -29,7 +29,7 @@ class Mps:
 
     pipes: Path
 
-    def bounded(self, access: Access, share: SliceReport) -> Access:
+    def bounded(self, access: DeviceAccess, share: SliceReport) -> DeviceAccess:
         """The access to a GPU, within a share of it."""
         mount = Mount(source=self.pipes, target=self.pipes)
         return replace(access, read_only=(*access.read_only, mount), env={**access.env, **self.limits(share)})

@@ -20,19 +20,19 @@ import msgspec
 import pynvml
 import structlog
 
-from pilotlight_core.model.devices import DeviceReport, Layout, MigMode, SliceName
+from pilotlight_core.model.devices import DeviceReport, GpuLayout, MigMode, SliceName
 from pilotlight_core.model.messages.agent_messages import SliceReport
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.units import WHOLE_DEVICE
-from pilotlight_runtime.devices.device_port import Access
+from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.devices.nvidia.bounded_thread import BoundedThread
 from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries, find_libraries
 from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders, access_to, why_unusable
 from pilotlight_runtime.devices.nvidia.gpm import Gpm
-from pilotlight_runtime.devices.nvidia.gpu_health import Reading, fault_of, read
+from pilotlight_runtime.devices.nvidia.gpu_health import GpuReading, fault_of, read
 from pilotlight_runtime.devices.nvidia.gpu_state import GpuState
 from pilotlight_runtime.devices.nvidia.layouts import (
-    Change,
+    LayoutChange,
     carry_out,
     change_for,
     first_look,
@@ -42,7 +42,7 @@ from pilotlight_runtime.devices.nvidia.layouts import (
 from pilotlight_runtime.devices.nvidia.mig import CannotCut
 from pilotlight_runtime.devices.nvidia.mps import Mps
 from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
-from pilotlight_runtime.devices.nvidia.survey import Gpu, Survey, take_survey
+from pilotlight_runtime.devices.nvidia.survey import DriverGpu, Survey, take_survey
 from pilotlight_runtime.devices.nvidia.xids import XidWatch
 
 log = structlog.get_logger(__name__)
@@ -54,7 +54,7 @@ LOOK_S = 5.0
 EVERY_S = 5.0
 CHANGE_S = 60.0
 """To destroy an instance takes a second or so, a walk over all of them under load ten."""
-NO_GPU = Access(env={"CUDA_VISIBLE_DEVICES": ""})
+NO_GPU = DeviceAccess(env={"CUDA_VISIBLE_DEVICES": ""})
 """What a container on a GPU that is not there is shown: not those that are there, either."""
 NOTHING_THERE = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
 """The errors of a node that has no GPU, or does not want to use it."""
@@ -68,14 +68,14 @@ class GpuStatistics:
     uuid: str
     type: str
     memory: int
-    reading: Reading
+    reading: GpuReading
     xids: tuple[int, ...]
     """All errors since the agent has started, by number."""
     withdrawn: str
     """Why it takes no new container; "" if it does."""
 
 
-Check = Callable[[str, Libraries], Awaitable[str]]
+FitnessCheck = Callable[[str, Libraries], Awaitable[str]]
 """Of a device by the UUID that CUDA knows: why it must not be used, "" if it may."""
 
 
@@ -93,9 +93,9 @@ class NvmlDevices:
         *,
         host: HostFolders | None = None,
         libraries: Callable[[], Libraries] = find_libraries,
-        shareable: Callable[[Gpu], bool] = lambda _: False,
+        shareable: Callable[[DriverGpu], bool] = lambda _: False,
         fake: bool = False,
-        check: Check | None = None,
+        check: FitnessCheck | None = None,
         mps: Mps | None = None,
         start_s: float = START_S,
         look_s: float = LOOK_S,
@@ -121,14 +121,14 @@ class NvmlDevices:
         self._xids: XidWatch | None = None
         self._states: dict[str, GpuState] = {}
         self._gpms: dict[str, Gpm] = {}
-        self._readings: dict[str, Reading] = {}
+        self._readings: dict[str, GpuReading] = {}
         self._busy: dict[str, int] = {}
         """Percent, by MIG instance (UUID)."""
         self._faults: dict[str, str] = {}
         self._unfit: dict[str, str] = {}
         self._untried: set[str] = set()
         """GPUs on which the fitness check has not been made."""
-        self._todo: deque[tuple[str, Change]] = deque()
+        self._todo: deque[tuple[str, LayoutChange]] = deque()
         self._commanded = asyncio.Event()
         self._lost_sight: set[str] = set()
         """GPUs whose change was not seen to end."""
@@ -172,7 +172,7 @@ class NvmlDevices:
     def withdrawn(self) -> Mapping[str, str]:
         return {**self._unfit, **self._faults}
 
-    def access(self, slice_id: str) -> Access:
+    def access(self, slice_id: str) -> DeviceAccess:
         name = SliceName.parse(slice_id)
         states = [self._states[uuid] for uuid in name.devices]
         if (part := self.part(name)) is None:
@@ -221,7 +221,7 @@ class NvmlDevices:
 
     # -- cutting ------------------------------------------------------------------------------------------------
 
-    async def restore(self, layouts: Mapping[str, Layout], /) -> None:
+    async def restore(self, layouts: Mapping[str, GpuLayout], /) -> None:
         """Cut GPUs as they were before the host was started anew; for before anything is bound."""
         for uuid, layout in layouts.items():
             if (state := self._states.get(uuid)) is None:
@@ -233,21 +233,21 @@ class NvmlDevices:
         while self._todo:
             await self._change(*self._todo.popleft())
 
-    def layouts(self) -> dict[str, Layout]:
+    def layouts(self) -> dict[str, GpuLayout]:
         """How GPUs are cut now, of those that can be."""
         return {
-            uuid: Layout(mig=state.mode is MigMode.ON, places=state.places)
+            uuid: GpuLayout(mig=state.mode is MigMode.ON, places=state.places)
             for uuid, state in self._states.items()
             if state.family is not None and not state.changing
         }
 
-    def _begin_change(self, state: GpuState, change: Change) -> None:
+    def _begin_change(self, state: GpuState, change: LayoutChange) -> None:
         leaving = frozenset(one.place for one in change.destroy)
         self._states[state.uuid] = replace(state, changing=True, leaving=leaving, refused="")
         self._todo.append((state.uuid, change))
         self._commanded.set()
 
-    async def _change(self, uuid: str, change: Change) -> None:
+    async def _change(self, uuid: str, change: LayoutChange) -> None:
         try:
             state = await self._thread.call(lambda: self._carry_out(uuid, change), self._change_s)
             await self._try(state)
@@ -259,7 +259,7 @@ class NvmlDevices:
         if why := self._states[uuid].refused:
             log.warning("a GPU could not be cut as it was commanded", gpu=uuid, why=why)
 
-    def _carry_out(self, uuid: str, change: Change) -> GpuState:
+    def _carry_out(self, uuid: str, change: LayoutChange) -> GpuState:
         state, why = self._states[uuid], ""
         try:
             carry_out(self._nvml, state, change)
@@ -290,7 +290,7 @@ class NvmlDevices:
             self._readings, states, self._busy = await self._thread.call(self._read_all, self._look_s)
         except TimeoutError:
             why = f"the driver has not answered for {self._look_s:g} s"
-            self._readings = dict.fromkeys(self._states, Reading(error=why))
+            self._readings = dict.fromkeys(self._states, GpuReading(error=why))
         else:
             for uuid, state in states.items():
                 if state is not self._states[uuid] and (uuid in self._lost_sight or not self._states[uuid].changing):
@@ -355,7 +355,7 @@ class NvmlDevices:
             self._nvml.nvmlShutdown()
             raise
 
-    def _first_look(self, gpu: Gpu) -> GpuState | str:
+    def _first_look(self, gpu: DriverGpu) -> GpuState | str:
         """A GPU as it is, or why it is not offered."""
         if not self._fake and (why := why_unusable(gpu, self.libraries, self._host)):
             return why
@@ -368,7 +368,7 @@ class NvmlDevices:
         self._gpms[gpu.uuid] = Gpm(self._nvml, gpu.handle)
         return state
 
-    def _read_all(self) -> tuple[dict[str, Reading], dict[str, GpuState], dict[str, int]]:
+    def _read_all(self) -> tuple[dict[str, GpuReading], dict[str, GpuState], dict[str, int]]:
         if self._xids:
             self._xids.gather()
         readings = {uuid: read(self._nvml, state.gpu) for uuid, state in self._states.items()}

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gpu:
+class DriverGpu:
     """A GPU as the driver describes it. None is what this GPU, or this driver, does not have."""
 
     handle: Any = field(repr=False)
@@ -46,7 +46,7 @@ class Survey:
     """What was found. `unreadable` says of GPUs that are there, and could not be read, why."""
 
     driver: str
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[DriverGpu, ...]
     unreadable: tuple[str, ...]
 
 
@@ -61,10 +61,10 @@ def take_survey(nvml: Nvml) -> Survey:
     return Survey(driver=nvml.nvmlSystemGetDriverVersion(), gpus=tuple(gpus), unreadable=tuple(unreadable))
 
 
-def _gpu(nvml: Nvml, handle: Any) -> Gpu:
+def _gpu(nvml: Nvml, handle: Any) -> DriverGpu:
     persistence = optional(nvml.nvmlDeviceGetPersistenceMode, handle)
     pci = nvml.nvmlDeviceGetPciInfo(handle)
-    return Gpu(
+    return DriverGpu(
         handle=handle,
         uuid=nvml.nvmlDeviceGetUUID(handle),
         name=nvml.nvmlDeviceGetName(handle),

@@ -8,7 +8,7 @@ from typing import Any
 import pynvml
 
 from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
-from pilotlight_runtime.devices.nvidia.survey import Gpu
+from pilotlight_runtime.devices.nvidia.survey import DriverGpu
 
 AT_ONCE = 256
 """Events taken in one look; the rest waits for the next."""
@@ -17,7 +17,7 @@ AT_ONCE = 256
 class XidWatch:
     """All its methods but `of` block."""
 
-    def __init__(self, nvml: Nvml, gpus: Iterable[Gpu]) -> None:
+    def __init__(self, nvml: Nvml, gpus: Iterable[DriverGpu]) -> None:
         """Listen to `gpus`. Where the driver has no events, or a GPU does not send them, nothing will be heard."""
         self._nvml = nvml
         self._known: dict[str, tuple[int, ...]] = {}

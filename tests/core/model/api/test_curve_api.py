@@ -12,8 +12,8 @@ from pilotlight_core.model.api.curve_api import (
     MAX_POINTS,
     Curve,
     CurvePoint,
+    CurveSource,
     CurvesRecord,
-    Source,
     check_points,
     check_slice,
 )
@@ -25,13 +25,17 @@ def point(batch: int = 1, **more: object) -> CurvePoint:
     return CurvePoint(batch=batch, **fields)  # type: ignore[arg-type]
 
 
-def curve(*points: CurvePoint, gpu: str = "T4", source: Source = Source.MEASURED, software: bool = False) -> Curve:
+def curve(
+    *points: CurvePoint, gpu: str = "T4", source: CurveSource = CurveSource.MEASURED, software: bool = False
+) -> Curve:
     return Curve(gpu=gpu, slice="whole", source=source, points=points, software=software)
 
 
 def test_what_is_found_out_anew_replaces_its_batch_size_only() -> None:
     """Other sizes, slices and sources stay."""
-    before = CurvesRecord(version="v").with_curves((curve(point(1), point(8)), curve(point(1), source=Source.LEARNT)))
+    before = CurvesRecord(version="v").with_curves(
+        (curve(point(1), point(8)), curve(point(1), source=CurveSource.LEARNT))
+    )
 
     after = before.with_curves((curve(point(8, throughput=99.0, at=5.0)),))
 

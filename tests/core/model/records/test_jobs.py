@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 from pilotlight_core.model.errors import CODES, BadInput, FunctionRaised
 from pilotlight_core.model.ids import parse_call_id
 from pilotlight_core.model.records import jobs
-from pilotlight_core.model.records.jobs import JobError, JobRecord, JobState, Point, Reason, Runner
+from pilotlight_core.model.records.jobs import (
+    FailurePoint,
+    JobError,
+    JobFailureReason,
+    JobRecord,
+    JobState,
+    RunnerIdentity,
+)
 
-HERE, THERE = Runner("one", "one-a"), Runner("two", "two-a")
+HERE, THERE = RunnerIdentity("one", "one-a"), RunnerIdentity("two", "two-a")
 ERROR = JobError(code="function_raised", detail="ValueError: no")
 
 
@@ -51,7 +58,7 @@ def test_a_run_that_was_turned_away_is_the_same_attempt() -> None:
 def test_raised_code_is_tried_again_as_often_as_the_function_says() -> None:
     """With growing pauses, and then the job is dead, with the reason and the last traceback."""
     now, current, pauses = 101.0, running(retries=2, expires_at=10_000.0), []
-    while (after := jobs.failed(current, Point.RAISED, ERROR, now)).state is JobState.QUEUED:
+    while (after := jobs.failed(current, FailurePoint.RAISED, ERROR, now)).state is JobState.QUEUED:
         pauses.append(after.run_at - now)
         now = after.run_at
         begun = jobs.started(after, HERE, f"call_{now}", 1, now)
@@ -59,12 +66,17 @@ def test_raised_code_is_tried_again_as_often_as_the_function_says() -> None:
         current = begun
 
     assert pauses == [1.0, 2.0]
-    assert (after.state, after.reason, after.attempts, after.error) == (JobState.FAILED, Reason.RAISED, 3, ERROR)
+    assert (after.state, after.reason, after.attempts, after.error) == (
+        JobState.FAILED,
+        JobFailureReason.RAISED,
+        3,
+        ERROR,
+    )
 
 
 def test_what_was_interrupted_runs_again_only_if_that_is_safe() -> None:
     """An idempotent job has three starts in all; another is dead at the first loss."""
-    assert jobs.interrupted(running(), 102.0, "its node is gone").reason is Reason.INTERRUPTED
+    assert jobs.interrupted(running(), 102.0, "its node is gone").reason is JobFailureReason.INTERRUPTED
     lost = jobs.interrupted(running(idempotent=True), 102.0, "its node is gone")
     assert lost.state is JobState.QUEUED
     spent = running(idempotent=True, interruptions=jobs.MAX_RERUNS)
@@ -73,11 +85,11 @@ def test_what_was_interrupted_runs_again_only_if_that_is_safe() -> None:
 
 def test_what_never_started_waits_until_it_expires() -> None:
     """It is no attempt. A job that never started expires; one that did, and has no time left, has failed."""
-    waits = jobs.failed(job(), Point.NOT_STARTED, JobError(code="no_capacity", detail=""), 500.0)
+    waits = jobs.failed(job(), FailurePoint.NOT_STARTED, JobError(code="no_capacity", detail=""), 500.0)
     assert (waits.state, waits.attempts) == (JobState.QUEUED, 0)
-    assert jobs.failed(job(), Point.NOT_STARTED, ERROR, 999.9).state is JobState.EXPIRED
-    late = jobs.failed(running(retries=9), Point.RAISED, ERROR, 999.9)
-    assert (late.state, late.reason) == (JobState.FAILED, Reason.RAISED)
+    assert jobs.failed(job(), FailurePoint.NOT_STARTED, ERROR, 999.9).state is JobState.EXPIRED
+    late = jobs.failed(running(retries=9), FailurePoint.RAISED, ERROR, 999.9)
+    assert (late.state, late.reason) == (JobState.FAILED, JobFailureReason.RAISED)
 
 
 def test_cancelling() -> None:
@@ -92,7 +104,7 @@ def test_cancelling() -> None:
 
 def test_only_the_dead_are_driven_again() -> None:
     """With all their tries, and as much time as they had; what succeeded or lives stays as it is."""
-    dead = jobs.failed(running(), Point.RAISED, ERROR, 102.0)
+    dead = jobs.failed(running(), FailurePoint.RAISED, ERROR, 102.0)
     anew = jobs.redriven(dead, 5_000.0)
 
     assert anew is not None
@@ -104,8 +116,12 @@ def test_only_the_dead_are_driven_again() -> None:
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_every_error_has_its_point(code: str) -> None:
     """What certainly never began is no attempt; whatever began and is not known is no free try."""
-    assert jobs.point_of(code, began=True) is not Point.NOT_STARTED
-    assert jobs.point_of(code, began=False) in (Point.NOT_STARTED, Point.RAISED, Point.FINAL)
+    assert jobs.failure_point_of(code, began=True) is not FailurePoint.NOT_STARTED
+    assert jobs.failure_point_of(code, began=False) in (
+        FailurePoint.NOT_STARTED,
+        FailurePoint.RAISED,
+        FailurePoint.FINAL,
+    )
 
 
 def test_an_id_of_a_key() -> None:
@@ -136,7 +152,7 @@ def test_an_error_is_kept_as_text() -> None:
 
 EVENTS = st.one_of(
     st.tuples(st.just("start"), st.sampled_from([HERE, THERE]), st.integers(1, 3)),
-    st.tuples(st.just("fail"), st.sampled_from(list(Point)), st.sampled_from(sorted(jobs.REASONS))),
+    st.tuples(st.just("fail"), st.sampled_from(list(FailurePoint)), st.sampled_from(sorted(jobs.REASONS))),
     st.tuples(st.sampled_from(["succeed", "cancel", "expire", "interrupt"]), st.none(), st.none()),
 )
 
@@ -156,12 +172,12 @@ def test_whatever_happens_a_job_ends_once(
             assert jobs.cancel_wanted(current, now) is current
             break
         before = current
-        if event == "start" and isinstance(first, Runner) and isinstance(second, int):
+        if event == "start" and isinstance(first, RunnerIdentity) and isinstance(second, int):
             current = jobs.started(current, first, f"call_{starts}", second, now) or current
             starts += before.state is JobState.QUEUED and current.state is JobState.RUNNING
         elif event == "fail" and current.state is JobState.RUNNING:
-            current = jobs.failed(current, Point(str(first)), JobError(code=str(second), detail=""), now)
-            starts -= first is Point.NOT_STARTED
+            current = jobs.failed(current, FailurePoint(str(first)), JobError(code=str(second), detail=""), now)
+            starts -= first is FailurePoint.NOT_STARTED
         elif event == "interrupt" and current.state is JobState.RUNNING:
             current = jobs.interrupted(current, now, "gone")
         elif event == "succeed" and current.state is JobState.RUNNING:

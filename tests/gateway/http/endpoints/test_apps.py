@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight_core.bus import Stored
+from pilotlight_core.bus import DecodedMessage
 from pilotlight_core.model.api.call_api import AppInfo, DeployFunction, DeployRequest, DeployResponse
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from tests.gateway.http.asgi import Wire, ask
@@ -21,9 +21,9 @@ def deploy_body(content: bytes = b"print()", **more: Any) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(request, **more))
 
 
-def logged(seq: int, subject: str, *texts: str) -> Stored:
+def logged(seq: int, subject: str, *texts: str) -> DecodedMessage:
     lines = tuple(LogLine(float(seq), "stdout", text, "c1") for text in texts)
-    return Stored(seq=seq, subject=subject, message=LogBatch(lines=lines), at=float(seq))
+    return DecodedMessage(seq=seq, subject=subject, message=LogBatch(lines=lines), at=float(seq))
 
 
 async def test_deploying_asks_for_blobs_takes_them_and_deploys(world: World) -> None:

@@ -13,8 +13,8 @@ import pytest
 from msgspec import structs
 
 from pilotlight_core.model.records import jobs
-from pilotlight_core.model.records.batches import BatchState, Counts, job_of
-from pilotlight_core.model.records.jobs import JobError, Point
+from pilotlight_core.model.records.batches import BatchState, ItemCounts, job_of
+from pilotlight_core.model.records.jobs import FailurePoint, JobError
 from tests.gateway.batches.makers import batch
 from tests.gateway.jobs.records import job as job_record
 from tests.gateway.world import WALL, World, function
@@ -36,7 +36,7 @@ async def end(world: World, batch_id: str, index: int, *, code: str = "") -> Non
     queued = job_record(id=job_of("local", "acme", batch_id, index), input=msgspec.msgpack.encode({"name": index}))
     found = await world.jobs.create(queued)
     if code:
-        done = jobs.failed(found.job, Point.FINAL, JobError(code=code, detail="no"), WALL)
+        done = jobs.failed(found.job, FailurePoint.FINAL, JobError(code=code, detail="no"), WALL)
     else:
         done = jobs.succeeded(found.job, WALL, output=msgspec.msgpack.encode(f"Hello {index}"))
     await world.jobs.update(done, found.revision)
@@ -154,7 +154,7 @@ async def test_results_are_lines_in_the_order_of_the_inputs(world: World) -> Non
 async def test_a_batch_is_cancelled_and_resumed(world: World) -> None:
     """Its driver does the rest; one that is over is neither."""
     world.deploy(function())
-    over = batch(state=BatchState.COMPLETED, counts=Counts(succeeded=2))
+    over = batch(state=BatchState.COMPLETED, counts=ItemCounts(succeeded=2))
     await world.batches.create(over)
     async with world.client() as client:
         made = (await submitted(client)).json()

@@ -10,7 +10,7 @@ import pytest
 from anyio import wait_all_tasks_blocked
 
 from pilotlight_core.model.errors import DeadlineExceeded, FunctionRaised, Unavailable
-from pilotlight_core.model.limits import NO_LIMITS, Effective, Limits
+from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_gateway.limits.limit_admission import Admission, unreachable
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
@@ -25,7 +25,7 @@ class Limited:
 
     def __init__(self, world: World, tenant: Limits, function_limits: Limits = NO_LIMITS) -> None:
         self.at = 0.0
-        self.policy = policy_of(Effective(tenant=tenant, function=function_limits), "acme:shop.hello")
+        self.policy = policy_of(EffectiveLimits(tenant=tenant, function=function_limits), "acme:shop.hello")
         self.limiter = MemoryLimiter(lambda *_: self.policy, lambda: self.at)
         world.services.limits = self.limiter
         world.deploy(function())

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurvesRecord, Source
+from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource, CurvesRecord
 from pilotlight_core.model.placing import Measured, Placing
 from pilotlight_core.model.spec import Batching, Manifest, SignedManifest, VersionRecord
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_gateway.deploys.deploy_plan import signed_blob
-from pilotlight_gateway.fleet.fleet_inventory import SURE_AFTER_S, Placements
+from pilotlight_gateway.fleet.fleet_inventory import SURE_AFTER_S, FleetPlacements
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from tests.gateway.fleet.test_fleet_inventory import report
 from tests.gateway.world import HELLO, Clock, World, entry, function
@@ -25,17 +25,17 @@ BATCHED = msgspec.structs.replace(HELLO, batching=Batching(max_batch_size=8))
 
 
 @pytest.fixture
-def fleet(world: World) -> Placements:
+def fleet(world: World) -> FleetPlacements:
     """The gateway has heard of one H100 and one CPU slot."""
     view = FleetView()
     view.on_report(report(), 0.0)
-    placements = world.services.placements = Placements(view, Clock(SURE_AFTER_S))
+    placements = world.services.placements = FleetPlacements(view, Clock(SURE_AFTER_S))
     world.services.deployer = replace(world.services.deployer, placements=placements)
     return placements
 
 
 @pytest.fixture
-async def version(world: World, fleet: Placements) -> VersionRecord:
+async def version(world: World, fleet: FleetPlacements) -> VersionRecord:
     """A batched function that needs 20 GiB of an H100, deployed with its manifest."""
     placing = Placing(measured=(Measured(gpu="H100-80GB", slice="4g", batch=8, throughput=70.0, p95_ms=80.0),))
     spec = function("hello", BATCHED, gpu=(GpuAsk("H100"),), vram=20 * GIB, placing=placing, max_containers=7)
@@ -50,7 +50,7 @@ async def version(world: World, fleet: Placements) -> VersionRecord:
 async def test_what_is_known_and_where_it_could_be_measured(world: World, version: VersionRecord) -> None:
     """Each curve with its source; slices of both MIG modes, where switching needs no reset."""
     point = CurvePoint(batch=1, throughput=5.0, p50_ms=9.0, p95_ms=9.0, samples=40, at=1.0)
-    learnt = Curve(gpu="H100-80GB", slice="3g", source=Source.LEARNT, points=(point,))
+    learnt = Curve(gpu="H100-80GB", slice="3g", source=CurveSource.LEARNT, points=(point,))
     world.registry.curve_records[version.id] = CurvesRecord(version=version.id, curves=(learnt,))
     async with world.client() as client:
         told = (await client.get("/v1/functions/shop.hello/curves")).json()

@@ -12,9 +12,9 @@ from pilotlight_core.bus import BusTimeout
 from pilotlight_core.model.errors import NotFound
 from pilotlight_core.model.messages.job_messages import JobPlace
 from pilotlight_core.model.records import jobs
-from pilotlight_core.model.records.jobs import JobRecord, Runner
+from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity
 from pilotlight_gateway.http.endpoints.jobs import wants_async
-from pilotlight_gateway.jobs.job_service import Jobs
+from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN
 from tests.gateway.jobs.records import JOB, dead_job, job
 from tests.gateway.world import WALL, World, function
@@ -31,7 +31,7 @@ async def finish(world: World, name: str, output: Any = "Hi") -> JobRecord:
     """As its home does."""
     found = await world.jobs.read("acme", name)
     assert found is not None
-    begun = jobs.started(found.job, Runner("one", "one-a"), "call_run", 1, WALL)
+    begun = jobs.started(found.job, RunnerIdentity("one", "one-a"), "call_run", 1, WALL)
     assert begun is not None
     done = jobs.succeeded(begun, WALL + 1, output=msgspec.msgpack.encode(output))
     await world.jobs.update(done, found.revision)
@@ -57,7 +57,7 @@ async def test_a_job_for_later_does_not_start_before(world: World) -> None:
         return JobPlace(position=0, seconds=20.0)
 
     world.deploy(function("hello"))
-    world.services.jobs = Jobs(world.jobs, wall=world.wall, place=place)
+    world.services.jobs = JobService(world.jobs, wall=world.wall, place=place)
     async with world.client() as client:
         now, later = await submit(client), await submit(client, run_at=WALL + 3600)
         told = [(await client.get(f"/v1/calls/{one.json()['id']}")).json() for one in (now, later)]
@@ -69,7 +69,7 @@ async def test_it_is_stored_before_it_is_accepted(world: World) -> None:
     """202 with where it is; nothing has run; the record has everything that running it takes."""
     (version,) = world.deploy(function("hello", retries=2, timeout=10.0))
     told: list[tuple[str, str]] = []
-    world.services.jobs = Jobs(world.jobs, wall=world.wall, tell=lambda flow, note: told.append((flow, note.id)))
+    world.services.jobs = JobService(world.jobs, wall=world.wall, tell=lambda flow, note: told.append((flow, note.id)))
     async with world.client() as client:
         answer = await submit(client)
 
@@ -180,7 +180,7 @@ async def test_keys_and_ids_stand_for_one_job(world: World) -> None:
 async def test_a_tenants_room_is_bounded(world: World) -> None:
     """429 with when to come back; a repeated submission takes no room."""
     world.deploy(function())
-    world.services.jobs = Jobs(world.jobs, wall=world.wall, share_bytes=22_000)
+    world.services.jobs = JobService(world.jobs, wall=world.wall, share_bytes=22_000)
     async with world.client() as client:
         for number in range(19):
             assert (await submit(client, key=f"k{number}")).status_code == 202
@@ -251,8 +251,8 @@ async def test_a_running_job_is_told_to_stop(world: World) -> None:
     async def stop(told: JobRecord) -> None:
         stopped.append(told.run)
 
-    world.services.jobs = Jobs(world.jobs, wall=world.wall, stop=stop)
-    begun = jobs.started(job(), Runner("one", "one-a"), "call_run", 1, 101.0)
+    world.services.jobs = JobService(world.jobs, wall=world.wall, stop=stop)
+    begun = jobs.started(job(), RunnerIdentity("one", "one-a"), "call_run", 1, 101.0)
     assert begun is not None
     await world.jobs.create(begun)
     async with world.client() as client:
@@ -266,7 +266,7 @@ async def test_a_running_job_is_told_to_stop(world: World) -> None:
 async def test_only_the_dead_are_driven_again(world: World) -> None:
     """And the work queue hears of it."""
     told: list[str] = []
-    world.services.jobs = Jobs(world.jobs, wall=world.wall, tell=lambda _, note: told.append(note.id))
+    world.services.jobs = JobService(world.jobs, wall=world.wall, tell=lambda _, note: told.append(note.id))
     await world.jobs.create(dead_job())
     async with world.client() as client:
         driven = await client.post(f"/v1/jobs/{JOB}/redrive")

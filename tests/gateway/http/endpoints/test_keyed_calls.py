@@ -14,23 +14,23 @@ from pilotlight_core.bus import connect
 from pilotlight_core.model.errors import FunctionRaised, Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
-from pilotlight_gateway.idempotency.bus_records import BusRecords
-from pilotlight_gateway.idempotency.key_record import KEPT_BYTES, Owner
+from pilotlight_gateway.idempotency.bus_records import BusKeyRecords
+from pilotlight_gateway.idempotency.key_record import KEPT_BYTES, CallOwner
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
-from pilotlight_gateway.idempotency.memory_records import MemoryRecords
+from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, function, generator, packed
 from tests.waiting import until
 
 PATH = "/v1/functions/shop.hello/calls"
 BODY = {"input": {"name": "x"}}
-ONE, TWO = Owner(name="one", instance="one-1"), Owner(name="two", instance="two-1")
+ONE, TWO = CallOwner(name="one", instance="one-1"), CallOwner(name="two", instance="two-1")
 
 
 @pytest.fixture
 def worlds(tmp_path: Path) -> Iterator[tuple[World, World]]:
     """Two gateways with the same records and functions."""
-    records, made = MemoryRecords(), []
+    records, made = MemoryKeyRecords(), []
     for owner in (ONE, TWO):
         (tmp_path / owner.name).mkdir()
         world = World(tmp_path / owner.name)
@@ -252,9 +252,9 @@ async def test_calls_without_a_key_ask_nobody(worlds: tuple[World, World]) -> No
 @asynccontextmanager
 async def on_the_bus(url: str, world: World, name: str) -> AsyncIterator[World]:
     """A gateway whose keys are on the bus."""
-    owner = Owner(name=name, instance=f"{name}-1")
+    owner = CallOwner(name=name, instance=f"{name}-1")
     async with connect(url, name=name) as bus, bus.lease(f"gateway.{name}", name, data=owner.instance.encode()):
-        world.services.idempotency = Idempotency(BusRecords(bus), owner=owner)
+        world.services.idempotency = Idempotency(BusKeyRecords(bus), owner=owner)
         yield world
 
 

@@ -7,30 +7,30 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from pilotlight_core.model.api.placement_api import DecisionTold
+from pilotlight_core.model.api.placement_api import DecisionInfo
 from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.placing import Model, Placing
 from pilotlight_core.model.spec import MethodSpec
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_gateway.fleet.fleet_inventory import SURE_AFTER_S, Placements
+from pilotlight_gateway.fleet.fleet_inventory import SURE_AFTER_S, FleetPlacements
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.fleet.placement_explainer import MemoryExplainer
 from tests.gateway.deploys.test_deployer import upload
 from tests.gateway.fleet.test_fleet_inventory import report
 from tests.gateway.world import Clock, World, entry, function
 
-DECISION = DecisionTold(container="ctr_1", function="acme:shop.hello", revision=3, considered=2, refused={"room": 1})
+DECISION = DecisionInfo(container="ctr_1", function="acme:shop.hello", revision=3, considered=2, refused={"room": 1})
 TOLD = PlacementTold(found=True, lines=("ctr_1 runs on a CPU slot on n1.",), decisions=msgspec.json.encode([DECISION]))
 LLAMA = Model(parameters=8e9, layers=32, kv_heads=8, head_size=128, hidden=4096, context_tokens=8192)
 
 
 @pytest.fixture
-def fleet(world: World) -> Placements:
+def fleet(world: World) -> FleetPlacements:
     """The gateway has heard of one H100 and one CPU slot."""
     view = FleetView()
     view.on_report(report(), 0.0)
-    placements = world.services.placements = Placements(view, Clock(SURE_AFTER_S))
+    placements = world.services.placements = FleetPlacements(view, Clock(SURE_AFTER_S))
     world.services.deployer = replace(world.services.deployer, placements=placements)
     return placements
 
@@ -123,7 +123,7 @@ async def test_whoever_misspells_is_told_what_there_is(
     )  # fmt: skip
     view = FleetView()
     view.on_report(report(containers=(running,)), 0.0)
-    world.services.placements = Placements(view, Clock(1.0))
+    world.services.placements = FleetPlacements(view, Clock(1.0))
     async with world.client(world.operator) as client:
         answer = await client.get(f"/v1/placement/explain?{query}")
 
@@ -131,7 +131,7 @@ async def test_whoever_misspells_is_told_what_there_is(
     assert answer.json().get("suggestion") == suggestion
 
 
-async def test_the_fleet_is_the_operators(world: World, fleet: Placements) -> None:
+async def test_the_fleet_is_the_operators(world: World, fleet: FleetPlacements) -> None:
     """A tenant's admin sees none of it."""
     async with world.client(world.operator) as client:
         told = (await client.get("/v1/fleet")).json()
@@ -142,7 +142,7 @@ async def test_the_fleet_is_the_operators(world: World, fleet: Placements) -> No
     assert refused == [403, 403]
 
 
-async def test_a_functions_memory_is_told_to_its_owner(world: World, fleet: Placements) -> None:
+async def test_a_functions_memory_is_told_to_its_owner(world: World, fleet: FleetPlacements) -> None:
     """Line by line, with the verdict."""
     world.deploy(function("talk", gpu=(GpuAsk("H100"),), placing=Placing(model=LLAMA)))
     async with world.client() as client:
@@ -155,7 +155,7 @@ async def test_a_functions_memory_is_told_to_its_owner(world: World, fleet: Plac
 
 
 async def test_of_a_method_the_container_of_its_class_is_told(
-    world: World, fleet: Placements, explainer: MemoryExplainer
+    world: World, fleet: FleetPlacements, explainer: MemoryExplainer
 ) -> None:
     """That is said; a method that there is not is refused with those that there are."""
     talker = function("Talker", *(MethodSpec(name=name, attribute=name) for name in ("say", "sing")), is_class=True)
@@ -178,7 +178,9 @@ async def test_of_a_method_the_container_of_its_class_is_told(
     assert "its methods: say, sing" in absent.json()["detail"]
 
 
-async def test_a_deploy_of_what_can_never_fit_is_refused_and_leaves_nothing(world: World, fleet: Placements) -> None:
+async def test_a_deploy_of_what_can_never_fit_is_refused_and_leaves_nothing(
+    world: World, fleet: FleetPlacements
+) -> None:
     """422 by the option, before anything is uploaded."""
     await upload(world, b"x")
     large = function("talk", gpu=(GpuAsk("H100"),), vram=100 * 2**30)
@@ -191,7 +193,7 @@ async def test_a_deploy_of_what_can_never_fit_is_refused_and_leaves_nothing(worl
     assert not world.registry.apps
 
 
-async def test_a_floor_that_never_fits_is_deployed_with_a_warning(world: World, fleet: Placements) -> None:
+async def test_a_floor_that_never_fits_is_deployed_with_a_warning(world: World, fleet: FleetPlacements) -> None:
     """The answer names how many the fleet could hold."""
     await upload(world, b"x")
     floor = function("talk", gpu=(GpuAsk("H100"),), min_containers=3)
@@ -206,7 +208,7 @@ async def test_a_floor_that_never_fits_is_deployed_with_a_warning(world: World, 
     assert told["fits"]
 
 
-async def test_what_is_not_deployed_can_be_asked_about(world: World, fleet: Placements) -> None:
+async def test_what_is_not_deployed_can_be_asked_about(world: World, fleet: FleetPlacements) -> None:
     """The same arithmetic; a spec that contradicts itself is refused by its field, and nothing is deployed."""
     large = function("talk", gpu=(GpuAsk("H100"),), placing=Placing(model=LLAMA), max_inputs=80)
     wrong = function("talk", gpu=(GpuAsk("H100"),), vram=1, placing=Placing(model=LLAMA))

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from msgspec import structs
 
-from pilotlight_core.model.api.webhook_api import Attempt, State
+from pilotlight_core.model.api.webhook_api import DeliveryAttempt, DeliveryState
 from pilotlight_gateway.webhooks.addresses import read_networks
 from tests.gateway.world import World
 
@@ -120,9 +120,9 @@ async def test_a_ping_waits_in_the_log_and_is_sent_again(world: World) -> None:
         pinged = await client.post(f"{place}/ping")
         (key,) = world.webhooks.delivery_records
         store = world.webhooks
-        attempt = Attempt(at=5.0, ms=2.0, status=500)
+        attempt = DeliveryAttempt(at=5.0, ms=2.0, status=500)
         store.delivery_records[key] = structs.replace(
-            store.delivery_records[key], state=State.FAILED, attempts=(attempt,)
+            store.delivery_records[key], state=DeliveryState.FAILED, attempts=(attempt,)
         )
         log = await client.get(f"{place}/deliveries")
         again = await client.post(f"{place}/deliveries/{pinged.json()['id']}/resend")

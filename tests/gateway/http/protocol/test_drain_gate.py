@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_gateway.http.protocol.drain_gate import Gate, current_task
+from pilotlight_gateway.http.protocol.drain_gate import DrainGate, current_task
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, function
 from tests.waiting import until
@@ -57,7 +57,7 @@ async def test_those_who_stay_too_long_hear_why(world: World) -> None:
 
 async def test_an_empty_gate_drains_at_once() -> None:
     """There is nobody to wait for."""
-    gate = Gate()
+    gate = DrainGate()
 
     assert await gate.drain(0.0)
     with pytest.raises(Unavailable):
@@ -66,7 +66,7 @@ async def test_an_empty_gate_drains_at_once() -> None:
 
 async def test_somebody_elses_cancellation_stays_one() -> None:
     """Only `abort` is turned into an answer."""
-    gate = Gate()
+    gate = DrainGate()
     entered = asyncio.Event()
 
     async def stay() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_gateway.http.protocol.event_answers import HEADERS, Pace, Stream, event, relay
+from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, KeepAlive, event, relay
 from pilotlight_gateway.http.protocol.exchange import Exchange
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 from tests.gateway.http.asgi import Wire
 from tests.waiting import until
 
-HURRIED = Pace(head_within=0.001, keepalive=0.002, stuck=0.006)
+HURRIED = KeepAlive(head_within=0.001, keepalive=0.002, stuck=0.006)
 
 
 def test_an_event_is_written_as_clients_read_it() -> None:
@@ -25,7 +25,7 @@ async def test_a_silent_stream_sends_its_head_and_then_signs_of_life() -> None:
     async def wait_for_life() -> None:
         await until(lambda: wire.body.count(b": keepalive\n\n") >= 2)
 
-    stream = Stream(Exchange({}, wire.send, 0.0), HEADERS, pace=HURRIED)
+    stream = EventStream(Exchange({}, wire.send, 0.0), HEADERS, pace=HURRIED)
     await relay(stream, wire.receive, wait_for_life)
     await stream.finish()
 
@@ -36,7 +36,7 @@ async def test_a_silent_stream_sends_its_head_and_then_signs_of_life() -> None:
 async def test_a_client_that_reads_nothing_is_taken_for_gone() -> None:
     """After a while, so that it cannot hold a container for ever."""
     wire = Wire(pieces=(), reads=False)
-    stream = Stream(Exchange({}, wire.send, 0.0), HEADERS, pace=HURRIED)
+    stream = EventStream(Exchange({}, wire.send, 0.0), HEADERS, pace=HURRIED)
 
     with pytest.raises(ClientGone):
         await relay(stream, wire.receive, lambda: stream.send(b"x"))
@@ -50,4 +50,4 @@ async def test_what_goes_wrong_comes_out_as_it_is() -> None:
 
     wire = Wire(pieces=())
     with pytest.raises(KeyError):
-        await relay(Stream(Exchange({}, wire.send, 0.0), HEADERS), wire.receive, fail)
+        await relay(EventStream(Exchange({}, wire.send, 0.0), HEADERS), wire.receive, fail)

@@ -8,7 +8,7 @@ import pytest
 from starlette.types import Message
 
 from pilotlight_gateway.http.protocol.exchange import Exchange
-from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces, cut
+from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces, split_pieces
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 from tests.gateway.http.asgi import Wire
 
@@ -17,7 +17,7 @@ from tests.gateway.http.asgi import Wire
 def test_pieces_are_the_whole(size: int) -> None:
     """In order, none larger than a piece, and one for what fits one."""
     data = bytes(range(256)) * (size // 256) + b"z" * (size % 256)
-    pieces = list(cut(data))
+    pieces = list(split_pieces(data))
 
     assert b"".join(pieces) == data
     assert max(map(len, pieces)) <= PIECE_BYTES

@@ -8,9 +8,9 @@ import pytest
 from starlette.types import Message
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded, Unavailable
-from pilotlight_gateway.calls.byte_budget import Budget
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.http.endpoints.calls import CALL_BODY
-from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, ClientGone, Pace, pieces, read_body
+from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, ClientGone, MinThroughput, pieces, read_body
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, function
 from tests.waiting import until
@@ -49,7 +49,7 @@ async def test_ten_megabytes_are_taken(world: World) -> None:
 
 async def test_a_body_comes_whole_from_its_pieces() -> None:
     """In order, and counted until it is given back."""
-    wire, budget = Wire(pieces=[b"ab", b"", b"cd"]), Budget(limit=20)
+    wire, budget = Wire(pieces=[b"ab", b"", b"cd"]), ByteBudget(limit=20)
 
     assert await read_body({"headers": []}, wire.receive, LIMITS, budget, "acme") == b"abcd"
     assert budget.used == 4
@@ -57,7 +57,7 @@ async def test_a_body_comes_whole_from_its_pieces() -> None:
 
 async def test_a_body_that_stalls_is_given_up() -> None:
     """Whoever sends a little and no more holds the connection for the grace, and nothing stays counted."""
-    budget, limits = Budget(limit=20), BodyLimits(size=100, grace=0.02)
+    budget, limits = ByteBudget(limit=20), BodyLimits(size=100, grace=0.02)
 
     with pytest.raises(DeadlineExceeded):
         await read_body({"headers": []}, Wire(pieces=[b"ab"], stall=True).receive, limits, budget, "acme")
@@ -74,7 +74,7 @@ async def test_a_body_that_came_while_the_gateway_stood_still_is_taken() -> None
         await here.wait()
         return {"type": "http.request", "body": b"abcd"}
 
-    assert await read_body({"headers": []}, receive, limits, Budget(limit=20), "acme") == b"abcd"
+    assert await read_body({"headers": []}, receive, limits, ByteBudget(limit=20), "acme") == b"abcd"
 
 
 async def test_a_body_has_the_time_that_its_pace_has_earned() -> None:
@@ -90,7 +90,7 @@ async def test_a_body_has_the_time_that_its_pace_has_earned() -> None:
             await asyncio.sleep(pause)
             return {"type": "http.request", "body": b"x" * 40, "more_body": left > 0}
 
-        return await read_body({"headers": []}, receive, limits, Budget(limit=2_000), "acme")
+        return await read_body({"headers": []}, receive, limits, ByteBudget(limit=2_000), "acme")
 
     assert len(await trickle(0.05, 6)) == 240
     with pytest.raises(DeadlineExceeded):
@@ -108,7 +108,7 @@ async def test_an_upload_that_pauses_too_long_is_given_up() -> None:
 
 def test_a_streamed_body_may_fall_behind_for_a_window() -> None:
     """What came late is made up for by what comes fast; nothing is saved beyond the window."""
-    pace = Pace(PACED)
+    pace = MinThroughput(PACED)
     assert pace.left == 10.0
     pace.came(50 * 1024, 9.0)
     assert (pace.left, pace.slow) == (2.0, False)
@@ -163,12 +163,12 @@ async def test_a_client_that_hangs_up_is_noticed() -> None:
     wire.gone.set()
 
     with pytest.raises(ClientGone):
-        await read_body({"headers": []}, wire.receive, LIMITS, Budget(limit=20), "acme")
+        await read_body({"headers": []}, wire.receive, LIMITS, ByteBudget(limit=20), "acme")
 
 
 async def test_memory_for_bodies_is_bounded_over_all_requests() -> None:
     """The one that does not fit hears `overloaded`, and what it held is free again."""
-    budget = Budget(limit=20)
+    budget = ByteBudget(limit=20)
     budget.take(7, "acme")
 
     with pytest.raises(Unavailable) as caught:
@@ -182,7 +182,9 @@ async def test_memory_for_bodies_is_bounded_over_all_requests() -> None:
 async def test_a_length_that_is_no_number_is_refused(length: bytes) -> None:
     """A proxy and we must not read it differently."""
     with pytest.raises(BadInput) as caught:
-        await read_body({"headers": [(b"content-length", length)]}, Wire().receive, LIMITS, Budget(limit=20), "acme")
+        await read_body(
+            {"headers": [(b"content-length", length)]}, Wire().receive, LIMITS, ByteBudget(limit=20), "acme"
+        )
 
     assert caught.value.wire_code == "bad_request"
 
@@ -194,7 +196,7 @@ def test_the_bound_has_room_for_ten_megabytes_and_a_frame() -> None:
 
 async def test_cancelling_gives_back_what_was_held() -> None:
     """As when the process shuts down."""
-    budget = Budget(limit=20)
+    budget = ByteBudget(limit=20)
     wire = Wire(pieces=[b"ab"], stall=True)
     task = asyncio.create_task(read_body({"headers": []}, wire.receive, LIMITS, budget, "acme"))
     await until(lambda: budget.used)

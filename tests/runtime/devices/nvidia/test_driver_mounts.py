@@ -9,11 +9,11 @@ import pytest
 
 from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries
 from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders, access_to, why_unusable
-from pilotlight_runtime.devices.nvidia.survey import Gpu
+from pilotlight_runtime.devices.nvidia.survey import DriverGpu
 from pilotlight_runtime.sandbox.profile import Mount
 from tests.runtime.devices.conftest import LIBRARIES
 
-GPU = Gpu(
+GPU = DriverGpu(
     handle=None,
     uuid="GPU-1",
     name="NVIDIA L4",

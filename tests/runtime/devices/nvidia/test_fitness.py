@@ -11,7 +11,7 @@ import pynvml
 import pytest
 from structlog.testing import capture_logs
 
-from pilotlight_core.model.devices import Place
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages.device_commands import Cut
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.cuda import Cuda, CudaError, FakeCuda, LibCuda
@@ -182,7 +182,10 @@ async def test_a_gpu_in_mig_mode_is_tried_on_its_first_instance() -> None:
     async with NvmlDevices(nvml, fake=True, check=check) as devices:
         assert check.asked == []
         for start in (4, 0):
-            assert devices.command(Cut(epoch=1, device="GPU-1", create=(Place(start=start, profile="3g"),)), ()) == ""
+            assert (
+                devices.command(Cut(epoch=1, device="GPU-1", create=(MigPlacement(start=start, profile="3g"),)), ())
+                == ""
+            )
             await devices.restore({})
         second, first = devices.reports({})[0].instances
         assert (first.place.start, second.place.start) == (4, 0)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pynvml
 
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
-from pilotlight_runtime.devices.nvidia.gpu_check import Row, gpu_rows
+from pilotlight_runtime.devices.nvidia.gpu_check import GpuCheckRow, gpu_rows
 from tests.runtime.devices.conftest import OpenDevices
 
 
-async def rows_of(devices_of: OpenDevices, nvml: FakeNvml) -> dict[str, Row]:
+async def rows_of(devices_of: OpenDevices, nvml: FakeNvml) -> dict[str, GpuCheckRow]:
     async with devices_of(nvml) as devices:
         return {row[0]: row for row in gpu_rows(devices)}
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pilotlight_core.model.devices import MigMode, Place, SliceName
+from pilotlight_core.model.devices import MigMode, MigPlacement, SliceName
 from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.fake.fake_nvml import GIB, FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia import mig
-from pilotlight_runtime.devices.nvidia.gpu_health import Reading
+from pilotlight_runtime.devices.nvidia.gpu_health import GpuReading
 from pilotlight_runtime.devices.nvidia.gpu_state import GpuState
 from pilotlight_runtime.devices.nvidia.layouts import first_look, look_again
 from pilotlight_runtime.devices.nvidia.survey import take_survey
@@ -19,7 +19,7 @@ from pilotlight_runtime.devices.nvidia.survey import take_survey
 UUID = "GPU-1"
 
 
-def state_of(gpu: FakeGpu, *places: Place, shareable: bool = False) -> GpuState:
+def state_of(gpu: FakeGpu, *places: MigPlacement, shareable: bool = False) -> GpuState:
     """A GPU with instances at these places."""
     nvml = FakeNvml([gpu])
     nvml.nvmlInit()
@@ -31,21 +31,21 @@ def state_of(gpu: FakeGpu, *places: Place, shareable: bool = False) -> GpuState:
     return look_again(nvml, state)
 
 
-def h100(*places: Place) -> GpuState:
+def h100(*places: MigPlacement) -> GpuState:
     return state_of(FakeGpu(uuid=UUID, mig=True), *places)
 
 
 @pytest.mark.parametrize(
     "places",
     [
-        [Place(start=start, profile="1g") for start in range(7)],
-        [Place(start=0, profile="4g"), Place(start=4, profile="3g")],
-        [Place(start=start, profile="1g.2x") for start in (0, 2, 4, 6)],
-        [Place(start=0, profile="7g")],
+        [MigPlacement(start=start, profile="1g") for start in range(7)],
+        [MigPlacement(start=0, profile="4g"), MigPlacement(start=4, profile="3g")],
+        [MigPlacement(start=start, profile="1g.2x") for start in (0, 2, 4, 6)],
+        [MigPlacement(start=0, profile="7g")],
     ],
     ids=["small", "halves", "double", "whole"],
 )
-def test_instances_never_cost_more_than_the_device(places: list[Place]) -> None:
+def test_instances_never_cost_more_than_the_device(places: list[MigPlacement]) -> None:
     """Each is its part of the memory slices; of seven small ones an eighth is nobody's."""
     state = h100(*places)
 
@@ -57,7 +57,7 @@ def test_instances_never_cost_more_than_the_device(places: list[Place]) -> None:
 
 def test_memory_is_what_the_driver_says_of_the_profile() -> None:
     """Not what its name says."""
-    [part] = h100(Place(start=4, profile="3g")).slices()
+    [part] = h100(MigPlacement(start=4, profile="3g")).slices()
 
     assert part.memory == 40_448 * 2**20
     assert part.id == f"{UUID}:3g@4"
@@ -65,8 +65,8 @@ def test_memory_is_what_the_driver_says_of_the_profile() -> None:
 
 def test_what_is_leaving_is_not_offered_and_is_reported() -> None:
     """Until it is gone."""
-    state = h100(Place(start=0, profile="3g"), Place(start=4, profile="3g"))
-    state = replace(state, changing=True, leaving=frozenset({Place(start=4, profile="3g")}))
+    state = h100(MigPlacement(start=0, profile="3g"), MigPlacement(start=4, profile="3g"))
+    state = replace(state, changing=True, leaving=frozenset({MigPlacement(start=4, profile="3g")}))
 
     assert [part.id for part in state.slices()] == [f"{UUID}:3g@0"]
     report = state.report(None, {}, {f"{UUID}:3g@0": "c1"}, "")
@@ -97,10 +97,10 @@ def test_a_share_is_so_many_64ths_of_time_and_memory() -> None:
 
 def test_a_report_says_what_was_read_and_that_it_is_made_up() -> None:
     """Utilisation of instances is theirs; what was not read is not told."""
-    state = h100(Place(start=0, profile="3g"))
+    state = h100(MigPlacement(start=0, profile="3g"))
     busy = {state.instances[0].uuid: 37}
 
-    report = state.report(Reading(memory_used=5, processes=1), busy, {}, "it is ill")
+    report = state.report(GpuReading(memory_used=5, processes=1), busy, {}, "it is ill")
 
     assert (report.fake, report.mig, report.withdrawn) == (True, MigMode.ON, "it is ill")
     assert (report.utilisation, report.memory_used, report.processes) == (None, 5, 1)

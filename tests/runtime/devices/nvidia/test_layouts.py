@@ -7,13 +7,13 @@ from dataclasses import replace
 import pynvml
 import pytest
 
-from pilotlight_core.model.devices import MigMode, Place
+from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_runtime.devices.fake.fake_nvml import GIB, FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.gpu_state import GpuState
 from pilotlight_runtime.devices.nvidia.layouts import (
     NOTHING,
-    Change,
+    LayoutChange,
     carry_out,
     change_for,
     first_look,
@@ -23,7 +23,11 @@ from pilotlight_runtime.devices.nvidia.layouts import (
 from pilotlight_runtime.devices.nvidia.mig import CannotCut
 from pilotlight_runtime.devices.nvidia.survey import take_survey
 
-THIRD, OTHER, SMALL = Place(start=4, profile="3g"), Place(start=0, profile="3g"), Place(start=0, profile="1g")
+THIRD, OTHER, SMALL = (
+    MigPlacement(start=4, profile="3g"),
+    MigPlacement(start=0, profile="3g"),
+    MigPlacement(start=0, profile="1g"),
+)
 
 
 class Bench:
@@ -40,19 +44,19 @@ class Bench:
         [found] = take_survey(self.nvml).gpus
         return first_look(self.nvml, found, shareable=False, fake=False)
 
-    def change(self, command: Cut | SwitchMig, *busy: str) -> Change | str:
+    def change(self, command: Cut | SwitchMig, *busy: str) -> LayoutChange | str:
         return change_for(self.state, command, busy)
 
     def do(self, command: Cut | SwitchMig) -> None:
         """Raises CannotCut; what the driver has then is read in any case."""
         change = self.change(command)
-        assert isinstance(change, Change)
+        assert isinstance(change, LayoutChange)
         try:
             carry_out(self.nvml, self.state, change)
         finally:
             self.state = look_again(self.nvml, self.state)
 
-    def cut(self, *create: Place, destroy: tuple[Place, ...] = ()) -> None:
+    def cut(self, *create: MigPlacement, destroy: tuple[MigPlacement, ...] = ()) -> None:
         self.do(cut(*create, destroy=destroy))
 
     @property
@@ -60,7 +64,7 @@ class Bench:
         return [str(place) for place in self.state.places]
 
 
-def cut(*create: Place, destroy: tuple[Place, ...] = ()) -> Cut:
+def cut(*create: MigPlacement, destroy: tuple[MigPlacement, ...] = ()) -> Cut:
     return Cut(epoch=1, device="any", destroy=destroy, create=create)
 
 
@@ -86,7 +90,7 @@ def test_old_instances_go_before_new_ones_come() -> None:
     """In the place of two, one: it would not fit before."""
     bench = Bench()
     bench.cut(THIRD, OTHER)
-    whole = Place(start=0, profile="7g")
+    whole = MigPlacement(start=0, profile="7g")
     bench.cut(whole, destroy=(THIRD, OTHER))
 
     assert bench.places == ["7g@0"]
@@ -97,17 +101,17 @@ def test_old_instances_go_before_new_ones_come() -> None:
 @pytest.mark.parametrize(
     "create",
     [
-        (Place(start=1, profile="3g"),),
-        (Place(start=4, profile="4g"),),
-        (Place(start=2, profile="3g"), Place(start=4, profile="3g")),
-        (Place(start=0, profile="4g"), Place(start=3, profile="1g")),
-        (Place(start=0, profile="1g.me"), Place(start=1, profile="1g.me")),
-        (Place(start=0, profile="9g"),),
-        (Place(start=7, profile="1g"),),
+        (MigPlacement(start=1, profile="3g"),),
+        (MigPlacement(start=4, profile="4g"),),
+        (MigPlacement(start=2, profile="3g"), MigPlacement(start=4, profile="3g")),
+        (MigPlacement(start=0, profile="4g"), MigPlacement(start=3, profile="1g")),
+        (MigPlacement(start=0, profile="1g.me"), MigPlacement(start=1, profile="1g.me")),
+        (MigPlacement(start=0, profile="9g"),),
+        (MigPlacement(start=7, profile="1g"),),
     ],
     ids=str,
 )
-def test_what_does_not_fit_together_is_refused_as_a_whole(create: tuple[Place, ...]) -> None:
+def test_what_does_not_fit_together_is_refused_as_a_whole(create: tuple[MigPlacement, ...]) -> None:
     """A place that never was legal, two that overlap, a second one with the media engines, a profile nobody has."""
     assert Bench().change(cut(*create)) == "illegal"
 
@@ -115,11 +119,11 @@ def test_what_does_not_fit_together_is_refused_as_a_whole(create: tuple[Place, .
 def test_one_with_the_media_engines_is_made_once() -> None:
     """The driver has one set of them per GPU."""
     bench = Bench()
-    bench.cut(Place(start=6, profile="1g.me"))
+    bench.cut(MigPlacement(start=6, profile="1g.me"))
 
     assert bench.places == ["1g.me@6"]
-    assert bench.change(cut(Place(start=0, profile="1g.me"))) == "illegal"
-    assert isinstance(bench.change(cut(SMALL)), Change)
+    assert bench.change(cut(MigPlacement(start=0, profile="1g.me"))) == "illegal"
+    assert isinstance(bench.change(cut(SMALL)), LayoutChange)
 
 
 def test_an_instance_in_use_stays() -> None:
@@ -129,7 +133,7 @@ def test_an_instance_in_use_stays() -> None:
     [other, third] = bench.state.instances
 
     assert bench.change(cut(destroy=(THIRD,)), bench.state.name_of(third)) == "slice_taken"
-    assert isinstance(bench.change(cut(destroy=(OTHER,)), bench.state.name_of(third)), Change)
+    assert isinstance(bench.change(cut(destroy=(OTHER,)), bench.state.name_of(third)), LayoutChange)
     bench.gpu.instances[third.number].processes.append(4242)
     with pytest.raises(CannotCut, match="3g@4 has processes: 4242"):
         bench.cut(destroy=(THIRD,))
@@ -278,7 +282,7 @@ def test_a_lost_gpu_cannot_be_cut_and_its_neighbour_can() -> None:
     """The error is the driver's."""
     bench = Bench()
     change = bench.change(cut(THIRD))
-    assert isinstance(change, Change)
+    assert isinstance(change, LayoutChange)
     bench.gpu.lost = True
 
     with pytest.raises(CannotCut, match="GPU is lost"):

@@ -16,7 +16,7 @@ from pilotlight_runtime.devices.nvidia import mig
 from pilotlight_runtime.devices.nvidia.gpu_state import family_of
 from pilotlight_runtime.devices.nvidia.mig_profiles import KEYS
 from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
-from pilotlight_runtime.devices.nvidia.survey import Gpu, take_survey
+from pilotlight_runtime.devices.nvidia.survey import DriverGpu, take_survey
 from tests.runtime.devices.nvidia.test_nvml_port import error_of
 
 KINDS = (
@@ -40,10 +40,10 @@ class TestMigContract:
         made.nvmlShutdown()
 
     @pytest.fixture
-    def gpus(self, nvml: Nvml) -> tuple[Gpu, ...]:
+    def gpus(self, nvml: Nvml) -> tuple[DriverGpu, ...]:
         return take_survey(nvml).gpus
 
-    def test_a_gpu_has_the_mode_or_not(self, nvml: Nvml, gpus: tuple[Gpu, ...]) -> None:
+    def test_a_gpu_has_the_mode_or_not(self, nvml: Nvml, gpus: tuple[DriverGpu, ...]) -> None:
         """Who has it has profiles; who switches it online is of Hopper or later."""
         assert gpus
         for gpu in gpus:
@@ -52,7 +52,7 @@ class TestMigContract:
             if mig.switches_online(nvml, gpu.handle):
                 assert nvml.nvmlDeviceGetArchitecture(gpu.handle) >= pynvml.NVML_DEVICE_ARCH_HOPPER
 
-    def test_profiles_are_those_of_the_catalogue(self, nvml: Nvml, gpus: tuple[Gpu, ...]) -> None:
+    def test_profiles_are_those_of_the_catalogue(self, nvml: Nvml, gpus: tuple[DriverGpu, ...]) -> None:
         """Sizes, starts and memory as read from the driver do not contradict it: this settles what was inferred."""
         for gpu in gpus:
             found = mig.profiles(nvml, gpu.handle)
@@ -66,7 +66,7 @@ class TestMigContract:
                     assert profile.size == family.by_key[profile.key].size
             assert len({profile.id for profile in found}) == len(found)
 
-    def test_numbers_that_no_profile_has_are_refused(self, nvml: Nvml, gpus: tuple[Gpu, ...]) -> None:
+    def test_numbers_that_no_profile_has_are_refused(self, nvml: Nvml, gpus: tuple[DriverGpu, ...]) -> None:
         """As invalid; those that only others have as unsupported."""
         for gpu in gpus:
             ask = nvml.nvmlDeviceGetGpuInstanceProfileInfo
@@ -75,7 +75,7 @@ class TestMigContract:
             for number in [number for number, key in KEYS.items() if key not in found]:
                 assert error_of(ask, gpu.handle, number) in mig.NO_PROFILE
 
-    def test_out_of_the_mode_there_are_no_instances_to_ask_for(self, nvml: Nvml, gpus: tuple[Gpu, ...]) -> None:
+    def test_out_of_the_mode_there_are_no_instances_to_ask_for(self, nvml: Nvml, gpus: tuple[DriverGpu, ...]) -> None:
         """In it, they are listed, and each can be described."""
         for gpu in gpus:
             known = mig.profiles(nvml, gpu.handle)
@@ -87,7 +87,7 @@ class TestMigContract:
                 code = error_of(nvml.nvmlDeviceGetGpuInstances, gpu.handle, known[0].id, array, ctypes.byref(count))
                 assert code == pynvml.NVML_ERROR_NOT_SUPPORTED
 
-    def test_samples_are_given_and_taken_back(self, nvml: Nvml, gpus: tuple[Gpu, ...]) -> None:
+    def test_samples_are_given_and_taken_back(self, nvml: Nvml, gpus: tuple[DriverGpu, ...]) -> None:
         """Where performance is monitored; and processes are listed everywhere."""
         for gpu in gpus:
             assert all(pid > 0 for pid in mig.processes(nvml, gpu.handle))
