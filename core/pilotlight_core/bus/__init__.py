@@ -12,7 +12,8 @@ from pilotlight_core.bus.bus_errors import (
     StoreRefused,
     WrongRevision,
 )
-from pilotlight_core.bus.kv import Kv, KvEntry
+from pilotlight_core.bus.conflict_retry import retry_conflicts
+from pilotlight_core.bus.kv import Kv, KvEntry, NewValue
 from pilotlight_core.bus.lease import Lease, LeaseHolder, read_holder
 from pilotlight_core.bus.mirror import Mirror
 from pilotlight_core.bus.reader import DecodedMessage
@@ -37,6 +38,7 @@ __all__ = [
     "LeaseHolder",
     "MessageTooLarge",
     "Mirror",
+    "NewValue",
     "NoResponders",
     "Notice",
     "StoreRefused",
@@ -45,4 +47,5 @@ __all__ = [
     "WrongRevision",
     "connect",
     "read_holder",
+    "retry_conflicts",
 ]
