@@ -30,7 +30,6 @@ from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.hardware.geometry import Instance
 from tests.autoscaler.builders import container, demand, record, report, spec
 from tests.autoscaler.fleet import FakeGpu
-from tests.core.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
 
 
 class ScriptedNode:
@@ -76,7 +75,7 @@ class ScriptedNode:
 
 
 @pytest.fixture
-async def bus(server_url: str) -> AsyncIterator[Bus]:  # noqa: F811
+async def bus(server_url: str) -> AsyncIterator[Bus]:
     async with connect(server_url, name="controller-test") as bus:
         yield bus
 

@@ -47,19 +47,18 @@ from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.limits.call_usage import CallUsage
-from tests.core.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
 from tests.gateway.scripted_agent import ScriptedAgent
 from tests.waiting import until
 
 
 @pytest.fixture
-async def bus(server_url: str) -> AsyncIterator[Bus]:  # noqa: F811
+async def bus(server_url: str) -> AsyncIterator[Bus]:
     async with connect(server_url, name="calls") as bus:
         yield bus
 
 
 @pytest.fixture
-async def node(server_url: str) -> AsyncIterator[Bus]:  # noqa: F811
+async def node(server_url: str) -> AsyncIterator[Bus]:
     """The bus as the agent's process has it."""
     async with connect(server_url, name="agent") as bus:
         yield bus
