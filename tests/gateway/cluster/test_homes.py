@@ -13,7 +13,7 @@ from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HomeStat
 from pilotlight_gateway.cluster.homes import Homes, packed
 from pilotlight_gateway.cluster.outbox import Outbox
 from pilotlight_gateway.home.home import Home, QueueLimits
-from tests.gateway.builders import call, credit
+from tests.builders.calls import call, credit
 from tests.waiting import until
 
 

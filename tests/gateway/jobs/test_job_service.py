@@ -12,8 +12,8 @@ from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_gateway.jobs.job_port import StoredJob
 from pilotlight_gateway.jobs.job_service import WAITERS_PER_TENANT, JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
+from tests.builders.jobs import JOB, dead_job, job
 from tests.gateway.http.endpoints.test_jobs import submit
-from tests.gateway.jobs.records import JOB, dead_job, job
 from tests.gateway.world import World, function
 
 BIG = "x" * 100_000

@@ -16,7 +16,7 @@ from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity
 from pilotlight_gateway.http.endpoints.jobs import wants_async
 from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN
-from tests.gateway.jobs.records import JOB, dead_job, job
+from tests.builders.jobs import JOB, dead_job, job
 from tests.gateway.world import WALL, World, function
 
 CALLS = "/v1/functions/shop.hello/calls"
