@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pilotlight_core.model.ewma import ewma
+
 FIRST = 100.0
 """GPU-milliseconds of a call of which nothing is known. The end corrects it."""
 SMOOTHING = 0.1
@@ -23,4 +25,4 @@ class Estimates:
         known = self._costs.pop(version, None)
         if known is None and len(self._costs) >= MOST_KNOWN:
             del self._costs[next(iter(self._costs))]  # the one that was learnt longest ago
-        self._costs[version] = cost if known is None else known + SMOOTHING * (cost - known)
+        self._costs[version] = ewma(known, cost, SMOOTHING)
