@@ -1,4 +1,13 @@
-"""The bus: messages, streams, keys and values, leases. Only this package touches nats-py."""
+"""The bus: messages, streams, keys and values, leases. A library over NATS that knows nothing of the platform's
+processes.
+
+`bus` is a connection, made by `connect`; `client` is the one module that touches nats-py, `inbox` its requests and
+`jetstream` its API. `kv` is a bucket, with `conflict_retry` for compare-and-set and `group_commit` for many writes at
+once; `mirror` keeps a bucket in memory, `reader` follows a stream, rung by `doorbells`; `lease` is a fenced lease.
+`streams` says which streams there are, `bus_users` who may do what on the bus, `bus_errors` what can go wrong.
+
+Entered by every server process. Stands on `model` alone.
+"""
 
 from pilotlight_core.bus.bus import NO_RESPONDERS, Bus, BusStatistics, Handler, Notice, connect
 from pilotlight_core.bus.bus_errors import (
