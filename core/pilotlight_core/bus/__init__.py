@@ -1,6 +1,6 @@
 """The bus: messages, streams, keys and values, leases. Only this package touches nats-py."""
 
-from pilotlight_core.bus.bus import NO_RESPONDERS, Bus, BusStatistics, Handler, Notice, Subscription, connect
+from pilotlight_core.bus.bus import NO_RESPONDERS, Bus, BusStatistics, Handler, Notice, connect
 from pilotlight_core.bus.bus_errors import (
     BusDown,
     BusError,
@@ -17,6 +17,7 @@ from pilotlight_core.bus.lease import Lease, LeaseHolder, read_holder
 from pilotlight_core.bus.mirror import Mirror
 from pilotlight_core.bus.reader import DecodedMessage
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, StreamLimits
+from pilotlight_core.bus.subscription import Subscription
 
 __all__ = [
     "DEFAULT_LIMITS",
