@@ -139,7 +139,7 @@ class BatchService:
             chunks = await writer.finish()
             room = 0 if repeats else lines.items * RECORD_BYTES + writer.bytes
             until = self._wall() + query.expires_in_s + version.spec.timeout + self._keep_s
-            counted = await self._jobs.room.take(tenant, room, until)
+            counted = await self._jobs.quota.take(tenant, room, until)
         except BaseException:
             await asyncio.shield(writer.drop())
             raise
@@ -171,12 +171,12 @@ class BatchService:
             found = await self._store.create(record)
         except Unavailable as error:
             if not isinstance(error, BusError):  # else it may be stored, and need them
-                self._jobs.room.give_back(counted)
+                self._jobs.quota.give_back(counted)
                 await writer.drop()
             raise
         if found.chunks == record.chunks:  # though it may be read anew, since its confirmation was lost
             return found
-        self._jobs.room.give_back(counted)
+        self._jobs.quota.give_back(counted)
         await writer.drop()
         if found.fingerprint != record.fingerprint:
             raise BadInput(

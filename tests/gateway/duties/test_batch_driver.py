@@ -54,7 +54,7 @@ class Platform:
         """Whether a job ends as soon as it is told of."""
         self._ends: set[asyncio.Task[None]] = set()
         self.ground = BatchDependencies(
-            bus=bus, batches=self.store, jobs=self.jobs, blobs=self.blobs, tell=self.tell, region="local"
+            bus=bus, batches=self.store, jobs=self.jobs, blobs=self.blobs, publish=self.tell, region="local"
         )
 
     async def submit(self, count: int, **more: Any) -> BatchRecord:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -30,7 +29,6 @@ def fleet(world: World) -> FleetPlacements:
     view = FleetView()
     view.on_report(report(), 0.0)
     placements = world.services.placements = FleetPlacements(view, Clock(SURE_AFTER_S))
-    world.services.deployer = replace(world.services.deployer, placements=placements)
     return placements
 
 
