@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from pilotlight_core.bus import BusError, WrongRevision
+from pilotlight_core.bus import BusError, retry_conflicts
 from pilotlight_core.host.blobs import BlobMissing, BlobStore, MemoryBlobs
 from pilotlight_core.model.errors import BadInput, Conflict, DeadlineExceeded, NotFound, TooMuch, Unavailable
 from pilotlight_core.model.ids import token
@@ -44,7 +44,6 @@ UPLOADS_PER_TENANT = 2
 SUBMIT_SECONDS = 600.0
 """In which a batch must have come and been checked: a schema may make each line cost much."""
 READ_AT_A_TIME = 32
-RACES = 8
 BATCH_ID = re.compile(ID_PATTERN)
 
 
@@ -268,19 +267,16 @@ class BatchService:
         return record
 
     async def _change(self, tenant: str, batch: str, change: ChangeBatch) -> BatchRecord:
-        for _ in range(RACES):
+        async def attempt() -> BatchRecord:
             found = await self._store.read(tenant, batch) if BATCH_ID.fullmatch(batch) else None
             if found is None:
                 raise _no_batch(batch)
             changed = change(found[0])
-            if changed == found[0]:
-                return changed
-            try:
+            if changed != found[0]:
                 await self._store.update(changed, found[1])
-            except WrongRevision:
-                continue
             return changed
-        raise Conflict("The batch changes too fast.", retry_after=1.0)
+
+        return await retry_conflicts(attempt, failed=Conflict("The batch changes too fast.", retry_after=1.0))
 
 
 def batch_info(record: BatchRecord) -> BatchInfo:

@@ -7,9 +7,10 @@ first trim removes it, as all that is older than the newest 10 MB: between two s
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, deque
+from collections import deque
 
 import structlog
+from cachetools import LRUCache
 
 from pilotlight_core.bus import Bus, DecodedMessage, Lease
 from pilotlight_core.model.messages.logs import LogBatch
@@ -30,16 +31,13 @@ class LogSizes:
 
     def __init__(self, kept: int = KEPT_BYTES) -> None:
         self._kept = kept
-        self._of: OrderedDict[str, tuple[deque[tuple[int, int]], list[int]]] = OrderedDict()
+        self._of: LRUCache[str, tuple[deque[tuple[int, int]], list[int]]] = LRUCache(FUNCTIONS)
 
     def add(self, subject: str, seq: int, size: int) -> int | None:
         """A batch of `size` bytes was stored. Returns the sequence before which the log must go, if it is too long."""
         batches, total = self._of.setdefault(subject, (deque(), [0]))
-        self._of.move_to_end(subject)
         batches.append((seq, size))
         total[0] += size
-        if len(self._of) > FUNCTIONS:
-            self._of.popitem(last=False)
         if total[0] <= self._kept:
             return None
         while len(batches) > 1 and total[0] > self._kept * (1 - SLACK):

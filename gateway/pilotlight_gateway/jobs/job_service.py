@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.bus import BusError, WrongRevision
+from pilotlight_core.bus import BusError, retry_conflicts
 from pilotlight_core.host.blobs import BlobsDown, BlobStore, MemoryBlobs
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput, Conflict, TooMuch, UnknownCall
@@ -21,7 +21,7 @@ from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState, keyed_job_id
 from pilotlight_gateway.calls.call_port import PreparedCall
 from pilotlight_gateway.jobs import job_payloads
-from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST, JobPage, JobQueue, JobStore, StoredJob
+from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST, JobPage, JobQueue, JobStore
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobQueue, MemoryJobs
 from pilotlight_gateway.jobs.sealed_cursors import CursorSealer
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
@@ -39,8 +39,6 @@ WAITERS_PER_TENANT = 1_000
 """Requests that wait for a job at a time: each listens on the bus, and looks every `POLL_S`."""
 CROWDED_S = 1.0
 """How long those beyond wait, whatever happens: who asks again and again is to do so slowly."""
-RACES = 16
-"""Changes that may get in between before a cancellation gives up."""
 
 
 class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -273,19 +271,16 @@ class JobService:
     async def _change(
         self, tenant: str, name: str, change: Callable[[JobRecord], JobRecord]
     ) -> tuple[JobRecord | None, JobRecord | None]:
-        for _ in range(RACES):
-            found: StoredJob | None = await self.store.read(tenant, self._name(tenant, name))
+        async def attempt() -> tuple[JobRecord | None, JobRecord | None]:
+            found = await self.store.read(tenant, self._name(tenant, name))
             if found is None:
                 return None, None
             changed = change(found.job)
-            if changed is found.job:
-                return found.job, changed
-            try:
+            if changed is not found.job:
                 await self.store.update(changed, found.revision)
-            except WrongRevision:
-                continue
             return found.job, changed
-        raise Conflict("The job changes too fast.", retry_after=1.0)
+
+        return await retry_conflicts(attempt, failed=Conflict("The job changes too fast.", retry_after=1.0))
 
     def _name(self, tenant: str, name: str) -> str:
         return keyed_job_id(self._region, tenant, "id", name) if CLIENT_CALL_ID.fullmatch(name) else name
