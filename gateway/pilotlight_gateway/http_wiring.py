@@ -134,7 +134,7 @@ def wire_http(
         budget=budget,
     )
     of_curves = CurveServices(resolver=resolver, placements=placements, curves=curves, deployer=deployer, budget=budget)
-    of_batches = BatchServices(batches=batches, resolver=resolver, validators=validators, gate=gate, budget=budget)
+    of_batches = BatchServices(batches=batches, resolver=resolver, gate=gate, budget=budget)
     operations: tuple[BoundOperation[Any], ...] = (
         *bind(routes.FUNCTION_DOCUMENT, of_documents, authenticator),
         *bind(routes.CALLS_BY_ID, of_account, authenticator),

@@ -151,6 +151,41 @@ async def _stop_when_lost(bus: Bus, stop: asyncio.Event) -> None:
     stop.set()
 
 
+def _idempotency(settings: ServeSettings, bus: Bus, calls: CallService, owner: CallOwner) -> Idempotency:
+    keep_s = settings.idempotency_seconds
+    records = BusQuotaRecords(bus.kv(IDEMPOTENCY_BUCKET), stored="idempotency keys")
+    return Idempotency(
+        BusKeyRecords(bus, lambda owner: owner.instance in calls.shards.others()),
+        StorageQuota(records, limit=KEY_BYTES, life=keep_s, wall=time.time),
+        owner=owner,
+        ttl=keep_s,
+    )
+
+
+def _metric_sources(
+    bus: Bus,
+    calls: CallService,
+    idempotency: Idempotency,
+    limiter: HomeLimiter,
+    jobs: GatewayJobs,
+    readiness: Readiness,
+    budget: ByteBudget,
+) -> tuple[MetricSource, ...]:
+    """What is asked at each scrape, beside what `GatewayMetrics` counts."""
+    return (
+        lambda: bus_gauges(bus.statistics()),
+        lambda: key_counts(idempotency.statistics()),
+        lambda: limit_gauges(limiter.statistics()),
+        lambda: call_gauges(
+            calls.statistics(),
+            inside=len(readiness.gate),
+            body_bytes=budget.used,
+            ready=not readiness.why_not(),
+        ),
+        lambda: job_gauges(jobs.statistics()),
+    )
+
+
 @asynccontextmanager
 async def _gateway(
     settings: ServeSettings, book: PriceBook, name: str, bus: Bus, registry: Registry, internal_url: str
@@ -185,38 +220,21 @@ async def _gateway(
         limits=limiter,
         costs=costs,
     )
-    idempotency = Idempotency(
-        BusKeyRecords(bus, lambda owner: owner.instance in calls.shards.others()),
-        StorageQuota(
-            BusQuotaRecords(bus.kv(IDEMPOTENCY_BUCKET), stored="idempotency keys"),
-            limit=KEY_BYTES,
-            life=settings.idempotency_seconds,
-            wall=time.time,
-        ),
-        owner=CallOwner(name=name, instance=instance),
-        ttl=settings.idempotency_seconds,
-    )
+    idempotency = _idempotency(settings, bus, calls, CallOwner(name=name, instance=instance))
     readiness = Readiness(
         gate=DrainGate(), bus_connected=lambda: bus.connected, registry=registry, calls=calls, clock=time.monotonic
-    )
-    sources: tuple[MetricSource, ...] = (
-        lambda: bus_gauges(bus.statistics()),
-        lambda: key_counts(idempotency.statistics()),
-        lambda: limit_gauges(limiter.statistics()),
-        lambda: call_gauges(
-            calls.statistics(),
-            inside=len(readiness.gate),
-            body_bytes=budget.used,
-            ready=not readiness.why_not(),
-        ),
-        lambda: job_gauges(jobs.statistics()),
     )
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
     app = wire_http(
         authenticator=KeyAuthenticator(registry),
         batches=BatchService(
-            BusBatches(bus), jobs.service, region=settings.region, blobs=blobs, keep_s=settings.job_seconds
+            BusBatches(bus),
+            jobs.service,
+            region=settings.region,
+            blobs=blobs,
+            validators=validators,
+            keep_s=settings.job_seconds,
         ),
         blobs=blobs,
         budget=budget,
@@ -229,7 +247,7 @@ async def _gateway(
         ledger=ledger,
         limiter=limiter,
         logs=BusLogs(bus=bus, region=settings.region),
-        metrics=GatewayMetrics(sources),
+        metrics=GatewayMetrics(_metric_sources(bus, calls, idempotency, limiter, jobs, readiness, budget)),
         networks=settings.webhook_networks,
         placements=FleetPlacements(calls.fleet),
         readiness=readiness,

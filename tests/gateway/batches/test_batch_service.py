@@ -17,7 +17,6 @@ from pilotlight_gateway.batches.batch_manifest import read_chunks
 from pilotlight_gateway.batches.batch_port import MemoryBatches
 from pilotlight_gateway.batches.batch_service import BATCHES_PER_TENANT, UPLOADS_AT_A_TIME, BatchService, may_upload
 from pilotlight_gateway.jobs.job_service import KEPT_S, RECORD_BYTES, JobService
-from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.gateway.batches.makers import batch, version
@@ -53,7 +52,7 @@ class Site:
             yield b"\n".join(msgspec.json.encode({"input": {"name": name}}) for name in names)
 
         query = BatchQuery(function="shop.hello")
-        return await self.desk.submit("acme", version(), query, body(), Validators(), key)
+        return await self.desk.submit("acme", version(), query, body(), key)
 
 
 async def test_a_batch_whose_confirmation_was_lost_keeps_its_inputs() -> None:

@@ -33,7 +33,6 @@ from pilotlight_gateway.http.protocol.exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.operations import BODY, Operation, Parameter, json_answer, list_of, principal_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
 from pilotlight_gateway.idempotency.key_header import KEY, read_key
-from pilotlight_gateway.schemas.schema_validators import Validators
 
 BATCH_BODY = BodyLimits(size=200 * 10**6, window=10.0)
 NDJSON = "application/x-ndjson"
@@ -54,7 +53,6 @@ class BatchServices:
 
     batches: BatchService
     resolver: Resolver
-    validators: Validators
     gate: DrainGate
     budget: ByteBudget
 
@@ -70,7 +68,7 @@ async def submit(request: Request, services: BatchServices) -> Response:
         arriving: Any = pieces(request.scope, request.receive, BATCH_BODY)
         async with aclosing(arriving):
             name = read_key(key) if key else ""
-            record = await services.batches.submit(tenant, version, query, arriving, services.validators, name)
+            record = await services.batches.submit(tenant, version, query, arriving, name)
     return json_answer(batch_info(record), status=201)
 
 
