@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from pilotlight_core.host.blobs import BlobStore, MemoryBlobs
 from pilotlight_core.host.registry import KeyRecord, TenantRecord
 from pilotlight_core.host.signing import Signer
-from pilotlight_core.model.spec import AppRecord, FileEntry, FunctionSpec, Manifest, MethodSpec, Mode, VersionRecord
+from pilotlight_core.model.spec import AppRecord, FileEntry, FunctionSpec, MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.batches.batch_port import MemoryBatches
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.calls.byte_budget import ByteBudget
@@ -51,10 +51,10 @@ from pilotlight_gateway.tenancy.keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
 from pilotlight_gateway.webhooks.addresses import Network
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
+from tests.builders.specs import function_spec, manifest, method, version_record
 
 WALL = 1_790_000_000.0
-HELLO = MethodSpec(
-    name="",
+HELLO = method(
     attribute="hello",
     input_schema={
         "type": "object",
@@ -67,13 +67,12 @@ HELLO = MethodSpec(
 
 def function(name: str = "hello", *methods: MethodSpec, **options: Any) -> FunctionSpec:
     """A spec."""
-    options = {"module": "main", "qualname": name} | options
-    return FunctionSpec(name=name, methods=methods or (HELLO,), **options)
+    return function_spec(name, *(methods or (HELLO,)), **{"module": "main"} | options)
 
 
 def generator(**options: Any) -> MethodSpec:
     """A method that yields."""
-    return MethodSpec(name="", attribute="tokens", mode=Mode.GENERATOR, **options)
+    return method(attribute="tokens", mode=Mode.GENERATOR, **options)
 
 
 @cache
@@ -233,18 +232,8 @@ class World:
         """Versions as a deploy would leave them in the registry."""
         made = []
         for spec in specs:
-            manifest = Manifest(tenant=tenant, app=app, function=spec.name, spec=spec, files=(entry(b"x"),))
-            record = VersionRecord(
-                id=manifest.version_id,
-                tenant=tenant,
-                app=app,
-                function=spec.name,
-                number=1,
-                manifest_sha256="",
-                spec=spec,
-                bundle_bytes=1,
-                created_at=WALL,
-            )
+            version = manifest(spec, entry(b"x"), tenant=tenant, app=app).version_id
+            record = version_record(spec, id=version, tenant=tenant, app=app, manifest_sha256="", created_at=WALL)
             self.registry.versions[record.id] = record
             made.append(record)
         ids = {record.function: record.id for record in made}

@@ -30,7 +30,6 @@ from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.duties.batch_progress import OUT_AT_MOST
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_service import JobService
-from tests.core.conftest import anyio_backend, bus  # noqa: F401 - fixtures
 from tests.gateway.batches.makers import version
 
 T = TypeVar("T")
@@ -41,7 +40,7 @@ ME = RunnerIdentity("test", "test-1")
 class Platform:
     """A tenant's batches, and a function whose jobs a test ends by hand."""
 
-    def __init__(self, bus: Bus) -> None:  # noqa: F811
+    def __init__(self, bus: Bus) -> None:
         self.bus = bus
         self.tenant = f"t{token(8)}"
         self.blobs = MemoryBlobs()
@@ -136,7 +135,7 @@ async def until(ask: Callable[[], Awaitable[T | None]], within: float = 30.0) ->
 
 
 @pytest.fixture
-def platform(bus: Bus) -> Platform:  # noqa: F811
+def platform(bus: Bus) -> Platform:
     return Platform(bus)
 
 

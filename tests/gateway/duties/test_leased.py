@@ -16,7 +16,6 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import LEASE_BUCKET
 from pilotlight_gateway.duties.leased import LeasedWork, while_leased
 from pilotlight_supervisor.embedded_bus import embedded_nats
-from tests.core.conftest import bus, other  # noqa: F401 - fixtures
 from tests.waiting import until
 
 OTHER_HOLDER = msgspec.msgpack.encode(LeaseRecord(holder="a stranger"))
@@ -44,7 +43,7 @@ class Work:
 
 
 @asynccontextmanager
-async def leased(lease: Lease, bus: Bus, work: LeasedWork) -> AsyncIterator[asyncio.Task[None]]:  # noqa: F811
+async def leased(lease: Lease, bus: Bus, work: LeasedWork) -> AsyncIterator[asyncio.Task[None]]:
     """The work under the lease, for as long as the block lasts."""
     task = asyncio.ensure_future(while_leased(bus, lease, work, retried=(KeyError,), retry_after_s=0.0))
     try:
@@ -60,7 +59,7 @@ def key() -> str:
     return f"duty.{token(8)}"
 
 
-async def test_one_of_two_works_and_the_other_takes_over(bus: Bus, other: Bus, key: str) -> None:  # noqa: F811
+async def test_one_of_two_works_and_the_other_takes_over(bus: Bus, other: Bus, key: str) -> None:
     """The second begins once the first has ended, under a higher epoch."""
     first, second = Work(), Work()
     async with AsyncExitStack() as stack:
@@ -76,7 +75,7 @@ async def test_one_of_two_works_and_the_other_takes_over(bus: Bus, other: Bus, k
     assert second.epochs > first.epochs
 
 
-async def test_a_lost_lease_ends_the_work_until_it_is_had_again(bus: Bus, other: Bus, key: str) -> None:  # noqa: F811
+async def test_a_lost_lease_ends_the_work_until_it_is_had_again(bus: Bus, other: Bus, key: str) -> None:
     """Somebody else holds it for a while: nothing is done meanwhile, and afterwards all of it anew."""
     work, kv = Work(), other.kv(LEASE_BUCKET)
     async with leased(bus.lease(key, "one"), bus, work):
@@ -93,7 +92,7 @@ async def test_a_lost_lease_ends_the_work_until_it_is_had_again(bus: Bus, other:
 async def test_after_a_reconnect_the_work_begins_anew_under_the_same_lease(tmp_path: Path, key: str) -> None:
     """The server was killed and came back: the streams may be other ones."""
     work = Work()
-    async with embedded_nats(tmp_path / "nats") as server, connect(server.url, name="one") as bus:  # noqa: F811
+    async with embedded_nats(tmp_path / "nats") as server, connect(server.url, name="one") as bus:
         async with leased(bus.lease(key, "one", ttl=60.0), bus, work):
             await until(lambda: work.epochs)
             assert server.process is not None
@@ -107,7 +106,7 @@ async def test_after_a_reconnect_the_work_begins_anew_under_the_same_lease(tmp_p
     assert work.cancelled == 2
 
 
-async def test_what_it_may_raise_and_a_return_begin_it_anew(bus: Bus, key: str) -> None:  # noqa: F811
+async def test_what_it_may_raise_and_a_return_begin_it_anew(bus: Bus, key: str) -> None:
     """Under the same lease, also where a group of tasks wraps the error."""
     work = Work(KeyError("away"), None, ExceptionGroup("tasks", [KeyError("away")]))
     async with leased(bus.lease(key, "one", ttl=60.0), bus, work):
@@ -116,7 +115,7 @@ async def test_what_it_may_raise_and_a_return_begin_it_anew(bus: Bus, key: str) 
     assert len(set(work.epochs)) == 1
 
 
-async def test_what_nobody_expects_ends_it_and_frees_the_lease(bus: Bus, other: Bus, key: str) -> None:  # noqa: F811
+async def test_what_nobody_expects_ends_it_and_frees_the_lease(bus: Bus, other: Bus, key: str) -> None:
     """The caller gets the error; another process has the lease at once."""
     work = Work(ExceptionGroup("tasks", [KeyError("away"), ValueError("a bug")]))
     async with leased(bus.lease(key, "one", ttl=60.0), bus, work) as task:

@@ -31,7 +31,6 @@ from pilotlight_gateway.webhooks.delivery_sender import FINISHED_KEPT, DeliveryS
 from pilotlight_gateway.webhooks.endpoints import change_webhook, create_webhook, delete_webhook, ping
 from pilotlight_gateway.webhooks.events import delivery_id
 from pilotlight_gateway.webhooks.http_sender_fake import FakeHttpSender
-from tests.core.conftest import anyio_backend, bus  # noqa: F401 - fixtures
 
 T = TypeVar("T")
 
@@ -39,7 +38,7 @@ T = TypeVar("T")
 class Tenant:
     """Somebody with webhooks and jobs."""
 
-    def __init__(self, bus: Bus) -> None:  # noqa: F811
+    def __init__(self, bus: Bus) -> None:
         self.name = f"t{token(8)}"
         self.store = BusWebhooks(bus)
         self._jobs = bus.kv(JOB_BUCKET)
@@ -63,12 +62,12 @@ class Tenant:
 
 
 @pytest.fixture
-def tenant(bus: Bus) -> Tenant:  # noqa: F811
+def tenant(bus: Bus) -> Tenant:
     return Tenant(bus)
 
 
 @asynccontextmanager
-async def sending(bus: Bus, poster: FakeHttpSender) -> AsyncIterator[None]:  # noqa: F811
+async def sending(bus: Bus, poster: FakeHttpSender) -> AsyncIterator[None]:
     """The duty, for as long as the block lasts."""
     duty = asyncio.ensure_future(WebhookDuty(bus, poster, holder=token(8)).run())
     try:
@@ -105,7 +104,7 @@ async def until(ask: Callable[[], Awaitable[T | None]], within: float = 20.0) ->
     return found
 
 
-async def test_the_end_of_a_job_is_told_and_signed(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_the_end_of_a_job_is_told_and_signed(bus: Bus, tenant: Tenant) -> None:
     """What is told says which job, how it ended and where its answer is."""
     id_, url, secret = await tenant.webhook()
     poster = FakeHttpSender()
@@ -129,7 +128,7 @@ async def test_the_end_of_a_job_is_told_and_signed(bus: Bus, tenant: Tenant) -> 
     assert len(posted.body) < 20_000
 
 
-async def test_each_webhook_hears_of_what_it_listens_to(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_each_webhook_hears_of_what_it_listens_to(bus: Bus, tenant: Tenant) -> None:
     """And of its own tenant's jobs only."""
     failures, failures_url, _ = await tenant.webhook(events=("job.failed", "job.expired"))
     everything, everything_url, _ = await tenant.webhook()
@@ -148,7 +147,7 @@ async def test_each_webhook_hears_of_what_it_listens_to(bus: Bus, tenant: Tenant
     assert not poster.to(strangers_url)
 
 
-async def test_what_ended_while_nobody_sent_is_told_later_and_once(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_what_ended_while_nobody_sent_is_told_later_and_once(bus: Bus, tenant: Tenant) -> None:
     """From the moment at which the webhook was made, over as many senders as there were."""
     before = await tenant.job()
     id_, url, _ = await tenant.webhook()
@@ -164,7 +163,7 @@ async def test_what_ended_while_nobody_sent_is_told_later_and_once(bus: Bus, ten
     assert before not in told
 
 
-async def test_a_job_that_is_driven_again_ends_again(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_a_job_that_is_driven_again_ends_again(bus: Bus, tenant: Tenant) -> None:
     """Under another id, so that its receiver does not take it for a repetition."""
     id_, url, _ = await tenant.webhook()
     poster = FakeHttpSender()
@@ -178,7 +177,7 @@ async def test_a_job_that_is_driven_again_ends_again(bus: Bus, tenant: Tenant) -
     assert first != second
 
 
-async def test_who_dies_in_the_middle_is_followed_by_another(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_who_dies_in_the_middle_is_followed_by_another(bus: Bus, tenant: Tenant) -> None:
     """The delivery is sent again, under the same id and with the same body."""
     id_, url, _ = await tenant.webhook()
     poster = FakeHttpSender(held={url: asyncio.Event()})
@@ -194,7 +193,7 @@ async def test_who_dies_in_the_middle_is_followed_by_another(bus: Bus, tenant: T
     assert first.body == second.body
 
 
-async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -> None:
     """The log says what was tried; sent again by hand it goes at once, under its id."""
     id_, url, _ = await tenant.webhook()
     poster = FakeHttpSender(statuses={url: [500]})
@@ -230,7 +229,7 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
     assert well.failing_since is None
 
 
-async def test_who_says_gone_is_told_nothing_more(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_who_says_gone_is_told_nothing_more(bus: Bus, tenant: Tenant) -> None:
     """Its webhook is disabled; enabled again it hears of what ends from then on."""
     id_, url, _ = await tenant.webhook()
     poster = FakeHttpSender(statuses={url: [410]})
@@ -253,7 +252,7 @@ async def test_who_says_gone_is_told_nothing_more(bus: Bus, tenant: Tenant) -> N
     assert len(poster.to(url)) == 2
 
 
-async def test_a_slow_receiver_delays_nobody_else(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_a_slow_receiver_delays_nobody_else(bus: Bus, tenant: Tenant) -> None:
     """However much waits for it; no more than a few connections are open to it."""
     slow, slow_url, _ = await tenant.webhook()
     quick, quick_url, _ = await tenant.webhook()
@@ -274,7 +273,7 @@ async def test_a_slow_receiver_delays_nobody_else(bus: Bus, tenant: Tenant) -> N
     assert len(poster.to(strangers_url)) == 1
 
 
-async def test_a_deleted_webhook_is_sent_nothing(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_a_deleted_webhook_is_sent_nothing(bus: Bus, tenant: Tenant) -> None:
     """Neither what waits nor what comes."""
     id_, url, _ = await tenant.webhook()
     witness, _, _ = await tenant.webhook()
@@ -289,7 +288,7 @@ async def test_a_deleted_webhook_is_sent_nothing(bus: Bus, tenant: Tenant) -> No
     assert not poster.to(url)
 
 
-async def test_the_log_is_bounded(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_the_log_is_bounded(bus: Bus, tenant: Tenant) -> None:
     """The oldest that are over go first."""
     id_, _, _ = await tenant.webhook()
     poster = FakeHttpSender()
@@ -300,7 +299,7 @@ async def test_the_log_is_bounded(bus: Bus, tenant: Tenant) -> None:  # noqa: F8
     assert len(poster.posted) >= len(jobs)
 
 
-async def test_what_cannot_be_read_holds_nobody_up(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_what_cannot_be_read_holds_nobody_up(bus: Bus, tenant: Tenant) -> None:
     """A webhook, how far one has read, a delivery: others are told, and what waits for the first is kept."""
     of_later = b"\xc1 of a version to come"
     odd, odd_url, _ = await tenant.webhook()
@@ -321,7 +320,7 @@ async def test_what_cannot_be_read_holds_nobody_up(bus: Bus, tenant: Tenant) -> 
     assert [record.id for record in await tenant.store.webhooks(tenant.name)] == [waits, well]
 
 
-async def test_what_is_kept_of_a_webhook_goes_with_it(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_what_is_kept_of_a_webhook_goes_with_it(bus: Bus, tenant: Tenant) -> None:
     """What was sent, and what waits for tomorrow: who makes webhooks anew again and again fills nothing."""
     id_, _, _ = await tenant.webhook()
     later = DeliveryRecord(
@@ -350,7 +349,7 @@ class Unwritten(BusWebhooks):
         return await super().change_delivery(tenant, webhook, delivery, change)
 
 
-async def test_what_cannot_be_written_down_is_not_sent_again(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_what_cannot_be_written_down_is_not_sent_again(bus: Bus, tenant: Tenant) -> None:
     """A receiver that failed is left alone for as long as its schedule says, however long the bus refuses."""
     id_, url, _ = await tenant.webhook()
     poster = FakeHttpSender(status=500)
@@ -369,7 +368,7 @@ async def test_what_cannot_be_written_down_is_not_sent_again(bus: Bus, tenant: T
 
 
 async def test_webhooks_that_are_made_at_the_same_time_are_no_more_than_there_may_be(
-    bus: Bus,  # noqa: F811
+    bus: Bus,
     tenant: Tenant,
 ) -> None:
     """Each request saw room for its own."""

@@ -22,8 +22,8 @@ from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord, Ten
 from pilotlight_gateway.http.protocol.operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
 from pilotlight_gateway.webhooks.events import ping_event
+from tests.builders.jobs import dead_job
 from tests.gateway.batches.makers import batch
-from tests.gateway.jobs.records import dead_job
 from tests.gateway.ledger.metering import SECOND, busy
 from tests.gateway.webhooks.makers import webhook_of
 from tests.gateway.world import WALL, World, entry, function

@@ -20,7 +20,7 @@ from pilotlight_gateway.jobs.bucket_headroom import Headroom
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_port import JobStore
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
-from tests.gateway.jobs.records import dead_job, job
+from tests.builders.jobs import dead_job, job
 
 
 @pytest.fixture

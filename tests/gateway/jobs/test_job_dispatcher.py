@@ -35,7 +35,7 @@ from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
-from tests.gateway.jobs.records import job
+from tests.builders.jobs import job
 from tests.gateway.jobs.test_job_runner import OUTPUT, Calls
 from tests.gateway.world import World, function
 from tests.waiting import until

@@ -40,7 +40,7 @@ from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.storage_quota.job_quota import ASK_AGAIN_S, JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
-from tests.gateway.jobs.records import JOB, job
+from tests.builders.jobs import JOB, job
 from tests.gateway.world import World, function
 
 ME, OTHER = RunnerIdentity("one", "one-a"), RunnerIdentity("two", "two-a")

@@ -14,8 +14,8 @@ from pilotlight_gateway.jobs.job_service import KEPT_S, WAITERS_PER_TENANT, JobS
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
+from tests.builders.jobs import JOB, dead_job, job
 from tests.gateway.http.endpoints.test_jobs import submit
-from tests.gateway.jobs.records import JOB, dead_job, job
 from tests.gateway.world import World, function
 
 BIG = "x" * 100_000

@@ -20,9 +20,9 @@ from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage
+from tests.builders.jobs import JOB, job
 from tests.gateway.batches.makers import batch
 from tests.gateway.idempotency.asking import Work, ask, give
-from tests.gateway.jobs.records import JOB, job
 
 
 @dataclass(kw_only=True)

@@ -15,13 +15,12 @@ from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from pilotlight_gateway.storage_quota.quota_port import QuotaRecords
 from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage, quota_key
-from tests.core.conftest import bus, other  # noqa: F401 - fixtures
 
 TTL = 3600.0
 
 
 @pytest.fixture(params=["bus", "memory"])
-def records_of(request: pytest.FixtureRequest, bus: Bus) -> Callable[[Bus], QuotaRecords]:  # noqa: F811
+def records_of(request: pytest.FixtureRequest, bus: Bus) -> Callable[[Bus], QuotaRecords]:
     """The records as a gateway on a bus has them."""
     memory = MemoryQuotaRecords()
 
@@ -31,15 +30,15 @@ def records_of(request: pytest.FixtureRequest, bus: Bus) -> Callable[[Bus], Quot
     return of
 
 
-def on(bus: Bus) -> BusQuotaRecords:  # noqa: F811
+def on(bus: Bus) -> BusQuotaRecords:
     """The records in the bucket of keys."""
     return BusQuotaRecords(bus.kv(IDEMPOTENCY_BUCKET), stored="idempotency keys")
 
 
 async def test_a_record_is_one_for_all_gateways(
     records_of: Callable[[Bus], QuotaRecords],
-    bus: Bus,  # noqa: F811
-    other: Bus,  # noqa: F811
+    bus: Bus,
+    other: Bus,
 ) -> None:
     """Another gateway reads what one wrote, and writes over the revision that it read, not over another."""
     one, two, key = records_of(bus), records_of(other), quota_key(token())
@@ -57,7 +56,7 @@ async def test_a_record_is_one_for_all_gateways(
     assert read[0] == QuotaUsage({1: 6})
 
 
-async def test_a_record_expires(bus: Bus) -> None:  # noqa: F811
+async def test_a_record_expires(bus: Bus) -> None:
     """With the last that is counted in it."""
     records, key = on(bus), quota_key(token())
     await records.write_share(key, QuotaUsage({1: 5}), 0, ttl=1.0)
@@ -67,7 +66,7 @@ async def test_a_record_expires(bus: Bus) -> None:  # noqa: F811
             await asyncio.sleep(0.1)
 
 
-async def test_a_deleted_record_counts_nothing_and_is_written_over(bus: Bus) -> None:  # noqa: F811
+async def test_a_deleted_record_counts_nothing_and_is_written_over(bus: Bus) -> None:
     """Its key keeps a revision."""
     records, key = on(bus), quota_key(token())
     await records.write_share(key, QuotaUsage({1: 5}), 0, TTL)
@@ -82,7 +81,7 @@ async def test_a_deleted_record_counts_nothing_and_is_written_over(bus: Bus) -> 
     assert again[0] == QuotaUsage({2: 1})
 
 
-async def test_a_full_bucket_is_named(bus: Bus) -> None:  # noqa: F811
+async def test_a_full_bucket_is_named(bus: Bus) -> None:
     """What is refused says what there is no room for, and when to come again."""
 
     class FullKv(Kv):

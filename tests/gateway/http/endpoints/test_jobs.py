@@ -18,7 +18,7 @@ from pilotlight_gateway.jobs.job_service import KEPT_S, JobService
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
-from tests.gateway.jobs.records import JOB, dead_job, job
+from tests.builders.jobs import JOB, dead_job, job
 from tests.gateway.world import WALL, World, function
 
 CALLS = "/v1/functions/shop.hello/calls"
