@@ -41,8 +41,7 @@ from pilotlight_gateway.batches.batch_manifest import read_chunks, read_items
 from pilotlight_gateway.batches.batch_port import BatchStore
 from pilotlight_gateway.duties.batch_progress import BatchProgress
 from pilotlight_gateway.jobs import job_payloads
-from pilotlight_gateway.jobs.job_port import JobStore, StoredJob
-from pilotlight_gateway.jobs.job_service import PublishJob
+from pilotlight_gateway.jobs.job_port import JobStore, PublishJob, StoredJob
 
 AT_A_TIME = 16
 """Submissions under way of one batch: single jobs of others go in between."""
@@ -75,7 +74,7 @@ class BatchDependencies:
     batches: BatchStore
     jobs: JobStore
     blobs: BlobStore
-    tell: PublishJob
+    publish: PublishJob
     region: str
     wall: Callable[[], float] = time.time
 
@@ -185,7 +184,7 @@ class BatchDriver:
         if found.state.terminal:
             self._ended(found.id, found.state)
         elif found.state is JobState.QUEUED:
-            self._ground.tell(self._flow, JobNote(found.id))
+            self._ground.publish(self._flow, JobNote(found.id))
 
     @property
     def _may_be_forgotten(self) -> bool:

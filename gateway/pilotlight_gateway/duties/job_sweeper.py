@@ -32,6 +32,7 @@ from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.subjects import JOB_BUCKET, JOB_STREAM
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.batches.bus_batches import BusBatches
+from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.orphan_blobs import Orphans
 from pilotlight_gateway.jobs.job_publisher import NOTES_AT_ONCE
 
@@ -181,6 +182,7 @@ class JobDuty:
         self._watchlist: JobWatchlist | None = None
         self._told_again = 0
         self._search_again_s = search_again_s
+        self._search_at = time.monotonic()
         self._orphans = Orphans(blobs, self._record, BusBatches(bus).read)
 
     def statistics(self) -> SweepStatistics | None:
@@ -189,16 +191,18 @@ class JobDuty:
 
     async def run(self) -> None:
         """Wait for the lease, sweep while it lasts, and so on. Ends only by cancellation."""
-        while True:
-            async with self._bus.lease("duty.jobs", self._holder) as lease, asyncio.TaskGroup() as group:
-                searching = group.create_task(self._search_orphans())
-                try:
-                    await self._sweep_while(lease)
-                finally:
-                    self._watchlist = None
-                    searching.cancel()
+        await while_leased(self._bus, self._bus.lease("duty.jobs", self._holder), self._work)
 
-    async def _sweep_while(self, lease: Lease) -> None:
+    async def _work(self, lease: Lease) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                searching = group.create_task(self._search_orphans())
+                await self._sweep(lease)
+                searching.cancel()
+        finally:
+            self._watchlist = None
+
+    async def _sweep(self, lease: Lease) -> None:
         watchlist = self._watchlist = JobWatchlist(self._region)
         position = StreamCursor(self._bus, bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, "*.*"))
         while lease.valid(time.monotonic()):
@@ -217,16 +221,16 @@ class JobDuty:
     async def _search_orphans(self) -> None:
         """At the beginning, and once a day. Beside the sweeps: every blob that is kept is looked at."""
         while True:
+            await asyncio.sleep(self._search_at - time.monotonic())
+            pause = self._search_again_s
             try:
                 await self._orphans.delete(time.time())
                 pause = ORPHANS_EVERY_S
             except PilotlightError as error:
                 log.warning("blobs of forgotten jobs are looked for later", error=str(error))
-                pause = self._search_again_s
             except Exception:
                 log.exception("blobs of forgotten jobs are looked for later")
-                pause = self._search_again_s
-            await asyncio.sleep(pause)
+            self._search_at = time.monotonic() + pause
 
     async def _record(self, key: str) -> bytes | None:
         record = await self._kv.read(key)

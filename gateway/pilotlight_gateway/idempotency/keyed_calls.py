@@ -26,11 +26,12 @@ from pilotlight_gateway.idempotency.key_decision import (
 from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, StoredAnswer, begun, ended, place_of, voided
 from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
 from pilotlight_gateway.idempotency.record_port import Doorbell, KeyRecords
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.storage_quota.quota_shares import RECORD_BYTES
 
 DAY_S = 86_400.0
-SHARE_BYTES = 256 * 2**20
+KEY_BYTES = 256 * 2**20
 """Of one tenant, in the life of a key."""
 GLANCE_S = 1.0
 """How often a waiting request looks, in this process's memory, whether the first one's gateway lives."""
@@ -86,18 +87,18 @@ class Idempotency:
     def __init__(
         self,
         records: KeyRecords | None = None,
+        quota: StorageQuota | None = None,
         *,
         owner: CallOwner | None = None,
         ttl: float = DAY_S,
         wall: Callable[[], float] = time.time,
-        share_bytes: int = SHARE_BYTES,
         glance: float = GLANCE_S,
     ) -> None:
         self._records: KeyRecords = MemoryKeyRecords() if records is None else records
         self._owner = owner or CallOwner(name="", instance="")
         self._ttl = ttl
         self._wall = wall
-        self._room = StorageQuota(self._records, limit=share_bytes, life=ttl, wall=wall)
+        self._quota = quota or StorageQuota(MemoryQuotaRecords(), limit=KEY_BYTES, life=ttl, wall=wall)
         self._glance = glance
         self._counts = KeyStatistics()
 
@@ -150,7 +151,7 @@ class Idempotency:
     async def _claim(self, place: str, ask: KeyedRequest, revision: int) -> ClaimedKey | None:
         """The key, if nobody else was first."""
         try:
-            slot = await self._room.take(ask.tenant, RECORD_BYTES)
+            slot = await self._quota.take(ask.tenant, RECORD_BYTES)
         except TooMuch:
             if isinstance(decide(await self._records.read(place), ask.fingerprint), ClaimKey):
                 raise
@@ -161,7 +162,7 @@ class Idempotency:
         try:
             revision = await self._records.claim(place, first, revision, ttl)
         except (KeyConflict, Unavailable) as error:
-            self._room.give_back(ask.tenant, RECORD_BYTES, slot)
+            self._quota.give_back(ask.tenant, RECORD_BYTES, slot)
             if isinstance(error, KeyConflict):
                 return None
             raise
@@ -201,11 +202,11 @@ class Idempotency:
             return record
         tenant, size = claimed.ask.tenant, len(answer.body)
         try:
-            await self._room.take(tenant, size)
+            await self._quota.take(tenant, size)
         except (TooMuch, Unavailable) as error:
             if not isinstance(error, BusError):
                 return ended(claimed.first, answer, keep=False)
-            self._room.owe(tenant, size)  # it has run, so its answer is kept: it is written when the bus is back
+            self._quota.owe(tenant, size)  # it has run, so its answer is kept: it is written when the bus is back
         return record
 
     async def _look(self, place: str, ask: KeyedRequest) -> KeyDecision:

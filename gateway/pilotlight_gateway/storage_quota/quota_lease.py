@@ -1,4 +1,4 @@
-"""The room for keys as one gateway takes and spends it; see `shares`."""
+"""The room for keys as one gateway takes and spends it; see `quota_shares`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pilotlight_core.bus import BusError, KeyConflict, retry_conflicts
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_gateway.idempotency.record_port import QuotaRecords
+from pilotlight_gateway.storage_quota.quota_port import QuotaRecords
 from pilotlight_gateway.storage_quota.quota_shares import (
     NOTHING,
     SLOTS,
