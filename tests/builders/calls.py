@@ -47,6 +47,6 @@ def run(call: str = "a", grant: int = 1, **more: Any) -> Run:
     """A granted call, as its container's agent gets it."""
     fields: dict[str, Any] = {
         "tenant": "acme", "version": "ver_1", "container": "c1", "method": "", "epoch": 1, "gateway": "gw1",
-        "home": "gw1", "start_within_ms": 10_000.0, "timeout_ms": 10_000.0,
+        "home": "gw1", "start_within_ms": 10_000.0, "timeout_ms": 10_000.0, "input": b"\x80",
     }  # fmt: skip
     return Run(call=call, grant=grant, **fields | more)

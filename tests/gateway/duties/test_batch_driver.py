@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -31,8 +31,8 @@ from pilotlight_gateway.duties.batch_progress import OUT_AT_MOST
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_service import JobService
 from tests.gateway.batches.makers import version
+from tests.waiting import until_found
 
-T = TypeVar("T")
 ALL = frozenset(str(state) for state in JobState if state.terminal)
 ME = RunnerIdentity("test", "test-1")
 
@@ -101,7 +101,7 @@ class Platform:
             found = await self.desk.find(self.tenant, record.id)
             return found if found.state is state else None
 
-        return await until(there)
+        return await until_found(there)
 
     async def until_told(self, count: int) -> list[str]:
         """The jobs of which the work queue was told, once they are so many."""
@@ -109,7 +109,7 @@ class Platform:
         async def told() -> list[str] | None:
             return self.told if len(self.told) >= count else None
 
-        return await until(told)
+        return await until_found(told)
 
     async def results(self, record: BatchRecord, states: frozenset[str] = ALL) -> list[tuple[int, str, Any]]:
         found = self.desk.results(record, read_value, states)
@@ -124,14 +124,6 @@ class Platform:
         finally:
             duty.cancel()
             await asyncio.wait([duty])
-
-
-async def until(ask: Callable[[], Awaitable[T | None]], within: float = 30.0) -> T:
-    """What it says at last that is not None."""
-    async with asyncio.timeout(within):
-        while (found := await ask()) is None:  # noqa: ASYNC110 - nothing rings for a test
-            await asyncio.sleep(0.01)
-    return found
 
 
 @pytest.fixture
@@ -170,7 +162,7 @@ async def test_only_so_many_wait_at_a_time(platform: Platform) -> None:
             found = await platform.desk.find(platform.tenant, record.id)
             return found if found.counts.ended == 11 else None
 
-        present = await until(counted)
+        present = await until_found(counted)
 
     assert present.counts == ItemCounts(succeeded=10, failed=1)
     partial = await platform.results(present)
@@ -209,7 +201,7 @@ async def test_cancelling_leaves_what_runs(platform: Platform) -> None:
             found = await platform.results(cancelling, frozenset({"cancelled"}))
             return True if len(found) == OUT_AT_MOST - 1 else None
 
-        await until(only_one_left)
+        await until_found(only_one_left)
         assert (await platform.desk.find(platform.tenant, record.id)).state is BatchState.CANCELLING
         await platform.end(told[0])
         done = await platform.until(record, BatchState.CANCELLED)
@@ -369,7 +361,7 @@ async def test_a_cancelled_batch_is_left_as_well(platform: Platform) -> None:
     async def others() -> bool | None:
         return True if len(await platform.results(found[0], frozenset({"cancelled"}))) == 2 else None
 
-    await until(others)
+    await until_found(others)
     driver.leave()
     await driving
     assert (await platform.desk.find(platform.tenant, record.id)).state is BatchState.CANCELLING
@@ -394,7 +386,7 @@ async def test_inputs_are_removed_when_their_retention_is_over(platform: Platfor
         return None if await platform.blobs.sizes(platform.tenant, [old.chunks.sha256]) else True
 
     async with platform.driving():
-        await until(is_gone)
+        await until_found(is_gone)
 
     assert await platform.blobs.sizes(platform.tenant, [young.chunks.sha256])
     with pytest.raises(BlobMissing):
