@@ -30,6 +30,7 @@ from pilotlight_core.bus.lease import Lease, MaySucceed, at_once
 from pilotlight_core.bus.mirror import Mirror
 from pilotlight_core.bus.reader import DecodedMessage, read_stream
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, StreamLimits, stream_configs
+from pilotlight_core.bus.subscription import Subscription
 from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.wire import decode, encode
 
@@ -73,18 +74,6 @@ class BusStatistics:
     handler_errors: int
     backlog: int
     open_requests: int
-
-
-class Subscription:
-    """Interest in a subject, until it is unsubscribed or the bus closes."""
-
-    def __init__(self, client: NatsClient, number: int, subject: str) -> None:
-        self._client = client
-        self._number = number
-        self.subject = subject
-
-    async def unsubscribe(self) -> None:
-        await self._client.unsubscribe_raw(self._number)
 
 
 class Bus:

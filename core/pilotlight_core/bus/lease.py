@@ -15,18 +15,15 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
 
 from pilotlight_core.bus.bus_errors import BusError, BusTimeout, WrongRevision
+from pilotlight_core.bus.connection import Connection
 from pilotlight_core.bus.jetstream import StreamMessage
 from pilotlight_core.bus.streams import key_subject
 from pilotlight_core.model.subjects import LEASE_BUCKET
-
-if TYPE_CHECKING:
-    from pilotlight_core.bus.bus import Bus
 
 log = structlog.get_logger(__name__)
 
@@ -83,7 +80,7 @@ class Lease:
 
     def __init__(
         self,
-        bus: Bus,
+        bus: Connection,
         key: str,
         holder: str,
         *,

@@ -11,17 +11,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import structlog
 
+from pilotlight_core.bus.connection import Connection
 from pilotlight_core.bus.jetstream import StreamMessage
 from pilotlight_core.bus.kv import KvEntry
 from pilotlight_core.bus.reader import POLL, StreamCursor
 from pilotlight_core.bus.streams import MARKER_TTL, bucket_stream, key_subject
-
-if TYPE_CHECKING:
-    from pilotlight_core.bus.bus import Bus, Subscription
+from pilotlight_core.bus.subscription import Subscription
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +35,7 @@ OnChange = Callable[[str, KvEntry | None], None]
 class Mirror:
     """The keys below a prefix. An async context manager: inside, it has been read once and follows."""
 
-    def __init__(self, bus: Bus, bucket: str, prefix: str = "") -> None:
+    def __init__(self, bus: Connection, bucket: str, prefix: str = "") -> None:
         self._bus = bus
         self._kv = bus.kv(bucket)
         self._start = len(key_subject(bucket, ""))

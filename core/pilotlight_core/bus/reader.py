@@ -11,18 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import structlog
 
 from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders
+from pilotlight_core.bus.connection import Connection
 from pilotlight_core.bus.doorbells import PendingReads
 from pilotlight_core.bus.jetstream import FIRST_PAUSE, LONGEST_PAUSE, StreamPage
 from pilotlight_core.model.messages.wire import decode
-
-if TYPE_CHECKING:
-    from pilotlight_core.bus.bus import Bus
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +43,7 @@ class DecodedMessage(msgspec.Struct, frozen=True, kw_only=True):
 class StreamCursor:
     """A place in a stream that moves forward page by page."""
 
-    def __init__(self, bus: Bus, stream: str, subject: str, seq: int = 1) -> None:
+    def __init__(self, bus: Connection, stream: str, subject: str, seq: int = 1) -> None:
         self._bus = bus
         self._stream = stream
         self._subject = subject
@@ -82,7 +80,7 @@ class StreamCursor:
 
 
 async def read_stream(
-    bus: Bus, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
+    bus: Connection, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
 ) -> AsyncGenerator[DecodedMessage, None]:
     """See `Bus.read_stream`."""
     position = StreamCursor(bus, stream, subject)
@@ -104,7 +102,7 @@ async def read_stream(
             await position.wait_bell()
 
 
-async def _first(bus: Bus, stream: str, start: str | int) -> int:
+async def _first(bus: Connection, stream: str, start: str | int) -> int:
     if isinstance(start, int):
         return start
     if start == "all":

@@ -34,7 +34,7 @@ HERE = Path(__file__).parent
 AT_ONCE = """
 import sys
 from pilotlight_gateway.ledger.prices import load_prices
-from pilotlight_gateway.ledger.store import Ledger
+from pilotlight_gateway.ledger.ledger_store import Ledger
 book = load_prices()
 print("ready", flush=True)
 sys.stdin.readline()

@@ -28,7 +28,8 @@ from pilotlight_runtime.guest.frames import (
     Result,
     WindowUpdate,
 )
-from tests.runtime.fake_runner_io import FakeRunnerIO, accepted, run_of, runner_of
+from tests.builders.calls import run
+from tests.runtime.fake_runner_io import FakeRunnerIO, accepted, runner_of
 
 BODY = BodyRef(url="http://origin/bodies/x", token="x", size=10)
 ERROR = RemoteError("ValueError", "no")
@@ -48,7 +49,7 @@ def results(batch: InvokeBatch, **more: object) -> BatchResult:
 def test_a_call_is_started_before_the_guest_gets_it(io: FakeRunnerIO) -> None:
     """An origin that asks hears Started, the guest gets the input, the answer is the last frame, the slot is free."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a", tell_start=True), 1.0), 1.0)
+    runner.add(accepted(run("a", tell_start=True), 1.0), 1.0)
     runner.on_result(Result(call="a", output=b"\x2a", execute_ns=2_000_000), 1.5)
 
     ended = io.last("a")
@@ -63,7 +64,7 @@ def test_a_call_is_started_before_the_guest_gets_it(io: FakeRunnerIO) -> None:
 def test_a_start_of_which_nobody_asks_is_not_told(io: FakeRunnerIO) -> None:
     """One frame for a call, its last."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a"), 1.0), 1.0)
+    runner.add(accepted(run("a"), 1.0), 1.0)
     runner.on_result(Result(call="a", output=b"\x2a", execute_ns=2_000_000), 1.5)
 
     assert [type(frame) for frame in io.sent] == [Ended]
@@ -73,7 +74,7 @@ def test_a_start_of_which_nobody_asks_is_not_told(io: FakeRunnerIO) -> None:
 def test_the_guests_word_on_its_time_is_bounded_by_ours(io: FakeRunnerIO) -> None:
     """A guest cannot claim more time than has passed."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a"), 1.0), 1.0)
+    runner.add(accepted(run("a"), 1.0), 1.0)
     runner.on_result(Result(call="a", execute_ns=10**15), 1.25)
 
     ended = io.last("a")
@@ -85,7 +86,7 @@ def test_the_guest_gets_as_much_as_it_works_on_at_a_time(io: FakeRunnerIO) -> No
     """Beyond max_inputs calls wait in order."""
     runner = runner_of(io, max_inputs=2)
     for call in "abc":
-        runner.add(accepted(run_of(call), 1.0), 1.0)
+        runner.add(accepted(run(call), 1.0), 1.0)
     assert [frame.call for frame in io.of(Invoke)] == ["a", "b"]
 
     runner.on_result(Result(call="b"), 1.1)
@@ -96,11 +97,11 @@ def test_the_guest_gets_as_much_as_it_works_on_at_a_time(io: FakeRunnerIO) -> No
 
 def test_what_does_not_start_at_once_is_noted(io: FakeRunnerIO) -> None:
     """A batch that forms, a turn that is waited for, an input on its way; what starts at once needs no note."""
-    runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50)).add(accepted(run_of("in a batch"), 0.0), 0.0)
+    runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50)).add(accepted(run("in a batch"), 0.0), 0.0)
     one_by_one = runner_of(io)
-    one_by_one.add(accepted(run_of("at once"), 0.0), 0.0)
-    one_by_one.add(accepted(run_of("behind it"), 0.0), 0.0)
-    runner_of(io).add(accepted(run_of("large", body=BodyRef("http://gw/1", "t")), 0.0), 0.0)
+    one_by_one.add(accepted(run("at once"), 0.0), 0.0)
+    one_by_one.add(accepted(run("behind it"), 0.0), 0.0)
+    runner_of(io).add(accepted(run("large", body=BodyRef("http://gw/1", "t")), 0.0), 0.0)
 
     assert io.waiting == ["in a batch", "behind it", "large"]
 
@@ -108,8 +109,8 @@ def test_what_does_not_start_at_once_is_noted(io: FakeRunnerIO) -> None:
 def test_what_waits_too_long_is_refused(io: FakeRunnerIO) -> None:
     """A call that could not start in time is refused as expired, and never reaches the guest."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a"), 1.0), 1.0)
-    runner.add(accepted(run_of("b", start_within_ms=100.0), 1.0), 1.0)
+    runner.add(accepted(run("a"), 1.0), 1.0)
+    runner.add(accepted(run("b", start_within_ms=100.0), 1.0), 1.0)
 
     runner.enforce_limits(1.05)
     assert not io.of(Refused)
@@ -125,7 +126,7 @@ def test_what_waits_too_long_is_refused(io: FakeRunnerIO) -> None:
 def test_time_counts_from_when_the_call_can_have_come(io: FakeRunnerIO) -> None:
     """After the process stood still, what is read then may be too old to start."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a", start_within_ms=1_000.0), 10.0, 8.0), 10.0)
+    runner.add(accepted(run("a", start_within_ms=1_000.0), 10.0, 8.0), 10.0)
 
     refused = io.last("a")
     assert isinstance(refused, Refused)
@@ -136,7 +137,7 @@ def test_the_slot_table_has_the_last_word_before_the_start(io: FakeRunnerIO) -> 
     """What it calls gone is dropped without a word: whoever ended it has answered."""
     io.refuse_start = Refusal.GONE
     runner = runner_of(io)
-    runner.add(accepted(run_of("a"), 1.0), 1.0)
+    runner.add(accepted(run("a"), 1.0), 1.0)
 
     assert not io.sent
     assert not io.commands
@@ -146,7 +147,7 @@ def test_the_slot_table_has_the_last_word_before_the_start(io: FakeRunnerIO) -> 
 def test_a_large_input_is_fetched_first(io: FakeRunnerIO) -> None:
     """The guest gets it when it is here; the time it took is a stage of its own."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a", input=b"", body=BODY), 1.0), 1.0)
+    runner.add(accepted(run("a", input=b"", body=BODY), 1.0), 1.0)
     assert not io.commands
 
     runner.on_input(io.fetches[0], b"large", 1.2)
@@ -161,7 +162,7 @@ def test_a_large_input_is_fetched_first(io: FakeRunnerIO) -> None:
 def test_an_input_that_cannot_be_had_is_refused(io: FakeRunnerIO) -> None:
     """It never started, so it may go elsewhere."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a", input=b"", body=BODY), 1.0), 1.0)
+    runner.add(accepted(run("a", input=b"", body=BODY), 1.0), 1.0)
     runner.on_input(io.fetches[0], None, 1.2)
 
     refused = io.last("a")
@@ -172,7 +173,7 @@ def test_an_input_that_cannot_be_had_is_refused(io: FakeRunnerIO) -> None:
 def test_a_fetch_that_ends_after_its_call_is_ignored(io: FakeRunnerIO) -> None:
     """The call was cancelled meanwhile."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a", input=b"", body=BODY), 1.0), 1.0)
+    runner.add(accepted(run("a", input=b"", body=BODY), 1.0), 1.0)
     runner.cancel("a", "cancelled", 1.1)
     runner.on_input(io.fetches[0], b"late", 1.2)
 
@@ -185,9 +186,9 @@ def test_a_fetch_that_ends_after_its_call_is_ignored(io: FakeRunnerIO) -> None:
 def test_a_large_answer_is_left_with_the_origin(io: FakeRunnerIO) -> None:
     """The guest takes the next call meanwhile; the last frame says how large it was."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a"), 1.0), 1.0)
+    runner.add(accepted(run("a"), 1.0), 1.0)
     runner.on_result(Result(call="a", output=b"x" * (INLINE_BYTES + 1)), 1.1)
-    runner.add(accepted(run_of("b"), 1.1), 1.1)
+    runner.add(accepted(run("b"), 1.1), 1.1)
     assert [frame.call for frame in io.of(Invoke)] == ["a", "b"]
     assert not io.of(Ended)
 
@@ -203,7 +204,7 @@ def test_a_large_answer_is_left_with_the_origin(io: FakeRunnerIO) -> None:
 def test_an_answer_that_nobody_takes_is_an_error(io: FakeRunnerIO, most: int, why: str) -> None:
     """The origin would not have it; one that is too large is told how large it may be."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a", answer=BodyRef(url="http://origin/answers/x", token="x", size=most)), 1.0), 1.0)
+    runner.add(accepted(run("a", answer=BodyRef(url="http://origin/answers/x", token="x", size=most)), 1.0), 1.0)
     runner.on_result(Result(call="a", output=b"x" * (INLINE_BYTES + 1)), 1.1)
     runner.on_upload(io.uploads[0], taken=False, at=1.3)
 
@@ -216,7 +217,7 @@ def test_an_answer_that_nobody_takes_is_an_error(io: FakeRunnerIO, most: int, wh
 def test_a_cancelled_call_that_runs_ends_when_the_guest_does(io: FakeRunnerIO) -> None:
     """Its answer is dropped, but not before it has come: until then the slot is in use."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a"), 1.0), 1.0)
+    runner.add(accepted(run("a"), 1.0), 1.0)
     runner.cancel("a", "deadline", 1.1)
     runner.cancel("a", "again", 1.2)
     assert len(io.of(CancelCall)) == 1
@@ -232,9 +233,9 @@ def test_a_cancelled_call_that_runs_ends_when_the_guest_does(io: FakeRunnerIO) -
 def test_a_timeout_kills_the_container_and_names_the_late(io: FakeRunnerIO) -> None:
     """Those past the timeout timed out; the others died with the container; what had not started may go elsewhere."""
     runner = runner_of(io, max_inputs=2, timeout=1.0)
-    runner.add(accepted(run_of("old"), 1.0), 1.0)
-    runner.add(accepted(run_of("young"), 1.5), 1.5)
-    runner.add(accepted(run_of("waits", start_within_ms=9_000.0), 1.6), 1.6)
+    runner.add(accepted(run("old"), 1.0), 1.0)
+    runner.add(accepted(run("young"), 1.5), 1.5)
+    runner.add(accepted(run("waits", start_within_ms=9_000.0), 1.6), 1.6)
 
     runner.enforce_limits(1.9)
     assert not io.kills
@@ -255,7 +256,7 @@ def test_a_timeout_kills_the_container_and_names_the_late(io: FakeRunnerIO) -> N
 def test_chunks_are_passed_on_in_order(io: FakeRunnerIO) -> None:
     """And the window moves with what the origin has passed on."""
     runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run_of("a", window=2), 1.0), 1.0)
+    runner.add(accepted(run("a", window=2), 1.0), 1.0)
     runner.on_chunk(ChunkOut(call="a", seq=1, data=b"1"), 1.1)
     runner.on_window("a", 1, 1.15)
     runner.on_window("a", 5, 1.15)  # nobody can have passed on what was never sent
@@ -273,7 +274,7 @@ def test_chunks_are_passed_on_in_order(io: FakeRunnerIO) -> None:
 def test_a_guest_that_breaks_the_order_is_killed(io: FakeRunnerIO, seq: int) -> None:
     """Nothing a guest sends is trusted."""
     runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run_of("a", window=2), 1.0), 1.0)
+    runner.add(accepted(run("a", window=2), 1.0), 1.0)
     runner.on_chunk(ChunkOut(call="a", seq=seq, data=b""), 1.1)
 
     assert io.kills == ["the guest streamed out of order or beyond its window"]
@@ -282,7 +283,7 @@ def test_a_guest_that_breaks_the_order_is_killed(io: FakeRunnerIO, seq: int) -> 
 def test_a_guest_that_exceeds_its_window_is_killed(io: FakeRunnerIO) -> None:
     """The window protects the origin's memory."""
     runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run_of("a", window=1), 1.0), 1.0)
+    runner.add(accepted(run("a", window=1), 1.0), 1.0)
     runner.on_chunk(ChunkOut(call="a", seq=1, data=b""), 1.1)
     runner.on_chunk(ChunkOut(call="a", seq=2, data=b""), 1.1)
 
@@ -302,7 +303,7 @@ def test_a_guest_that_answers_for_others_is_killed(io: FakeRunnerIO) -> None:
 def test_a_guest_that_sends_a_chunk_too_large_is_killed(io: FakeRunnerIO) -> None:
     """Our own guest refuses such a value itself."""
     runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run_of("a"), 1.0), 1.0)
+    runner.add(accepted(run("a"), 1.0), 1.0)
     runner.on_chunk(ChunkOut(call="a", seq=1, data=b"x" * (MAX_CHUNK + 1)), 1.1)
 
     assert not io.of(Chunk)
@@ -312,7 +313,7 @@ def test_a_guest_that_sends_a_chunk_too_large_is_killed(io: FakeRunnerIO) -> Non
 def test_a_decided_stream_is_dropped_within_its_window_and_killed_beyond(io: FakeRunnerIO) -> None:
     """What was on its way is no crime; a guest that streams on is flooding us."""
     runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run_of("a", window=3), 1.0), 1.0)
+    runner.add(accepted(run("a", window=3), 1.0), 1.0)
     runner.on_chunk(ChunkOut(call="a", seq=1, data=b"1"), 1.1)
     runner.cancel("a", "not wanted", 1.2)
     runner.on_chunk(ChunkOut(call="a", seq=2, data=b"2"), 1.3)
@@ -335,7 +336,7 @@ def test_a_decided_stream_is_dropped_within_its_window_and_killed_beyond(io: Fak
 def test_a_decided_stream_may_not_repeat_itself(io: FakeRunnerIO) -> None:
     """A chunk that is sent again would never reach the end of the window."""
     runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run_of("a"), 1.0), 1.0)
+    runner.add(accepted(run("a"), 1.0), 1.0)
     runner.cancel("a", "not wanted", 1.2)
     runner.on_chunk(ChunkOut(call="a", seq=1, data=b""), 1.3)
     runner.on_chunk(ChunkOut(call="a", seq=1, data=b""), 1.3)
@@ -346,7 +347,7 @@ def test_a_decided_stream_may_not_repeat_itself(io: FakeRunnerIO) -> None:
 def test_a_stream_that_nobody_reads_is_cancelled(io: FakeRunnerIO) -> None:
     """A full window for a minute means that there is no reader."""
     runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run_of("a", window=1, timeout_ms=1e9), 1.0), 1.0)
+    runner.add(accepted(run("a", window=1, timeout_ms=1e9), 1.0), 1.0)
     runner.on_chunk(ChunkOut(call="a", seq=1, data=b""), 2.0)
 
     runner.cancel_abandoned(2.0 + call_runner.STALLED_S - 1)
@@ -358,7 +359,7 @@ def test_a_stream_that_nobody_reads_is_cancelled(io: FakeRunnerIO) -> None:
 def test_a_call_whose_deadline_is_long_past_is_cancelled(io: FakeRunnerIO) -> None:
     """Its origin would have said so, if it were alive."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a", timeout_ms=1_000.0), 1.0), 1.0)
+    runner.add(accepted(run("a", timeout_ms=1_000.0), 1.0), 1.0)
 
     runner.cancel_abandoned(2.0 + call_runner.ORPHANED_S - 0.1)
     assert not io.of(CancelCall)
@@ -370,7 +371,7 @@ def test_a_batch_forms_while_the_guest_works_on_another(io: FakeRunnerIO) -> Non
     """A full batch goes at once, the next when the guest is free, and each item has its share of it."""
     runner = runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50.0))
     for call in "abcd":
-        runner.add(accepted(run_of(call), 1.0), 1.0)
+        runner.add(accepted(run(call), 1.0), 1.0)
     assert [[call for call, _ in batch.items] for batch in io.of(InvokeBatch)] == [["a", "b"]]
     assert io.pumps_at is None
 
@@ -384,7 +385,7 @@ def test_a_batch_forms_while_the_guest_works_on_another(io: FakeRunnerIO) -> Non
 def test_a_batch_that_is_not_full_waits_for_company(io: FakeRunnerIO) -> None:
     """The runner says when it must be woken, and how much more would fit."""
     runner = runner_of(io, batching=Batching(max_batch_size=4, wait_ms=50.0))
-    runner.add(accepted(run_of("a"), 1.0), 1.0)
+    runner.add(accepted(run("a"), 1.0), 1.0)
     assert io.pumps_at == pytest.approx(1.05)
     assert runner.batch_room == 3
 
@@ -397,7 +398,7 @@ def test_a_batch_that_is_not_full_waits_for_company(io: FakeRunnerIO) -> None:
 def test_a_draining_container_does_not_wait_for_company(io: FakeRunnerIO) -> None:
     """Nobody else comes."""
     runner = runner_of(io, batching=Batching(max_batch_size=4, wait_ms=60_000.0))
-    runner.add(accepted(run_of("a", start_within_ms=90_000.0), 1.0), 1.0)
+    runner.add(accepted(run("a", start_within_ms=90_000.0), 1.0), 1.0)
     runner.drain(1.01)
 
     assert len(io.of(InvokeBatch)) == 1
@@ -407,7 +408,7 @@ def test_one_bad_item_does_not_fail_its_neighbours(io: FakeRunnerIO) -> None:
     """Each item has its own outcome; a cancelled one is dropped."""
     runner = runner_of(io, batching=Batching(max_batch_size=3, wait_ms=50.0))
     for call in "abc":
-        runner.add(accepted(run_of(call), 1.0), 1.0)
+        runner.add(accepted(run(call), 1.0), 1.0)
     runner.cancel("c", "cancelled", 1.05)
     items = (
         GuestItemResult(call="a", output=b"\x01"),
@@ -423,7 +424,7 @@ def test_a_batch_that_raised_as_a_whole_is_tried_alone_once(io: FakeRunnerIO) ->
     """Item by item, without those that nobody wants any more; time counts anew for each."""
     runner = runner_of(io, batching=Batching(max_batch_size=3, wait_ms=50.0), idempotent=True, timeout=1.0)
     for call in "abc":
-        runner.add(accepted(run_of(call), 1.0), 1.0)
+        runner.add(accepted(run(call), 1.0), 1.0)
     failed = tuple(GuestItemResult(call=call, outcome=Outcome.RAISED, error=ERROR) for call in "abc")
     runner.on_batch_result(BatchResult(batch=1, results=failed, whole=True), 1.9)
     runner.cancel("b", "cancelled", 1.95)
@@ -442,8 +443,8 @@ def test_a_batch_that_raised_as_a_whole_is_tried_alone_once(io: FakeRunnerIO) ->
 def test_a_batch_whose_results_are_not_its_items_kills_the_container(io: FakeRunnerIO) -> None:
     """One answer for each item, in order."""
     runner = runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50.0))
-    runner.add(accepted(run_of("a"), 1.0), 1.0)
-    runner.add(accepted(run_of("b"), 1.0), 1.0)
+    runner.add(accepted(run("a"), 1.0), 1.0)
+    runner.add(accepted(run("b"), 1.0), 1.0)
     runner.on_batch_result(BatchResult(batch=1, results=(GuestItemResult(call="b"), GuestItemResult(call="a"))), 1.1)
 
     assert io.kills == ["the guest answered a batch that it does not have"]
@@ -452,10 +453,10 @@ def test_a_batch_whose_results_are_not_its_items_kills_the_container(io: FakeRun
 def test_all_of_a_batch_may_be_too_late(io: FakeRunnerIO) -> None:
     """Then the guest gets nothing, and the method is free for the next batch."""
     runner = runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50.0))
-    runner.add(accepted(run_of("a", start_within_ms=1_000.0), 5.0, 1.0), 5.0)
-    runner.add(accepted(run_of("b", start_within_ms=1_000.0), 5.0, 1.0), 5.0)
-    runner.add(accepted(run_of("c"), 5.0), 5.0)
-    runner.add(accepted(run_of("d"), 5.0), 5.0)
+    runner.add(accepted(run("a", start_within_ms=1_000.0), 5.0, 1.0), 5.0)
+    runner.add(accepted(run("b", start_within_ms=1_000.0), 5.0, 1.0), 5.0)
+    runner.add(accepted(run("c"), 5.0), 5.0)
+    runner.add(accepted(run("d"), 5.0), 5.0)
 
     assert {frame.call for frame in io.of(Refused)} == {"a", "b"}
     assert [[call for call, _ in batch.items] for batch in io.of(InvokeBatch)] == [["c", "d"]]
@@ -464,9 +465,9 @@ def test_all_of_a_batch_may_be_too_late(io: FakeRunnerIO) -> None:
 def test_calls_of_a_gateway_can_be_found(io: FakeRunnerIO) -> None:
     """To cancel them when it is gone."""
     runner = runner_of(io, max_inputs=2)
-    runner.add(accepted(run_of("a"), 1.0), 1.0)
+    runner.add(accepted(run("a"), 1.0), 1.0)
     assert runner.only_call() == "a"
-    runner.add(accepted(run_of("b", gateway="other"), 1.0), 1.0)
+    runner.add(accepted(run("b", gateway="other"), 1.0), 1.0)
 
     assert runner.calls_of("other") == ["b"]
     assert runner.only_call() == ""
@@ -488,8 +489,8 @@ def test_an_exceptions_text_is_bounded() -> None:
 def test_a_container_that_is_being_killed_starts_nothing(io: FakeRunnerIO) -> None:
     """An answer that was on its way is delivered; what waits has not started, and may go elsewhere."""
     runner = runner_of(io)
-    runner.add(accepted(run_of("a"), 1.0), 1.0)
-    runner.add(accepted(run_of("b"), 1.0), 1.0)
+    runner.add(accepted(run("a"), 1.0), 1.0)
+    runner.add(accepted(run("b"), 1.0), 1.0)
     runner.halt()
     runner.on_result(Result(call="a"), 1.1)
     runner.on_death("stopped", 1.2)

@@ -8,7 +8,7 @@ from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint, whole
-from pilotlight_placement.fleet.options import NoOption, Option, Prices, options, slot_options
+from pilotlight_placement.asks.options import NoOption, Option, Prices, options, slot_options
 from pilotlight_placement.hardware.catalogue import standard
 from pilotlight_placement.hardware.node import Domain, Slot
 from tests.placement.makers import ask

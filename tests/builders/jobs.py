@@ -1,4 +1,4 @@
-"""Small makers of what tests of jobs are about."""
+"""Durable calls as they are stored."""
 
 from __future__ import annotations
 

@@ -1,0 +1,29 @@
+"""What leases, mirrors and readers need of a connection; `Bus` is the one there is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from pilotlight_core.bus.jetstream import JetStream
+from pilotlight_core.bus.kv import Kv
+from pilotlight_core.bus.subscription import Subscription
+
+
+class Connection(Protocol):
+    """The part of `Bus` on which its own tools stand; each verb is explained there."""
+
+    jetstream: JetStream
+    on_reconnect: list[Callable[[], Awaitable[None]]]
+
+    def kv(self, bucket: str) -> Kv: ...
+
+    async def doorbell(self, subject: str, ring: Callable[[], None]) -> Subscription: ...
+
+    def listening(self, *, bells: Mapping[str, Callable[[], None]]) -> AbstractAsyncContextManager[None]: ...
+
+    def spawn(self, job: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
+
+    async def end(self, job: asyncio.Task[None]) -> None: ...
