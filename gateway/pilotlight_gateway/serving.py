@@ -36,12 +36,12 @@ from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.readiness import Readiness
 from pilotlight_gateway.http.server import QuietServer, listen, make_server, url_of
 from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, follower_slots, upload_slots, wire_http
-from pilotlight_gateway.idempotency.bus_records import BusKeyRecords
+from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
 from pilotlight_gateway.idempotency.key_record import CallOwner
 from pilotlight_gateway.idempotency.keyed_calls import KEY_BYTES, Idempotency
 from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.prices import PriceBook, load_prices
+from pilotlight_gateway.ledger.price_book import PriceBook, load_prices
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter

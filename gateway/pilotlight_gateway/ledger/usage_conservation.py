@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.tables import lease_line
+from pilotlight_gateway.ledger.ledger_tables import lease_line
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState
-from pilotlight_gateway.ledger.entries import NS_PER_DAY, cut_at_midnights, day_of, entries_of, lay_out
-from pilotlight_gateway.ledger.prices import load_prices
+from pilotlight_gateway.ledger.ledger_entries import NS_PER_DAY, cut_at_midnights, day_of, entries_of, lay_out
+from pilotlight_gateway.ledger.price_book import load_prices
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event
 
 BOOK = load_prices()

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_gateway.ledger.prices import PriceBook
+from pilotlight_gateway.ledger.price_book import PriceBook
 
 NS_PER_DAY = 86_400 * NS_PER_S
 

@@ -26,12 +26,12 @@ from pilotlight_core.model.api.webhook_api import (
 )
 from pilotlight_core.model.errors import Conflict, NotFound
 from pilotlight_core.model.ids import token
-from pilotlight_gateway.webhooks.addresses import Network
-from pilotlight_gateway.webhooks.delivery import resent
-from pilotlight_gateway.webhooks.events import ping_event
+from pilotlight_gateway.webhooks.address_policy import Network
+from pilotlight_gateway.webhooks.delivery_attempts import resent
 from pilotlight_gateway.webhooks.http_sender import check_url
-from pilotlight_gateway.webhooks.signing import new_secret, rotated
+from pilotlight_gateway.webhooks.webhook_events import ping_event
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
+from pilotlight_gateway.webhooks.webhook_signing import new_secret, rotated
 
 BY_OWNER = "its owner disabled it"
 PINGS_PENDING = 8

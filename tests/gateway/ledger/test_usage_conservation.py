@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_gateway.ledger.conservation import Interval, account
+from pilotlight_gateway.ledger.usage_conservation import Interval, account
 
 
 def interval(t0: int, t1: int, tenant: str = "acme", slice_: str = "s0", ppm: int = 1_000_000) -> Interval:

@@ -65,9 +65,9 @@ class BusKeyRecords:
         try:
             await self._write(place, first, revision, ttl)
         except StoreRefused as error:
-            log.error("an answer is not remembered", call=first.call, error=str(error))
+            log.error("an answer is not remembered", call=first.call_id, error=str(error))
         except BusError:
-            self._later(self._insist(place, first, revision, ttl))
+            self._later(self._retry_write(place, first, revision, ttl))
 
     async def is_alive(self, owner: CallOwner) -> bool:
         """Whether it holds its lease; see `KeyRecords`."""
@@ -104,8 +104,8 @@ class BusKeyRecords:
     def _one_less(self, _: asyncio.Task[None]) -> None:
         self._late -= 1
 
-    async def _insist(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
-        while time.time() < first.until:
+    async def _retry_write(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
+        while time.time() < first.ends_at:
             await asyncio.sleep(PAUSE_S)
             with contextlib.suppress(BusError):
                 await self._write(place, first, revision, ttl)
@@ -113,7 +113,7 @@ class BusKeyRecords:
 
     async def _withdraw(self, place: str, first: FirstCall) -> None:
         """Nobody acts on a claim that was not confirmed: should it stand, it is void."""
-        while time.time() < first.until:
+        while time.time() < first.ends_at:
             await asyncio.sleep(PAUSE_S)
             with contextlib.suppress(BusError):
                 found = await self.read(place)

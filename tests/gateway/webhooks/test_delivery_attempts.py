@@ -13,7 +13,7 @@ from pilotlight_core.model.api.webhook_api import (
     SigningSecret,
     WebhookRecord,
 )
-from pilotlight_gateway.webhooks.delivery import (
+from pilotlight_gateway.webhooks.delivery_attempts import (
     ATTEMPTS_KEPT,
     LONGEST_DELAY_S,
     SCHEDULE,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.units import cost_of, money
-from pilotlight_gateway.ledger.prices import cost_text, load_prices
+from pilotlight_gateway.ledger.price_book import cost_text, load_prices
 
 NS = st.integers(0, 10**15)
 PPM = st.integers(0, 8_000_000)

@@ -22,11 +22,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from pilotlight_gateway.ledger.conservation import device_account
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.prices import load_prices
-from pilotlight_gateway.ledger.tables import lease_line, metadata
-from pilotlight_gateway.ledger.upgrade import HEAD, SCRIPTS, LedgerRefused, upgrade
+from pilotlight_gateway.ledger.ledger_tables import lease_line, metadata
+from pilotlight_gateway.ledger.ledger_upgrade import HEAD, SCRIPTS, LedgerRefused, upgrade
+from pilotlight_gateway.ledger.price_book import load_prices
+from pilotlight_gateway.ledger.usage_conservation import device_account
 from pilotlight_gateway.ledger.usage_report import receipts, usage_report
 from tests.gateway.ledger.metering import SECOND, busy
 
@@ -153,7 +153,7 @@ def test_a_making_that_was_cut_off_is_finished(old: Path) -> None:
 
 @pytest.mark.parametrize("origin", ["new", "before_revisions"])
 def test_scripts_and_models_agree(origin: str, path: Path, request: pytest.FixtureRequest) -> None:
-    """Of an empty database as of an old one they make what `tables.py` says, and `HEAD` is the last of them."""
+    """Of an empty database as of an old one they make what `ledger_tables.py` says, and `HEAD` is the last of them."""
     if origin == "before_revisions":
         request.getfixturevalue("old")
     engine = request.getfixturevalue("engine")

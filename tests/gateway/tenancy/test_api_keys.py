@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import RotateRequest
 from pilotlight_core.model.errors import Conflict, Forbidden, NotFound
-from pilotlight_gateway.tenancy.keys import (
+from pilotlight_gateway.tenancy.api_keys import (
     ALPHABET,
     DEAD_KEYS_KEPT,
     KEYS_PER_TENANT,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import CODES, BadInput, FunctionRaised, TooMuch, Unavailable, error_from_code
-from pilotlight_gateway.http.protocol.problems import LONGEST_DETAIL, problem_of, retry_after
+from pilotlight_gateway.http.protocol.problem_answers import LONGEST_DETAIL, problem_of, retry_after
 from tests.gateway.world import World, function
 
 

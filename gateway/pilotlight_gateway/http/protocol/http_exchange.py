@@ -43,7 +43,7 @@ class Exchange:
         "_send",
         "_served",
         "admission",
-        "arrived",
+        "arrived_at",
         "call_id",
         "principal",
         "request_id",
@@ -54,10 +54,10 @@ class Exchange:
         "version",
     )
 
-    def __init__(self, scope: Scope, send: Send, arrived: float) -> None:
+    def __init__(self, scope: Scope, send: Send, arrived_at: float) -> None:
         self._send = send
         self._served: ServerRequest | None = scope.get(SERVED)
-        self.arrived = arrived
+        self.arrived_at = arrived_at
         """Monotonic seconds."""
         self.task = current_task(self._served.loop if self._served is not None else None)
         """In which the request is served."""

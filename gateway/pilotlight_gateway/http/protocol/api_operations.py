@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_body, wrong_shape
-from pilotlight_gateway.http.protocol.exchange import exchange_of, header
+from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_body
 from pilotlight_gateway.tenancy.auth import Authenticator, Principal
 

@@ -6,8 +6,8 @@ import pytest
 
 from pilotlight_core.model.limits import LONG_AGO, NO_LIMITS, Limits, RateLimitStart
 from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
-from pilotlight_gateway.tenancy.quotas import BEGUN_AT_MOST, begun_by, set_limits
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
+from pilotlight_gateway.tenancy.tenant_limits import BEGUN_AT_MOST, begun_by, set_limits
 
 BOTH = Limits(requests_per_s=1.0, cost_per_s=1.0)
 REQUESTS = Limits(requests_per_s=1.0)

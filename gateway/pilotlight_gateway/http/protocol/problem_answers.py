@@ -15,7 +15,7 @@ MEDIA_TYPE = b"application/problem+json"
 LONGEST_RETRY_AFTER = 120.0
 """Stock clients take a longer one as "give up", and nobody can see further ahead. What a rate gives back is certain."""
 JITTER = 0.1
-"""Of the time to wait, at most and only upward, so that those who were refused together do not come back together."""
+"""Of the time to wait_s, at most and only upward, so that those who were refused together do not come back together."""
 DEFAULT_RETRY_AFTER = 1.0
 LONGEST_DETAIL = 2_000
 KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
@@ -42,8 +42,8 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 def problem_of(error: PilotlightError, request_id: str, chance: Callable[[], float] = random.random) -> Problem:
     """The document and the headers for `error`; `chance`, 0 to 1, is this answer's jitter."""
     meaning, code = error.meaning, error.wire_code
-    wait = retry_after(error)
-    told = None if wait is None else wait * (1 + JITTER * chance())
+    wait_s = retry_after(error)
+    told = None if wait_s is None else wait_s * (1 + JITTER * chance())
     detail = error.detail if len(error.detail) <= LONGEST_DETAIL else error.detail[:LONGEST_DETAIL] + "…"
     document: dict[str, Any] = {
         "type": f"urn:pilotlight:error:{code}",
@@ -63,27 +63,27 @@ def problem_of(error: PilotlightError, request_id: str, chance: Callable[[], flo
         "param": error.more.get("field"),
         "code": code,
     }
-    return Problem(status=meaning.status, document=document, headers=_headers(error, wait, told))
+    return Problem(status=meaning.status, document=document, headers=_headers(error, wait_s, told))
 
 
 def retry_after(error: PilotlightError) -> float | None:
-    """Seconds that the caller should wait; None where waiting does not help."""
+    """Seconds that the caller should wait_s; None where waiting does not help."""
     if error.retry_after is None and not (error.meaning.retry and error.meaning.status in (429, 503)):
         return None
-    wait = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after
-    wait = max(wait, 0.0)
-    return wait if error.wire_code == "rate_limited" else min(wait, LONGEST_RETRY_AFTER)
+    wait_s = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after
+    wait_s = max(wait_s, 0.0)
+    return wait_s if error.wire_code == "rate_limited" else min(wait_s, LONGEST_RETRY_AFTER)
 
 
-def _headers(error: PilotlightError, wait: float | None, told: float | None) -> Headers:
+def _headers(error: PilotlightError, wait_s: float | None, told: float | None) -> Headers:
     headers = [
         (b"content-type", MEDIA_TYPE),
         (b"x-should-retry", b"true" if error.meaning.retry else b"false"),
         (b"cache-control", b"no-store"),
     ]
-    if wait is not None and told is not None:
+    if wait_s is not None and told is not None:
         # Whole seconds are never too early anyway; jitter must not make two of one.
-        headers.append((b"retry-after", b"%d" % max(math.ceil(wait), math.floor(told))))
+        headers.append((b"retry-after", b"%d" % max(math.ceil(wait_s), math.floor(told))))
         headers.append((b"retry-after-ms", b"%d" % math.ceil(told * 1000)))
     if error.meaning.status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="pilotlight"'))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from pilotlight_core.model.api.webhook_api import SigningSecret
-from pilotlight_gateway.webhooks.events import event_body
-from pilotlight_gateway.webhooks.signing import key_of, new_secret, rotated, signed_headers, signing
+from pilotlight_gateway.webhooks.webhook_events import event_body
+from pilotlight_gateway.webhooks.webhook_signing import key_of, new_secret, rotated, signed_headers, signing
 
 ID = "msg_0123456789abcdef0123456789abcdef"
 BODY = event_body("job.succeeded", 1_790_000_000.0, {"id": "call_x", "note": "ü"})

@@ -16,7 +16,7 @@ from pilotlight_core.bus.streams import StreamLimits, stream_configs
 from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
-from pilotlight_gateway.idempotency.bus_records import ECHOES_S, BusKeyRecords
+from pilotlight_gateway.idempotency.bus_key_records import ECHOES_S, BusKeyRecords
 from pilotlight_gateway.idempotency.key_record import (
     CallOwner,
     FirstCall,
@@ -68,8 +68,8 @@ async def two(server_url: str) -> AsyncIterator[Process]:
         yield made
 
 
-def first_call(owner: CallOwner, patience: float = 30.0) -> FirstCall:
-    return begun(b"f", f"call_{token()}", owner, at=1e10, patience=patience)
+def first_call(owner: CallOwner, timeout_s: float = 30.0) -> FirstCall:
+    return begun(b"f", f"call_{token()}", owner, at=1e10, timeout_s=timeout_s)
 
 
 async def test_an_answer_is_repeated_by_another_gateway(one: Process, two: Process) -> None:
@@ -79,14 +79,14 @@ async def test_an_answer_is_repeated_by_another_gateway(one: Process, two: Proce
     first = await give(one.keys, ask(key), work)
     second = await give(two.keys, ask(key, call="call_2"), work)
 
-    assert (second.answer, second.call, second.replayed, work.begun) == (first.answer, "call_1", True, 1)
+    assert (second.answer, second.call_id, second.replayed, work.begun) == (first.answer, "call_1", True, 1)
 
 
 async def test_of_many_at_once_one_runs(one: Process, two: Process) -> None:
     """All others, at both gateways, wait for its answer."""
     key, work = token(), Work(hold=asyncio.Event())
     async with asyncio.TaskGroup() as tasks:
-        asked = [tasks.create_task(give(p.keys, ask(key, wait=30.0), work)) for p in (one, two) * 5]
+        asked = [tasks.create_task(give(p.keys, ask(key, wait_s=30.0), work)) for p in (one, two) * 5]
         await work.running.wait()
         assert work.hold is not None
         work.hold.set()
@@ -213,8 +213,8 @@ async def test_an_answer_is_remembered_when_the_bus_comes_back(tmp_path: Path) -
             await give(one.keys, ask("late"), work)
         await restart(server, one.bus)
 
-        assert (await give(one.keys, ask("early", wait=20.0), work)).replayed
-        assert not (await give(one.keys, ask("late", wait=20.0), work)).replayed
+        assert (await give(one.keys, ask("early", wait_s=20.0), work)).replayed
+        assert not (await give(one.keys, ask("late", wait_s=20.0), work)).replayed
     assert work.begun == 2
 
 
