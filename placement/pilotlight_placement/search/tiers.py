@@ -71,9 +71,9 @@ def runs(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[CandidateRun]
     warm = fleet.resident.get(ask.weights, set()) if ask.weights else set()
     within = tier.within
     if tier.only is None:
-        on_certain_nodes = (sorted(warm),) if warm else ()
+        on_certain_nodes = [sorted(warm)]
     else:
-        on_certain_nodes = ([r for r in tier.only if r in warm], [r for r in tier.only if r not in warm])
+        on_certain_nodes = [[r for r in tier.only if r in warm], [r for r in tier.only if r not in warm]]
     for ranks in on_certain_nodes:
         if ranks:
             yield from on_nodes(tier.choice.by_cell, ask, [fleet.by_rank[rank] for rank in ranks], within)
