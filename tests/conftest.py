@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+#: Fixtures that folders share; which backend anyio uses is for the `conftest.py` of a folder to say.
+pytest_plugins = ["tests.fixtures.nats"]
+
 HERE = Path(__file__).parent
 #: What takes longest begins first, so that the workers end together.
 FIRST = ("system", "gateway", "runtime")

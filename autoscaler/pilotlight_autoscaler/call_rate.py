@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from pilotlight_core.model.ewma import ewma
+
 SHORTEST_S, LONGEST_S = 0.25, 1.0
 """Homes count each 250 ms while there is anything to count; what came after a pause came at its end."""
 SMOOTHED_S = 2.0
@@ -23,4 +25,4 @@ class CallRate:
         elapsed = min(LONGEST_S, max(SHORTEST_S, at - self.at))
         part = 1 - math.exp(-elapsed / SMOOTHED_S)
         value = self.value if at - self.at <= 2 * LONGEST_S else 0.0
-        return CallRate(value=value + part * (arrivals / elapsed - value), at=at)
+        return CallRate(value=ewma(value, arrivals / elapsed, part), at=at)

@@ -12,7 +12,8 @@ from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, NodeReport
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.spec import VersionRecord
-from tests.autoscaler.builders import container, demand, record, report
+from tests.autoscaler.builders import demand, record, report
+from tests.builders.nodes import container
 
 EPOCH = 1_000_000_000.0
 """What the wall clock shows at the world's 0: 2001-09-09T01:46:40Z."""
@@ -180,7 +181,7 @@ def test_of_many_containers_the_latest_are_told() -> None:
     names = [f"ctr_{number}" for number in range(MOST_TOLD + 2)]
     for number, name in enumerate(names):
         assert decide(world, record(min_containers=number + 1), at=1.0 + number, name=name) == [name]
-        there = [container(each, slice_=f"cpu-{n}", running=1) for n, each in enumerate(names[: number + 1])]
+        there = [container(each, slice=f"cpu-{n}", running=1) for n, each in enumerate(names[: number + 1])]
         world.on_report(report(*there, slots=MOST_TOLD + 2, seq=2 + number), 1.0 + number)
 
     told = ask(world, function=GREET, at=len(names) + 1.0)

@@ -23,6 +23,7 @@ from pilotlight_autoscaler.plan_execution import (
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from tests.builders.nodes import bind, gpu_device
 
 PLACE = MigPlacement(start=4, profile="3g")
 
@@ -47,14 +48,7 @@ class Scripted:
 
 def gpu(*places: MigPlacement, mig: bool = True, **more: Any) -> DeviceReport:
     made = tuple(InstanceReport(slice=f"GPU-1:{p}", place=p, name="3g", uuid="MIG-1", memory=1, ppm=1) for p in places)
-    return DeviceReport(
-        id="GPU-1", type="H100", name="H100", memory=1, price="x", instances=made,
-        mig=MigMode.ON if mig else MigMode.OFF, **more,
-    )  # fmt: skip
-
-
-def bind(name: str) -> Bind:
-    return Bind(epoch=1, container=name, version="v", tenant="t", manifest_sha256="0", slice="GPU-1:3g@4")
+    return gpu_device(instances=made, mig=MigMode.ON if mig else MigMode.OFF, **more)
 
 
 def drain(name: str) -> Drain:
@@ -100,7 +94,7 @@ def test_each_step_is_sent_when_the_reports_show_the_one_before() -> None:
 def test_a_copy_that_does_not_become_ready_leaves_the_original() -> None:
     """The later steps of its group are dropped."""
     works, seen = PlanExecutions(), Scripted(states={"old": ContainerState.READY})
-    works.add([step(0, bind("copy")), step(1, drain("old"), 0), step(2, bind("large"), 1)])
+    works.add([step(0, bind("copy", slice="GPU-1:3g@4")), step(1, drain("old"), 0), step(2, bind("large"), 1)])
     assert sent(works, seen, 0.0) == [0]
     seen.states["copy"] = ContainerState.LOADING
     assert sent(works, seen, 1.0) == []

@@ -12,7 +12,8 @@ from pilotlight_placement.hardware.node import PlacedContainer, Slice
 from pilotlight_placement.plan.plan import Shortfall
 from pilotlight_placement.search.decision_record import NoFit
 from pilotlight_placement.search.place import place
-from tests.autoscaler.builders import container, spec
+from tests.builders.nodes import container
+from tests.builders.specs import function_spec
 from tests.placement.makers import ask, gpu, node
 
 
@@ -23,7 +24,7 @@ def held(name: str, gpu_id: str, kind: str) -> PlacedContainer:
 
 
 def view(*containers: ContainerReport, **options: Any) -> VersionView:
-    return VersionView(spec=spec(**options), deployed=True, demand=None, containers=containers)
+    return VersionView(spec=function_spec(**options), deployed=True, demand=None, containers=containers)
 
 
 def acme(views: dict[str, VersionView]) -> IdleContainers:

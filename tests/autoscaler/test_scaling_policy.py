@@ -20,12 +20,14 @@ from pilotlight_autoscaler.scaling_policy import (
 )
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.agent_messages import ContainerState
-from tests.autoscaler.builders import container, demand, spec
+from tests.autoscaler.builders import demand
+from tests.builders.nodes import container
+from tests.builders.specs import function_spec
 
 
 def view(*containers: Any, queued: int = 0, running: int = 0, service_ms: float = 0.0, **options: Any) -> VersionView:
     asked = demand(queued=queued, running=running, service_ms=service_ms) if queued or running else None
-    return VersionView(spec=spec(**options), deployed=True, demand=asked, containers=containers)
+    return VersionView(spec=function_spec(**options), deployed=True, demand=asked, containers=containers)
 
 
 def test_nothing_runs_while_nobody_calls() -> None:
@@ -100,7 +102,9 @@ def test_a_start_under_way_counts_as_a_container() -> None:
 
 def test_a_superseded_version_goes_when_idle_whatever_its_floor() -> None:
     """min_containers is a promise of the deployed version only."""
-    old = VersionView(spec=spec(min_containers=2), deployed=False, demand=None, containers=(container(idle_s=2.0),))
+    old = VersionView(
+        spec=function_spec(min_containers=2), deployed=False, demand=None, containers=(container(idle_s=2.0),)
+    )
 
     assert len(to_drain(old)) == 1
 

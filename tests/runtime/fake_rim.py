@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pilotlight_core.model.messages.agent_messages import CallFrame, Ended, Outcome, Refusal, Refused, Run, Spent
-from pilotlight_core.model.spec import Batching, FunctionSpec, MethodSpec, Mode
+from pilotlight_core.model.messages.agent_messages import CallFrame, Ended, Outcome, Refusal, Refused, Spent
+from pilotlight_core.model.spec import Batching, Mode
 from pilotlight_runtime.calls.accepted_call import AcceptedCall
 from pilotlight_runtime.calls.call_runner import CallRunner
 from pilotlight_runtime.guest import frames as guest
+from tests.builders.specs import function_spec, method
 
 T = TypeVar("T")
 
@@ -72,25 +73,6 @@ class FakeRim:
         return found[0]
 
 
-def run_of(call: str, **more: Any) -> Run:
-    """A granted call."""
-    fields: dict[str, Any] = {
-        "tenant": "acme",
-        "version": "ver_1",
-        "container": "c1",
-        "method": "",
-        "epoch": 1,
-        "grant": 1,
-        "gateway": "gw",
-        "home": "gw",
-        "start_within_ms": 1_000.0,
-        "timeout_ms": 10_000.0,
-        "input": b"\x80",
-    }
-    return Run(call=call, **(fields | more))
-
-
 def runner_of(rim: FakeRim, *, batching: Batching | None = None, mode: Mode = Mode.UNARY, **spec: Any) -> CallRunner:
     """A runner of a function with one method."""
-    methods = (MethodSpec(name="", attribute="f", batching=batching, mode=mode),)
-    return CallRunner(FunctionSpec(name="f", module="app", qualname="f", methods=methods, **spec), "c1", rim)
+    return CallRunner(function_spec("f", method(batching=batching, mode=mode), **spec), "c1", rim)

@@ -31,11 +31,11 @@ from pilotlight_core.model.messages.scheduling import (
     ToHome,
     Withdraw,
 )
+from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.call_failures import dropped_of
 from pilotlight_gateway.cluster.outbox import Outbox
 from pilotlight_gateway.cluster.shards import STATE_BYTES
 from pilotlight_gateway.home.home import Home, HomeStatistics, QueueLimits
-from pilotlight_gateway.home.timers import Timers
 
 BREAKERS_TOLD = 5_000
 """At most, in one message: 500 KiB. They are for people to look at."""
@@ -74,7 +74,7 @@ class Homes:
         self._homes: dict[int, Home] = {}
         self.ownership: HomeOwnership
         """To be set before anything happens: it tells us what to begin, and we ask it what still holds."""
-        self._wakes = Timers()
+        self._wakes = Timers[str]()
         self._wakes_at = float("inf")
         self._timer: asyncio.TimerHandle | None = None
         self._stirred: set[int] = set()

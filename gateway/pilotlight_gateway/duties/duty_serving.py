@@ -71,13 +71,13 @@ async def serve(settings: DutyProcessSettings) -> int:
     ):
         settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
         ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
-        announcer, blobs = JobPublisher(bus), open_blobs(settings.blobs)
+        publisher, blobs = JobPublisher(bus), open_blobs(settings.blobs)
         region = settings.region
         ground = BatchDependencies(
-            bus=bus, batches=BusBatches(bus), jobs=BusJobs(bus), blobs=blobs, tell=announcer.tell, region=region
+            bus=bus, batches=BusBatches(bus), jobs=BusJobs(bus), blobs=blobs, publish=publisher.publish, region=region
         )
         try:
-            async with announcer.running(), asyncio.TaskGroup() as group:
+            async with publisher.running(), asyncio.TaskGroup() as group:
                 webhooks = WebhookDuty(bus, poster, holder=name)
                 jobs = JobDuty(bus, blobs, region=region, holder=name)
                 batches = BatchDuty(bus, ground, holder=name)

@@ -17,7 +17,6 @@ from pilotlight_core.bus.streams import key_subject
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET, LEASE_BUCKET
 from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, FirstCallState, StoredFirstCall, voided
-from pilotlight_gateway.storage_quota.quota_shares import NOTHING, QuotaUsage
 
 SETTLE_S = 2.0
 """A caller waits so long for its answer to be remembered; then it is answered, and the record is written later."""
@@ -69,20 +68,6 @@ class BusKeyRecords:
             log.error("an answer is not remembered", call=first.call, error=str(error))
         except BusError:
             self._later(self._insist(place, first, revision, ttl))
-
-    async def read_share(self, place: str) -> tuple[QuotaUsage, int] | None:
-        """What a tenant has taken; see `KeyRecords`."""
-        record = await self._kv.read(place)
-        if record is None:
-            return None
-        return NOTHING if record.gone else msgspec.msgpack.decode(record.data, type=QuotaUsage), record.seq
-
-    async def write_share(self, place: str, taken: QuotaUsage, revision: int, ttl: float) -> None:
-        """Write it; see `KeyRecords`."""
-        try:
-            await self._kv.update(place, _encoder.encode(taken), revision, ttl=ttl)
-        except StoreRefused as error:
-            raise _no_room(error) from None
 
     async def is_alive(self, owner: CallOwner) -> bool:
         """Whether it holds its lease; see `KeyRecords`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pilotlight_core.bus import BusError, KeyConflict
+from pilotlight_core.bus import BusError, KeyConflict, retry_conflicts
 from pilotlight_core.model.errors import Conflict, PilotlightError, TooMuch, Unavailable
 from pilotlight_gateway.idempotency.key_decision import (
     ClaimKey,
@@ -26,18 +26,17 @@ from pilotlight_gateway.idempotency.key_decision import (
 from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, StoredAnswer, begun, ended, place_of, voided
 from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
 from pilotlight_gateway.idempotency.record_port import Doorbell, KeyRecords
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.storage_quota.quota_shares import RECORD_BYTES
 
 DAY_S = 86_400.0
-SHARE_BYTES = 256 * 2**20
+KEY_BYTES = 256 * 2**20
 """Of one tenant, in the life of a key."""
 GLANCE_S = 1.0
 """How often a waiting request looks, in this process's memory, whether the first one's gateway lives."""
 LOOK_S = 15.0
 """How often it reads the record although nothing rang: between several servers of the bus a ring may be lost."""
-COLLISIONS = 8
-"""Claims that a request may lose before it is told that the key is in use."""
 
 
 class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,18 +87,18 @@ class Idempotency:
     def __init__(
         self,
         records: KeyRecords | None = None,
+        quota: StorageQuota | None = None,
         *,
         owner: CallOwner | None = None,
         ttl: float = DAY_S,
         wall: Callable[[], float] = time.time,
-        share_bytes: int = SHARE_BYTES,
         glance: float = GLANCE_S,
     ) -> None:
         self._records: KeyRecords = MemoryKeyRecords() if records is None else records
         self._owner = owner or CallOwner(name="", instance="")
         self._ttl = ttl
         self._wall = wall
-        self._room = StorageQuota(self._records, limit=share_bytes, life=ttl, wall=wall)
+        self._quota = quota or StorageQuota(MemoryQuotaRecords(), limit=KEY_BYTES, life=ttl, wall=wall)
         self._glance = glance
         self._counts = KeyStatistics()
 
@@ -124,28 +123,35 @@ class Idempotency:
             BusError: it is not known what the key stands for; nothing was run.
         """
         place = place_of(ask.tenant, ask.key)
-        verdict: KeyDecision = ClaimKey(0)  # most keys are new, so that is tried before it is asked
-        for _ in range(COLLISIONS):
-            match verdict:
-                case ClaimKey():
-                    claimed = await self._claim(place, ask, verdict.revision)
-                    if claimed is not None:
-                        return await self._first(claimed, work, told)
-                    verdict = await self._look(place, ask)
-                case KeyBusy():
-                    verdict = await self._wait(place, ask, verdict)
-                case ReplayAnswer():
-                    self._counts.replayed += 1
-                    return KeyedAnswer(answer=verdict.answer, call=verdict.call, replayed=True)
-                case RefuseKey():
-                    self._counts.refused += 1
-                    raise verdict.error
-        raise Conflict("Too many requests with this key at once.", code="idempotency_key_in_use", retry_after=1.0)
+        revision = 0  # most keys are new, so that is tried before it is asked
+
+        async def attempt() -> ClaimedKey | ReplayAnswer | RefuseKey:
+            nonlocal revision
+            if (claimed := await self._claim(place, ask, revision)) is not None:
+                return claimed
+            verdict = await self._look(place, ask)
+            if isinstance(verdict, KeyBusy):
+                verdict = await self._wait(place, ask, verdict)
+            if isinstance(verdict, ClaimKey):
+                revision = verdict.revision
+                raise KeyConflict("The key was somebody else's for a moment.")
+            return verdict
+
+        crowded = Conflict("Too many requests with this key at once.", code="idempotency_key_in_use", retry_after=1.0)
+        match await retry_conflicts(attempt, failed=crowded):
+            case ClaimedKey() as claimed:
+                return await self._first(claimed, work, told)
+            case ReplayAnswer(answer=answer, call=call):
+                self._counts.replayed += 1
+                return KeyedAnswer(answer=answer, call=call, replayed=True)
+            case RefuseKey(error=error):
+                self._counts.refused += 1
+                raise error
 
     async def _claim(self, place: str, ask: KeyedRequest, revision: int) -> ClaimedKey | None:
         """The key, if nobody else was first."""
         try:
-            slot = await self._room.take(ask.tenant, RECORD_BYTES)
+            slot = await self._quota.take(ask.tenant, RECORD_BYTES)
         except TooMuch:
             if isinstance(decide(await self._records.read(place), ask.fingerprint), ClaimKey):
                 raise
@@ -156,7 +162,7 @@ class Idempotency:
         try:
             revision = await self._records.claim(place, first, revision, ttl)
         except (KeyConflict, Unavailable) as error:
-            self._room.give_back(ask.tenant, RECORD_BYTES, slot)
+            self._quota.give_back(ask.tenant, RECORD_BYTES, slot)
             if isinstance(error, KeyConflict):
                 return None
             raise
@@ -196,11 +202,11 @@ class Idempotency:
             return record
         tenant, size = claimed.ask.tenant, len(answer.body)
         try:
-            await self._room.take(tenant, size)
+            await self._quota.take(tenant, size)
         except (TooMuch, Unavailable) as error:
             if not isinstance(error, BusError):
                 return ended(claimed.first, answer, keep=False)
-            self._room.owe(tenant, size)  # it has run, so its answer is kept: it is written when the bus is back
+            self._quota.owe(tenant, size)  # it has run, so its answer is kept: it is written when the bus is back
         return record
 
     async def _look(self, place: str, ask: KeyedRequest) -> KeyDecision:
@@ -216,7 +222,7 @@ class Idempotency:
             return False
         return first.owner == self._owner or await self._records.is_alive(first.owner)
 
-    async def _wait(self, place: str, ask: KeyedRequest, busy: KeyBusy) -> KeyDecision:
+    async def _wait(self, place: str, ask: KeyedRequest, busy: KeyBusy) -> ClaimKey | ReplayAnswer | RefuseKey:
         """The verdict once the first call has ended, or the refusal when the request has waited long enough."""
         end = time.monotonic() + ask.wait
         if ask.wait <= 0.0:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from pilotlight_core.bus import BusError, KeyConflict, WrongRevision
 from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, StoredFirstCall
-from pilotlight_gateway.storage_quota.quota_shares import NOTHING, QuotaUsage
 
 
 @dataclass(kw_only=True)
@@ -28,9 +27,6 @@ class MemoryKeyRecords:
     reads: int = 0
     glances: int = 0
     """How often it was asked who seems to live."""
-    blocks: int = 0
-    """How often room was taken."""
-    _shares: dict[str, tuple[QuotaUsage, int]] = field(default_factory=dict)
     _kept: dict[str, tuple[FirstCall, int, float]] = field(default_factory=dict)
     _revision: int = 0
     _bells: set[asyncio.Event] = field(default_factory=set)
@@ -49,17 +45,6 @@ class MemoryKeyRecords:
         if not self.deaf:
             with contextlib.suppress(KeyConflict):
                 self._write(place, first, revision, ttl)
-
-    async def read_share(self, place: str) -> tuple[QuotaUsage, int] | None:
-        self._may_fail()
-        return self._shares.get(place)
-
-    async def write_share(self, place: str, taken: QuotaUsage, revision: int, ttl: float) -> None:  # noqa: ARG002
-        self._may_fail()
-        if self._shares.get(place, (NOTHING, 0))[1] != revision:
-            raise WrongRevision(f"{place} was changed by somebody else.")
-        self.blocks += 1
-        self._shares[place] = taken, revision + 1
 
     async def is_alive(self, owner: CallOwner) -> bool:
         return owner not in self.gone

@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, StoredFirstCall
-from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage
 
 
 class Doorbell(Protocol):
@@ -17,19 +16,7 @@ class Doorbell(Protocol):
         ...
 
 
-class QuotaRecords(Protocol):
-    """What tenants have taken of their room, with compare-and-set."""
-
-    async def read_share(self, place: str) -> tuple[QuotaUsage, int] | None:
-        """What a tenant has taken of its room, and the revision that wrote it; None if nothing stands there."""
-        ...
-
-    async def write_share(self, place: str, taken: QuotaUsage, revision: int, ttl: float) -> None:
-        """Write it where `revision` stands (0: nothing), for `ttl` seconds; raises as `KeyRecords.claim` does."""
-        ...
-
-
-class KeyRecords(QuotaRecords, Protocol):
+class KeyRecords(Protocol):
     """Records with compare-and-set. Reads and claims raise BusError when it is not known what stands there."""
 
     async def read(self, place: str) -> StoredFirstCall | None:

@@ -6,6 +6,7 @@ and not this one: the first script leaves what is there as it is, and gives it i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,6 +53,7 @@ def _revision(connection: sa.Connection) -> str | None:
 
 
 def _run(connection: sa.Connection, scripts: Path, found: str | None, head: str) -> None:
+    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)  # it tells of each part that it loads
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory

@@ -1,6 +1,6 @@
 """What a tenant may store of jobs: their records, inputs, results and errors, wherever these are kept.
 
-It is counted as the room for keys is (`idempotency.shares`): by when it will be forgotten, so nobody has to count it
+It is counted as the room for keys is (`quota_shares`): by when it will be forgotten, so nobody has to count it
 off then, and nobody can do it twice. Who dies between counting and storing has counted for nothing until that time;
 what is stored and not counted does not exist, but for results that came while the bus was away.
 
@@ -20,8 +20,8 @@ import structlog
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_gateway.idempotency.record_port import QuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
+from pilotlight_gateway.storage_quota.quota_port import QuotaRecords
 
 NEW_AT_MOST = 0.9
 """Of it may be taken when a job is submitted."""

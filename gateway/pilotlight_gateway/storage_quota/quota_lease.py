@@ -1,4 +1,4 @@
-"""The room for keys as one gateway takes and spends it; see `shares`."""
+"""The room for keys as one gateway takes and spends it; see `quota_shares`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable
 
-from pilotlight_core.bus import BusError, KeyConflict
+from pilotlight_core.bus import BusError, KeyConflict, retry_conflicts
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_gateway.idempotency.record_port import QuotaRecords
+from pilotlight_gateway.storage_quota.quota_port import QuotaRecords
 from pilotlight_gateway.storage_quota.quota_shares import (
     NOTHING,
     SLOTS,
@@ -25,8 +25,6 @@ from pilotlight_gateway.storage_quota.quota_shares import (
 
 LINES = 64
 """Tenants that ask for a block at the same time without waiting for each other."""
-COLLISIONS = 16
-"""Times that other gateways may take a block first; then whoever asks hears that the bus is busy."""
 
 
 class StorageQuota:
@@ -57,12 +55,18 @@ class StorageQuota:
         """
         if (slot := self.spend(tenant, size, until)) is not None:
             return slot
-        async with self._lines[hash(tenant) % LINES]:
-            for _ in range(COLLISIONS):
-                if (slot := self.spend(tenant, size, until)) is not None:
-                    return slot
+
+        async def attempt() -> int:
+            if (slot := self.spend(tenant, size, until)) is None:
                 await self._take_block(tenant, size, self._slot_until(until), int(self._limit * part))
-        raise BusError(f"Other gateways were first {COLLISIONS} times to write what a tenant's keys take.")
+                slot = self.spend(tenant, size, until)
+            if slot is None:
+                raise KeyConflict("Its slot has passed since it was taken.")
+            return slot
+
+        busy = BusError("Other gateways were first again and again to write what a tenant's keys take.")
+        async with self._lines[hash(tenant) % LINES]:
+            return await retry_conflicts(attempt, failed=busy)
 
     async def count(self, tenant: str, size: int, until: float | None = None, *, part: float = 1.0) -> tuple[int, bool]:
         """Spend `size` bytes that are stored anyway; their slot, and whether no more than `part` is taken then."""
@@ -70,12 +74,14 @@ class StorageQuota:
             return await self.take(tenant, size, until, part=part), True
         except (TooMuch, BusError):
             slot = self.owe(tenant, size, until)
-        with contextlib.suppress(BusError):
+
+        async def attempt() -> None:
+            if tenant in self._debts:  # unless others have written it with theirs
+                await self._write(tenant, *await self._read(tenant), {})
+
+        with contextlib.suppress(BusError, KeyConflict):
             async with self._lines[hash(tenant) % LINES]:
-                for _ in range(COLLISIONS):
-                    if tenant not in self._debts:  # others have written it with theirs
-                        break
-                    await self._write(tenant, *await self._read(tenant), {})
+                await retry_conflicts(attempt)
         return slot, False
 
     async def is_full(self, tenant: str, *, part: float = 1.0) -> bool:
@@ -132,15 +138,16 @@ class StorageQuota:
             )
 
     async def _write(self, tenant: str, taken: QuotaUsage, revision: int, blocks: dict[int, int]) -> None:
-        """Write what is owed, and blocks by slot to spend from; nothing happens if others were first."""
+        """Write what is owed, and blocks by slot to spend from.
+
+        Raises:
+            KeyConflict: others were first; nothing has happened.
+        """
         slot, debts = self._slot, Counter(self._debts.get(tenant, {}))
         more = with_blocks(taken, slot, debts + Counter(blocks))
         # It outlives what was written on it: by a slot, since that is as exact as it knows when that was.
         ttl = max(1.1, (max(more.slots, default=slot) - slot + SLOTS + 2) / SLOTS) * self._life
-        try:
-            await self._records.write_share(quota_key(tenant), more, revision, ttl)
-        except KeyConflict:
-            return
+        await self._records.write_share(quota_key(tenant), more, revision, ttl)
         if unpaid := self._debts.pop(tenant, Counter()) - debts:
             self._debts[tenant] = unpaid
         if slot == self._slot:  # else they are void: what is written now lives longer than these count

@@ -21,6 +21,8 @@ import sys
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from cachetools import FIFOCache
+
 from pilotlight_core.model.messages.agent_messages import Reconcile, Refusal, Run
 
 MEMORY = 100_000
@@ -98,7 +100,7 @@ class SlotTable:
         self._past: OrderedDict[str, ReleasedCall] = OrderedDict()
         self._forgot = False
         """Whether something was forgotten: then what is not known may have been here."""
-        self._epochs: OrderedDict[str, int] = OrderedDict()
+        self._epochs: FIFOCache[str, int] = FIFOCache(EPOCHS)
 
     # -- containers ----------------------------------------------------------------------------------------------
 
@@ -249,7 +251,7 @@ class SlotTable:
     def _refusal(self, run: Run) -> Refusal | None:
         if run.epoch < self.epoch(run.version):
             return Refusal.STALE_EPOCH
-        self._note_epoch(run.version, run.epoch)
+        self._epochs[run.version] = run.epoch
         container = self._containers.get(run.container)
         if container is None or container.version != run.version:
             return Refusal.GONE
@@ -258,12 +260,6 @@ class SlotTable:
         if len(container.held) >= container.slots:
             return Refusal.NO_SLOT
         return Refusal.EXPIRED if run.start_within_ms <= 0 else None
-
-    def _note_epoch(self, version: str, epoch: int) -> None:
-        self._epochs[version] = epoch
-        self._epochs.move_to_end(version)
-        if len(self._epochs) > EPOCHS:
-            self._epochs.popitem(last=False)
 
     def _past_of(self, call: str, grant: int, sure: bool) -> ReleasedCall:
         past = self._past.get(call)

@@ -13,8 +13,7 @@ from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HomeStat
 from pilotlight_gateway.cluster.homes import Homes, packed
 from pilotlight_gateway.cluster.outbox import Outbox
 from pilotlight_gateway.home.home import Home, QueueLimits
-from tests.core.conftest import server_url  # noqa: F401 - a fixture
-from tests.gateway.builders import call, credit
+from tests.builders.calls import call, credit
 from tests.waiting import until
 
 
@@ -51,7 +50,7 @@ class Listener:
         raise AssertionError(dropped)
 
 
-async def test_a_home_that_fails_stops_no_other(server_url: str) -> None:  # noqa: F811
+async def test_a_home_that_fails_stops_no_other(server_url: str) -> None:
     """However often it is stirred beside them."""
     listener = Listener()
     options: dict[str, Any] = {"region": "r", "gateway": "gw1", "limits": QueueLimits()}

@@ -28,7 +28,6 @@ from pilotlight_gateway.idempotency.key_record import (
     voided,
 )
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
-from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage, quota_key
 from pilotlight_supervisor.embedded_bus import embedded_nats
 from tests.core.bus.test_bus_restarts import crash, restart
 from tests.gateway.idempotency.asking import Work, ask, give
@@ -95,24 +94,6 @@ async def test_of_many_at_once_one_runs(one: Process, two: Process) -> None:
     assert work.begun == 1
     assert sorted(task.result().replayed for task in asked) == [False] + [True] * 9
     assert len({task.result().answer.body for task in asked}) == 1
-
-
-async def test_a_tenants_share_is_one_record_that_expires(one: Process, two: Process) -> None:
-    """Written by compare-and-set from every gateway."""
-    place = quota_key(token())
-    assert await BusKeyRecords(one.bus).read_share(place) is None
-    await BusKeyRecords(one.bus).write_share(place, QuotaUsage({1: 5}), 0, ttl=TTL)
-    found = await BusKeyRecords(two.bus).read_share(place)
-    assert found is not None
-    assert found[0] == QuotaUsage({1: 5})
-    with pytest.raises(KeyConflict):
-        await BusKeyRecords(two.bus).write_share(place, QuotaUsage({1: 6}), 0, ttl=TTL)
-
-    await BusKeyRecords(two.bus).write_share(place, QuotaUsage({1: 6}), found[1], ttl=1.0)
-
-    async with asyncio.timeout(30):
-        while await BusKeyRecords(one.bus).read_share(place) is not None:  # noqa: ASYNC110 - an expiry rings no bell
-            await asyncio.sleep(0.1)
 
 
 async def test_a_bell_rings_again_until_what_was_written_can_be_read(one: Process, two: Process) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,8 +14,10 @@ from pilotlight_core.bus import BusDown
 from pilotlight_core.model.errors import CallFailed, PilotlightError, TooMuch, Unavailable, error_from_code
 from pilotlight_gateway.idempotency.key_decision import NOT_TAKEN
 from pilotlight_gateway.idempotency.key_record import KEPT_BYTES, CallOwner, StoredAnswer
-from pilotlight_gateway.idempotency.keyed_calls import Idempotency
+from pilotlight_gateway.idempotency.keyed_calls import DAY_S, Idempotency
 from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
+from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from tests.gateway.idempotency.asking import Work, ask, give, told
 from tests.waiting import until
 
@@ -211,10 +214,14 @@ async def test_a_large_answer_is_given_once() -> None:
     assert (refused.value.wire_code, work.begun) == ("answer_not_kept", 1)
 
 
+def small_quota(records: MemoryQuotaRecords) -> StorageQuota:
+    """Room for two keys without bodies."""
+    return StorageQuota(records, limit=1000, life=DAY_S, wall=time.time)
+
+
 async def test_a_tenant_without_room_makes_no_new_keys() -> None:
     """Its old ones are answered, its answers are remembered without their bodies, other tenants see nothing of it."""
-    records = MemoryKeyRecords()
-    one = Idempotency(records, owner=ONE, share_bytes=1000)
+    one = Idempotency(MemoryKeyRecords(), small_quota(MemoryQuotaRecords()), owner=ONE)
     await give(one, ask("small"), Work())
     await give(one, ask("large"), Work(body=bytes(500)))
 
@@ -228,9 +235,9 @@ async def test_a_tenant_without_room_makes_no_new_keys() -> None:
 
 async def test_several_gateways_give_a_tenant_no_more_room_than_one() -> None:
     """What it has filled at one is full at the other, and at one that is started anew."""
-    records = MemoryKeyRecords()
+    records, quotas = MemoryKeyRecords(), MemoryQuotaRecords()
     for owner in (ONE, TWO, CallOwner(name="one", instance="one-2")):
-        gateway = Idempotency(records, owner=owner, share_bytes=1000)
+        gateway = Idempotency(records, small_quota(quotas), owner=owner)
         for number in range(3):
             with contextlib.suppress(TooMuch):
                 await give(gateway, ask(f"{owner.instance}-{number}"), Work())

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.agent_messages import Reconcile, Refusal, Run
+from pilotlight_core.model.messages.agent_messages import Reconcile, Refusal
 from pilotlight_runtime.calls.slot_table import ORPHANED_AFTER, OccupiedSlot, ReleasedCall, SlotTable
-
-
-def run(call: str = "a", grant: int = 1, **more: Any) -> Run:
-    fields: dict[str, Any] = {
-        "tenant": "acme", "version": "ver_1", "container": "c1", "method": "", "epoch": 1, "gateway": "gw1",
-        "home": "gw1", "start_within_ms": 10_000.0, "timeout_ms": 10_000.0,
-    }  # fmt: skip
-    return Run(call=call, grant=grant, **fields | more)
+from tests.builders.calls import run
 
 
 @pytest.fixture

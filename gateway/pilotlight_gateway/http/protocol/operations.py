@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -16,15 +16,15 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_body, wrong_shape
 from pilotlight_gateway.http.protocol.exchange import exchange_of, header
-from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_body
-from pilotlight_gateway.tenancy.auth import Principal
+from pilotlight_gateway.tenancy.auth import Authenticator, Principal
 
-Endpoint = Callable[[Request, HttpServices], Awaitable[Response | None]]
-"""None: it has answered by itself."""
 T = TypeVar("T")
+G = TypeVar("G")
+"""What a group of endpoints needs."""
 SMALL_BODY = BodyLimits(size=64 * 1024)
 JSON = "application/json"
 TRUTHS = {"false": False, "0": False, "true": True, "1": True}
@@ -46,16 +46,16 @@ class Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation:
-    """One method of one path."""
+class Operation(Generic[G]):
+    """One method of one path, whose endpoint needs a `G`."""
 
     method: str
     path: str
     name: str
     """The operationId."""
     about: str
-    endpoint: Endpoint | None
-    """None: the call endpoint, which has a way of its own."""
+    endpoint: Callable[[Request, G], Awaitable[Response | None]] | None
+    """None: the call endpoint, which has a way of its own. One that returns None has answered by itself."""
     scopes: tuple[str, ...] = ()
     """One of them is needed; none: open to everybody."""
     request: type[msgspec.Struct] | None = None
@@ -71,16 +71,23 @@ class Operation:
     errors: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
 
+
+class BoundOperation(Generic[G]):
+    """An operation with what its endpoint needs: an ASGI application."""
+
+    def __init__(self, operation: Operation[G], services: G, authenticator: Authenticator) -> None:
+        self.operation = operation
+        self._services = services
+        self._authenticator = authenticator
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the exchange sends
-        services: HttpServices = scope["app"].services
-        exchange = exchange_of(scope)
-        exchange.route = self.path
-        if self.scopes:
-            authorization = header(scope, b"authorization")
-            exchange.principal = await services.authenticator.authenticate(authorization)
-            exchange.principal.require(*self.scopes)
-        assert self.endpoint is not None  # noqa: S101 - the edge serves that one
-        response = await self.endpoint(Request(scope, receive, exchange), services)
+        operation, exchange = self.operation, exchange_of(scope)
+        exchange.route = operation.path
+        if operation.scopes:
+            exchange.principal = await self._authenticator.authenticate(header(scope, b"authorization"))
+            exchange.principal.require(*operation.scopes)
+        assert operation.endpoint is not None  # noqa: S101 - the edge serves that one
+        response = await operation.endpoint(Request(scope, receive, exchange), self._services)
         if response is not None:
             await response(scope, receive, exchange)
 
@@ -114,7 +121,7 @@ def json_answer(value: Any, status: int = 200) -> Response:
 
 
 async def read_struct(
-    request: Request, services: HttpServices, kind: type[T], limits: BodyLimits = SMALL_BODY, default: T | None = None
+    request: Request, budget: ByteBudget, kind: type[T], limits: BodyLimits = SMALL_BODY, default: T | None = None
 ) -> T:
     """The request's JSON body as a struct; `default` stands for an empty one.
 
@@ -124,7 +131,7 @@ async def read_struct(
     if format_of_body(header(request.scope, b"content-type")) is not BodyFormat.JSON:
         raise BadInput("This takes application/json only.", code="unsupported_media_type")
     tenant = principal_of(request).tenant
-    body = await read_body(request.scope, request.receive, limits, services.budget, tenant)
+    body = await read_body(request.scope, request.receive, limits, budget, tenant)
     try:
         if not body and default is not None:
             return default
@@ -136,7 +143,7 @@ async def read_struct(
     except RecursionError:
         raise BadInput("The body is nested too deep.", field="body") from None
     finally:
-        services.budget.give_back(len(body), tenant)
+        budget.give_back(len(body), tenant)
 
 
 def _decoded(body: bytes, kind: type[T]) -> T:
