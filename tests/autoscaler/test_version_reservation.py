@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.keeping import AFTER_S, FOR_S, VersionReservation, WaitingVersion, next_keeping
+from pilotlight_autoscaler.version_reservation import AFTER_S, FOR_S, VersionReservation, WaitingVersion, next_keeping
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.rates import CallRate
+from pilotlight_autoscaler.call_rate import CallRate
 
 
 def test_a_steady_rate_is_found_within_seconds() -> None:

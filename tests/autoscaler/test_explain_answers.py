@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.answers import MOST_TOLD, WAITS_S, answer
 from pilotlight_autoscaler.decide import Pass
+from pilotlight_autoscaler.explain_answers import MOST_TOLD, WAITS_S, answer
 from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, NodeReport

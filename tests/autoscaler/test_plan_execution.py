@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.works import (
+from pilotlight_autoscaler.plan_execution import (
     END_S,
     LONGEST_S,
     MAX_STEPS,

@@ -16,8 +16,11 @@ from typing import Protocol
 from pilotlight_core.model.devices import DeviceReport, MigMode
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_placement.plan.commands import PlannedCommand
 
 AgentCommand = Bind | Drain | Stop | Cut | SwitchMig
+PlanStep = PlannedCommand[AgentCommand]
+"""A command of a plan as its agent gets it."""
 RESEND_S = 5.0
 """A step that shows no effect after so long is sent again: agents take a repeated command for the same."""
 TRIES = 6
@@ -48,17 +51,6 @@ class NodeObservations(Protocol):
     def heard(self, node: str) -> float | None:
         """When a node reported last; None if it is not there, or takes nothing any more."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanStep:
-    """One command to one node, by its number in the plan."""
-
-    number: int
-    group: int
-    after: tuple[int, ...]
-    node: str
-    command: AgentCommand
 
 
 class StepStatus(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_autoscaler.aside import FOR_S, Quarantine
+from pilotlight_autoscaler.quarantine import FOR_S, Quarantine
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
