@@ -19,16 +19,16 @@ from pilotlight_runtime.containers.base_environment import own_environment
 from pilotlight_runtime.containers.staging import TrustedKey
 from pilotlight_runtime.devices.cpu_slots import CpuDevices, usable_cores
 from pilotlight_runtime.devices.fake.fake_machine import build
-from pilotlight_runtime.devices.nvidia.fitness import fitness
+from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness
 from pilotlight_runtime.devices.nvidia.mps import open_mps
-from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 from pilotlight_runtime.devices.several_devices import SeveralDevices
 from pilotlight_runtime.metering.usage_metering import boot_id
 from pilotlight_runtime.node.agent import Agent, AgentDependencies
 from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
 from pilotlight_runtime.node.node_reports import NodeIdentity
-from pilotlight_runtime.sandbox.errors import SandboxError
-from pilotlight_runtime.sandbox.launcher import launcher
+from pilotlight_runtime.sandbox.launchers import launcher
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 
 log = structlog.get_logger(__name__)
 

@@ -30,6 +30,7 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.hardware.catalogue import standard
 from pilotlight_placement.hardware.geometry import Instance
 from tests.autoscaler.builders import record
@@ -241,7 +242,7 @@ class FakeFleet:
 
     def check(self) -> None:
         """Every container where the placement fleet has it, and no copy without its original's life."""
-        self.world.fleet(self.at).check_integrity()
+        check_integrity(self.world.fleet(self.at))
 
     def running(self, version: str) -> list[str]:
         return sorted(

@@ -6,6 +6,7 @@ from pilotlight_autoscaler.aside import FOR_S, Quarantine
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
+from pilotlight_placement.fleet.audit import check_integrity
 from tests.autoscaler.builders import record, report
 
 
@@ -32,4 +33,4 @@ def test_only_what_is_at_fault_is_set_aside_and_for_a_while() -> None:
     }
     assert list(aside.without(versions, 2.0)) == ["ver_good"]
     assert aside.without(versions, 1.0 + FOR_S) == versions
-    world.fleet(1.0).check_integrity()
+    check_integrity(world.fleet(1.0))

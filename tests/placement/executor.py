@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.plan.commands import (
     AnyPlannedCommand,
@@ -22,7 +23,7 @@ def carry_out(fleet: Fleet, made: Plan, check: Callable[[AnyPlannedCommand], Non
         assert command.number == number
         assert all(earlier < number for earlier in command.after)
         apply(fleet, made, command)
-        fleet.check_integrity()
+        check_integrity(fleet)
         check(command)
 
 

@@ -53,7 +53,7 @@ from pilotlight_runtime.devices.several_devices import SeveralDevices
 from pilotlight_runtime.node.agent import Agent, AgentDependencies
 from pilotlight_runtime.node.agent_folders import own_folders
 from pilotlight_runtime.node.node_reports import NodeIdentity
-from pilotlight_runtime.sandbox.launcher import launcher
+from pilotlight_runtime.sandbox.launchers import launcher
 from tests.builders.specs import function_spec, manifest, method
 
 REGION = "local"

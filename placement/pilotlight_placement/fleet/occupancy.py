@@ -6,16 +6,10 @@ a slot is free or not. Nothing here knows of indexes: `Fleet` takes a unit out o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pilotlight_placement.fleet.device_classes import DeviceGroup, InstanceKey
 from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_placement.hardware.node import SHARE_UNITS, Gpu, Node, PlacedContainer, Slot
 
-if TYPE_CHECKING:
-    from pilotlight_placement.fleet.device_classes import DeviceGroup
-
-
-InstanceKey = tuple[int, int]
 NO_CUTS: frozenset[InstanceKey] = frozenset()
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import structlog
 
-from pilotlight_runtime.guest.client import GuestConnection
 from pilotlight_runtime.guest.frames import GuestFrame, Hello
+from pilotlight_runtime.guest.guest_connection import GuestConnection
 from pilotlight_runtime.logs.log_tap import LogTap
-from pilotlight_runtime.sandbox.port import Sandbox, SandboxExit
+from pilotlight_runtime.sandbox.sandbox_port import Sandbox, SandboxExit
 
 log = structlog.get_logger(__name__)
 

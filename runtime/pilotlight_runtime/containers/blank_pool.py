@@ -15,9 +15,9 @@ from pilotlight_runtime.containers.blank import Blank, BlankDied, nobody
 from pilotlight_runtime.containers.resource_limits import BASE
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.logs.log_tap import LogTap
-from pilotlight_runtime.sandbox.errors import SandboxError
-from pilotlight_runtime.sandbox.port import Launcher, SandboxExit
-from pilotlight_runtime.sandbox.profile import APP, ResourceLimits, SandboxSpec
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
+from pilotlight_runtime.sandbox.sandbox_port import Launcher, SandboxExit
+from pilotlight_runtime.sandbox.sandbox_spec import APP, ResourceLimits, SandboxSpec
 
 log = structlog.get_logger(__name__)
 

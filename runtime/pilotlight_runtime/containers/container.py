@@ -38,11 +38,11 @@ from pilotlight_runtime.containers.container_io import ContainerIO
 from pilotlight_runtime.containers.container_services import NodeServices
 from pilotlight_runtime.containers.resource_limits import describe, frame_limit, limits_of
 from pilotlight_runtime.guest import frames as guest
-from pilotlight_runtime.guest.client import GuestGone
+from pilotlight_runtime.guest.guest_connection import GuestGone
 from pilotlight_runtime.logs.log_shipper import LogKey
 from pilotlight_runtime.metering.work_log import WorkKey
-from pilotlight_runtime.sandbox.errors import SandboxError
-from pilotlight_runtime.sandbox.port import SandboxExit
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
+from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
 
 log = structlog.get_logger(__name__)
 

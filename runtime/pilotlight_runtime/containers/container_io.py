@@ -14,7 +14,7 @@ from pilotlight_runtime.calls.waiting_calls import NO_NOTE
 from pilotlight_runtime.containers.blank import Blank
 from pilotlight_runtime.containers.container_services import NodeServices
 from pilotlight_runtime.guest import frames as guest
-from pilotlight_runtime.guest.client import GuestGone, GuestSlow
+from pilotlight_runtime.guest.guest_connection import GuestGone, GuestSlow
 from pilotlight_runtime.metering.usage_metering import Meter
 
 log = structlog.get_logger(__name__)

@@ -51,8 +51,8 @@ from pilotlight_runtime.metering.work_log import WorkLog
 from pilotlight_runtime.node.agent_folders import NodeFolders
 from pilotlight_runtime.node.layout_keeper import LayoutKeeper
 from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter
-from pilotlight_runtime.node.stall import StallWatch
-from pilotlight_runtime.sandbox.port import Launcher
+from pilotlight_runtime.node.stall_watch import StallWatch
+from pilotlight_runtime.sandbox.sandbox_port import Launcher
 
 log = structlog.get_logger(__name__)
 

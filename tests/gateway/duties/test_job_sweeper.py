@@ -10,7 +10,7 @@ import pytest
 
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.blobs import BlobsDown, MemoryBlobs
-from pilotlight_core.host.blobs.port import BlobInfo
+from pilotlight_core.host.blobs.blob_port import BlobInfo
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.job_messages import JobNote, JobsStored

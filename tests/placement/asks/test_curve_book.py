@@ -13,8 +13,8 @@ from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curve_book import CurveBook, points_of
 from pilotlight_placement.asks.curves import Curves
+from pilotlight_placement.asks.options import UNMEASURED, options
 from pilotlight_placement.explain.speeds import explain_containers
-from pilotlight_placement.fleet.options import UNMEASURED, options
 from pilotlight_placement.hardware.catalogue import standard
 from tests.builders.specs import function_spec, version_record
 

@@ -19,8 +19,7 @@ from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEP_NAMES
 from tests.builders.specs import function_spec
-from tests.placement.makers import ask, gpu, node, some_nodes
-from tests.placement.search.test_place import STEPS, fill
+from tests.placement.makers import CHURN, ask, fill, gpu, node, some_nodes
 
 LLAMA = Model(parameters=8e9, layers=32, kv_heads=8, head_size=128, hidden=4096, context_tokens=8192)
 
@@ -62,7 +61,7 @@ def test_a_fleet_is_told_to_scale() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(some_nodes(), STEPS)
+@given(some_nodes(), CHURN)
 def test_every_device_is_counted_once(nodes: list[Node], steps: list[tuple[Ask, int]]) -> None:
     """Whatever is on it."""
     fleet = Fleet(nodes)

@@ -10,6 +10,7 @@ from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode,
 from pilotlight_core.model.messages.agent_messages import NodeReport, SliceReport
 from pilotlight_core.model.placing import Purchase
 from pilotlight_placement.asks.ask import GIB, Ask
+from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.reports import FleetMirror, IncomingContainer, ReportOverlay, name_of, slice_named
 from pilotlight_placement.hardware.node import PlacedContainer
 from pilotlight_placement.search.decision_record import NoFit, Placement
@@ -75,7 +76,7 @@ def test_containers_and_what_is_on_its_way_take_their_slices() -> None:
     assert fleet.held["c1"].function == "acme:hello.greet"
     assert fleet.zones("acme:hello.greet") == {("local", "z"): 1}
     assert "in use" in found(mirror, ask())
-    fleet.check_integrity()
+    check_integrity(fleet)
     assert set(mirror.sync([report("a", cpu(0), cpu(1))]).held) == set()
     assert found(mirror, ask()).startswith("a/cpu-")
 
@@ -172,7 +173,7 @@ def test_a_gpu_comes_with_its_instances_and_who_runs_on_them() -> None:
     assert (found_.slice.id, found_.record.value is not None and found_.record.value.cut) == ("GPU-1:1g@3", 0)
     assert fleet.held["c1"].slice.profile == "3g"
     assert fleet.held["c1"].function == "acme:hello.greet"
-    fleet.check_integrity()
+    check_integrity(fleet)
 
 
 def test_names_of_slices_go_both_ways() -> None:
@@ -263,7 +264,7 @@ def test_containers_that_two_reports_put_on_one_part_stop_nobody() -> None:
     fleet = mirror.sync([report("a", devices=(device("GPU-1", "H100", 80, "3g@4:c1"),), containers=both)])
 
     assert set(fleet.held) == {"c1"}
-    fleet.check_integrity()
+    check_integrity(fleet)
 
 
 def test_spot_nodes_are_told_apart() -> None:

@@ -13,9 +13,9 @@ from pilotlight_runtime.containers.blank import Blank, BlankDied
 from pilotlight_runtime.containers.blank_pool import BlankPool
 from pilotlight_runtime.containers.resource_limits import BASE
 from pilotlight_runtime.guest.frames import Hello, encode
-from pilotlight_runtime.sandbox.errors import SandboxNotStarted
-from pilotlight_runtime.sandbox.fake import FakeLauncher
-from pilotlight_runtime.sandbox.profile import SandboxSpec
+from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
+from pilotlight_runtime.sandbox.sandbox_spec import SandboxSpec
 
 
 class World:

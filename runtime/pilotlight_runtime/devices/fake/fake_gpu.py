@@ -14,7 +14,7 @@ import pynvml
 
 from pilotlight_placement.hardware.catalogue import Device, DeviceProfile, standard
 from pilotlight_placement.hardware.geometry import Instance, Profile
-from pilotlight_runtime.devices.nvidia.product import product_of
+from pilotlight_runtime.devices.nvidia.gpu_product import product_of
 
 GIB = 2**30
 MIB = 2**20
