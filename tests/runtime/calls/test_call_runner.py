@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import (
-    BodyRef,
-    Chunk,
-    Ended,
-    Outcome,
-    Refusal,
-    Refused,
-    RemoteError,
-    Started,
-)
+from pilotlight_core.model.messages.agent_messages import Chunk, Ended, Outcome, Refusal, Refused, RemoteError, Started
 from pilotlight_core.model.spec import Batching, Mode
 from pilotlight_runtime.calls import call_runner
 from pilotlight_runtime.calls.call_runner import INLINE_BYTES, truncated_error
@@ -28,10 +19,9 @@ from pilotlight_runtime.guest.frames import (
     Result,
     WindowUpdate,
 )
-from tests.builders.calls import run
+from tests.builders.calls import BODY, run
 from tests.runtime.fake_runner_io import FakeRunnerIO, accepted, runner_of
 
-BODY = BodyRef(url="http://origin/bodies/x", token="x", size=10)
 ERROR = RemoteError("ValueError", "no")
 
 
