@@ -22,12 +22,17 @@ from pilotlight_core.model.limits import load_tiers
 from pilotlight_core.model.records.jobs import RunnerIdentity
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.batches.bus_batches import BusBatches
+from pilotlight_gateway.call_drivers import CallDrivers
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
+from pilotlight_gateway.cluster.driver_port import BusDriverPort
 from pilotlight_gateway.cluster.identity_guard import NameTaken
+from pilotlight_gateway.cluster.shard_table import ShardTable
+from pilotlight_gateway.cluster.shards import Shards, gateway_lease
 from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
+from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.http.app import create_app
@@ -149,21 +154,19 @@ async def _gateway(
     budget = ByteBudget(limit=BODY_BYTES_HELD)
     bodies = LargeBodies(url=internal_url, budget=budget)
     instance = instance_of(name, settings.launch or token(8))
+    lease = gateway_lease(bus, region=settings.region, name=name, instance=instance)
+    table, port, fleet = ShardTable(instance, lease), BusDriverPort(bus), FleetView()
+    drivers = CallDrivers(
+        port, table, fleet, bodies, region=settings.region, gateway=instance, limits=QueueLimits()
+    )  # fmt: skip
     calls = CallService(
-        bus,
-        region=settings.region,
-        gateway=instance,
-        name=name,
-        bodies=bodies,
-        budget=budget,
-        limits=QueueLimits(),
-    )
-    limiter = HomeLimiter(bus, calls.shards, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
-    calls.shards.lodgers["limits"] = limiter
+        bus, drivers.origins, table, fleet, drivers.homes.statistics, region=settings.region, budget=budget
+    )  # fmt: skip
+    limiter = HomeLimiter(bus, table, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
     registry.on_change.append(limiter.record_changed)
     blobs = open_blobs(settings.blobs)
     jobs = GatewayJobs(
-        bus, calls, blobs, region=settings.region, keep_s=settings.job_seconds, share_bytes=settings.job_bytes
+        bus, calls, table, blobs, region=settings.region, keep_s=settings.job_seconds, share_bytes=settings.job_bytes
     )
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
@@ -177,7 +180,7 @@ async def _gateway(
         logs=BusLogs(bus=bus, region=settings.region),
         budget=budget,
         bus_connected=lambda: bus.connected,
-        placements=FleetPlacements(calls.fleet),
+        placements=FleetPlacements(fleet),
         explainer=BusExplainer(bus, region=settings.region),
         limits=limiter,
         webhooks=BusWebhooks(bus),
@@ -187,7 +190,7 @@ async def _gateway(
             BusBatches(bus), jobs.desk, region=settings.region, blobs=blobs, keep_s=settings.job_seconds
         ),
         idempotency=Idempotency(
-            BusKeyRecords(bus, lambda owner: owner.instance in calls.shards.others()),
+            BusKeyRecords(bus, lambda owner: owner.instance in table.others()),
             owner=CallOwner(name=name, instance=instance),
             ttl=settings.idempotency_seconds,
         ),
@@ -195,15 +198,24 @@ async def _gateway(
     services.metrics.gauges.append(lambda: bus_gauges(bus.statistics()))
     services.metrics.gauges.append(lambda: key_counts(services.idempotency.statistics()))
     services.metrics.gauges.append(lambda: limit_gauges(limiter.statistics()))
+    dispatcher = jobs.dispatcher(services, RunnerIdentity(name, instance))
+    shards = Shards(
+        bus,
+        table,
+        lease,
+        name=name,
+        callers=drivers,
+        participants={"calls": drivers.homes, "limits": limiter.driver, "jobs": dispatcher},
+    )
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
-        async with limiter.running(), jobs.running(services, RunnerIdentity(name, instance)) as feeder:
-            services.metrics.gauges.append(lambda: job_gauges(feeder.statistics()))
+        async with limiter.running(), port.driving(drivers), shards.running(), jobs.running(dispatcher):
+            services.metrics.gauges.append(lambda: job_gauges(dispatcher.statistics()))
             yield Gateway(
                 services=services,
                 public=make_server(create_app(services)),
                 internal=make_server(bodies),
-                superseded=calls.shards.superseded,
+                superseded=shards.superseded,
             )
     finally:
         await blobs.aclose()

@@ -25,7 +25,7 @@ from pilotlight_core.model.messages.agent_messages import (
     Stages,
     Started,
 )
-from pilotlight_gateway.home.node_incarnations import LOST_AFTER
+from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER
 from pilotlight_runtime.calls.slot_table import OccupiedSlot, SlotTable
 from tests.simulation.promises import Broken
 from tests.simulation.world import Process, World

@@ -32,8 +32,8 @@ from pilotlight_gateway.calls.effects import (
     settlement_of,
 )
 from pilotlight_gateway.calls.origin import Origin
+from pilotlight_gateway.cluster.node_incarnations import GoneNode, NodeIncarnations
 from pilotlight_gateway.home.home import Home
-from pilotlight_gateway.home.node_incarnations import GoneNode, NodeIncarnations
 from tests.simulation.promises import Fate
 from tests.simulation.world import NoResponders, Process, World
 

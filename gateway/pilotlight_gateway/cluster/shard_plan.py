@@ -31,7 +31,7 @@ class ShardRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     home: GatewayMember
     state: dict[str, bytes] = {}
-    """By lodger, where the former home handed over in order."""
+    """By participant, where the former home handed over in order."""
 
 
 class OwnedShard(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,6 +39,8 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.scheduling import BreakerReport, Dropped, HomeState
 from pilotlight_core.model.spec import Priority
+from pilotlight_gateway.cluster.node_incarnations import NodeIncarnations
+from pilotlight_gateway.cluster.timers import Timers
 from pilotlight_gateway.home import home_state
 from pilotlight_gateway.home.call_admission import QueueLimits, admit
 from pilotlight_gateway.home.container_pool import PooledContainer
@@ -47,8 +49,6 @@ from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.home_report import BreakerCounts, HomeStatistics, breakers_of, worst_of
 from pilotlight_gateway.home.integrity import require
 from pilotlight_gateway.home.loose_grants import GrantBook
-from pilotlight_gateway.home.node_incarnations import NodeIncarnations
-from pilotlight_gateway.home.timers import Timers
 from pilotlight_gateway.home.version_queue import OutstandingGrant, VersionQueue
 
 __all__ = ["Dropped", "Home", "HomeStatistics", "QueueLimits"]

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.records.jobs import RunnerIdentity
-from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.calls.call_port import CallPort
+from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_dispatcher import JobDispatcher
@@ -20,17 +21,25 @@ from pilotlight_gateway.jobs.job_service import JobService
 
 
 class GatewayJobs:
-    """`desk` is for the HTTP side; `running` is what goes on beside it."""
+    """`desk` is for the HTTP side; `dispatcher` for shards; `running` is what goes on beside them."""
 
     def __init__(
-        self, bus: Bus, calls: CallService, blobs: BlobStore, *, region: str, keep_s: float, share_bytes: int
+        self,
+        bus: Bus,
+        calls: CallPort,
+        ownership: ShardOwnership,
+        blobs: BlobStore,
+        *,
+        region: str,
+        keep_s: float,
+        share_bytes: int,
     ) -> None:
         self._bus = bus
         self._calls = calls
         self._region = region
         self._store = BusJobs(bus)
         self._announcer = JobPublisher(bus)
-        asking = JobRpc(bus, calls.shards, region=region)
+        asking = JobRpc(bus, ownership, region=region)
         self.desk = JobService(
             self._store,
             region=region,
@@ -42,9 +51,8 @@ class GatewayJobs:
             share_bytes=share_bytes,
         )
 
-    @asynccontextmanager
-    async def running(self, services: HttpServices, me: RunnerIdentity) -> AsyncIterator[JobDispatcher]:
-        """Run calls, and jobs as calls among them, until the block ends: shards are taken with their jobs."""
+    def dispatcher(self, services: HttpServices, me: RunnerIdentity) -> JobDispatcher:
+        """What takes part in shards, and runs their jobs as calls among calls."""
         ground = JobDependencies(
             store=self._store,
             calls=self._calls,
@@ -59,7 +67,10 @@ class GatewayJobs:
             clock=time.monotonic,
             wall=time.time,
         )
-        feeder = JobDispatcher(self._bus, ground, region=self._region, gateway=me.instance)
-        self._calls.shards.lodgers["jobs"] = feeder
-        async with self._calls.running(), self._announcer.running(), feeder.running():
-            yield feeder
+        return JobDispatcher(self._bus, ground, region=self._region, gateway=me.instance)
+
+    @asynccontextmanager
+    async def running(self, dispatcher: JobDispatcher) -> AsyncIterator[None]:
+        """Take jobs, and run those of our shards, until the block ends."""
+        async with self._announcer.running(), dispatcher.running():
+            yield

@@ -9,7 +9,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_core.model.records.jobs import JobRecord
-from pilotlight_gateway.cluster.shards import Shards
+from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 
 PATIENCE_S = 1.0
 
@@ -17,7 +17,7 @@ PATIENCE_S = 1.0
 class JobRpc:
     """Asks the home of a job's function, and the gateway that runs it."""
 
-    def __init__(self, bus: Bus, shards: Shards, *, region: str) -> None:
+    def __init__(self, bus: Bus, shards: ShardOwnership, *, region: str) -> None:
         self._bus = bus
         self._shards = shards
         self._region = region

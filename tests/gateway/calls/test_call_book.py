@@ -11,7 +11,7 @@ from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_book import CallBook
 from pilotlight_gateway.calls.call_plan import CallPlan
 from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
-from pilotlight_gateway.calls.in_flight import InFlightCall
+from pilotlight_gateway.calls.call_service import AwaitedCall
 from pilotlight_gateway.calls.origin import Origin
 
 METHOD = MethodSpec(name="", attribute="f")
@@ -21,11 +21,11 @@ VERSION = VersionRecord(
 )  # fmt: skip
 
 
-def live_maker() -> Callable[[str, str, str], InFlightCall]:
+def live_maker() -> Callable[[str, str, str], AwaitedCall]:
     """Makes calls of a tenant, with an id and their client's."""
     loop = asyncio.get_running_loop()
 
-    def live(tenant: str, id: str, client_id: str) -> InFlightCall:  # noqa: A002
+    def live(tenant: str, id: str, client_id: str) -> AwaitedCall:  # noqa: A002
         call = PreparedCall(
             id=id, client_id=client_id, tenant=tenant, version=VERSION, method=METHOD, input=b"",
             priority=Priority.STANDARD, deadline=10.0, arrived=0.0, stream=False,
@@ -35,7 +35,7 @@ def live_maker() -> Callable[[str, str, str], InFlightCall]:
             gateway="gw", arrived=0.0, deadline=10.0,
         )  # fmt: skip
         answer: asyncio.Future[CallResult] = loop.create_future()
-        return InFlightCall(call=call, shard=0, origin=Origin(plan, 0.0), answer=answer, budget=ByteBudget(limit=1))
+        return AwaitedCall(call=call, shard=0, origin=Origin(plan, 0.0), answer=answer, budget=ByteBudget(limit=1))
 
     return live
 

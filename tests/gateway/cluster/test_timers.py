@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.home.timers import Timers
+from pilotlight_gateway.cluster.timers import Timers
 
 
 def test_what_is_due_comes_earliest_first_and_once() -> None:
