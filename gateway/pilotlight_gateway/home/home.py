@@ -262,7 +262,8 @@ class Home:
         """When to ask again if nothing happens; None: never."""
         if self._dropped:
             return 0.0  # at once: a grant was refused to a call that is too late, and its origin is to hear of it
-        wakes = (self._deadlines.next(), self._demands.next(), self._look_at if self._versions else None)
+        looks = self._look_at if self._versions else None
+        wakes = (self._deadlines.next(), self._demands.next(), looks, self._grants.untold_at())
         return min((wake for wake in wakes if wake is not None), default=None)
 
     def hand_over(self, at: float) -> HomeState:
