@@ -97,6 +97,10 @@ lengths: $(READY) # files and functions stay short
 requirements: $(READY) # docs/requirements.md names what exists
 	@$(BIN)/python -m tools.requirements
 
+.PHONY: words
+words: $(READY) # names are those of docs/words.md, and none means two things
+	@$(BIN)/python -m tools.words
+
 .PHONY: infra
 infra: $(READY) # the images, the compose file and the bus's configuration
 	@$(BIN)/hadolint infra/Dockerfile

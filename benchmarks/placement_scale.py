@@ -23,6 +23,7 @@ from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint, whole
 from pilotlight_placement.explain.explanation import explain
+from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram
 from pilotlight_placement.hardware.catalogue import standard
@@ -194,7 +195,7 @@ def main() -> None:
     took, worked = decisions(fleet, asks, rounds, rng, ids)
     fill(fleet, asks, gpus, rng, ids)
     plan_s, made = planning(fleet, asks, rng, ids, repeats)
-    fleet.check_integrity()
+    check_integrity(fleet)
     figures = {
         "decision_p50_ms": percentile(took, 50),
         "decision_p99_ms": percentile(took, 99),

@@ -1,1 +1,1 @@
-"""The ground floor: the vocabulary (`model`) and what server processes share (`host`)."""
+"""The ground floor: the vocabulary (`model`), the bus (`bus`), and what server processes share besides (`host`)."""

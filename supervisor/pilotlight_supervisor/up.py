@@ -25,7 +25,7 @@ import msgspec
 
 from pilotlight_core.bus import bus_users
 from pilotlight_core.host import config, telemetry
-from pilotlight_core.host.blobs.opening import open_blobs
+from pilotlight_core.host.blobs.blob_opening import open_blobs
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
 from pilotlight_supervisor.embedded_bus import EmbeddedError, can_listen, choose_ports, free_port, user_url
 from pilotlight_supervisor.platform_plan import UpSettings, client_file, plan

@@ -19,7 +19,7 @@ from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource, CurvesRecord
 from pilotlight_core.model.api.placement_api import DecisionInfo
-from pilotlight_core.model.devices import MigMode
+from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
@@ -27,10 +27,10 @@ from pilotlight_core.model.messages.explaining import ExplainPlacement, Placemen
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.hardware.geometry import Instance
-from tests.autoscaler.builders import container, demand, record, report, spec
+from tests.autoscaler.builders import demand, record, report
 from tests.autoscaler.fleet import FakeGpu
-from tests.core.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
+from tests.builders.nodes import container
+from tests.builders.specs import function_spec
 
 
 class ScriptedNode:
@@ -76,7 +76,7 @@ class ScriptedNode:
 
 
 @pytest.fixture
-async def bus(server_url: str) -> AsyncIterator[Bus]:  # noqa: F811
+async def bus(server_url: str) -> AsyncIterator[Bus]:
     async with connect(server_url, name="controller-test") as bus:
         yield bus
 
@@ -138,7 +138,7 @@ async def test_an_edge_binds_at_once_and_a_tick_does_not_bind_again(
         first = await node.told(1)
     assert isinstance(first, Bind)
     assert first.epoch > 0
-    node.report(report(container(first.container, version.id, running=1, slice_=first.slice)))
+    node.report(report(container(first.container, version.id, running=1, slice=first.slice)))
     bus.publish_nowait(subjects.demand(region, version.id), demand(version.id, running=1))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.8):
@@ -267,7 +267,7 @@ async def test_a_plan_goes_on_as_soon_as_reports_show_it_may(
 ) -> None:
     """The GPU is cut, and the bind follows the report that shows its instance."""
     made = msgspec.structs.replace(
-        version, id=f"ver_{token()}", spec=spec(gpu=(GpuAsk("H100"),), vram=8 * 2**30), number=2
+        version, id=f"ver_{token()}", spec=function_spec(gpu=(GpuAsk("H100"),), vram=8 * 2**30), number=2
     )
     async with Registry(bus) as registry:
         await registry.put_version(made)
@@ -277,7 +277,7 @@ async def test_a_plan_goes_on_as_soon_as_reports_show_it_may(
     async with meanwhile(calls_wait(bus, region, made.id)):
         cut = await node.told(1)
         assert isinstance(cut, Cut)
-        gpu.instances = {Instance(start=place.start, profile=place.profile) for place in cut.create}
+        gpu.instances = {MigPlacement(start=place.start, profile=place.profile) for place in cut.create}
         node.report(report(devices=(gpu.report({}),)))
         bind = await node.told(2)
 

@@ -6,17 +6,19 @@ from itertools import count
 
 import msgspec
 
-from pilotlight_autoscaler.answers import answer
 from pilotlight_autoscaler.controller import subject_of_command
 from pilotlight_autoscaler.decide import Decision, Pass
+from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.api.curve_api import CurveSource
-from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Credit, Drain, RemoteError
+from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain, RemoteError
 from pilotlight_core.model.messages.explaining import ExplainPlacement
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import SLO, VersionRecord
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
-from tests.autoscaler.builders import container, demand, record, report
+from tests.autoscaler.builders import demand, record, report
+from tests.builders.calls import credit
+from tests.builders.nodes import bind, container
 
 
 def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None) -> Decision:
@@ -60,7 +62,7 @@ def test_without_a_node_calls_are_told_what_is_missing() -> None:
 def test_each_who_is_blocked_is_helped_whoever_else_is_going() -> None:
     """One is going already, which is enough for one of two that wait; for the other one the next goes."""
     world = World(draining={"c1": 0.9})
-    idle = [container(f"c{n}", "ver_2", idle_s=2.0 + n, slice_=f"cpu-{n}") for n in range(3)]
+    idle = [container(f"c{n}", "ver_2", idle_s=2.0 + n, slice=f"cpu-{n}") for n in range(3)]
     world.on_report(report(*idle, slots=3), 1.0)
     waiting = [msgspec.structs.replace(record(f"ver_{name}"), function=name) for name in ("a", "b")]
     for version in waiting:
@@ -75,7 +77,7 @@ def test_each_who_is_blocked_is_helped_whoever_else_is_going() -> None:
 def test_a_tenant_takes_no_more_of_others_floors_than_brings_it_its_first_container() -> None:
     """However many functions of it wait at once."""
     world = World()
-    idle = [container(f"c{n}", "ver_2", idle_s=9.0, slice_=f"cpu-{n}") for n in range(4)]
+    idle = [container(f"c{n}", "ver_2", idle_s=9.0, slice=f"cpu-{n}") for n in range(4)]
     world.on_report(report(*idle, slots=4), 1.0)
     poor = [msgspec.structs.replace(record(f"ver_{n}"), tenant="zoo", function=f"f{n}") for n in "abc"]
     for version in poor:
@@ -89,7 +91,7 @@ def test_a_tenant_takes_no_more_of_others_floors_than_brings_it_its_first_contai
 def test_an_idle_container_gives_way_when_the_fleet_is_full() -> None:
     """The longest idle container of a version nobody waits for is drained, one at a time."""
     world = World()
-    idle = [container(f"c{n}", "ver_2", idle_s=2.0 + n, slice_=f"cpu-{n}") for n in range(2)]
+    idle = [container(f"c{n}", "ver_2", idle_s=2.0 + n, slice=f"cpu-{n}") for n in range(2)]
     world.on_report(report(*idle, slots=2), 1.0)
     world.on_demand(demand(queued=1), 1.0)
 
@@ -102,12 +104,12 @@ def test_an_idle_container_gives_way_when_the_fleet_is_full() -> None:
 def test_the_next_gives_way_as_soon_as_the_one_before_has_gone() -> None:
     """Not while it is still there; and not only when it would have been given up."""
     world = World(draining={"c1": 0.9})
-    left, going = (container(f"c{n}", "ver_2", idle_s=2.0, slice_=f"cpu-{n}") for n in range(2))
+    left, going = (container(f"c{n}", "ver_2", idle_s=2.0, slice=f"cpu-{n}") for n in range(2))
     world.on_report(report(left, going, slots=2), 1.0)
     world.on_demand(demand(queued=1), 1.0)
     assert not decide(world, record(), record("ver_2")).commands
 
-    other = container("c2", "ver_3", running=1, slice_="cpu-1")
+    other = container("c2", "ver_3", running=1, slice="cpu-1")
     world.on_report(report(left, other, slots=2, seq=2), 1.0)
     decision = decide(world, record(), record("ver_2"), record("ver_3"))
 
@@ -119,10 +121,7 @@ def test_a_start_that_failed_is_not_repeated_at_once() -> None:
     world = World()
     world.on_report(report(), 1.0)
     world.on_demand(demand(queued=1), 1.0)
-    failed = Credit(
-        container="c9", version="ver_1", tenant="acme", node="n1", instance="i1", epoch=1, seq=1,
-        state=ContainerState.GONE, slots=1, error=RemoteError("ImportError", "no module"),
-    )  # fmt: skip
+    failed = credit("c9", state=ContainerState.GONE, error=RemoteError("ImportError", "no module"))
 
     world.on_credit(failed, 1.0)
     world.on_credit(failed, 1.0)  # said again for a while, and counted once
@@ -136,11 +135,7 @@ def test_a_version_that_fails_for_days_is_tried_each_half_minute() -> None:
     """Thousands of failures in a row are a number still."""
     world, at = World(), 1.0
     for number in range(3_000):
-        failed = Credit(
-            container=f"c{number}", version="ver_1", tenant="acme", node="n1", instance="i1", epoch=1, seq=1,
-            state=ContainerState.GONE, slots=1,
-        )  # fmt: skip
-        world.on_credit(failed, at)
+        world.on_credit(credit(f"c{number}", state=ContainerState.GONE), at)
         world.forget(at)
         at += 31.0
 
@@ -172,8 +167,7 @@ def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
     from pilotlight_autoscaler.world import PendingBind
 
     world = World()
-    bind = Bind(epoch=7, container="new1", version="ver_1", tenant="acme", manifest_sha256="00", slice="cpu-0")
-    world.pending["new1"] = PendingBind(bind=bind, node="n1", at=1.0)
+    world.pending["new1"] = PendingBind(bind=bind("new1"), node="n1", at=1.0)
 
     assert world.lost_binds(2.0) == []
     assert [lost.bind.container for lost in world.lost_binds(3.5)] == ["new1"]
@@ -195,7 +189,7 @@ def test_a_floor_keeps_nobody_else_from_running_at_all() -> None:
     """One tenant's min_containers fill the fleet: whoever waits and has nothing gets a slice of it."""
     world = World()
     hog = msgspec.structs.replace(record("ver_2", min_containers=2), tenant="hog")
-    idle = [container(f"c{n}", "ver_2", idle_s=2.0 + n, slice_=f"cpu-{n}") for n in range(2)]
+    idle = [container(f"c{n}", "ver_2", idle_s=2.0 + n, slice=f"cpu-{n}") for n in range(2)]
     world.on_report(report(*idle, slots=2), 1.0)
     world.on_demand(demand(queued=1), 1.0)
 

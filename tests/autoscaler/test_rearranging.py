@@ -10,16 +10,16 @@ import pytest
 from pilotlight_autoscaler.decide import PassOptions
 from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_autoscaler.world import PendingBind
-from pilotlight_core.model.devices import MigMode
+from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.messages.agent_messages import Bind, Drain
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.placing import Placing
 from pilotlight_core.model.spec import Isolation, VersionRecord
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_placement.plan.draft import PlanLimits
 from pilotlight_placement.search.decision_record import NoFit
 from tests.autoscaler.fleet import FakeFleet, FakeGpu, FakeNode, version
+from tests.builders.nodes import bind
 
 GIB = 2**30
 H100 = (GpuAsk("H100"),)
@@ -40,6 +40,11 @@ def fleet_of(*nodes: FakeNode, versions: tuple[VersionRecord, ...], bounds: Pass
     return FakeFleet(nodes=list(nodes), versions=known, bounds=bounds or PassOptions())
 
 
+def occupy(node: FakeNode, slice_: str, function: str, since: float) -> None:
+    """A container of `function` has run on the slice since that instant."""
+    node.take(bind(f"old_{node.name}", f"ver_{function}", slice=slice_, function=f"acme:hello.{function}"), since)
+
+
 def commands(node: FakeNode) -> list[str]:
     return [type(command).__name__ for command in node.log]
 
@@ -54,7 +59,7 @@ def test_an_idle_gpu_is_cut_before_the_container_starts_on_it() -> None:
 
     assert commands(node) == ["Cut", "Bind"]
     assert fleet.running("ver_small") == ["ctr_1"]
-    assert node.gpus[0].instances == {Instance(start=6, profile="1g")}
+    assert node.gpus[0].instances == {MigPlacement(start=6, profile="1g")}
     why = fleet.world.decisions.of_container("ctr_1")
     assert why is not None
     assert why.outcome.record.value is not None
@@ -78,7 +83,7 @@ def test_a_whole_gpu_is_switched_to_mig_where_a_part_would_do() -> None:
 def test_mig_mode_is_switched_off_for_a_whole_one() -> None:
     """Idle instances go with it."""
     gpu = h100("GPU-1", mig=True)
-    gpu.instances = {Instance(start=4, profile="3g")}
+    gpu.instances = {MigPlacement(start=4, profile="3g")}
     node = FakeNode(name="n1", gpus=[gpu])
     fleet = fleet_of(node, versions=(version("pair", gpu=(GpuAsk("H100", 2),)),))
     node.gpus.append(h100("GPU-2"))
@@ -141,11 +146,7 @@ def test_a_container_on_two_gpus_is_moved_as_one() -> None:
     pair = version("pair", gpu=(GpuAsk("H100", 2),), max_containers=4)
     fleet = fleet_of(*nodes, versions=(pair, version("four", gpu=(GpuAsk("H100", 4),))), bounds=MOVES_AT_ONCE)
     for node in nodes:
-        bind = Bind(
-            epoch=1, container=f"old_{node.name}", version="ver_pair", tenant="acme", manifest_sha256="00",
-            slice=f"{node.gpus[0].id}+{node.gpus[1].id}", function="acme:hello.pair",
-        )  # fmt: skip
-        node.take(bind, fleet.at - 100.0)
+        occupy(node, f"{node.gpus[0].id}+{node.gpus[1].id}", "pair", fleet.at - 100.0)
         node.log.clear()
 
     for _ in range(12):
@@ -174,12 +175,8 @@ def test_room_is_made_by_moving_and_nothing_stops_before_its_copy_is_ready() -> 
     large = version("large", gpu=H100, vram=60 * GIB, max_containers=1)
     fleet = fleet_of(*nodes, versions=(small(max_containers=4), large), bounds=MOVES_AT_ONCE)
     for node, gpu in zip(nodes, (one, two), strict=True):
-        gpu.instances = {Instance(start=6, profile="1g")}
-        bind = Bind(
-            epoch=1, container=f"old_{node.name}", version="ver_small", tenant="acme", manifest_sha256="00",
-            slice=f"{gpu.id}:1g@6", function="acme:hello.small",
-        )  # fmt: skip
-        node.take(bind, fleet.at - 100.0)
+        gpu.instances = {MigPlacement(start=6, profile="1g")}
+        occupy(node, f"{gpu.id}:1g@6", "small", fleet.at - 100.0)
         node.log.clear()
 
     most = 0
@@ -203,12 +200,8 @@ def two_apart(**more: Any) -> tuple[FakeFleet, list[FakeNode]]:
     large = version("large", gpu=H100, vram=60 * GIB, max_containers=1)
     fleet = fleet_of(*nodes, versions=(small(max_containers=4, **more), large), bounds=MOVES_AT_ONCE)
     for node in nodes:
-        node.gpus[0].instances = {Instance(start=6, profile="1g")}
-        bind = Bind(
-            epoch=1, container=f"old_{node.name}", version="ver_small", tenant="acme", manifest_sha256="00",
-            slice=f"{node.gpus[0].id}:1g@6", function="acme:hello.small",
-        )  # fmt: skip
-        node.take(bind, fleet.at - 100.0)
+        node.gpus[0].instances = {MigPlacement(start=6, profile="1g")}
+        occupy(node, f"{node.gpus[0].id}:1g@6", "small", fleet.at - 100.0)
         node.log.clear()
     return fleet, nodes
 
@@ -266,10 +259,7 @@ def test_who_is_on_its_way_or_leaves_is_not_moved() -> None:
     two.containers.clear()
     fleet.silent.add("n1")
     fleet.world.on_report(one.report(fleet.at), fleet.at)
-    on_its_way = Bind(
-        epoch=1, container="new_n2", version="ver_small", tenant="acme", manifest_sha256="00",
-        slice="GPU-2:1g@6", function="acme:hello.small",
-    )  # fmt: skip
+    on_its_way = bind("new_n2", "ver_small", slice="GPU-2:1g@6", function="acme:hello.small")
     fleet.world.pending["new_n2"] = PendingBind(bind=on_its_way, node="n2", at=fleet.at)
 
     made = fleet.step({"ver_large": 1})
@@ -284,12 +274,8 @@ def test_the_young_are_not_moved() -> None:
     large = version("large", gpu=H100, vram=60 * GIB)
     fleet = fleet_of(*nodes, versions=(small(), large), bounds=PassOptions(limits=PlanLimits(min_residency_s=500.0)))
     for node in nodes:
-        node.gpus[0].instances = {Instance(start=6, profile="1g")}
-        bind = Bind(
-            epoch=1, container=f"old_{node.name}", version="ver_small", tenant="acme", manifest_sha256="00",
-            slice=f"{node.gpus[0].id}:1g@6", function="acme:hello.small",
-        )  # fmt: skip
-        node.take(bind, fleet.at - 100.0)
+        node.gpus[0].instances = {MigPlacement(start=6, profile="1g")}
+        occupy(node, f"{node.gpus[0].id}:1g@6", "small", fleet.at - 100.0)
         node.log.clear()
 
     for _ in range(6):
@@ -307,12 +293,8 @@ def test_no_more_is_moved_in_an_hour_than_may_be_and_that_is_said() -> None:
     fleet.world.moves = MoveBudget(per_hour=1)
     fleet.world.moves.spend(fleet.at)
     for node in nodes:
-        node.gpus[0].instances = {Instance(start=6, profile="1g")}
-        bind = Bind(
-            epoch=1, container=f"old_{node.name}", version="ver_small", tenant="acme", manifest_sha256="00",
-            slice=f"{node.gpus[0].id}:1g@6", function="acme:hello.small",
-        )  # fmt: skip
-        node.take(bind, fleet.at - 100.0)
+        node.gpus[0].instances = {MigPlacement(start=6, profile="1g")}
+        occupy(node, f"{node.gpus[0].id}:1g@6", "small", fleet.at - 100.0)
         node.log.clear()
 
     for _ in range(6):
@@ -334,12 +316,8 @@ def test_hardly_used_gpus_are_emptied_onto_those_in_use() -> None:
     nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}", mig=True)]) for n in (1, 2)]
     fleet = fleet_of(*nodes, versions=(small(min_containers=2, max_containers=4),), bounds=REPACKS)
     for node in nodes:
-        node.gpus[0].instances = {Instance(start=6, profile="1g")}
-        bind = Bind(
-            epoch=1, container=f"old_{node.name}", version="ver_small", tenant="acme", manifest_sha256="00",
-            slice=f"{node.gpus[0].id}:1g@6", function="acme:hello.small",
-        )  # fmt: skip
-        node.take(bind, fleet.at - 10_000.0)
+        node.gpus[0].instances = {MigPlacement(start=6, profile="1g")}
+        occupy(node, f"{node.gpus[0].id}:1g@6", "small", fleet.at - 10_000.0)
 
     for _ in range(10):
         fleet.step()

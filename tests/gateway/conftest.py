@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.conftest import server_url  # noqa: F401 - one nats-server for all tests of the gateway
 from tests.gateway.world import World
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects, values
 from pilotlight_core.model.messages.agent_messages import (
     Cancel,
     ContainerState,
-    Credit,
     Ended,
     Message,
-    NodeReport,
     Outcome,
     Run,
     Spent,
     Window,
 )
+from tests.builders.calls import credit
+from tests.builders.nodes import node_report
 
 Script = Callable[[Run], list[Message]]
 
@@ -51,14 +52,11 @@ class ScriptedAgent:
         await self._bus.subscribe(subjects.control("local", self.node), self._on_control)
         await self._bus.flush()
 
-    def credit(
-        self, state: ContainerState = ContainerState.READY, *, held: tuple[str, ...] = (), **more: object
-    ) -> None:
+    def credit(self, state: ContainerState = ContainerState.READY, *, held: tuple[str, ...] = (), **more: Any) -> None:
         self._seq += 1
-        message = Credit(
-            container=self.container, version=self._version, tenant="acme", node=self.node, instance=self.instance,
-            epoch=0, function="acme:a.f",
-            seq=self._seq, state=state, slots=self._slots, held=held, **more,  # type: ignore[arg-type]
+        message = credit(
+            self.container, self._seq, *held, slots=self._slots, version=self._version, node=self.node,
+            instance=self.instance, state=state, function="acme:a.f", **more,
         )  # fmt: skip
         self._bus.publish_nowait(subjects.credit("local", self._version), message)
 
@@ -66,9 +64,7 @@ class ScriptedAgent:
         self._seq += 1
         self._bus.publish_nowait(
             subjects.beat("local", self.node),
-            NodeReport(
-                node=self.node, instance=self.instance, seq=self._seq, region="local", zone="z", sandbox="bubblewrap"
-            ),
+            node_report(self.node, self._seq, instance=self.instance),
         )
 
     def say(self, run: Run, *messages: Message) -> None:
@@ -88,5 +84,8 @@ class ScriptedAgent:
         self.say(message, *self.script(message))
 
     def _on_control(self, _: str, message: Cancel | Window, __: str) -> None:
-        (self.cancels if isinstance(message, Cancel) else self.windows).append(message)  # type: ignore[arg-type]
+        if isinstance(message, Cancel):
+            self.cancels.append(message)
+        else:
+            self.windows.append(message)
         self.changed.set()

@@ -14,9 +14,12 @@ from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
+from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import standard
 from pilotlight_placement.hardware.geometry import layouts
-from pilotlight_placement.hardware.node import Domain, Gpu, Node, Slot
+from pilotlight_placement.hardware.node import Domain, Gpu, Node, PlacedContainer, Slot
+from pilotlight_placement.search.decision_record import Placement
+from pilotlight_placement.search.place import place
 
 KINDS = ("H100-80GB", "H100-80GB", "H100-80GB", "A30", "T4")
 LAYOUTS = {
@@ -120,3 +123,21 @@ def curves(draw: st.DrawFn) -> Curves:
     )
     known = draw(st.dictionaries(st.sampled_from(keys), st.lists(points, min_size=1, max_size=2), max_size=5))
     return Curves({key: tuple(made) for key, made in known.items()})
+
+
+CHURN = st.lists(st.tuples(asks(), st.integers(0, 3)), min_size=1, max_size=16)
+
+
+def fill(fleet: Fleet, steps: list[tuple[Ask, int]]) -> None:
+    """Place the asks one after another, and now and then release the oldest container."""
+    for number, (wanted, luck) in enumerate(steps):
+        found = place(fleet, wanted)
+        if isinstance(found, Placement):
+            fleet.hold(
+                PlacedContainer(
+                    container=f"c{number:03}", slice=found.slice, function=wanted.function, tenant=wanted.tenant,
+                    neighbours=wanted.neighbours,
+                )
+            )  # fmt: skip
+        if luck == 0 and fleet.held:
+            fleet.release(min(fleet.held))

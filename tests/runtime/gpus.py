@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pilotlight_runtime.devices.fake.fake_machine import FakeMachine, build
 from pilotlight_runtime.devices.fake.fake_nvml import FakeNvml
-from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 
 
 def machine(spec: str, folder: Path, *, boot: str = "b1") -> FakeMachine:

@@ -12,6 +12,7 @@ import pytest
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages.agent_messages import Credit, Ended, Grant, Reconcile, Refusal, Run
 from pilotlight_core.model.messages.scheduling import HomeItem, Settle
+from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.effects import Effect, SendRun
 from pilotlight_gateway.calls.in_flight import InFlightCall
 from pilotlight_gateway.calls.origin import Origin, OriginState
@@ -20,10 +21,10 @@ from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.driver_port import SOON
 from pilotlight_gateway.cluster.outbox import Outbox
 from pilotlight_gateway.cluster.router import OriginItem, ShardRouter
-from pilotlight_gateway.cluster.timers import Timers
 from pilotlight_gateway.home.home import Home
 from pilotlight_gateway.limits.call_usage import OpenUsage
-from pilotlight_runtime.calls.slot_table import OccupiedSlot, Reconciled, SlotTable
+from pilotlight_runtime.calls.accepted_call import AcceptedCall
+from pilotlight_runtime.calls.slot_table import Reconciled, SlotTable
 from tests.simulation.agent import SimAgent
 from tests.simulation.promises import Broken
 from tests.simulation.scenario import simulate
@@ -35,7 +36,7 @@ ENOUGH = 400
 class Forgetful(SlotTable):
     """Does not remember which grants it has answered."""
 
-    def _highest(self, call: str) -> int:
+    def _highest(self, call_id: str) -> int:
         return 0
 
 
@@ -57,14 +58,14 @@ class Greedy(Home):
 class Leaky(SlotTable):
     """Loses a slot now and then."""
 
-    def release(self, call: str, grant: int) -> bool:
-        return len(call + str(grant)) % 2 == 0 and super().release(call, grant)
+    def release(self, call_id: str, grant_number: int) -> bool:
+        return len(call_id + str(grant_number)) % 2 == 0 and super().release(call_id, grant_number)
 
 
 class Deaf(SlotTable):
     """Starts what was cancelled."""
 
-    def cancel(self, call: str) -> tuple[OccupiedSlot, ...]:
+    def cancel(self, call_id: str) -> tuple[AcceptedCall, ...]:
         return ()
 
 
@@ -207,7 +208,7 @@ class Drowsy(Origins):
     """Asks for no turn at the time of its calls."""
 
     def turn(self, at: float) -> None:
-        self._alarms = Timers()
+        self._alarms = Timers[str]()
         super().turn(at)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pilotlight_runtime.sandbox.cgroups import FOLDER, own_folders
-from pilotlight_runtime.sandbox.uids import FIRST_UID
+from pilotlight_runtime.sandbox.host_uids import FIRST_UID
 
 
 def is_alive(pid: int) -> bool:

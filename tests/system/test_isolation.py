@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pilotlight_runtime.sandbox.profile import BASE_ENV
+from pilotlight_runtime.sandbox.sandbox_spec import BASE_ENV
 from tests.system.apps.inside.app import SECRETS
 from tests.system.conftest import APPS, deployed
 from tests.system.events import Told, events_of

@@ -74,11 +74,13 @@ class GroupCommit:
             WrongRevision: if the key has another one; also if the confirmation of this very write was lost.
             BusDown, BusTimeout, NoResponders: after 5 s. StoreRefused, MessageTooLarge.
         """
+        until = self._loop.time() + TIMEOUT
         write = _Write(key, value, revision, ttl, self._loop.create_future())
         self._waiting.append(write)
         self._call()
         stored = await write.done
-        return stored or await self._kv.update(key, value, revision, ttl=ttl, timeout=TIMEOUT - PATIENCE_S)
+        left = max(TIMEOUT - PATIENCE_S, until - self._loop.time())
+        return stored or await self._kv.update(key, value, revision, ttl=ttl, timeout=left)
 
     def _call(self) -> None:
         """Have a group board, if somebody waits and there is a lane for it."""

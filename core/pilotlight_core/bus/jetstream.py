@@ -31,7 +31,9 @@ LONGEST_PAUSE = 0.5
 PAGE_MESSAGES = 256
 PAGE_BYTES = 2**20
 
-WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
+WRONG_LAST_SEQUENCE = 10071
+IN_PROCESS = frozenset({10158, 10164})
+"""A write with this id, or of this subject, is on its way: nothing can be said before it is stored or lost."""
 STREAM_EXISTS = 10058
 NO_MESSAGE = 10037
 NO_SEQUENCE = 10043
@@ -179,7 +181,8 @@ class JetStream:
         Raises:
             WrongRevision: if `headers` expected another last sequence.
             StoreRefused, MessageTooLarge: at once.
-            BusDown, BusTimeout, NoResponders: after trying for `timeout` seconds.
+            BusDown, BusTimeout, NoResponders: after trying for `timeout` seconds; it may be stored or not. So it is,
+                too, while an earlier write of the subject is neither stored nor lost.
         """
         block = header_block({**(headers or {}), "Nats-Msg-Id": message_id or token()})
 
@@ -194,7 +197,7 @@ class JetStream:
         It is tried once. The sequence of the last; each of the others has one less than the next.
 
         Raises:
-            WrongRevision: if one of them expected another last sequence of its subject.
+            WrongRevision: if one of them expected another last sequence of its subject, or that is not settled yet.
             StoreRefused, NoResponders, MessageTooLarge: they are not stored. BusDown, BusTimeout: that is not known.
         """
         batch = token().encode()
@@ -203,10 +206,11 @@ class JetStream:
             if number < len(messages):
                 self._inbox.post(message.subject, message.payload, headers + b"\r\n")
         headers += b"Nats-Batch-Commit: 1\r\n\r\n"
-        return _confirmed(
-            message.subject,
-            await self._inbox.ask(message.subject, message.payload, timeout=timeout, headers=headers),
-        )
+        reply = await self._inbox.ask(message.subject, message.payload, timeout=timeout, headers=headers)
+        try:
+            return _confirmed(message.subject, reply)
+        except _InProcess as error:
+            raise WrongRevision(error.detail) from None
 
     async def last(self, stream: str, subject: str) -> StreamMessage | None:
         """The last message on `subject` as the stream's leader has it; None if there is none."""
@@ -283,12 +287,18 @@ class JetStream:
         return answer.purged
 
 
+class _InProcess(BusTimeout):
+    """See `IN_PROCESS`."""
+
+
 def _confirmed(subject: str, reply: Reply) -> int:
     ack = _ack.decode(reply.data)
     if ack.error is None:
         return ack.seq
-    if ack.error.err_code in WRONG_LAST_SEQUENCE:
+    if ack.error.err_code == WRONG_LAST_SEQUENCE:
         raise WrongRevision(f"{subject} was changed by somebody else.")
+    if ack.error.err_code in IN_PROCESS:
+        raise _InProcess(f"What becomes of {subject} is not known: a write of it is on its way.")
     raise StoreRefused(f"{subject}: {ack.error.description}.", number=ack.error.err_code)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from pilotlight_core.bus.bus_errors import KeyExists, WrongRevision
+from pilotlight_core.bus.bus_errors import KeyConflict, KeyExists, WrongRevision
+from pilotlight_core.bus.conflict_retry import TRIES, retry_conflicts
 from pilotlight_core.bus.jetstream import READ_TIMEOUT, JetStream, StreamMessage, StreamPage
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 
@@ -21,11 +23,19 @@ class KvEntry(NamedTuple):
     revision: int
 
 
+class NewValue(NamedTuple):
+    """What a key is to hold, None: nothing, and for how many seconds that, or what says that it is gone, is kept."""
+
+    value: bytes | None
+    ttl: float | None = None
+
+
 class Kv:
     """One bucket. Reads go to the leader, so they see every write that was confirmed.
 
     All verbs raise BusDown, BusTimeout or NoResponders when the bucket cannot be reached: reads after 2 s, writes after
-    5 s; a write may then be done or not.
+    5 s; a write may then be done or not. A write behind another one of the same key, of which a leader does not know
+    yet whether it will stand, is no conflict: it is asked again within its time.
     """
 
     def __init__(self, jetstream: JetStream, bucket: str) -> None:
@@ -69,6 +79,29 @@ class Kv:
             WrongRevision: if the key has another one.
         """
         return await self._write(key, value, {EXPECTED: str(revision)} | _ttl(ttl), timeout)
+
+    async def change(self, key: str, fn: Callable[[bytes | None], NewValue | None], *, tries: int = TRIES) -> None:
+        """Write what `fn` makes of the present value (None: there is none); nothing if it returns None.
+
+        `fn` is called anew for each value that somebody else has written meanwhile.
+
+        Raises:
+            KeyConflict: somebody else was first `tries` times.
+        """
+
+        async def attempt() -> None:
+            record = await self.read(key)
+            new = fn(record.data if record is not None and not record.gone else None)
+            revision = record.seq if record is not None else 0
+            if new is None:
+                return
+            if new.value is None:
+                await self.delete(key, revision, ttl=new.ttl)
+            else:
+                await self.update(key, new.value, revision, ttl=new.ttl)
+
+        again = KeyConflict("It was changed by somebody else again and again meanwhile; read it and try again.")
+        await retry_conflicts(attempt, tries=tries, failed=again)
 
     async def put(self, key: str, value: bytes) -> int:
         """Write whatever is there; the new revision."""

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from pilotlight_core.bus import Bus, KeyConflict, KeyExists, KvEntry, Mirror
+from pilotlight_core.bus import Bus, KeyConflict, KeyExists, KvEntry, Mirror, NewValue
 from pilotlight_core.host.effective_limits import Allowances
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
@@ -36,9 +36,6 @@ from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, Limits
 __all__ = ["FunctionShareRecord", "KeyRecord", "LimitsRecord", "Registry", "TenantRecord"]
 
 log = structlog.get_logger(__name__)
-
-TRIES = 8
-"""A change that finds the record changed under it decides anew, so often."""
 
 KINDS: dict[str, type[msgspec.Struct]] = {
     "tenant": TenantRecord, "tier": Tier, "limits": LimitsRecord, "key": KeyRecord, "app": AppRecord,
@@ -59,7 +56,7 @@ class Registry:
 
     The verbs `change_…` take a pure function from the present record (None: there is none) to the next one, which may
     raise to refuse. It is called again when somebody else was faster, so that no change is lost; they raise Conflict
-    when that happens eight times over.
+    when that happens again and again.
     """
 
     def __init__(self, bus: Bus, tiers: Mapping[str, Tier] | None = None) -> None:
@@ -252,13 +249,7 @@ class Registry:
     # -- the mirror as records ----------------------------------------------------------------------------------
 
     def _changed(self, key: str, entry: KvEntry | None) -> None:
-        record = None
-        kind = key.partition(".")[0]
-        if entry is not None and kind in _decoders:
-            try:
-                record = _decoders[kind].decode(entry.value)
-            except msgspec.DecodeError as error:
-                log.error("a registry record cannot be read", key=key, error=str(error))
+        record = _decoded(key, entry.value if entry is not None else None)
         if record is None:
             self._records.pop(key, None)
         else:
@@ -281,27 +272,28 @@ class Registry:
         await self._mirror.fetch(key)
 
     async def _change(self, key: str, change: Callable[[Any], W]) -> W:
-        for _ in range(TRIES):
-            entry = await self._mirror.fetch(key)
-            present = self._records.get(key)
-            wanted = change(present)
-            if wanted == present:
-                return wanted
-            try:
-                await self._write(key, entry, wanted)
-            except KeyConflict:
-                continue
-            await self._mirror.fetch(key)
-            return wanted
-        raise Conflict("It was changed by somebody else again and again meanwhile; read it and try again.")
+        wanted: W
 
-    async def _write(self, key: str, entry: KvEntry | None, wanted: msgspec.Struct | None) -> None:
-        if wanted is None:
-            await self._kv.delete(key, entry.revision if entry is not None else None)
-        elif entry is None:
-            await self._kv.create(key, _encoder.encode(wanted))
-        else:
-            await self._kv.update(key, _encoder.encode(wanted), entry.revision)
+        def changed(data: bytes | None) -> NewValue | None:
+            nonlocal wanted
+            present = _decoded(key, data)
+            wanted = change(present)
+            return None if wanted == present else NewValue(None if wanted is None else _encoder.encode(wanted))
+
+        await self._kv.change(key, changed)
+        await self._mirror.fetch(key)
+        return wanted
 
     def _each(self, prefix: str, _cls: type[R]) -> Iterator[R]:
         return iter([record for key, record in self._records.items() if key.startswith(prefix)])
+
+
+def _decoded(key: str, data: bytes | None) -> Any:
+    """The record that a key holds; None if it holds none, or none that can be read here."""
+    kind = key.partition(".")[0]
+    if data is not None and kind in _decoders:
+        try:
+            return _decoders[kind].decode(data)
+        except msgspec.DecodeError as error:
+            log.error("a registry record cannot be read", key=key, error=str(error))
+    return None

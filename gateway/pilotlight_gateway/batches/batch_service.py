@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from pilotlight_core.bus import BusError, WrongRevision
+from pilotlight_core.bus import BusError, retry_conflicts
 from pilotlight_core.host.blobs import BlobMissing, BlobStore, MemoryBlobs
 from pilotlight_core.model.errors import BadInput, Conflict, DeadlineExceeded, NotFound, TooMuch, Unavailable
 from pilotlight_core.model.ids import token
@@ -44,7 +44,6 @@ UPLOADS_PER_TENANT = 2
 SUBMIT_SECONDS = 600.0
 """In which a batch must have come and been checked: a schema may make each line cost much."""
 READ_AT_A_TIME = 32
-RACES = 8
 BATCH_ID = re.compile(ID_PATTERN)
 
 
@@ -67,12 +66,14 @@ class BatchService:
         *,
         region: str = "local",
         blobs: BlobStore | None = None,
+        validators: Validators | None = None,
         keep_s: float = KEPT_S,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._store: BatchStore = MemoryBatches() if store is None else store
         self._jobs = JobService() if jobs is None else jobs
         self._blobs: BlobStore = MemoryBlobs() if blobs is None else blobs
+        self._validators = Validators() if validators is None else validators
         self._keep_s = keep_s
         self._region = region
         self._wall = wall
@@ -86,7 +87,6 @@ class BatchService:
         version: VersionRecord,
         query: BatchQuery,
         body: AsyncIterator[bytes],
-        validators: Validators,
         key: str = "",
     ) -> BatchRecord:
         """Check every line, and store the batch: once this returns it will run, whatever becomes of this process.
@@ -110,7 +110,7 @@ class BatchService:
         self._uploads[tenant] += 1
         try:
             async with asyncio.timeout(SUBMIT_SECONDS):
-                return await self._take(tenant, batch, version, query, body, validators, repeats=repeats)
+                return await self._take(tenant, batch, version, query, body, repeats=repeats)
         except TimeoutError:
             raise DeadlineExceeded(f"The batch did not come and was not checked in {SUBMIT_SECONDS:g} s.") from None
         finally:
@@ -123,12 +123,11 @@ class BatchService:
         version: VersionRecord,
         query: BatchQuery,
         body: AsyncIterator[bytes],
-        validators: Validators,
         *,
         repeats: bool,
     ) -> BatchRecord:
         method = version.spec.method(query.method)
-        lines = InputLineReader(lambda arguments: validators.check_input(version.id, method, arguments, {}))
+        lines = InputLineReader(lambda arguments: self._validators.check_input(version.id, method, arguments, {}))
         writer = ManifestWriter(self._blobs, tenant, f"{batch} {token()}")
         digest = hashlib.sha256(f"{version.id}\0{method.name}\0".encode())
         try:
@@ -139,7 +138,7 @@ class BatchService:
             chunks = await writer.finish()
             room = 0 if repeats else lines.items * RECORD_BYTES + writer.bytes
             until = self._wall() + query.expires_in_s + version.spec.timeout + self._keep_s
-            counted = await self._jobs.room.take(tenant, room, until)
+            counted = await self._jobs.quota.take(tenant, room, until)
         except BaseException:
             await asyncio.shield(writer.drop())
             raise
@@ -171,12 +170,12 @@ class BatchService:
             found = await self._store.create(record)
         except Unavailable as error:
             if not isinstance(error, BusError):  # else it may be stored, and need them
-                self._jobs.room.give_back(counted)
+                self._jobs.quota.give_back(counted)
                 await writer.drop()
             raise
         if found.chunks == record.chunks:  # though it may be read anew, since its confirmation was lost
             return found
-        self._jobs.room.give_back(counted)
+        self._jobs.quota.give_back(counted)
         await writer.drop()
         if found.fingerprint != record.fingerprint:
             raise BadInput(
@@ -268,19 +267,16 @@ class BatchService:
         return record
 
     async def _change(self, tenant: str, batch: str, change: ChangeBatch) -> BatchRecord:
-        for _ in range(RACES):
+        async def attempt() -> BatchRecord:
             found = await self._store.read(tenant, batch) if BATCH_ID.fullmatch(batch) else None
             if found is None:
                 raise _no_batch(batch)
             changed = change(found[0])
-            if changed == found[0]:
-                return changed
-            try:
+            if changed != found[0]:
                 await self._store.update(changed, found[1])
-            except WrongRevision:
-                continue
             return changed
-        raise Conflict("The batch changes too fast.", retry_after=1.0)
+
+        return await retry_conflicts(attempt, failed=Conflict("The batch changes too fast.", retry_after=1.0))
 
 
 def batch_info(record: BatchRecord) -> BatchInfo:

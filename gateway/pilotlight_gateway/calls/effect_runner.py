@@ -13,13 +13,13 @@ from pilotlight_core.bus import BusDown
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import ContainerDied, Unavailable
 from pilotlight_core.model.messages.scheduling import Enqueue, HandBack, HomeItem, Settle, Withdraw
+from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.effects import Effect, FailCall, FinishCall, RelayChunk, ReportStage, SendControl, SendRun
 from pilotlight_gateway.calls.in_flight import UNSENT, InFlightCall, result_of
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origin import OriginState
 from pilotlight_gateway.cluster.driver_port import DriverPort
 from pilotlight_gateway.cluster.router import Router
-from pilotlight_gateway.cluster.timers import Timers
 from pilotlight_gateway.limits.call_usage import UsageTracker
 
 LOST_ANSWER = "The answer was lost between the node and the gateway."
@@ -37,7 +37,7 @@ class EffectRunner:
     router: Router
     bodies: LargeBodies
     tabs: UsageTracker
-    alarms: Timers
+    alarms: Timers[str]
     """By call: when its origin wants to be asked."""
     region: str
     gateway: str

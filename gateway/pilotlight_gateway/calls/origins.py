@@ -25,6 +25,7 @@ from pilotlight_core.model.messages.agent_messages import (
     Started,
 )
 from pilotlight_core.model.messages.scheduling import AskCall, CallTold, Dropped, Settle, ToOrigin
+from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.call_book import CallBook
 from pilotlight_gateway.calls.effect_runner import EffectRunner
 from pilotlight_gateway.calls.effects import settlement_of
@@ -36,7 +37,6 @@ from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
 from pilotlight_gateway.cluster.node_incarnations import GoneNode
 from pilotlight_gateway.cluster.router import OriginItem, Router
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
-from pilotlight_gateway.cluster.timers import Timers
 from pilotlight_gateway.limits.call_usage import UsageTracker
 
 WATCH_S = 0.5
@@ -70,7 +70,7 @@ class Origins:
         self._gateway = gateway
         self._book = CallBook()
         self._tabs = UsageTracker()
-        self._alarms = Timers()
+        self._alarms = Timers[str]()
         self._reconciler = Reconciler(gateway)
         self._watch_at = float("-inf")
         self._runner = EffectRunner(

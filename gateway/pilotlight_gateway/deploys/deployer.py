@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import msgspec
 
+from pilotlight_core.bus import retry_conflicts
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import TrialRequest
@@ -31,9 +33,6 @@ from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.name_hints import known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
-
-ATTEMPTS = 8
-"""Deploys of one app that get in each other's way are tried this often; each time at least one of them succeeds."""
 
 
 class ManifestSigner(Protocol):
@@ -68,15 +67,9 @@ class Deployer:
             present = await self.registry.app(principal.tenant, app)
             return DeployResponse(app=app, revision=present.revision if present else 0, missing=tuple(sorted(missing)))
         builds = [await self._build(manifest) for manifest in manifests_of(principal.tenant, app, request)]
-        for attempt in range(ATTEMPTS):
-            try:
-                done = await self._try_deploy(principal, app, request, builds)
-            except Conflict:
-                if attempt == ATTEMPTS - 1:
-                    raise
-            else:
-                return msgspec.structs.replace(done, warnings=warnings)
-        raise AssertionError
+        attempt = partial(self._try_deploy, principal, app, request, builds)
+        done = await retry_conflicts(attempt, conflict=Conflict)
+        return msgspec.structs.replace(done, warnings=warnings)
 
     async def stop(self, principal: Principal, app: str) -> AppRecord:
         """Take an app out of service; its versions stay, and a deploy starts it again.
@@ -85,19 +78,15 @@ class Deployer:
             NotFound: if there is no such app.
             Conflict: if others keep changing it.
         """
-        for attempt in range(ATTEMPTS):
+
+        async def attempt() -> AppRecord:
             record = await known_app(self.registry, principal.tenant, app)
             stopped = stopped_record(record, by=principal.key_id, at=time.time())
-            if stopped is None:
-                return record
-            try:
+            if stopped is not None:
                 await self.registry.deploy(stopped, record.revision)
-            except Conflict:
-                if attempt == ATTEMPTS - 1:
-                    raise
-            else:
-                return stopped
-        raise AssertionError
+            return stopped or record
+
+        return await retry_conflicts(attempt, conflict=Conflict)
 
     async def trial(self, version: VersionRecord, asked: TrialRequest) -> VersionRecord:
         """A version like another, pinned to one kind of slice; the same again for the same question.

@@ -18,7 +18,7 @@ import msgspec
 import structlog
 from msgspec import structs
 
-from pilotlight_core.bus import Bus, WrongRevision
+from pilotlight_core.bus import Bus, WrongRevision, retry_conflicts
 from pilotlight_core.bus.reader import StreamCursor
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
@@ -41,8 +41,7 @@ from pilotlight_gateway.batches.batch_manifest import read_chunks, read_items
 from pilotlight_gateway.batches.batch_port import BatchStore
 from pilotlight_gateway.duties.batch_progress import BatchProgress
 from pilotlight_gateway.jobs import job_payloads
-from pilotlight_gateway.jobs.job_port import JobStore, StoredJob
-from pilotlight_gateway.jobs.job_service import PublishJob
+from pilotlight_gateway.jobs.job_port import JobStore, PublishJob, StoredJob
 
 AT_A_TIME = 16
 """Submissions under way of one batch: single jobs of others go in between."""
@@ -51,7 +50,6 @@ KEEP_EVERY = 1.0
 POLL = 5.0
 LOOK_EVERY = 10.0
 """Seconds between two looks at what still waits of a batch that is being cancelled."""
-RACES = 16
 UNREADABLE = "its inputs cannot be read"
 
 T = TypeVar("T")
@@ -76,7 +74,7 @@ class BatchDependencies:
     batches: BatchStore
     jobs: JobStore
     blobs: BlobStore
-    tell: PublishJob
+    publish: PublishJob
     region: str
     wall: Callable[[], float] = time.time
 
@@ -186,7 +184,7 @@ class BatchDriver:
         if found.state.terminal:
             self._ended(found.id, found.state)
         elif found.state is JobState.QUEUED:
-            self._ground.tell(self._flow, JobNote(found.id))
+            self._ground.publish(self._flow, JobNote(found.id))
 
     @property
     def _may_be_forgotten(self) -> bool:
@@ -195,7 +193,9 @@ class BatchDriver:
 
     async def _revived(self, found: StoredJob) -> JobRecord:
         """The job; one that was cancelled before the batch was resumed waits again."""
-        for _ in range(RACES):
+
+        async def attempt() -> JobRecord:
+            nonlocal found
             job = found.job
             if job.state is not JobState.CANCELLED or job.redrives >= self._record.resumes:
                 return job
@@ -203,10 +203,16 @@ class BatchDriver:
             assert again is not None  # noqa: S101 - a cancelled one is driven again
             again = structs.replace(again, redrives=self._record.resumes, expires_at=self._record.expires_at)
             try:
-                return StoredJob(again, await self._ground.jobs.update(again, found.revision)).job
+                await self._ground.jobs.update(again, found.revision)
             except WrongRevision:
                 found = await self._ground.jobs.read(job.tenant, job.id) or found
-        return found.job
+                raise
+            return again
+
+        try:
+            return await retry_conflicts(attempt)
+        except WrongRevision:
+            return found.job
 
     def _job(self, item: BatchItem) -> JobRecord:
         record, at = self._record, self._ground.wall()
@@ -254,9 +260,9 @@ class BatchDriver:
         while not self._progress.all_begun and self._progress.may_begin:
             self._progress.begin()
         begun = range(self._progress.settled_chunks, self._progress.next_chunk)
-        await _each([(number, index) for number in begun for index in _indices(chunks[number])], self._look)
+        await _each([(number, index) for number in begun for index in _indices(chunks[number])], self._recover_item)
 
-    async def _look(self, place: tuple[int, int]) -> None:
+    async def _recover_item(self, place: tuple[int, int]) -> None:
         chunk, index = place
         job = self._job_id(index)
         if chunk < self._progress.settled_chunks or self._progress.knows(job, chunk):
@@ -281,11 +287,11 @@ class BatchDriver:
             page = await position.read()
             for stored in page.records:
                 if not stored.gone:
-                    self._hear(stored.data)
+                    self._on_record(stored.data)
             if not page.records:
                 await position.wait_bell(POLL)
 
-    def _hear(self, data: bytes) -> None:
+    def _on_record(self, data: bytes) -> None:
         try:
             job = _end.decode(data)
         except msgspec.DecodeError as error:

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
-from pilotlight_core.host.blobs.port import BlobInfo
+from pilotlight_core.host.blobs.blob_port import BlobInfo
 from pilotlight_core.model.records.batches import BatchRecord
 from pilotlight_core.model.records.jobs import BlobRef, JobState, job_key
 from pilotlight_gateway.batches.batch_manifest import read_chunks

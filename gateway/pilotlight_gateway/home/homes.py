@@ -30,12 +30,12 @@ from pilotlight_core.model.messages.scheduling import (
     ToHome,
     Withdraw,
 )
+from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
 from pilotlight_gateway.cluster.node_incarnations import GoneNode
 from pilotlight_gateway.cluster.router import Router
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.cluster.shards import STATE_BYTES
-from pilotlight_gateway.cluster.timers import Timers
 from pilotlight_gateway.home.home import Home, HomeStatistics, QueueLimits
 from pilotlight_gateway.home.slow_log import SlowLog
 
@@ -71,7 +71,7 @@ class Homes:
         self._gateway = gateway
         self._limits = limits
         self._homes: dict[int, Home] = {}
-        self._wakes = Timers()
+        self._wakes = Timers[str]()
         self._stirred: set[int] = set()
         """The shards whose homes have something to decide."""
         self._wants_credits = False

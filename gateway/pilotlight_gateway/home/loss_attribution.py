@@ -33,7 +33,7 @@ class LossAttribution:
     def __init__(self) -> None:
         self.everybody = LossBreaker("of this version")
         self.tenants: OrderedDict[str, LossBreaker] = OrderedDict()
-        """Of those that have lost one since they were last answered."""
+        """Of those that have lost one since they were last answered; handed over in the order of their last losses."""
         self._row: deque[frozenset[str]] = deque(maxlen=VERSION_FAILURES)
         """Whose calls the containers held that were lost in the present row."""
         self._counted: deque[str] = deque(maxlen=2 * VERSION_FAILURES)

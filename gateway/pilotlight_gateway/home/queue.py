@@ -140,6 +140,7 @@ class FairQueue:
             flow, more = entry.flow, cost - entry.cost
             counter, of = flow.counter, flow.line.of
             mean = counter.mean
+            # `model.ewma` in place, as this is done for each call.
             counter.mean = mean + LEARNT * (cost - mean) if mean else cost
             counter.add(more / counter.weight)
             of.virtual += more / of.weight

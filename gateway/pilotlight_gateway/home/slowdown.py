@@ -59,6 +59,7 @@ class Slowdowns:
     """The slowdown of each flow of one version."""
 
     def __init__(self) -> None:
+        # No cache of cachetools: this is touched for each call, and those take four times as long (0.45 µs).
         self._flows: OrderedDict[tuple[str, str], _Flow] = OrderedDict()
 
     def ended(self, call: CallDescriptor, since: float, start_ms: float, hold: float, slots: int, at: float) -> None:

@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
 import msgspec
 import structlog
 
-from pilotlight_core.bus import Bus, BusTimeout, StoreRefused, WrongRevision, read_holder
+from pilotlight_core.bus import Bus, StoreRefused, WrongRevision, read_holder
 from pilotlight_core.bus.jetstream import READ_TIMEOUT, StreamMessage, StreamPage
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity, job_key
 from pilotlight_core.model.subjects import JOB_BUCKET, LEASE_BUCKET
-from pilotlight_gateway.idempotency.bus_records import BusDoorbell
+from pilotlight_gateway.idempotency.bus_key_records import BusDoorbell
 from pilotlight_gateway.jobs.bucket_headroom import Headroom
 from pilotlight_gateway.jobs.job_port import SCAN_AT_MOST, JobPage, StoredJob
 from pilotlight_gateway.jobs.sealed_cursors import SECRET_BYTES
-from pilotlight_gateway.storage_quota.quota_shares import NOTHING, QuotaUsage
 
 WINDOW = 256
 """Sequences that a listing looks at first; where the tenant's jobs are thin, twice as many each time."""
 WINDOW_RECORDS = 1_024
 THIN = 64
-SETTLED_WITHIN_S = 5.0
-"""How long a write that is on its way is waited for."""
-SETTLE_PAUSE_S = 0.1
 SECRET_PLACE = "secret"  # noqa: S105 - where it is, not what
 """Beside the jobs, whose keys have two parts."""
-
-Write = Callable[..., Awaitable[int]]
-"""`Kv.update`, or a convoy's."""
 
 log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(JobRecord)
-_shares = msgspec.msgpack.Decoder(QuotaUsage)
 
 
 class BusJobs:
@@ -62,11 +52,13 @@ class BusJobs:
         # A key of the client's own may be there already: that one would hold up those it goes with.
         write = self._convoy.update if job.id == job.submission else self._kv.update
         try:
-            found = await self._swap(write, job, 0)
+            return StoredJob(job, await write(job.key, _encoder.encode(job), 0))
+        except WrongRevision:
+            # Another submission under the same key, or this one by a write whose confirmation was lost.
+            found = await self.read(job.tenant, job.id)
+            return found or await self.create(job)  # None: it was forgotten just now
         except StoreRefused as error:
             raise _no_room(str(error)) from None
-        assert found is not None  # noqa: S101 - whoever refused a new key has one
-        return found
 
     async def read(self, tenant: str, job: str) -> StoredJob | None:
         """What stands there; see `JobStore`."""
@@ -77,27 +69,13 @@ class BusJobs:
         """Replace it; see `JobStore`."""
         # The server counts lifetimes from a second on.
         ttl = max(1.0, job.keep_s) if job.state.terminal else None
-        found = await self._swap(self._convoy.update, job, revision, ttl)
-        if found is None or found.job != job:
-            raise WrongRevision(f"{job.key} was changed by somebody else.")
-        return found.revision
-
-    async def _swap(self, write: Write, job: JobRecord, revision: int, ttl: float | None = None) -> StoredJob | None:
-        """What stands there then: the job, which may be our own write whose confirmation was lost, or another's."""
-        data, until = _encoder.encode(job), time.monotonic() + SETTLED_WITHIN_S
-        while True:
-            try:
-                return StoredJob(job, await write(job.key, data, revision, ttl=ttl))
-            except WrongRevision:
-                found = await self.read(job.tenant, job.id)
-            if (found.revision if found is not None else 0) != revision:
-                return found
-            # A leader refuses a key, too, that has a write on its way: our own, if nothing was heard of it. It comes to
-            # nothing if that leader dies, so what stands there in the end is not known yet.
-            if time.monotonic() >= until:
-                raise BusTimeout(f"What becomes of {job.key} is not known.")
-            await asyncio.sleep(SETTLE_PAUSE_S)
-            write = self._kv.update
+        try:
+            return await self._convoy.update(job.key, _encoder.encode(job), revision, ttl=ttl)
+        except WrongRevision:
+            found = await self.read(job.tenant, job.id)
+            if found is not None and found.job == job:  # our own write, whose confirmation was lost
+                return found.revision
+            raise
 
     async def page(
         self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
@@ -123,20 +101,6 @@ class BusJobs:
             if len(records) < THIN:
                 width *= 2
         return JobPage(jobs=tuple(found), before=end if end > 1 else 0)
-
-    async def read_share(self, place: str) -> tuple[QuotaUsage, int] | None:
-        """What a tenant has taken; see `QuotaRecords`."""
-        record = await self._kv.read(place)
-        if record is None:
-            return None
-        return NOTHING if record.gone else _shares.decode(record.data), record.seq
-
-    async def write_share(self, place: str, taken: QuotaUsage, revision: int, ttl: float) -> None:
-        """Write it; see `QuotaRecords`."""
-        try:
-            await self._kv.update(place, _encoder.encode(taken), revision, ttl=ttl)
-        except StoreRefused as error:
-            raise _no_room(str(error)) from None
 
     async def secret(self) -> bytes:
         """What all gateways have; see `JobStore`."""
@@ -174,8 +138,8 @@ class BusJobs:
             start = page.records[-1].seq + 1
         return found
 
-    async def _read_page(self, subject: str, seq: int, patience: float) -> StreamPage:
-        return await self._bus.jetstream.page(self._stream, subject, seq, timeout=patience)
+    async def _read_page(self, subject: str, seq: int, timeout_s: float) -> StreamPage:
+        return await self._bus.jetstream.page(self._stream, subject, seq, timeout=timeout_s)
 
 
 def _readable(record: StreamMessage) -> JobRecord | None:

@@ -8,12 +8,12 @@ it one by one, so that one job that waits for next week does not keep everything
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
 
 from pilotlight_core.model.messages.job_messages import JobNote
+from pilotlight_core.model.timers import Timers
 
 READ_AHEAD = 10_000
 """Jobs of one flow that its home knows of: more are read when these are over."""
@@ -40,7 +40,8 @@ class JobFlow:
         """The sequence from which the next page is read."""
         self._jobs: dict[str, _Job] = {}
         self._ready: deque[str] = deque()
-        self._later: list[tuple[float, int, str]] = []
+        self._later = Timers[tuple[int, str]]()
+        """Those put off: their order and name."""
         self._open: dict[int, int] = {}
         """Message -> how many of its jobs are not over; in the order of the stream."""
         self._done: set[int] = set()
@@ -61,7 +62,7 @@ class JobFlow:
         """Whether it should read on."""
         return len(self._jobs) < READ_AHEAD
 
-    def heard(self, seq: int, notes: Iterable[JobNote]) -> None:
+    def add(self, seq: int, notes: Iterable[JobNote]) -> None:
         """The message at `seq` was read."""
         self.next = max(self.next, seq + 1)
         names = {note.id: note for note in notes}
@@ -77,12 +78,9 @@ class JobFlow:
 
     def take(self, at: float) -> str | None:
         """The next job that is due at `at`; None: none is."""
-        while self._later and self._later[0][0] <= at:
-            _, order, name = heapq.heappop(self._later)
-            job = self._jobs.get(name)
-            if job is not None and job.put_off and job.order == order:
-                job.put_off = False
-                self._ready.append(name)
+        for _, name in self._later.due(at):
+            self._jobs[name].put_off = False
+            self._ready.append(name)
         while self._ready:
             name = self._ready.popleft()
             job = self._jobs.get(name)
@@ -94,14 +92,14 @@ class JobFlow:
 
     def due_at(self) -> float | None:
         """When the next job is due that is put off; None: none is."""
-        return self._later[0][0] if self._later else None
+        return self._later.next()
 
-    def put_off(self, name: str, until: float) -> None:
-        """A taken job waits until `until`."""
+    def put_off(self, name: str, due_at: float) -> None:
+        """A taken job waits due_at `due_at`."""
         job = self._give(name)
         if job is not None:
             self._forget_order(job)
-            job.order, job.run_at = self._next_order(), until
+            job.order, job.run_at = self._next_order(), due_at
             self._queue(name, job)
 
     def give_back(self, name: str) -> None:
@@ -109,7 +107,7 @@ class JobFlow:
         if self._give(name) is not None:
             self._ready.appendleft(name)
 
-    def over(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Nothing is left to do for a taken job."""
         job = self._give(name)
         if job is None:
@@ -148,7 +146,7 @@ class JobFlow:
     def _queue(self, name: str, job: _Job) -> None:
         if job.run_at:
             job.put_off = True
-            heapq.heappush(self._later, (job.run_at, job.order, name))
+            self._later.set((job.order, name), job.run_at)
         else:
             self._ready.append(name)
 

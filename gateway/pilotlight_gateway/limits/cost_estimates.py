@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from cachetools import FIFOCache
+
+from pilotlight_core.model.ewma import ewma
+
 FIRST = 100.0
 """GPU-milliseconds of a call of which nothing is known. The end corrects it."""
 SMOOTHING = 0.1
 MOST_KNOWN = 10_000
+"""Versions; the one that was learnt of longest ago is forgotten first."""
 
 
 class Estimates:
     """Smoothed costs of what this gateway has seen, in GPU-milliseconds."""
 
     def __init__(self) -> None:
-        self._costs: dict[str, float] = {}
+        self._costs: FIFOCache[str, float] = FIFOCache(MOST_KNOWN)
 
     def of(self, version: str) -> float:
         """What its next call is taken to cost."""
@@ -20,7 +25,4 @@ class Estimates:
 
     def learn(self, version: str, cost: float) -> None:
         """One of its calls has cost this much."""
-        known = self._costs.pop(version, None)
-        if known is None and len(self._costs) >= MOST_KNOWN:
-            del self._costs[next(iter(self._costs))]  # the one that was learnt longest ago
-        self._costs[version] = cost if known is None else known + SMOOTHING * (cost - known)
+        self._costs[version] = ewma(self._costs.get(version), cost, SMOOTHING)

@@ -23,10 +23,10 @@ from pilotlight_core.model.messages.limiting import (
     LimitVerdict,
     ToLimitHome,
 )
+from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.cluster.driver_port import NEVER, SOON, DriverPort
 from pilotlight_gateway.cluster.router import home_of
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
-from pilotlight_gateway.cluster.timers import Timers
 from pilotlight_gateway.limits.limit_policy import PolicyOf
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_outbox import LimitOutbox
@@ -86,7 +86,7 @@ class LimitDriver:
         self._asks: dict[str, PendingAsk] = {}
         self._asked: dict[int, PendingAsk] = {}
         """By number: those that wait for an answer."""
-        self._alarms = Timers()
+        self._alarms = Timers[str]()
         """By the name of an ask: when it is asked again, or given up."""
         self._held: dict[int, dict[int, tuple[str, str]]] = {}
         """shard -> number -> (tenant, function)"""

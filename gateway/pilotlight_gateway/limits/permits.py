@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pilotlight_core.model.ewma import ewma
+
 SMOOTHING = 0.1
 """Of one call's time in the mean that the wait for a permit is estimated by."""
 UNKNOWN_S = 1.0
@@ -37,8 +39,7 @@ class Permits:
         """It has ended. If it was not known, nothing happens."""
         since = self._held.pop(key, None)
         if since is not None:
-            held = at - since
-            self._mean = held if not self._mean else self._mean + SMOOTHING * (held - self._mean)
+            self._mean = ewma(self._mean or None, at - since, SMOOTHING)
 
     def drop(self, key: PermitKey) -> None:
         """It is gone, and says nothing about how long calls run."""

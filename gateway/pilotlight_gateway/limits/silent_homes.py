@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from pilotlight_core.model.ewma import ewma
+
 PATIENCE_S = 0.25
 """How long a call waits to be counted."""
 LEASE_S = 3.0
@@ -48,11 +50,7 @@ class HomeAvailability:
             since, _ = self._silent.pop(shard)
             self._again[shard] = at
             if self._deaths.pop(shard, None) is not None:
-                self._learn(at - since)
-
-    def _learn(self, took: float) -> None:
-        known = self._restart if self._restart != NEVER else took
-        self._restart = known + SMOOTHING * (took - known)
+                self._restart = ewma(self._restart if self._restart != NEVER else None, at - since, SMOOTHING)
 
     def nobody_listens(self, gateway: str) -> None:
         """Its process is gone."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from typing import Any
 
 import jsonschema_rs
+from cachetools import LRUCache
 
 from pilotlight_core.model.errors import BadInput, BadOutput, PilotlightError
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
@@ -61,9 +61,8 @@ class Validators:
     """The compiled schemas of the versions in use; those not used for longest go first."""
 
     def __init__(self, most: int = COMPILED_AT_MOST) -> None:
-        self._most = most
         self._lock = threading.Lock()  # large bodies are read in threads
-        self._compiled: OrderedDict[tuple[str, str, str], tuple[Any, SchemaCost]] = OrderedDict()
+        self._compiled: LRUCache[tuple[str, str, str], tuple[Any, SchemaCost]] = LRUCache(most)
 
     def check_input(self, version: str, method: MethodSpec, arguments: dict[str, Any], given: dict[str, str]) -> None:
         """Refuse arguments that the method does not take. `given` tells where an argument stood, else "input".
@@ -118,15 +117,11 @@ class Validators:
     def _validator(self, key: tuple[str, str, str], schema: dict[str, Any]) -> tuple[Any, SchemaCost]:
         with self._lock:
             known = self._compiled.get(key)
-            if known is not None:
-                self._compiled.move_to_end(key)
-                return known
-        found = (compile_schema(schema), check_schema(schema, key[2]))
-        with self._lock:
-            self._compiled[key] = found
-            if len(self._compiled) > self._most:
-                self._compiled.popitem(last=False)
-        return found
+        if known is None:
+            known = (compile_schema(schema), check_schema(schema, key[2]))
+            with self._lock:
+                self._compiled[key] = known
+        return known
 
 
 def work_of(weight: SchemaCost, value: Any) -> int:

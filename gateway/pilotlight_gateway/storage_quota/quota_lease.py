@@ -1,4 +1,4 @@
-"""The room for keys as one gateway takes and spends it; see `shares`."""
+"""The room for keys as one gateway takes and spends it; see `quota_shares`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable
 
-from pilotlight_core.bus import BusError, KeyConflict
+from pilotlight_core.bus import BusError, KeyConflict, retry_conflicts
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_gateway.idempotency.record_port import QuotaRecords
+from pilotlight_gateway.storage_quota.quota_port import QuotaRecords
 from pilotlight_gateway.storage_quota.quota_shares import (
     NOTHING,
     SLOTS,
@@ -25,14 +25,12 @@ from pilotlight_gateway.storage_quota.quota_shares import (
 
 LINES = 64
 """Tenants that ask for a block at the same time without waiting for each other."""
-COLLISIONS = 16
-"""Times that other gateways may take a block first; then whoever asks hears that the bus is busy."""
 
 
 class StorageQuota:
     """What this gateway has taken for each tenant and not spent yet.
 
-    `until` is when what is stored expires (unix seconds), a life from now unless it is said. What is spent is known by
+    `expires_at` is the unix second at which what is stored expires; None: a life from now. What is spent is known by
     its slot, in which it may be given back.
     """
 
@@ -48,34 +46,44 @@ class StorageQuota:
         """tenant -> by slot, bytes that were spent without having been taken."""
         self._lines = tuple(asyncio.Lock() for _ in range(LINES))
 
-    async def take(self, tenant: str, size: int, until: float | None = None, *, part: float = 1.0) -> int:
+    async def take(self, tenant: str, size: int, expires_at: float | None = None, *, part: float = 1.0) -> int:
         """Spend `size` bytes of a tenant's share, of which no more than `part` may be taken by then; their slot.
 
         Raises:
             TooMuch: there is no room; `retry_after` says when there will be.
             BusError: nobody can say.
         """
-        if (slot := self.spend(tenant, size, until)) is not None:
+        if (slot := self.spend(tenant, size, expires_at)) is not None:
             return slot
-        async with self._lines[hash(tenant) % LINES]:
-            for _ in range(COLLISIONS):
-                if (slot := self.spend(tenant, size, until)) is not None:
-                    return slot
-                await self._take_block(tenant, size, self._slot_until(until), int(self._limit * part))
-        raise BusError(f"Other gateways were first {COLLISIONS} times to write what a tenant's keys take.")
 
-    async def count(self, tenant: str, size: int, until: float | None = None, *, part: float = 1.0) -> tuple[int, bool]:
+        async def attempt() -> int:
+            if (slot := self.spend(tenant, size, expires_at)) is None:
+                await self._take_block(tenant, size, self._slot_until(expires_at), int(self._limit * part))
+                slot = self.spend(tenant, size, expires_at)
+            if slot is None:
+                raise KeyConflict("Its slot has passed since it was taken.")
+            return slot
+
+        busy = BusError("Other gateways were first again and again to write what a tenant's keys take.")
+        async with self._lines[hash(tenant) % LINES]:
+            return await retry_conflicts(attempt, failed=busy)
+
+    async def count(
+        self, tenant: str, size: int, expires_at: float | None = None, *, part: float = 1.0
+    ) -> tuple[int, bool]:
         """Spend `size` bytes that are stored anyway; their slot, and whether no more than `part` is taken then."""
         try:
-            return await self.take(tenant, size, until, part=part), True
+            return await self.take(tenant, size, expires_at, part=part), True
         except (TooMuch, BusError):
-            slot = self.owe(tenant, size, until)
-        with contextlib.suppress(BusError):
+            slot = self.owe(tenant, size, expires_at)
+
+        async def attempt() -> None:
+            if tenant in self._debts:  # unless others have written it with theirs
+                await self._write(tenant, *await self._read(tenant), {})
+
+        with contextlib.suppress(BusError, KeyConflict):
             async with self._lines[hash(tenant) % LINES]:
-                for _ in range(COLLISIONS):
-                    if tenant not in self._debts:  # others have written it with theirs
-                        break
-                    await self._write(tenant, *await self._read(tenant), {})
+                await retry_conflicts(attempt)
         return slot, False
 
     async def is_full(self, tenant: str, *, part: float = 1.0) -> bool:
@@ -83,9 +91,9 @@ class StorageQuota:
         taken, _ = await self._read(tenant)
         return used(taken, self._now()) >= int(self._limit * part)
 
-    def owe(self, tenant: str, size: int, until: float | None = None) -> int:
+    def owe(self, tenant: str, size: int, expires_at: float | None = None) -> int:
         """Spend `size` bytes that nobody can be asked for now: they are taken with the next ones. Their slot."""
-        slot = self._slot_until(until)
+        slot = self._slot_until(expires_at)
         self._debts.setdefault(tenant, Counter())[slot] += size
         return slot
 
@@ -93,10 +101,10 @@ class StorageQuota:
         """What was spent in a slot was not written after all."""
         self._left[tenant, slot] = self._left.get((tenant, slot), 0) + size
 
-    def spend(self, tenant: str, size: int, until: float | None = None) -> int | None:
+    def spend(self, tenant: str, size: int, expires_at: float | None = None) -> int | None:
         """Spend `size` bytes of what was taken already; their slot. None: that is not enough, see `take`."""
         self._now()
-        place = tenant, self._slot_until(until)
+        place = tenant, self._slot_until(expires_at)
         left = self._left.get(place, 0)
         if left < size:
             return None
@@ -110,8 +118,8 @@ class StorageQuota:
             self._slot, self._left = slot, {}
         return slot
 
-    def _slot_until(self, until: float | None) -> int:
-        return slot_of(self._wall(), self._life) if until is None else slot_until(until, self._life)
+    def _slot_until(self, expires_at: float | None) -> int:
+        return slot_of(self._wall(), self._life) if expires_at is None else slot_until(expires_at, self._life)
 
     async def _read(self, tenant: str) -> tuple[QuotaUsage, int]:
         return await self._records.read_share(quota_key(tenant)) or (NOTHING, 0)
@@ -132,15 +140,16 @@ class StorageQuota:
             )
 
     async def _write(self, tenant: str, taken: QuotaUsage, revision: int, blocks: dict[int, int]) -> None:
-        """Write what is owed, and blocks by slot to spend from; nothing happens if others were first."""
+        """Write what is owed, and blocks by slot to spend from.
+
+        Raises:
+            KeyConflict: others were first; nothing has happened.
+        """
         slot, debts = self._slot, Counter(self._debts.get(tenant, {}))
         more = with_blocks(taken, slot, debts + Counter(blocks))
         # It outlives what was written on it: by a slot, since that is as exact as it knows when that was.
         ttl = max(1.1, (max(more.slots, default=slot) - slot + SLOTS + 2) / SLOTS) * self._life
-        try:
-            await self._records.write_share(quota_key(tenant), more, revision, ttl)
-        except KeyConflict:
-            return
+        await self._records.write_share(quota_key(tenant), more, revision, ttl)
         if unpaid := self._debts.pop(tenant, Counter()) - debts:
             self._debts[tenant] = unpaid
         if slot == self._slot:  # else they are void: what is written now lives longer than these count

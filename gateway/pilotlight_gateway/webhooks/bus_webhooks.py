@@ -12,14 +12,12 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from pilotlight_core.bus import Bus, KeyConflict, Kv, KvEntry
+from pilotlight_core.bus import Bus, Kv, KvEntry, NewValue
 from pilotlight_core.bus.streams import bucket_stream
 from pilotlight_core.model.api.webhook_api import DeliveryRecord, DeliveryState, WebhookRecord
-from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_BUCKET
 from pilotlight_gateway.webhooks.webhook_port import ChangeDelivery, ChangeWebhook
 
-TRIES = 8
 KEPT_SECONDS = 3 * 86_400.0
 """For how long a delivery that is over can be looked at and sent again."""
 MARKER_SECONDS = 3_600.0
@@ -108,19 +106,15 @@ async def _change(
     change: Callable[[R | None], R | None],
     life: Callable[[R], float | None],
 ) -> R | None:
-    for _ in range(TRIES):
-        record = await kv.read(key)
-        present = decode(record.data) if record is not None and not record.gone else None
+    wanted: R | None = None
+
+    def changed(data: bytes | None) -> NewValue | None:
+        nonlocal wanted
+        present = decode(data) if data is not None else None
         wanted = change(present)
         if wanted == present:
-            return wanted
-        revision = record.seq if record is not None else 0
-        try:
-            if wanted is None:
-                await kv.delete(key, revision, ttl=MARKER_SECONDS)
-            else:
-                await kv.update(key, encode(wanted), revision, ttl=life(wanted))
-        except KeyConflict:
-            continue
-        return wanted
-    raise Conflict("It was changed by somebody else again and again meanwhile; read it and try again.")
+            return None
+        return NewValue(None, MARKER_SECONDS) if wanted is None else NewValue(encode(wanted), life(wanted))
+
+    await kv.change(key, changed)
+    return wanted

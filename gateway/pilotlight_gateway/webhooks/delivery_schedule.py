@@ -7,11 +7,12 @@ deliveries up, its tenant's others as little as may be, and nobody else's.
 
 from __future__ import annotations
 
-import heapq
 from collections import OrderedDict
 from typing import NamedTuple
 
 import msgspec
+
+from pilotlight_core.model.timers import Timers
 
 
 class DeliveryLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +42,8 @@ class DeliverySchedule:
     def __init__(self, bounds: DeliveryLimits | None = None) -> None:
         self._bounds = bounds or DeliveryLimits()
         self._due: dict[str, _Due] = {}
-        self._lines: dict[EndpointKey, list[tuple[float, str]]] = {}
+        self._lines: dict[EndpointKey, Timers[str]] = {}
+        """When those are due that are not under way."""
         self._turns: OrderedDict[EndpointKey, None] = OrderedDict()
         self._by_line: dict[EndpointKey, int] = {}
         self._by_tenant: dict[str, int] = {}
@@ -62,8 +64,7 @@ class DeliverySchedule:
 
     def waiting(self, line: EndpointKey) -> list[str]:
         """Those of a webhook that are not under way."""
-        keys = {key for _, key in self._lines.get(line, [])}
-        return [key for key in keys if key in self._due and not self._due[key].under_way]
+        return list(self._lines.get(line, ()))
 
     def put(self, key: str, line: EndpointKey, at: float) -> None:
         """A delivery is due at `at`; of one that is under way this counts once it is done."""
@@ -83,16 +84,17 @@ class DeliverySchedule:
         self._count(self._waiting, found.line, -1)
         if found.under_way:
             self._due_again(found.line)
+        else:
+            self._lines[found.line].clear(key)
 
     def take(self, at: float) -> list[str]:
         """The deliveries to send now; they are under way until `done`."""
         taken = []
         for line in list(self._turns):
             while self._under_way < self._bounds.total and self._may(line):
-                key = self._head(line, at)
+                key = self._pop(line, at)
                 if key is None:
                     break
-                heapq.heappop(self._lines[line])
                 self._due[key].under_way = True
                 self._start(line)
                 self._turns.move_to_end(line)
@@ -115,7 +117,7 @@ class DeliverySchedule:
         """The earliest instant at which `take` may give something, as long as nothing else happens; None: never."""
         if self._under_way >= self._bounds.total:
             return None
-        heads = (self._first(line) for line in self._turns if self._may(line))
+        heads = (self._first(line) for line in list(self._turns) if self._may(line))
         return min((at for at in heads if at is not None), default=None)
 
     def check_integrity(self) -> None:
@@ -128,25 +130,19 @@ class DeliverySchedule:
         assert sum(self._waiting.values()) == len(self._due)  # noqa: S101
 
     def _enter(self, key: str, due: _Due) -> None:
-        heapq.heappush(self._lines.setdefault(due.line, []), (due.at, key))
+        self._lines.setdefault(due.line, Timers()).set(key, due.at)
         self._turns.setdefault(due.line)
 
-    def _head(self, line: EndpointKey, at: float) -> str | None:
-        first = self._first(line)
-        return self._lines[line][0][1] if first is not None and first <= at else None
+    def _pop(self, line: EndpointKey, at: float) -> str | None:
+        return self._lines[line].pop(at) if self._first(line) is not None else None
 
     def _first(self, line: EndpointKey) -> float | None:
-        """When the line's first is due. What was dropped or put anew is skipped for good."""
-        entries = self._lines.get(line, [])
-        while entries:
-            at, key = entries[0]
-            due = self._due.get(key)
-            if due is not None and not due.under_way and due.at == at:
-                return at
-            heapq.heappop(entries)
-        self._lines.pop(line, None)
-        self._turns.pop(line, None)
-        return None
+        """When the line's first is due; one that has none takes no turns."""
+        first = self._lines[line].next() if line in self._lines else None
+        if first is None:
+            self._lines.pop(line, None)
+            self._turns.pop(line, None)
+        return first
 
     def _may(self, line: EndpointKey) -> bool:
         return (

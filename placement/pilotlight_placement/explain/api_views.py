@@ -33,7 +33,6 @@ from pilotlight_placement.hardware.node import Slice
 from pilotlight_placement.search.decision_record import NoFit, Placement, Value
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEP_NAMES
-from pilotlight_placement.search.refusal import never_reason
 
 UNMEASURED = (
     "Nothing is known of its speed, so nobody can say how many containers that takes: 'pilotlight profile' finds out."
@@ -120,7 +119,7 @@ def placement_info(
         lines = [f"{spec.name} asks for a CPU slot and {spec.memory / 2**30:.1f} GiB of host memory."]
     speeds = tuple(speed_lines(ask.curves, ask.slo_ms, rps))
     lines += speeds or (() if rps is None else (UNMEASURED,))
-    reason = never_reason(fleet, ask, found.record) if never else ""
+    reason = found.reason if isinstance(found, NoFit) and found.never else ""
     verdict = as_sentence(f"It can never run here: {reason}") if never else "The fleet can hold it."
     lines = [*lines, verdict, *([_floor_said(floor)] if floor is not None and not never else [])]
     return FunctionPlacement(

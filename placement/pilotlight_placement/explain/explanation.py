@@ -9,14 +9,14 @@ from itertools import islice
 from pilotlight_core.model.placing import Over
 from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.asks.options import COST_STEP, SLOW, UNMEASURED
 from pilotlight_placement.explain.past_fleet import fleet_at
 from pilotlight_placement.explain.speeds import on_slice, point_text
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fleet.options import COST_STEP, SLOW, UNMEASURED
 from pilotlight_placement.hardware.node import Slice
+from pilotlight_placement.search.candidate import slice_of
 from pilotlight_placement.search.decision_record import DecisionRecord, NoFit, Placement, Rival, Value
-from pilotlight_placement.search.place import best_on
-from pilotlight_placement.search.policy import FILTERS, RULED_OUT, STEP_NAMES, STEPS, refusal_at
+from pilotlight_placement.search.policy import FILTERS, RULED_OUT, STEPS, best_on, first_difference, refusal_at
 
 MARGIN = 1000
 """More steps of 5 % than any two costs differ by."""
@@ -82,7 +82,7 @@ def why_not(fleet: Fleet, outcome: Placement | NoFit, node: str) -> list[str]:
     found = best_on(then, record.ask, place)
     if found is None or record.value is None or winner is None:
         return [f"{node} has a place, and nothing rules it out."]
-    return [_compared(record.ask, winner, record.value, found[1], found[0])]
+    return [_compared(record.ask, winner, record.value, slice_of(then, found[1]), found[0])]
 
 
 def _refused(node: str, why: str, count: int, every: int) -> str:
@@ -98,7 +98,7 @@ def _lost(outcome: Placement, rival: Rival) -> str:
 
 def _compared(ask: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
     """Why one place went before another, in the words of the step that decided."""
-    step = next((name for name, a, b in zip(STEP_NAMES, mine, theirs, strict=True) if a != b), STEP_NAMES[-1])
+    step = first_difference(mine, theirs)
     return f"Not {_told_apart(loser, winner)}: {REASONS[step](ask, winner, mine, loser, theirs)} (rule: {step})."
 
 

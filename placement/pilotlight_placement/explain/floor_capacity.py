@@ -7,11 +7,11 @@ from functools import lru_cache
 
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.asks.options import NoOption, Option, options, slot_options
 from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import NodeOccupancy
 from pilotlight_placement.fleet.offers import Zone, refused_domain
-from pilotlight_placement.fleet.options import NoOption, Option, options, slot_options
 from pilotlight_placement.hardware.geometry import Family
 from pilotlight_placement.hardware.node import SHARE_UNITS, PlacedContainer
 from pilotlight_placement.search.decision_record import NoFit

@@ -10,10 +10,10 @@ from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_core.model.units import rate
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint, share, whole
+from pilotlight_placement.asks.options import NoOption, Option, key_of, options, slot_key, slot_options
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import refused_domain
-from pilotlight_placement.fleet.options import NoOption, Option, key_of, options, slot_key, slot_options
 from pilotlight_placement.hardware.node import Slice
 
 

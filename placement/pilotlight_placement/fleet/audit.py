@@ -1,27 +1,25 @@
-"""Checks that the fleet is what it says: no overlap, no illegal start, and every index as its devices are."""
+"""Checks a fleet against itself: no overlap, no illegal start, and every index and count as its devices make it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
-from pilotlight_placement.fleet.device_classes import DeviceGroup, contents, indexed
+from pilotlight_placement.fleet.device_classes import DeviceGroup
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.group_index import actual_index, expected_index
 from pilotlight_placement.fleet.occupancy import Unit, idle_cuts, occupied
 from pilotlight_placement.hardware.node import SHARE_UNITS
-
-if TYPE_CHECKING:
-    from pilotlight_placement.fleet.fleet import Fleet
 
 
 class IntegrityError(AssertionError):
     """The fleet contradicts itself: a defect of placement, whatever the input."""
 
 
-def audit(fleet: Fleet) -> None:
-    """Look at everything once.
+def check_integrity(fleet: Fleet) -> None:
+    """Derive every index and count anew and compare; as slow as the fleet is large.
 
     Raises:
-        IntegrityError: naming the first thing that is wrong.
+        IntegrityError: naming the first difference.
     """
     for unit in fleet.units.values():
         _unit(unit)
@@ -67,7 +65,7 @@ def _cells(fleet: Fleet) -> None:
         _require(cell.total == len(serving), f"{cell.kind}: counts {cell.total}, has {len(serving)}")
         _require(cell.nodes == {unit.node.rank for unit in serving}, f"{cell.kind}: its nodes")
         inside = [unit for unit in serving if unit.is_offered]
-        _require(contents(cell, inside) == indexed(cell), f"{cell.kind}: the index is not as its devices are")
+        _require(expected_index(cell, inside) == actual_index(cell), f"{cell.kind}: index and devices differ")
         idle = {cut: {unit.rank for unit in inside if cut in unit.idle} for unit in inside for cut in unit.idle}
         _require(cell.idle == idle, f"{cell.kind}: idle instances")
         if not cell.kind.mig:

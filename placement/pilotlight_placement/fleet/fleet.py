@@ -15,12 +15,12 @@ from typing import TypeVar
 
 from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.fleet.audit import audit
+from pilotlight_placement.asks.options import NoOption, Prices
+from pilotlight_placement.fleet import group_index
 from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceGroup, rank_in
 from pilotlight_placement.fleet.history import Journal, Op, Trail
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.fleet.offers import Offer, Offers, Zone, offers_of
-from pilotlight_placement.fleet.options import NoOption, Prices
 from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram, distance
 from pilotlight_placement.fragmentation.scores import Scores, scores_of
 from pilotlight_placement.hardware.node import Domain, Gpu, Node, PlacedContainer, Slot, parts_of, rank_of
@@ -217,14 +217,6 @@ class Fleet:
             counts[name] = counts.get(name, 0) + cell.total
         return ", ".join(f"{n} {name}{'s' * (n > 1)}" for name, n in counts.items() if n) or "nothing"
 
-    def check_integrity(self) -> None:
-        """Audit everything that is derived against what it derives from.
-
-        Raises:
-            IntegrityError: naming the first thing that is wrong.
-        """
-        audit(self)
-
     # --- trials ---
 
     @contextmanager
@@ -232,7 +224,7 @@ class Fleet:
         """Offer nothing on some devices until the end of the block."""
         shut = [unit for unit in units if unit.is_offered]
         for unit in shut:
-            unit.cell.remove(unit)
+            group_index.remove(unit)
             unit.shut = True
             unit.node.different.clear()
         try:
@@ -240,7 +232,7 @@ class Fleet:
         finally:
             for unit in shut:
                 unit.shut = False
-                unit.cell.add(unit)
+                group_index.add(unit)
                 unit.node.different.clear()
 
     @contextmanager
@@ -328,11 +320,11 @@ class Fleet:
     def _withdraw(self, unit: Unit) -> None:
         unit.node.different.clear()
         if unit.is_offered:
-            unit.cell.remove(unit)
+            group_index.remove(unit)
 
     def _offer(self, unit: Unit) -> None:
         if unit.is_offered:
-            unit.cell.add(unit)
+            group_index.add(unit)
 
     def _set_node(self, before: Node | None, after: Node | None) -> None:
         if before is not None and after is not None and is_same_hardware(before, after):
@@ -424,7 +416,7 @@ class Fleet:
         if key not in self._scores:
             self._scores[key] = scores_of(cell.device, self.mix)
         cell.scores = self._scores[key]
-        cell.tally.rescore()
+        cell.tally.invalidate()
 
 
 def is_same_hardware(one: Node, other: Node) -> bool:

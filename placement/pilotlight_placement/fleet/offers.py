@@ -1,6 +1,6 @@
-"""What of the fleet would do for an ask, whatever is free: ways to serve it, cheapest first, and the cells they are in.
+"""Which groups of devices would serve an ask, whatever is free of them, and as what; cheapest first.
 
-This part of a decision depends only on the ask and on which cells there are, so it is made once per ask and kept.
+This part of a decision depends only on the ask and on the groups that exist, so `Fleet.offers` makes it once per ask.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from pilotlight_core.model.placing import Purchase
 from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.asks.options import NoOption, Option, OptionsByMode, Prices, options_by_mode
 from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceGroup
-from pilotlight_placement.fleet.options import NoOption, Option, Prices, options, slot_options
-from pilotlight_placement.hardware.node import Domain
+from pilotlight_placement.hardware.node import Domain, Slot
 
 Zone = tuple[str, str]
 """A region and a zone in it."""
@@ -20,14 +20,14 @@ Zone = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class Offer:
-    """One way to serve the ask, in cells that differ only in where they are."""
+    """An option of an ask, in groups of one class."""
 
     cells: tuple[DeviceGroup, ...]
     option: Option
     level: int
     """Cost per throughput in 5 % steps."""
     serial: int
-    """Tells the offers of one ask apart, where nothing else does; an offer that can be met more often comes first."""
+    """Number among the ask's offers; of one class, the offer that more states of a device can meet has the lowest."""
 
 
 OfferLevel = tuple[int, tuple[Offer, ...]]
@@ -37,18 +37,18 @@ ByCell = Mapping[DeviceGroup, tuple[Offer, ...]]
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class PreferenceOffers:
-    """The offers of one place in the ask's order of preference."""
+    """The offers at one index of the ask's order of preference."""
 
     number: int
     levels: tuple[OfferLevel, ...]
     by_cell: ByCell
-    """The offers of each cell, cheapest first."""
+    """The offers of each group, cheapest first."""
     zones: frozenset[Zone]
 
 
 @dataclass(kw_only=True, slots=True)
 class Totals:
-    """How many devices the fleet's own filters rule out, kept until a node comes or goes."""
+    """How many devices the filters rule out that depend on the fleet's inventory alone; valid for `inventory`."""
 
     inventory: int = -1
     refused: dict[str, int] = field(default_factory=dict)
@@ -57,26 +57,29 @@ class Totals:
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class Offers:
-    """All that would do for an ask."""
+    """What would serve an ask, in each of its preferences and in all."""
 
     choices: tuple[PreferenceOffers, ...]
     by_cell: ByCell
     why: Mapping[DeviceGroup, NoOption]
-    """The cells without an offer, and the first filter that leaves none."""
+    """The groups without an offer, and the first filter that leaves none."""
+    switched: Mapping[DeviceGroup, tuple[Option, ...]]
+    """What a group's devices would serve the ask as after a switch of their MIG mode that needs no reset."""
     widest: tuple[Offer, ...]
-    """For each sort of device the offer that is open wherever another one is: those that must be counted by cell."""
+    """For each class the offer that is open wherever another one is; those whose open devices are counted by group."""
     tallies: tuple[tuple[list[int], int], ...]
-    """For the other sorts, where it is counted: a tally's numbers, and which of them."""
+    """For the other classes: the counts of their `DeviceClassIndex`, and the index of the one that counts."""
     totals: Totals
 
 
 def offers_of(ask: Ask, sorts: Mapping[DeviceClass, list[DeviceGroup]], prices: Prices) -> Offers:
-    """The offers of an ask in some cells."""
+    """The offers for an ask in the groups of some classes."""
     found: list[Offer] = []
     widest: list[Offer] = []
     tallies: list[tuple[list[int], int]] = []
     refused: dict[DeviceGroup, NoOption] = {}
-    known: dict[DeviceClass, list[Option] | NoOption] = {}
+    switched: dict[DeviceGroup, tuple[Option, ...]] = {}
+    known: dict[DeviceClass, OptionsByMode] = {}
     for sort in sorted(sorts, key=lambda sort: sort.order):
         inside: list[DeviceGroup] = []
         for cell in sorts[sort]:
@@ -84,24 +87,27 @@ def offers_of(ask: Ask, sorts: Mapping[DeviceClass, list[DeviceGroup]], prices: 
                 refused[cell] = NoOption(filter=name)
             else:
                 inside.append(cell)
-        if inside:
-            made = known.get(sort.anywhere) or _options(ask, inside[0])
-            known[sort.anywhere] = made
-            if isinstance(made, NoOption):
-                refused |= dict.fromkeys(inside, made)
-            else:
-                more = _offers(made, tuple(inside), prices, len(found))
-                if is_tallied(more[0]):
-                    tallies.append((inside[0].tally.open, max(0, more[0].option.profile)))
-                else:
-                    widest.append(more[0])
-                found += more
+        if not inside:
+            continue
+        if (made := known.get(sort.anywhere)) is None:
+            made = known[sort.anywhere] = options_by_mode(ask, inside[0].part, mig=sort.mig, shareable=sort.shareable)
+        switched |= dict.fromkeys(inside, made.switched)
+        if isinstance(made.now, NoOption):
+            refused |= dict.fromkeys(inside, made.now)
+            continue
+        more = _offers(made.now, tuple(inside), prices, len(found))
+        if is_tallied(more[0]):
+            tallies.append((inside[0].tally.open, more[0].option.index))
+        else:
+            widest.append(more[0])
+        found += more
     numbers = sorted({offer.option.choice for offer in found})
     choices = tuple(_choice(n, [offer for offer in found if offer.option.choice == n]) for n in numbers)
     return Offers(
         choices=choices,
         by_cell=_by_cell(found),
         why=refused,
+        switched=switched,
         widest=tuple(widest),
         tallies=tuple(tallies),
         totals=Totals(),
@@ -109,13 +115,13 @@ def offers_of(ask: Ask, sorts: Mapping[DeviceClass, list[DeviceGroup]], prices: 
 
 
 def is_tallied(offer: Offer) -> bool:
-    """Whether its sort's tally says how many devices are open for it."""
+    """Whether the counts of its class say how many devices are open for it."""
     option = offer.option
     return option.count == 1 and not option.units and len(offer.cells) == offer.cells[0].tally.cells
 
 
 def refused_domain(ask: Ask, domain: Domain) -> str:
-    """The filter by which a whole domain is out; "" if it is not."""
+    """The filter that refuses all nodes of a domain (region, zone or purchase); "" if none does."""
     if ask.regions and domain.region not in ask.regions:
         return "region"
     if ask.zones and domain.zone not in ask.zones:
@@ -125,18 +131,10 @@ def refused_domain(ask: Ask, domain: Domain) -> str:
     return ""
 
 
-def _options(ask: Ask, cell: DeviceGroup) -> list[Option] | NoOption:
-    if cell.slot is not None:
-        return slot_options(ask, cell.slot)
-    if cell.device is None:
-        return NoOption(filter="type")
-    return options(ask, cell.device, mig=cell.kind.mig, shareable=cell.kind.shareable)
-
-
 def _offers(made: list[Option], cells: tuple[DeviceGroup, ...], prices: Prices, serial: int) -> list[Offer]:
-    device, slot, domain = cells[0].device, cells[0].slot, cells[0].domain
-    price = prices.of(device, domain) if device else prices.of_slot(slot, domain) if slot else 0.0
-    # The option that is met wherever another one is comes first: `DeviceGroup.open` of it counts for all.
+    part, domain = cells[0].part, cells[0].domain
+    price = prices.of_slot(part, domain) if isinstance(part, Slot) else prices.of(part, domain)
+    # The option that every state has room for that has room for another one comes first: its `open` counts for all.
     widest = sorted(made, key=lambda option: (option.profile, not option.units, option.count))
     return [
         Offer(cells=cells, option=option, level=option.level(price), serial=serial + number)

@@ -17,7 +17,7 @@ from pilotlight_placement.fragmentation.mask_fragmentation import MaskFragmentat
 from pilotlight_placement.fragmentation.share_fragmentation import TypicalTask, table_of
 from pilotlight_placement.hardware.catalogue import Device
 from pilotlight_placement.hardware.geometry import Family
-from pilotlight_placement.hardware.node import SHARE_UNITS
+from pilotlight_placement.hardware.node import SHARE_UNITS, units_of
 
 PRIOR = 0.05
 """Weight of each plain profile before anything was seen: keeps room for large ones where only small ones came."""
@@ -103,11 +103,6 @@ def share_weights(device: Device, mix: Mapping[AskShape, float]) -> tuple[float,
         if units <= SHARE_UNITS and shape.count == 1:
             weights[units] += part
     return tuple(weights)
-
-
-def units_of(mib: int, device: Device) -> int:
-    """The 64ths of a device that hold so many MiB; more than 64 if it has not so much."""
-    return max(1, -(-mib * SHARE_UNITS // device.memory)) if device.memory else SHARE_UNITS + 1
 
 
 @lru_cache(maxsize=256)

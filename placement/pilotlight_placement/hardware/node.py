@@ -137,3 +137,8 @@ def rank_of(name: str) -> int:
 
 def _a(name: str) -> str:
     return f"an {name}" if name[:1] in "AHL" else f"a {name}"
+
+
+def units_of(mib: int, device: Device) -> int:
+    """The 64ths of a device that hold `mib` MiB; more than 64 if the device has less memory than that."""
+    return max(1, -(-mib * SHARE_UNITS // device.memory)) if device.memory else SHARE_UNITS + 1

@@ -12,8 +12,6 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup, node_rank
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import Unit
-from pilotlight_placement.fleet.offers import refused_domain
-from pilotlight_placement.fleet.options import NoOption, options
 from pilotlight_placement.hardware.node import Slice
 from pilotlight_placement.plan.draft import Draft, PlanLimits
 from pilotlight_placement.search.decision_record import Placement
@@ -47,14 +45,14 @@ def _is_too_much(draft: Draft, ask: Ask, found: Placement) -> bool:
     device, value = unit.cell.device, found.record.value
     if device is None or not device.online_mig or value is None:
         return False
-    parts = options(ask, device, mig=True, shareable=False)
     price = draft.fleet.prices.of(device, unit.cell.domain)
-    return not isinstance(parts, NoOption) and min(part.level(price) for part in parts) < value.cost
+    parts = draft.fleet.offers(ask).switched.get(unit.cell, ())
+    return min((part.level(price) for part in parts), default=value.cost) < value.cost
 
 
 def has_place_after_switch(fleet: Fleet, ask: Ask) -> bool:
     """Whether an ask that has no place gets one if idle GPUs change their mode; the fleet is left as it was."""
-    if not idle_in_other_mode(fleet, ask)[0]:
+    if not idle_in_other_mode(fleet, ask):
         return False
     draft = Draft(fleet=fleet, wants={}, at=0.0, revision=0, limits=PlanLimits())
     with fleet.trial():
@@ -64,10 +62,7 @@ def has_place_after_switch(fleet: Fleet, ask: Ask) -> bool:
 def switch_on(draft: Draft, ask: Ask) -> bool:
     """Put one idle GPU into MIG mode, if an ask that no whole one serves then has an instance of it."""
     for cell in _in_order(draft):
-        device = cell.device
-        if cell.kind.mig or device is None or not device.online_mig or refused_domain(ask, cell.domain):
-            continue
-        if isinstance(options(ask, device, mig=True, shareable=False), NoOption):
+        if cell.kind.mig or not draft.fleet.offers(ask).switched.get(cell):
             continue
         nodes = sorted(rank for ranks in cell.vacant.values() for rank in ranks)[: draft.limits.donors]
         idle = [draft.fleet.units[draft.fleet.by_rank[rank].vacant[cell][0]] for rank in nodes]
@@ -104,11 +99,8 @@ def _switched(draft: Draft, ask: Ask, units: list[Unit], *, on: bool) -> bool:
 
 def _idle(draft: Draft, ask: Ask, cell: DeviceGroup) -> list[list[Unit]]:
     """Of each node that has enough of them, the idle MIG GPUs that are missing for the ask; those of few first."""
-    device = cell.device
-    if not cell.kind.mig or device is None or not device.online_mig or refused_domain(ask, cell.domain):
-        return []
-    wholes = options(ask, device, mig=False, shareable=False)
-    if isinstance(wholes, NoOption):
+    wholes = draft.fleet.offers(ask).switched.get(cell, ())
+    if not cell.kind.mig or not wholes:
         return []
     count = min(option.count for option in wholes)
     by_node: dict[int, list[Unit]] = {}

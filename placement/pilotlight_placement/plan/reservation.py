@@ -13,9 +13,7 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import Unit
-from pilotlight_placement.fleet.offers import refused_domain
-from pilotlight_placement.fleet.options import NoOption, options
-from pilotlight_placement.search.place import blocked_nodes
+from pilotlight_placement.search.tiers import blocked_nodes
 
 NodeDevice = tuple[str, str]
 """A node, and a GPU of it."""
@@ -55,14 +53,11 @@ def used(unit: Unit) -> int:
 
 def _ways(fleet: Fleet, ask: Ask, cell: DeviceGroup, shut: Collection[int]) -> Iterator[list[Unit]]:
     """Of each node the devices of a sort with least on them, as many as the ask needs."""
-    if cell.device is None or refused_domain(ask, cell.domain):
+    offers = fleet.offers(ask)
+    options = [offer.option for offer in offers.by_cell.get(cell, ())] or offers.switched.get(cell, ())
+    if cell.device is None or not options:
         return
-    made = options(ask, cell.device, mig=cell.kind.mig, shareable=cell.kind.shareable)
-    if isinstance(made, NoOption) and cell.device.online_mig:
-        made = options(ask, cell.device, mig=not cell.kind.mig, shareable=False)
-    if isinstance(made, NoOption):
-        return
-    count = min(option.count for option in made)
+    count = min(option.count for option in options)
     for rank in cell.nodes - set(shut):
         units = [unit for unit in fleet.by_rank[rank].by_cell[cell] if unit.is_offered]
         if len(units) >= count:

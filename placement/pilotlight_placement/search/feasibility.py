@@ -1,15 +1,40 @@
-"""Whether a request could ever be met by a fleet, if all of it were free and cut as the request would have it."""
+"""Whether an ask could ever be met by a fleet, if all of it were free and cut as the ask would have it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.asks.options import Option
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fleet.offers import refused_domain
-from pilotlight_placement.fleet.options import NoOption, Option, options, slot_options
+from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.hardware.node import Gpu
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feasibility:
+    """What stands between an ask without a place and a place."""
+
+    is_feasible: bool
+    """Some node has what a container needs, whoever uses it now."""
+    devices: int
+    """Devices and slots that would serve it as they are, if they were free."""
+    to_switch: int = 0
+    """GPUs that would serve it in the other MIG mode; counted only where `devices` is 0."""
+    idle_to_switch: int = 0
+    """Those of them that are idle."""
+
+
+def feasibility(fleet: Fleet, ask: Ask, offers: Offers, *, short_of_memory: int = 0) -> Feasibility:
+    """The feasibility of an ask that found no place; `short_of_memory` devices are on hosts with too little memory."""
+    devices = offers.totals.eligible - short_of_memory
+    single = all(choice.count == 1 for choice in ask.choices)
+    if not (devices > 0 and single) and not _holds(fleet, ask, offers):
+        return Feasibility(is_feasible=False, devices=devices)
+    idle, total = _in_other_mode(offers) if devices <= 0 else (0, 0)
+    return Feasibility(is_feasible=True, devices=devices, to_switch=total, idle_to_switch=idle)
 
 
 def could_hold(fleet: Fleet, ask: Ask) -> bool:
@@ -18,42 +43,39 @@ def could_hold(fleet: Fleet, ask: Ask) -> bool:
     A GPU whose MIG mode is switched without a reset counts in both modes; nodes that drain and devices that are
     withdrawn do not count.
     """
-    return any(_on_some_node(fleet, ask, cell, option) for cell, option in _ways(fleet, ask))
+    return _holds(fleet, ask, fleet.offers(ask))
 
 
-def idle_in_other_mode(fleet: Fleet, ask: Ask) -> tuple[int, int]:
-    """GPUs that could hold it but for their MIG mode, which is switched without a reset: how many are idle, and all."""
+def idle_in_other_mode(fleet: Fleet, ask: Ask) -> int:
+    """Idle GPUs that would serve an ask after a switch of their MIG mode that needs no reset."""
+    return _in_other_mode(fleet.offers(ask))[0]
+
+
+def _in_other_mode(offers: Offers) -> tuple[int, int]:
     idle = total = 0
-    for cell in fleet.cells.values():
-        device, mig = cell.device, cell.kind.mig
-        if device is None or not device.online_mig or not cell.total or refused_domain(ask, cell.domain):
-            continue
-        if not isinstance(options(ask, device, mig=not mig, shareable=False), NoOption):
-            idle += len(cell.states.get(0, ())) if mig else cell.open[0]
+    for cell, options in offers.switched.items():
+        if options and cell.total:
+            idle += len(cell.states.get(0, ())) if cell.kind.mig else cell.open[0]
             total += cell.total
     return idle, total
 
 
-def _ways(fleet: Fleet, ask: Ask) -> Iterator[tuple[DeviceGroup, Option]]:
-    for cell in fleet.cells.values():
-        if not cell.total or refused_domain(ask, cell.domain):
-            continue
-        made: list[Option] | NoOption = []
-        if cell.slot is not None:
-            made = slot_options(ask, cell.slot)
-        elif cell.device is not None:
-            made = options(ask, cell.device, mig=cell.kind.mig, shareable=cell.kind.shareable)
-            if isinstance(made, NoOption) and cell.device.online_mig:
-                made = options(ask, cell.device, mig=not cell.kind.mig, shareable=False)
-        if not isinstance(made, NoOption):
-            # The one that needs fewest devices: whatever has room for more has room for it.
-            yield cell, min(made, key=lambda option: option.count)
+def _holds(fleet: Fleet, ask: Ask, offers: Offers) -> bool:
+    return any(_on_some_node(fleet, ask, cell, option) for cell, option in _in_any_mode(offers))
+
+
+def _in_any_mode(offers: Offers) -> Iterator[tuple[DeviceGroup, Option]]:
+    for cell, options in offers.switched.items():
+        options = tuple(offer.option for offer in offers.by_cell.get(cell, ())) or options
+        if options and cell.total:
+            # The option that needs fewest devices: what has room for more has room for it.
+            yield cell, min(options, key=lambda option: option.count)
 
 
 def _on_some_node(fleet: Fleet, ask: Ask, cell: DeviceGroup, option: Option) -> bool:
     for rank in cell.nodes:
-        place = fleet.by_rank[rank]
-        if place.node.host_memory and place.node.host_memory < ask.memory:
+        node = fleet.by_rank[rank]
+        if node.node.host_memory and node.node.host_memory < ask.memory:
             continue
         if option.count == 1 or _alike(fleet, cell, rank) >= option.count:
             return True
@@ -61,7 +83,7 @@ def _on_some_node(fleet: Fleet, ask: Ask, cell: DeviceGroup, option: Option) -> 
 
 
 def _alike(fleet: Fleet, cell: DeviceGroup, rank: int) -> int:
-    """The node's devices that are as the cell's, or could be after a switch of MIG mode."""
+    """The node's devices that are as the group's, or would be after a switch of MIG mode."""
     device = cell.device
     return sum(
         unit.serves

@@ -1,4 +1,4 @@
-"""What stands against an ask that a fleet can never hold, in plain words, and what there is instead."""
+"""Single reasons why a fleet can never hold an ask, in words, with what it has instead."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ from pilotlight_core.model.suggestions import nearest
 from pilotlight_placement.asks.ask import CPU, GIB, Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.hardware.catalogue import is_kind, standard
 
 NAMED = 12
-"""Regions or zones that are named to whoever asked for another one."""
+"""Regions or zones that are named where the one that is asked for does not exist."""
 PURCHASES = {Purchase.SPOT: "not on spot nodes", Purchase.ON_DEMAND: "on spot nodes"}
-"""What is said of the devices that are out, by what is asked for."""
+"""Where the devices are that a purchase rules out."""
 
 
 def unknown_types(fleet: Fleet, ask: Ask) -> Iterator[str]:
-    """A sentence for each type that is asked for and that is neither in the catalogue nor in the fleet."""
+    """A sentence for each type of the ask that neither the catalogue nor the fleet knows."""
     names = {*standard().devices, *(cell.kind.name for cell in fleet.cells.values())} - {CPU}
     for choice in ask.choices:
         if choice.type == CPU or any(is_kind(choice.type, name) for name in names):
             continue
-        meant = _meant(choice.type, names)
+        meant = _nearest_type(choice.type, names)
         hint = f": did you mean {meant}?" if meant else ""
         part = " (vram= gets a part of one)" if "MIG" in choice.type.split("-") else ""
         yield f"there is no GPU type {choice.type} in the catalogue{hint}{part}"
 
 
-def _meant(word: str, names: Iterable[str]) -> str | None:
+def _nearest_type(word: str, names: Iterable[str]) -> str | None:
     short = sorted({name.partition("-")[0] for name in names})
     head = word.partition("-")[0]
     return head if head in short else nearest(word, [*short, *sorted(names)])
 
 
 def other_locations(fleet: Fleet, ask: Ask) -> Iterator[str]:
-    """What is out by where it is or how it was bought: devices of the types asked for, where there are any."""
+    """How many devices of the ask's types region, zone or purchase rules out, or that no such region or zone exists."""
     cells = [cell for cell in fleet.cells.values() if cell.total]
     for what, asked, of in (
         ("region", ask.regions, [cell.domain.region for cell in cells]),
@@ -53,12 +54,12 @@ def other_locations(fleet: Fleet, ask: Ask) -> Iterator[str]:
             yield f"{out} {PURCHASES[ask.purchase]}"
 
 
-def host_memory(fleet: Fleet, ask: Ask) -> str:
-    """How much the nodes have that have what is asked for; "" where that is enough."""
+def host_memory(fleet: Fleet, ask: Ask, offers: Offers) -> str:
+    """The most host memory of a node with devices that would serve the ask; "" where that is enough."""
     hosts = [
         place.node.host_memory
         for place in fleet.places.values()
-        if not place.node.draining and any(unit.cell in fleet.offers(ask).by_cell for unit in place.units)
+        if not place.node.draining and any(unit.cell in offers.by_cell for unit in place.units)
     ]
     if not hosts or 0 in hosts or (most := max(hosts)) >= ask.memory:
         return ""
@@ -73,7 +74,7 @@ def _no_such(what: str, asked: Iterable[str], there: set[str]) -> str:
 
 
 def _wanted(cells: Iterable[DeviceGroup], ask: Ask) -> int:
-    """How many devices and slots of some cells are of a type that is asked for."""
+    """How many devices and slots of some groups are of a type of the ask."""
     return sum(cell.total for cell in cells if any(_is_kind(choice.type, cell) for choice in ask.choices))
 
 
@@ -81,3 +82,31 @@ def _is_kind(asked: str, cell: DeviceGroup) -> bool:
     if cell.slot is not None and cell.slot.kind is SliceKind.CPU:
         return asked == CPU
     return asked != CPU and is_kind(asked, cell.kind.name)
+
+
+def missing_memory(ask: Ask, offers: Offers) -> str:
+    """What the largest slice of the ask's types lacks in device memory; "" where that is enough."""
+    if ask.choices[0].type == CPU:
+        return ""
+    largest = [
+        (refused.largest, cell) for cell, refused in offers.why.items() if refused.filter == "vram" and cell.total
+    ]
+    if not largest:
+        return ""
+    mib, cell = max(largest, key=lambda pair: (pair[0], pair[1].kind.order, pair[1].domain))
+    if not ask.vram:
+        return ": nothing says how much memory it needs, so only a whole device would do (declare vram=)"
+    need = min(ask.mib(choice.count) for choice in ask.choices)
+    return (
+        f"; the largest slice that exists is {_largest(cell)} with {mib / 1024:.1f} GiB: "
+        f"{(need - mib) / 1024:.1f} GiB are missing"
+    )
+
+
+def _largest(cell: DeviceGroup) -> str:
+    if cell.slot is not None:
+        return f"a {cell.slot.kind.value} slice of {cell.kind.name}"
+    if cell.kind.mig and cell.device is not None:
+        cut = max(cell.device.cuts, key=lambda cut: (cut.memory, -cut.profile.index))
+        return f"{cut.name} of {cell.kind.name}"
+    return f"a whole {cell.kind.name}"

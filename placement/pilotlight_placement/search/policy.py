@@ -1,8 +1,8 @@
-"""The policy: what rules a place out, and what decides between places. Lists in the order in which they are tried.
+"""The policy: what rules a device out, and what decides between places; two lists in the order in which they are tried.
 
-`FILTERS` are questions to one device (or slot), answered with a sentence that says why not. `STEPS` compare places that
-pass: the first step in which two places differ decides. Deciding itself is in `place.py`; it follows these lists by
-way of the index, and counts and explains in their words.
+A filter of `FILTERS` refuses one device (or slot) with a sentence. A step of `STEPS` maps a candidate to a number, and
+the first step in which two candidates differ decides for the smaller one: `value_of` is the sort key that these make.
+`place` finds the smallest by the index; a test holds it equal to sorting every candidate by `value_of`.
 """
 
 from __future__ import annotations
@@ -14,42 +14,21 @@ from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import CPU, GIB, Ask
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fleet.occupancy import Unit
+from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.hardware.catalogue import is_kind
-from pilotlight_placement.search.search import joins
+from pilotlight_placement.hardware.node import MAX_UNITS
+from pilotlight_placement.search.candidate import Candidate, candidate_on, has_room
+from pilotlight_placement.search.decision_record import Value
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """A hard rule. `refuses` says why a unit is out, or "" if it is not."""
+    """A hard rule. `refuses` says why a unit is out ("" if it is not); `ruled_out` completes "12 devices …"."""
 
     name: str
     sentence: str
+    ruled_out: str
     refuses: Callable[[Fleet, Unit, Ask], str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PolicyStep:
-    """What decides between two places that are alike in all steps before it."""
-
-    name: str
-    sentence: str
-
-
-STEPS = (
-    PolicyStep(name="preference", sentence="The GPU type that stands first in the function's list goes first."),
-    PolicyStep(name="spread", sentence="The node or zone with the fewest containers of the function goes first."),
-    PolicyStep(name="resident", sentence="A node that has the weights already goes before one that must fetch them."),
-    PolicyStep(name="cost", sentence="The slice with the lowest cost per throughput goes first; 5 % do not count."),
-    PolicyStep(
-        name="fragmentation", sentence="The place that strands least of what is typically asked for goes first."
-    ),
-    PolicyStep(name="fit", sentence="The device, or the node for whole devices, with least left free goes first."),
-    PolicyStep(name="start", sentence="The highest start goes first, which keeps the lower half for large profiles."),
-    PolicyStep(name="cut", sentence="A MIG instance that exists and is idle goes before one that must be made first."),
-    PolicyStep(name="order", sentence="What is alike in all else is decided by a fixed order of nodes."),
-)
-STEP_NAMES = tuple(step.name for step in STEPS)
 
 
 def _draining(_: Fleet, unit: Unit, __: Ask) -> str:
@@ -126,16 +105,13 @@ def _avoid(fleet: Fleet, unit: Unit, ask: Ask) -> str:
 def _spread(fleet: Fleet, unit: Unit, ask: Ask) -> str:
     if ask.spread is None or ask.spread.most is None:
         return ""
-    if ask.spread.over is Over.NODE:
-        there, where = fleet.nodes_of(ask.function).get(unit.node.rank, 0), unit.node.name
-    else:
-        domain = unit.node.node.domain
-        there, where = fleet.zones(ask.function).get((domain.region, domain.zone), 0), f"the zone {domain.zone}"
+    there, node = crowding(fleet, ask, unit.node), unit.node
+    where = node.name if ask.spread.over is Over.NODE else f"the zone {node.node.domain.zone}"
     return f"{where} has {there} of its containers, {ask.spread.most} are the most" if there >= ask.spread.most else ""
 
 
 def _room(fleet: Fleet, unit: Unit, ask: Ask) -> str:
-    if joins(unit, ask, fleet.offers_in(ask, unit.cell)):
+    if has_room(unit, ask, fleet.offers_in(ask, unit.cell)):
         return ""
     return f"nothing that would do is free: {state_of(unit)}"
 
@@ -146,47 +122,237 @@ def _is(fleet: Fleet, unit: Unit, ask: Ask, name: str) -> bool:
 
 
 FILTERS = (
-    Filter(name="draining", sentence="The node takes containers.", refuses=_draining),
-    Filter(name="health", sentence="The device is well, and nothing is being changed on it.", refuses=_health),
-    Filter(name="region", sentence="It is in a region that is asked for.", refuses=_region),
-    Filter(name="zone", sentence="It is in a zone that is asked for.", refuses=_zone),
-    Filter(name="purchase", sentence="It is bought as is asked for, spot or on demand.", refuses=_purchase),
-    Filter(name="type", sentence="It is of a type that is asked for.", refuses=_type),
-    Filter(name="count", sentence="Several devices for one container are whole ones of one node.", refuses=_count),
-    Filter(name="vram", sentence="It has a slice with the device memory that is needed.", refuses=_vram),
     Filter(
-        name="isolation", sentence="It is shared with nobody whom the isolation class excludes.", refuses=_isolation
+        name="draining",
+        sentence="The node takes containers.",
+        ruled_out="on nodes that are draining",
+        refuses=_draining,
     ),
-    Filter(name="slice", sentence="It can be had as the kind of slice that is being measured.", refuses=_slice),
-    Filter(name="slo", sentence="What was measured on it keeps the service level.", refuses=_slo),
-    Filter(name="host_memory", sentence="Its host has the memory that the container may use.", refuses=_host_memory),
-    Filter(name="avoid", sentence="No function that is to be avoided runs on its node.", refuses=_avoid),
-    Filter(name="spread", sentence="Its node or zone has not as many of the function's already.", refuses=_spread),
-    Filter(name="room", sentence="A slice that would do is free.", refuses=_room),
+    Filter(
+        name="health",
+        sentence="The device is well, and nothing is being changed on it.",
+        ruled_out="that take nothing new",
+        refuses=_health,
+    ),
+    Filter(
+        name="region",
+        sentence="It is in a region that is asked for.",
+        ruled_out="in other regions",
+        refuses=_region,
+    ),
+    Filter(
+        name="zone",
+        sentence="It is in a zone that is asked for.",
+        ruled_out="in other zones",
+        refuses=_zone,
+    ),
+    Filter(
+        name="purchase",
+        sentence="It is bought as is asked for, spot or on demand.",
+        ruled_out="bought the other way (spot or on demand)",
+        refuses=_purchase,
+    ),
+    Filter(
+        name="type",
+        sentence="It is of a type that is asked for.",
+        ruled_out="of other types",
+        refuses=_type,
+    ),
+    Filter(
+        name="count",
+        sentence="Several devices for one container are whole ones of one node.",
+        ruled_out="that are given one at a time",
+        refuses=_count,
+    ),
+    Filter(
+        name="vram",
+        sentence="It has a slice with the device memory that is needed.",
+        ruled_out="with too little device memory",
+        refuses=_vram,
+    ),
+    Filter(
+        name="isolation",
+        sentence="It is shared with no container that the isolation class excludes.",
+        ruled_out="excluded by the isolation class",
+        refuses=_isolation,
+    ),
+    Filter(
+        name="slice",
+        sentence="It can be had as the kind of slice that is being measured.",
+        ruled_out="that cannot be had as the slice that is being measured",
+        refuses=_slice,
+    ),
+    Filter(
+        name="slo",
+        sentence="What was measured on it keeps the service level.",
+        ruled_out="too slow for the service level",
+        refuses=_slo,
+    ),
+    Filter(
+        name="host_memory",
+        sentence="Its host has the memory that the container may use.",
+        ruled_out="on hosts with too little memory",
+        refuses=_host_memory,
+    ),
+    Filter(
+        name="avoid",
+        sentence="No function that the ask avoids runs on its node.",
+        ruled_out="on nodes with functions to avoid",
+        refuses=_avoid,
+    ),
+    Filter(
+        name="spread",
+        sentence="Its node or zone has fewer of the function's containers than the hard limit.",
+        ruled_out="where there are as many of its containers as may be",
+        refuses=_spread,
+    ),
+    Filter(
+        name="room",
+        sentence="A slice that would do is free.",
+        ruled_out="in use",
+        refuses=_room,
+    ),
 )
 FILTER_NAMES = tuple(item.name for item in FILTERS)
-RULED_OUT = {
-    "draining": "on nodes that are draining",
-    "health": "that take nothing new",
-    "region": "in other regions",
-    "zone": "in other zones",
-    "purchase": "bought the other way (spot or on demand)",
-    "type": "of other types",
-    "count": "that are given one at a time",
-    "vram": "with too little device memory",
-    "isolation": "excluded by the isolation class",
-    "slice": "that cannot be had as the slice that is being measured",
-    "slo": "too slow for the service level",
-    "host_memory": "on hosts with too little memory",
-    "avoid": "on nodes with functions to avoid",
-    "spread": "where there are as many of its containers as may be",
-    "room": "in use",
-}
-"""What is said of the devices that each filter ruled out."""
+RULED_OUT = {item.name: item.ruled_out for item in FILTERS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyStep:
+    """What decides between two candidates that are equal in all steps before it: the smaller `key` goes first."""
+
+    name: str
+    sentence: str
+    key: Callable[[Fleet, Ask, Candidate], float]
+
+
+def _preference(_: Fleet, __: Ask, at: Candidate) -> float:
+    return at.offer.option.choice
+
+
+def _crowding(fleet: Fleet, ask: Ask, at: Candidate) -> float:
+    return crowding(fleet, ask, fleet.by_rank[at.rank // MAX_UNITS]) if ask.spread is not None else 0
+
+
+def _must_fetch(fleet: Fleet, ask: Ask, at: Candidate) -> float:
+    return int(at.rank // MAX_UNITS not in fleet.resident.get(ask.weights, ())) if ask.weights else 0
+
+
+def _cost(_: Fleet, __: Ask, at: Candidate) -> float:
+    return at.level
+
+
+def _fragmentation(_: Fleet, __: Ask, at: Candidate) -> float:
+    return at.key[0]
+
+
+def _left_free(_: Fleet, __: Ask, at: Candidate) -> float:
+    return at.key[1]
+
+
+def _start(_: Fleet, __: Ask, at: Candidate) -> float:
+    return at.key[2]
+
+
+def _must_cut(_: Fleet, __: Ask, at: Candidate) -> float:
+    return at.cut
+
+
+def _rank(_: Fleet, __: Ask, at: Candidate) -> float:
+    return at.rank
+
+
+STEPS = (
+    PolicyStep(
+        name="preference",
+        sentence="The GPU type that stands first in the function's list goes first.",
+        key=_preference,
+    ),
+    PolicyStep(
+        name="spread",
+        sentence="The node or zone with the fewest containers of the function goes first.",
+        key=_crowding,
+    ),
+    PolicyStep(
+        name="resident",
+        sentence="A node that has the weights already goes before one that must fetch them.",
+        key=_must_fetch,
+    ),
+    PolicyStep(
+        name="cost",
+        sentence="The slice with the lowest cost per throughput goes first; 5 % do not count.",
+        key=_cost,
+    ),
+    PolicyStep(
+        name="fragmentation",
+        sentence="The place that strands least of what is typically asked for goes first.",
+        key=_fragmentation,
+    ),
+    PolicyStep(
+        name="fit",
+        sentence="The device, or the node for whole devices, with least left free goes first.",
+        key=_left_free,
+    ),
+    PolicyStep(
+        name="start",
+        sentence="The highest start goes first, which keeps the lower half for large profiles.",
+        key=_start,
+    ),
+    PolicyStep(
+        name="cut",
+        sentence="A MIG instance that exists and is idle goes before one that must be made first.",
+        key=_must_cut,
+    ),
+    PolicyStep(
+        name="order",
+        sentence="What is alike in all else is decided by a fixed order of nodes.",
+        key=_rank,
+    ),
+)
+STEP_NAMES = tuple(step.name for step in STEPS)
+KEYS = tuple(step.key for step in STEPS)
+
+if Value._fields != STEP_NAMES:
+    raise RuntimeError(f"a value has other terms than the policy has steps: {Value._fields}, {STEP_NAMES}")
+
+
+def value_of(fleet: Fleet, ask: Ask, candidate: Candidate) -> Value:
+    """A candidate in the terms of `STEPS`, in their order: the key by which candidates are sorted."""
+    return Value._make([key(fleet, ask, candidate) for key in KEYS])
+
+
+def first_difference(one: Value, other: Value) -> str:
+    """The step that decides between two candidates; the last one if they are equal."""
+    for name, a, b in zip(STEP_NAMES, one, other, strict=False):
+        if a != b:
+            return name
+    return STEP_NAMES[-1]
+
+
+def crowding(fleet: Fleet, ask: Ask, node: NodeOccupancy) -> int:
+    """The function's containers on the node, or in its zone, whichever the ask spreads over; 0 without a spread."""
+    if ask.spread is None:
+        return 0
+    if ask.spread.over is Over.NODE:
+        return fleet.nodes_of(ask.function).get(node.rank, 0)
+    domain = node.node.domain
+    return fleet.zones(ask.function).get((domain.region, domain.zone), 0)
+
+
+def best_on(fleet: Fleet, ask: Ask, node: NodeOccupancy) -> tuple[Value, Candidate] | None:
+    """The best candidate on one node by `STEPS`, with its value; None if it has none. Filters are not asked."""
+    found = (
+        candidate
+        for unit in node.units
+        if unit.is_offered
+        for offer in fleet.offers_in(ask, unit.cell)
+        if (candidate := candidate_on(offer, ask, unit)) is not None
+    )
+    return min(((value_of(fleet, ask, candidate), candidate) for candidate in found), default=None)
 
 
 def refusal_at(fleet: Fleet, unit: Unit, ask: Ask) -> tuple[Filter, str] | None:
-    """The first filter that rules a unit out, and why; None if none does."""
+    """The first filter that refuses a unit, and why; None if none does."""
     for item in FILTERS:
         if why := item.refuses(fleet, unit, ask):
             return item, why

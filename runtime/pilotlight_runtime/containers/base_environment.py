@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
-from pilotlight_runtime.sandbox.profile import Mount
+from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 PREIMPORT = "PL_PREIMPORT"
 """The variable that tells a guest what to import before it belongs to anybody."""

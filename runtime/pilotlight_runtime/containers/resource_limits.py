@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_runtime.guest.frames import MAX_CHUNK, MAX_FRAME, MAX_VALUE, SMALL_FRAME
-from pilotlight_runtime.sandbox.port import SandboxExit
-from pilotlight_runtime.sandbox.profile import ResourceLimits
+from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
+from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits
 
 BASE = ResourceLimits(
     memory_bytes=2 * 2**30,

@@ -10,7 +10,7 @@ from typing import Protocol
 from pilotlight_core.model.devices import DeviceReport, GpuLayout, SliceName
 from pilotlight_core.model.messages.agent_messages import SliceReport
 from pilotlight_core.model.messages.device_commands import DeviceCommand
-from pilotlight_runtime.sandbox.profile import Mount
+from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight_core.model import values
 from pilotlight_core.model.errors import BadInput as UnreadableValue
-from pilotlight_runtime.guest.failures import BadArguments
+from pilotlight_runtime.guest.remote_errors import BadArguments
 
 Convert = Callable[[Any], Any]
 LISTS = (list, Sequence, Iterable, tuple, typing.Sequence, typing.Iterable)

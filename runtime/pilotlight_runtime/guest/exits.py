@@ -8,7 +8,7 @@ import traceback
 from contextlib import suppress
 from typing import NoReturn
 
-from pilotlight_runtime.guest.channel import AgentGone
+from pilotlight_runtime.guest.agent_channel import AgentGone
 from pilotlight_runtime.guest.frames import MalformedFrame
 
 IN_ORDER = 0

@@ -21,13 +21,13 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_runtime.devices.nvidia.fitness import fitness
 from pilotlight_runtime.devices.nvidia.gpu_check import gpu_rows
-from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
-from pilotlight_runtime.sandbox.errors import SandboxError
+from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness
+from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
-from pilotlight_runtime.sandbox.launcher import Launcher, Sandbox, launcher
-from pilotlight_runtime.sandbox.profile import BASE_ENV, ResourceLimits, SandboxSpec
+from pilotlight_runtime.sandbox.launchers import Launcher, Sandbox, launcher
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
+from pilotlight_runtime.sandbox.sandbox_spec import BASE_ENV, ResourceLimits, SandboxSpec
 
 MIB = 1 << 20
 LIMITS = ResourceLimits(
@@ -35,7 +35,7 @@ LIMITS = ResourceLimits(
 )
 #: A probe takes some 50 ms; a node on which it takes this long cannot serve anybody.
 PROBE_S = 20.0
-PROBE = Path(__file__).parents[1] / "sandbox" / "probe.py"
+PROBE = Path(__file__).parents[1] / "sandbox" / "sandbox_probe.py"
 #: Allocates and touches twice its memory limit.
 HOG = f"bytearray({2 * LIMITS.memory_bytes})"
 #: What bubblewrap's `--dev` makes; none of it is a device of anybody's.

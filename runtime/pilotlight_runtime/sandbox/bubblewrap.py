@@ -12,14 +12,21 @@ from typing import Literal
 from pilotlight_runtime.sandbox import seccomp
 from pilotlight_runtime.sandbox.cgroup import Cgroup, CgroupEvents
 from pilotlight_runtime.sandbox.cgroups import CONTROLLERS, Cgroups
-from pilotlight_runtime.sandbox.child import ChildSandbox, Spawned, children, descendants, kill_process, spawn
 from pilotlight_runtime.sandbox.descriptors import ParentDescriptors, descriptors, memory_file
-from pilotlight_runtime.sandbox.errors import SandboxNotStarted
+from pilotlight_runtime.sandbox.exec_chain import PROGRAMS, PrivilegeDrop, find_program, staged
+from pilotlight_runtime.sandbox.host_uids import UidPool
 from pilotlight_runtime.sandbox.mounts import MOUNT_ROOT, MountNamespace
-from pilotlight_runtime.sandbox.port import ExitReason, Guarantees, SandboxExit
-from pilotlight_runtime.sandbox.profile import ResourceLimits, SandboxSpec, SystemEntry, bubblewrap_options
-from pilotlight_runtime.sandbox.stage import PROGRAMS, PrivilegeDrop, find_program, staged
-from pilotlight_runtime.sandbox.uids import UidPool
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
+from pilotlight_runtime.sandbox.sandbox_port import ExitReason, Guarantees, SandboxExit
+from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec, SystemEntry, bubblewrap_options
+from pilotlight_runtime.sandbox.watched_process import (
+    ChildSandbox,
+    Spawned,
+    children,
+    descendants,
+    kill_process,
+    spawn,
+)
 
 #: The host's operating system: its code, and the few files of /etc that the dynamic linker and libc follow.
 SYSTEM = (

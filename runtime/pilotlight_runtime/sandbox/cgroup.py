@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pilotlight_runtime.sandbox.profile import OWN_PIDS, ResourceLimits
+from pilotlight_runtime.sandbox.sandbox_spec import OWN_PIDS, ResourceLimits
 
 CgroupController = Literal["memory", "pids", "cpu"]
 CgroupVersion = Literal[1, 2]

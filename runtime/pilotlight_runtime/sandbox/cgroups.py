@@ -24,8 +24,8 @@ from pilotlight_runtime.sandbox.cgroup import (
     kill_members,
     remove_folder,
 )
-from pilotlight_runtime.sandbox.errors import SandboxNotStarted
-from pilotlight_runtime.sandbox.profile import ResourceLimits
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
+from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits
 
 CONTROLLERS: tuple[CgroupController, ...] = get_args(CgroupController)
 FOLDER = "pilotlight"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from pilotlight_runtime.sandbox.profile import FILES, Inherited
+from pilotlight_runtime.sandbox.sandbox_spec import FILES, Inherited
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pilotlight_runtime.sandbox.errors import SandboxUnavailable
-from pilotlight_runtime.sandbox.profile import Mount
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable
+from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 USR = Path("/usr")
 

@@ -18,7 +18,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-from pilotlight_runtime.sandbox.errors import SandboxNotStarted, SandboxUnavailable
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted, SandboxUnavailable
 
 MOUNT_ROOT = Path("/run/pilotlight/mounts")
 #: The helpers only mount and exit; one that takes this long is stuck on a dead network file system.

@@ -17,7 +17,7 @@ import platform
 import struct
 from dataclasses import dataclass
 
-from pilotlight_runtime.sandbox.errors import SandboxUnavailable
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable
 
 #: name -> (x86_64, aarch64); None where the architecture has no such call.
 DENIED: dict[str, tuple[int | None, int | None]] = {

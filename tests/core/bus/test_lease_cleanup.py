@@ -8,10 +8,9 @@ import time
 from pilotlight_core.bus import connect
 from pilotlight_core.bus.lease_cleanup import end_gateway_lease, instance_of
 from pilotlight_core.model.ids import token
-from tests.core.conftest import server_url  # noqa: F401 - a fixture
 
 
-async def test_a_dead_gateways_lease_is_free_at_once(server_url: str) -> None:  # noqa: F811
+async def test_a_dead_gateways_lease_is_free_at_once(server_url: str) -> None:
     """Whoever waits for it has it long before it would have expired."""
     name = f"g{token(8)}"
     async with connect(server_url, name="dying") as dying:
@@ -26,7 +25,7 @@ async def test_a_dead_gateways_lease_is_free_at_once(server_url: str) -> None:  
         assert time.monotonic() - buried < 20.0
 
 
-async def test_another_process_of_that_name_keeps_its_lease(server_url: str) -> None:  # noqa: F811
+async def test_another_process_of_that_name_keeps_its_lease(server_url: str) -> None:
     """The one that died was a second one, or its successor has begun already."""
     name = f"g{token(8)}"
     async with (

@@ -7,15 +7,13 @@ from typing import Any
 from pilotlight_core.model.records.batches import BatchRecord
 from pilotlight_core.model.records.jobs import BlobRef
 from pilotlight_core.model.spec import VersionRecord
+from tests.builders.specs import version_record
 from tests.gateway.world import HELLO, WALL, function
 
 
 def version(tenant: str = "acme") -> VersionRecord:
     """A function that takes a name."""
-    return VersionRecord(
-        id="ver_1", tenant=tenant, app="shop", function="hello", number=1, manifest_sha256="",
-        spec=function("hello", HELLO, timeout=12.0), bundle_bytes=1, created_at=WALL,
-    )  # fmt: skip
+    return version_record(function("hello", HELLO, timeout=12.0), tenant=tenant, app="shop", created_at=WALL)
 
 
 def batch(tenant: str = "acme", **more: Any) -> BatchRecord:

@@ -6,19 +6,17 @@ import asyncio
 from collections.abc import Callable
 
 from pilotlight_core.model.errors import Cancelled
-from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Priority, VersionRecord
+from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_book import CallBook
-from pilotlight_gateway.calls.call_plan import CallPlan
 from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
 from pilotlight_gateway.calls.call_service import AwaitedCall
 from pilotlight_gateway.calls.origin import Origin
+from tests.builders.calls import plan
+from tests.builders.specs import function_spec, method, version_record
 
-METHOD = MethodSpec(name="", attribute="f")
-VERSION = VersionRecord(
-    id="ver_1", tenant="acme", app="a", function="f", number=1, manifest_sha256="00", bundle_bytes=1, created_at=0.0,
-    spec=FunctionSpec(name="f", module="app", qualname="f", methods=(METHOD,)),
-)  # fmt: skip
+METHOD = method()
+VERSION = version_record(function_spec("f", METHOD), app="a")
 
 
 def live_maker() -> Callable[[str, str, str], AwaitedCall]:
@@ -30,12 +28,14 @@ def live_maker() -> Callable[[str, str, str], AwaitedCall]:
             id=id, client_id=client_id, tenant=tenant, version=VERSION, method=METHOD, input=b"",
             priority=Priority.STANDARD, deadline=10.0, arrived=0.0, stream=False,
         )  # fmt: skip
-        plan = CallPlan(
-            id=id, tenant=tenant, version="ver_1", function="acme:a.f", method="", priority=Priority.STANDARD,
-            gateway="gw", arrived=0.0, deadline=10.0,
-        )  # fmt: skip
         answer: asyncio.Future[CallResult] = loop.create_future()
-        return AwaitedCall(call=call, shard=0, origin=Origin(plan, 0.0), answer=answer, budget=ByteBudget(limit=1))
+        return AwaitedCall(
+            call=call,
+            shard=0,
+            origin=Origin(plan(id=id, tenant=tenant), 0.0),
+            answer=answer,
+            budget=ByteBudget(limit=1),
+        )
 
     return live
 

@@ -9,7 +9,7 @@ from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.scheduling import Dropped
 from pilotlight_gateway.calls.call_failures import dropped_error
 from pilotlight_gateway.home.homes import dropped_of
-from tests.gateway.builders import call
+from tests.builders.calls import call
 
 
 def test_the_limit_that_is_reached_travels_along() -> None:

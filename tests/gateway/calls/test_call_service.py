@@ -40,26 +40,26 @@ from pilotlight_core.model.messages.agent_messages import (
     Spent,
     Started,
 )
-from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority, VersionRecord
+from pilotlight_core.model.spec import Mode, Priority
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, Go, PreparedCall, StageEvent
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.limits.call_usage import CallUsage
-from tests.core.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
+from tests.builders.specs import function_spec, method, version_record
 from tests.gateway.call_gateway import CallGateway
 from tests.gateway.scripted_agent import ScriptedAgent
 from tests.waiting import until
 
 
 @pytest.fixture
-async def bus(server_url: str) -> AsyncIterator[Bus]:  # noqa: F811
+async def bus(server_url: str) -> AsyncIterator[Bus]:
     async with connect(server_url, name="calls") as bus:
         yield bus
 
 
 @pytest.fixture
-async def node(server_url: str) -> AsyncIterator[Bus]:  # noqa: F811
+async def node(server_url: str) -> AsyncIterator[Bus]:
     """The bus as the agent's process has it."""
     async with connect(server_url, name="agent") as bus:
         yield bus
@@ -87,16 +87,12 @@ async def agent(node: Bus) -> ScriptedAgent:
 def prepared(calls: CallService, agent: ScriptedAgent, *, within_s: float = 10.0, **more: Any) -> PreparedCall:
     mode = more.pop("mode", Mode.UNARY)
     spec_options = {key: more.pop(key) for key in ("idempotent", "retries") if key in more}
-    method = MethodSpec(name="", attribute="f", mode=mode)
-    spec = FunctionSpec(name="f", module="app", qualname="f", methods=(method,), **spec_options)
-    version = VersionRecord(
-        id=agent._version, tenant="acme", app="a", function="f", number=1, manifest_sha256="00", spec=spec,
-        bundle_bytes=1, created_at=0.0,
-    )  # fmt: skip
+    called = method(mode=mode)
+    version = version_record(function_spec("f", called, **spec_options), id=agent._version, app="a")
     at = time.monotonic()
     options: dict[str, Any] = {"client_id": None, "input": values.encode({"x": 1}), "stream": False} | more
     return PreparedCall(
-        id=calls.new_id(), tenant="acme", version=version, method=method, priority=Priority.STANDARD,
+        id=calls.new_id(), tenant="acme", version=version, method=called, priority=Priority.STANDARD,
         deadline=at + within_s, arrived=at, **options,
     )  # fmt: skip
 

@@ -41,7 +41,7 @@ from pilotlight_gateway.calls.origin import (
     Origin,
     OriginState,
 )
-from tests.gateway.builders import grant, plan
+from tests.builders.calls import grant, plan
 
 
 def queued(**more: Any) -> Origin:

@@ -14,7 +14,7 @@ from pilotlight_gateway.calls.call_port import PreparedCall
 from pilotlight_gateway.calls.call_service import AwaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.redaction import redact_for_caller
-from tests.gateway.builders import plan
+from tests.builders.calls import plan
 from tests.gateway.world import World, function
 
 RAISED = FunctionRaised("ValueError: hush", traceback="File hush.py", type="ValueError")

@@ -9,11 +9,10 @@ from pilotlight_core.model.messages.agent_messages import RemoteError
 from pilotlight_core.model.messages.scheduling import Dropped, ToHome, ToOrigin, Withdraw
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
 from pilotlight_gateway.cluster.outbox import ITEMS, Outbox
-from tests.core.conftest import server_url  # noqa: F401 - a fixture
 from tests.waiting import until
 
 
-async def test_what_does_not_fit_one_message_goes_in_several(server_url: str) -> None:  # noqa: F811
+async def test_what_does_not_fit_one_message_goes_in_several(server_url: str) -> None:
     """Many calls wait when a version cannot be loaded, and each hears of it with the whole traceback."""
     region, heard = f"r{token(8)}", list[str]()
     error = RemoteError("ImportError", "x" * 4_000, "y" * 32_000)
@@ -34,7 +33,7 @@ async def test_what_does_not_fit_one_message_goes_in_several(server_url: str) ->
         assert heard == calls
 
 
-async def test_what_comes_up_in_one_turn_is_one_message(server_url: str) -> None:  # noqa: F811
+async def test_what_comes_up_in_one_turn_is_one_message(server_url: str) -> None:
     """For each shard of a home."""
     region, heard = f"r{token(8)}", list[tuple[int, int]]()
     async with connect(server_url, name="home") as home, connect(server_url, name="origin") as origin:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -30,11 +30,9 @@ from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.duties.batch_progress import OUT_AT_MOST
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_service import JobService
-from pilotlight_gateway.schemas.schema_validators import Validators
-from tests.core.conftest import anyio_backend, bus  # noqa: F401 - fixtures
 from tests.gateway.batches.makers import version
+from tests.waiting import until_found
 
-T = TypeVar("T")
 ALL = frozenset(str(state) for state in JobState if state.terminal)
 ME = RunnerIdentity("test", "test-1")
 
@@ -42,7 +40,7 @@ ME = RunnerIdentity("test", "test-1")
 class Platform:
     """A tenant's batches, and a function whose jobs a test ends by hand."""
 
-    def __init__(self, bus: Bus) -> None:  # noqa: F811
+    def __init__(self, bus: Bus) -> None:
         self.bus = bus
         self.tenant = f"t{token(8)}"
         self.blobs = MemoryBlobs()
@@ -54,7 +52,7 @@ class Platform:
         """Whether a job ends as soon as it is told of."""
         self._ends: set[asyncio.Task[None]] = set()
         self.ground = BatchDependencies(
-            bus=bus, batches=self.store, jobs=self.jobs, blobs=self.blobs, tell=self.tell, region="local"
+            bus=bus, batches=self.store, jobs=self.jobs, blobs=self.blobs, publish=self.tell, region="local"
         )
 
     async def submit(self, count: int, **more: Any) -> BatchRecord:
@@ -64,7 +62,7 @@ class Platform:
             yield b"\n".join(msgspec.json.encode({"input": {"name": str(number)}}) for number in range(count))
 
         query = BatchQuery(function="shop.hello", **more)
-        return await self.desk.submit(self.tenant, version(self.tenant), query, body(), Validators())
+        return await self.desk.submit(self.tenant, version(self.tenant), query, body())
 
     def tell(self, _flow: str, note: JobNote) -> None:
         self.told.append(note.id)
@@ -103,7 +101,7 @@ class Platform:
             found = await self.desk.find(self.tenant, record.id)
             return found if found.state is state else None
 
-        return await until(there)
+        return await until_found(there)
 
     async def until_told(self, count: int) -> list[str]:
         """The jobs of which the work queue was told, once they are so many."""
@@ -111,7 +109,7 @@ class Platform:
         async def told() -> list[str] | None:
             return self.told if len(self.told) >= count else None
 
-        return await until(told)
+        return await until_found(told)
 
     async def results(self, record: BatchRecord, states: frozenset[str] = ALL) -> list[tuple[int, str, Any]]:
         found = self.desk.results(record, read_value, states)
@@ -128,16 +126,8 @@ class Platform:
             await asyncio.wait([duty])
 
 
-async def until(ask: Callable[[], Awaitable[T | None]], within: float = 30.0) -> T:
-    """What it says at last that is not None."""
-    async with asyncio.timeout(within):
-        while (found := await ask()) is None:  # noqa: ASYNC110 - nothing rings for a test
-            await asyncio.sleep(0.01)
-    return found
-
-
 @pytest.fixture
-def platform(bus: Bus) -> Platform:  # noqa: F811
+def platform(bus: Bus) -> Platform:
     return Platform(bus)
 
 
@@ -172,7 +162,7 @@ async def test_only_so_many_wait_at_a_time(platform: Platform) -> None:
             found = await platform.desk.find(platform.tenant, record.id)
             return found if found.counts.ended == 11 else None
 
-        present = await until(counted)
+        present = await until_found(counted)
 
     assert present.counts == ItemCounts(succeeded=10, failed=1)
     partial = await platform.results(present)
@@ -211,7 +201,7 @@ async def test_cancelling_leaves_what_runs(platform: Platform) -> None:
             found = await platform.results(cancelling, frozenset({"cancelled"}))
             return True if len(found) == OUT_AT_MOST - 1 else None
 
-        await until(only_one_left)
+        await until_found(only_one_left)
         assert (await platform.desk.find(platform.tenant, record.id)).state is BatchState.CANCELLING
         await platform.end(told[0])
         done = await platform.until(record, BatchState.CANCELLED)
@@ -318,7 +308,7 @@ async def test_a_large_input_is_a_blob_of_its_job(platform: Platform) -> None:
         yield msgspec.json.encode({"input": {"name": "x" * 100_000}})
 
     query = BatchQuery(function="shop.hello")
-    record = await platform.desk.submit(platform.tenant, version(platform.tenant), query, body(), Validators())
+    record = await platform.desk.submit(platform.tenant, version(platform.tenant), query, body())
     async with platform.driving():
         (job,) = await platform.until_told(1)
         found = await platform.jobs.read(platform.tenant, job)
@@ -371,7 +361,7 @@ async def test_a_cancelled_batch_is_left_as_well(platform: Platform) -> None:
     async def others() -> bool | None:
         return True if len(await platform.results(found[0], frozenset({"cancelled"}))) == 2 else None
 
-    await until(others)
+    await until_found(others)
     driver.leave()
     await driving
     assert (await platform.desk.find(platform.tenant, record.id)).state is BatchState.CANCELLING
@@ -396,7 +386,7 @@ async def test_inputs_are_removed_when_their_retention_is_over(platform: Platfor
         return None if await platform.blobs.sizes(platform.tenant, [old.chunks.sha256]) else True
 
     async with platform.driving():
-        await until(is_gone)
+        await until_found(is_gone)
 
     assert await platform.blobs.sizes(platform.tenant, [young.chunks.sha256])
     with pytest.raises(BlobMissing):

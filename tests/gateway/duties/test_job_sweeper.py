@@ -10,7 +10,7 @@ import pytest
 
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.blobs import BlobsDown, MemoryBlobs
-from pilotlight_core.host.blobs.port import BlobInfo
+from pilotlight_core.host.blobs.blob_port import BlobInfo
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.job_messages import JobNote, JobsStored
@@ -19,7 +19,7 @@ from pilotlight_core.model.records.jobs import BlobRef, JobRecord, JobState, Run
 from pilotlight_gateway.duties.job_sweeper import FORGET_AFTER_S, TOLD_WITHIN_S, JobDuty, JobWatchlist, WatchedJob
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_payloads import store_payload
-from tests.gateway.jobs.records import job
+from tests.builders.jobs import job
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ async def test_what_cannot_be_read_holds_no_sweep_up(bus: Bus) -> None:
         watchlist.see(one.key, seen(one), 1.0)
     await bus.kv(subjects.JOB_BUCKET).put(odd.key, b"\xc1 of a version to come")
 
-    await duty.mend(watchlist)
+    await duty.republish(watchlist)
 
     flow = subjects.job_flow(region, lost.function, tenant, "standard")
     notes = [n.id async for one in bus.read_stream(subjects.JOB_STREAM, flow) for n in one.message.jobs]

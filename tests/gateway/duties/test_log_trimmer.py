@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
-import pytest
-
-from pilotlight_core.bus import Bus, connect
+from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_gateway.duties.log_trimmer import LogDuty, LogSizes
-from tests.core.conftest import anyio_backend, server_url  # noqa: F401 - fixtures
-
-
-@pytest.fixture
-async def bus(server_url: str) -> AsyncIterator[Bus]:  # noqa: F811
-    async with connect(server_url, name="log-duty") as bus:
-        yield bus
 
 
 def test_a_log_that_is_short_enough_is_left_alone() -> None:

@@ -14,8 +14,8 @@ from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_gateway.batches.batch_manifest import ManifestWriter
 from pilotlight_gateway.duties.orphan_blobs import YOUNG_S, Orphans
 from pilotlight_gateway.jobs.job_payloads import LONGEST_HEAD, owner_of, store_payload
+from tests.builders.jobs import JOB, job
 from tests.gateway.batches.makers import batch
-from tests.gateway.jobs.records import JOB, job
 
 LARGE = b"x" * 100_000
 BATCH = "batch_00000000000000000000"

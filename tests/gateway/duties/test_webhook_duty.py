@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,20 +26,18 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_BUCKET
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
-from pilotlight_gateway.webhooks.delivery import resent
+from pilotlight_gateway.webhooks.delivery_attempts import resent
 from pilotlight_gateway.webhooks.delivery_sender import FINISHED_KEPT, DeliverySender
-from pilotlight_gateway.webhooks.endpoints import change_webhook, create_webhook, delete_webhook, ping
-from pilotlight_gateway.webhooks.events import delivery_id
 from pilotlight_gateway.webhooks.http_sender_fake import FakeHttpSender
-from tests.core.conftest import anyio_backend, bus  # noqa: F401 - fixtures
-
-T = TypeVar("T")
+from pilotlight_gateway.webhooks.webhook_events import delivery_id
+from pilotlight_gateway.webhooks.webhook_service import change_webhook, create_webhook, delete_webhook, ping
+from tests.waiting import until_found
 
 
 class Tenant:
     """Somebody with webhooks and jobs."""
 
-    def __init__(self, bus: Bus) -> None:  # noqa: F811
+    def __init__(self, bus: Bus) -> None:
         self.name = f"t{token(8)}"
         self.store = BusWebhooks(bus)
         self._jobs = bus.kv(JOB_BUCKET)
@@ -63,12 +61,12 @@ class Tenant:
 
 
 @pytest.fixture
-def tenant(bus: Bus) -> Tenant:  # noqa: F811
+def tenant(bus: Bus) -> Tenant:
     return Tenant(bus)
 
 
 @asynccontextmanager
-async def sending(bus: Bus, poster: FakeHttpSender) -> AsyncIterator[None]:  # noqa: F811
+async def sending(bus: Bus, poster: FakeHttpSender) -> AsyncIterator[None]:
     """The duty, for as long as the block lasts."""
     duty = asyncio.ensure_future(WebhookDuty(bus, poster, holder=token(8)).run())
     try:
@@ -85,7 +83,7 @@ async def until_state(tenant: Tenant, webhook: str, *states: DeliveryState) -> l
         records = await tenant.deliveries(webhook)
         return records if sorted(record.state for record in records) == sorted(states) else None
 
-    return await until(found)
+    return await until_found(found)
 
 
 async def until_posted(poster: FakeHttpSender, url: str) -> None:
@@ -94,18 +92,10 @@ async def until_posted(poster: FakeHttpSender, url: str) -> None:
     async def posted() -> bool | None:
         return True if poster.to(url) else None
 
-    await until(posted)
+    await until_found(posted)
 
 
-async def until(ask: Callable[[], Awaitable[T | None]], within: float = 20.0) -> T:
-    """What it says at last that is not None."""
-    async with asyncio.timeout(within):
-        while (found := await ask()) is None:  # noqa: ASYNC110 - the bus rings for its followers only
-            await asyncio.sleep(0.01)
-    return found
-
-
-async def test_the_end_of_a_job_is_told_and_signed(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_the_end_of_a_job_is_told_and_signed(bus: Bus, tenant: Tenant) -> None:
     """What is told says which job, how it ended and where its answer is."""
     id_, url, secret = await tenant.webhook()
     poster = FakeHttpSender()
@@ -129,7 +119,7 @@ async def test_the_end_of_a_job_is_told_and_signed(bus: Bus, tenant: Tenant) -> 
     assert len(posted.body) < 20_000
 
 
-async def test_each_webhook_hears_of_what_it_listens_to(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_each_webhook_hears_of_what_it_listens_to(bus: Bus, tenant: Tenant) -> None:
     """And of its own tenant's jobs only."""
     failures, failures_url, _ = await tenant.webhook(events=("job.failed", "job.expired"))
     everything, everything_url, _ = await tenant.webhook()
@@ -148,7 +138,7 @@ async def test_each_webhook_hears_of_what_it_listens_to(bus: Bus, tenant: Tenant
     assert not poster.to(strangers_url)
 
 
-async def test_what_ended_while_nobody_sent_is_told_later_and_once(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_what_ended_while_nobody_sent_is_told_later_and_once(bus: Bus, tenant: Tenant) -> None:
     """From the moment at which the webhook was made, over as many senders as there were."""
     before = await tenant.job()
     id_, url, _ = await tenant.webhook()
@@ -164,7 +154,7 @@ async def test_what_ended_while_nobody_sent_is_told_later_and_once(bus: Bus, ten
     assert before not in told
 
 
-async def test_a_job_that_is_driven_again_ends_again(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_a_job_that_is_driven_again_ends_again(bus: Bus, tenant: Tenant) -> None:
     """Under another id, so that its receiver does not take it for a repetition."""
     id_, url, _ = await tenant.webhook()
     poster = FakeHttpSender()
@@ -178,7 +168,7 @@ async def test_a_job_that_is_driven_again_ends_again(bus: Bus, tenant: Tenant) -
     assert first != second
 
 
-async def test_who_dies_in_the_middle_is_followed_by_another(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_who_dies_in_the_middle_is_followed_by_another(bus: Bus, tenant: Tenant) -> None:
     """The delivery is sent again, under the same id and with the same body."""
     id_, url, _ = await tenant.webhook()
     poster = FakeHttpSender(held={url: asyncio.Event()})
@@ -194,7 +184,7 @@ async def test_who_dies_in_the_middle_is_followed_by_another(bus: Bus, tenant: T
     assert first.body == second.body
 
 
-async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -> None:
     """The log says what was tried; sent again by hand it goes at once, under its id."""
     id_, url, _ = await tenant.webhook()
     poster = FakeHttpSender(statuses={url: [500]})
@@ -204,7 +194,7 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
         async def tried() -> DeliveryRecord | None:
             return next((record for record in await tenant.deliveries(id_) if record.attempts), None)
 
-        record = await until(tried)
+        record = await until_found(tried)
         assert record.state is DeliveryState.PENDING
         assert 5.0 <= record.next_at - record.attempts[0].at <= 5.5 + 1e-6
 
@@ -212,7 +202,7 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
             present = await tenant.store.webhook(tenant.name, id_)
             return present if present and present.failing_since is not None else None
 
-        failing = await until(noticed)
+        failing = await until_found(noticed)
         await tenant.store.change_delivery(
             tenant.name, id_, record.id, lambda present: present and resent(present, time.time())
         )
@@ -222,7 +212,7 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
             present = await tenant.store.webhook(tenant.name, id_)
             return None if present == failing else present
 
-        well = await until(changed)
+        well = await until_found(changed)
 
     assert [attempt.status for attempt in record.attempts] == [500, 200]
     assert len({posted.headers["webhook-id"] for posted in poster.to(url)}) == 1
@@ -230,7 +220,7 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
     assert well.failing_since is None
 
 
-async def test_who_says_gone_is_told_nothing_more(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_who_says_gone_is_told_nothing_more(bus: Bus, tenant: Tenant) -> None:
     """Its webhook is disabled; enabled again it hears of what ends from then on."""
     id_, url, _ = await tenant.webhook()
     poster = FakeHttpSender(statuses={url: [410]})
@@ -242,7 +232,7 @@ async def test_who_says_gone_is_told_nothing_more(bus: Bus, tenant: Tenant) -> N
             present = await tenant.store.webhook(tenant.name, id_)
             return present if present is not None and present.disabled else None
 
-        record = await until(disabled)
+        record = await until_found(disabled)
         assert record.disabled == "it answered 410 Gone"
         await tenant.job()
         await change_webhook(tenant.store, tenant.name, id_, WebhookChange(disabled=False), ())
@@ -253,7 +243,7 @@ async def test_who_says_gone_is_told_nothing_more(bus: Bus, tenant: Tenant) -> N
     assert len(poster.to(url)) == 2
 
 
-async def test_a_slow_receiver_delays_nobody_else(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_a_slow_receiver_delays_nobody_else(bus: Bus, tenant: Tenant) -> None:
     """However much waits for it; no more than a few connections are open to it."""
     slow, slow_url, _ = await tenant.webhook()
     quick, quick_url, _ = await tenant.webhook()
@@ -274,7 +264,7 @@ async def test_a_slow_receiver_delays_nobody_else(bus: Bus, tenant: Tenant) -> N
     assert len(poster.to(strangers_url)) == 1
 
 
-async def test_a_deleted_webhook_is_sent_nothing(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_a_deleted_webhook_is_sent_nothing(bus: Bus, tenant: Tenant) -> None:
     """Neither what waits nor what comes."""
     id_, url, _ = await tenant.webhook()
     witness, _, _ = await tenant.webhook()
@@ -289,7 +279,7 @@ async def test_a_deleted_webhook_is_sent_nothing(bus: Bus, tenant: Tenant) -> No
     assert not poster.to(url)
 
 
-async def test_the_log_is_bounded(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_the_log_is_bounded(bus: Bus, tenant: Tenant) -> None:
     """The oldest that are over go first."""
     id_, _, _ = await tenant.webhook()
     poster = FakeHttpSender()
@@ -300,7 +290,7 @@ async def test_the_log_is_bounded(bus: Bus, tenant: Tenant) -> None:  # noqa: F8
     assert len(poster.posted) >= len(jobs)
 
 
-async def test_what_cannot_be_read_holds_nobody_up(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_what_cannot_be_read_holds_nobody_up(bus: Bus, tenant: Tenant) -> None:
     """A webhook, how far one has read, a delivery: others are told, and what waits for the first is kept."""
     of_later = b"\xc1 of a version to come"
     odd, odd_url, _ = await tenant.webhook()
@@ -321,7 +311,7 @@ async def test_what_cannot_be_read_holds_nobody_up(bus: Bus, tenant: Tenant) -> 
     assert [record.id for record in await tenant.store.webhooks(tenant.name)] == [waits, well]
 
 
-async def test_what_is_kept_of_a_webhook_goes_with_it(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_what_is_kept_of_a_webhook_goes_with_it(bus: Bus, tenant: Tenant) -> None:
     """What was sent, and what waits for tomorrow: who makes webhooks anew again and again fills nothing."""
     id_, _, _ = await tenant.webhook()
     later = DeliveryRecord(
@@ -350,7 +340,7 @@ class Unwritten(BusWebhooks):
         return await super().change_delivery(tenant, webhook, delivery, change)
 
 
-async def test_what_cannot_be_written_down_is_not_sent_again(bus: Bus, tenant: Tenant) -> None:  # noqa: F811
+async def test_what_cannot_be_written_down_is_not_sent_again(bus: Bus, tenant: Tenant) -> None:
     """A receiver that failed is left alone for as long as its schedule says, however long the bus refuses."""
     id_, url, _ = await tenant.webhook()
     poster = FakeHttpSender(status=500)
@@ -361,7 +351,7 @@ async def test_what_cannot_be_written_down_is_not_sent_again(bus: Bus, tenant: T
 
     async with bus.mirror(WEBHOOK_BUCKET) as webhooks:
         sending = asyncio.ensure_future(DeliverySender(bus, poster, webhooks, store=Unwritten(bus)).run())
-        record = await until(tried)
+        record = await until_found(tried)
         sending.cancel()
         await asyncio.wait([sending])
 
@@ -369,7 +359,7 @@ async def test_what_cannot_be_written_down_is_not_sent_again(bus: Bus, tenant: T
 
 
 async def test_webhooks_that_are_made_at_the_same_time_are_no_more_than_there_may_be(
-    bus: Bus,  # noqa: F811
+    bus: Bus,
     tenant: Tenant,
 ) -> None:
     """Each request saw room for its own."""

@@ -7,30 +7,26 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model.api.placement_api import FloorInfo
-from pilotlight_core.model.devices import DeviceReport, MigMode
+from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.agent_messages import (
     ContainerReport,
     ContainerState,
     NodeReport,
-    SliceKind,
-    SliceReport,
 )
 from pilotlight_core.model.placing import Placing, Purchase
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_gateway.fleet.fleet_inventory import SURE_AFTER_S, FleetPlacements
 from pilotlight_gateway.fleet.fleet_view import REMEMBERED_S, FleetView
+from tests.builders.nodes import container, gpu_device, gpu_node
 from tests.gateway.world import Clock, World, function
 
 GIB = 2**30
 
 
-def report(seq: int = 1, node: str = "n1", **more: object) -> NodeReport:
+def report(seq: int = 1, node: str = "n1", **more: Any) -> NodeReport:
     """A node with one H100 and a CPU slot."""
-    gpu = DeviceReport(id="GPU-1", type="H100", name="H100", memory=80 * GIB, price="h100", mig=MigMode.OFF)
-    slot = SliceReport(id="cpu-0", kind=SliceKind.CPU, device="cpu", ppm=1_000_000, price="cpu", memory=8 * GIB)
-    fields = {"slices": (slot,), "devices": (gpu,), "zone": "a"} | more
-    return NodeReport(node=node, instance="i", seq=seq, region="local", sandbox="s", **fields)  # type: ignore[arg-type]
+    return gpu_node(node, seq, **{"zone": "a"} | more)
 
 
 def heard(*reports: NodeReport) -> tuple[FleetPlacements, Clock]:
@@ -85,7 +81,7 @@ async def test_what_can_never_fit_is_refused_with_the_largest_slice_and_what_is_
 )
 async def test_the_option_is_named_that_stands_in_the_way(options: dict[str, Any], field: str) -> None:
     """Not one that also rules something out, and would not help."""
-    a10 = DeviceReport(id="GPU-1", type="A10", name="A10", memory=24 * GIB, price="a10", mig=MigMode.NONE)
+    a10 = gpu_device(kind="A10", gib=24, mig=MigMode.NONE)
     placements, _ = heard(report(), report(node="n2", zone="b", devices=(a10,)))
 
     assert (await refusal(placements, **options)).more["field"] == field
@@ -93,10 +89,7 @@ async def test_the_option_is_named_that_stands_in_the_way(options: dict[str, Any
 
 async def test_what_fits_once_something_is_free_or_back_is_let_in() -> None:
     """A GPU that is used, changing or on a node that drains is still one."""
-    gpu = DeviceReport(
-        id="GPU-1", type="H100", name="H100", memory=80 * GIB, price="h100", mig=MigMode.OFF, changing=True
-    )
-    placements, _ = heard(report(draining=True, devices=(gpu,)))
+    placements, _ = heard(report(draining=True, devices=(gpu_device(changing=True),)))
 
     await placements.check([function("f", gpu=(GpuAsk("H100"),), vram=8 * GIB), function("g")])
 
@@ -121,15 +114,9 @@ async def test_how_much_of_a_floor_fits_is_told_now_and_ever(world: World) -> No
     (record,) = world.deploy(function("f", gpu=(GpuAsk("H100"),), min_containers=4, max_containers=4))
 
     def running(name: str, gpu: str, version: str, state: ContainerState = ContainerState.READY) -> ContainerReport:
-        return ContainerReport(
-            id=name, version=version, tenant="acme", app="shop", function="f", slice=gpu, state=state,
-            slots=1, running=0, age_s=1.0, idle_s=0.0,
-        )  # fmt: skip
+        return container(name, version, app="shop", function="f", slice=gpu, state=state)
 
-    gpus = [
-        DeviceReport(id=f"GPU-{n}", type="H100", name="H100", memory=80 * GIB, price="h100", mig=MigMode.OFF)
-        for n in range(3)
-    ]
+    gpus = [gpu_device(f"GPU-{n}") for n in range(3)]
     there = (running("c1", "GPU-0", record.id), running("c2", "GPU-1", "other"))
     leaving = running("c3", "cpu-0", record.id, ContainerState.DRAINING)
     placements, _ = heard(report(devices=tuple(gpus), containers=(*there, leaving)))

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
-import msgspec
 import pytest
 
 from pilotlight_core.model.devices import DeviceReport, MigMode
-from pilotlight_core.model.messages.agent_messages import NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.messages.agent_messages import NodeReport
 from pilotlight_gateway.fleet.fleet_questions import Inventory
 from pilotlight_placement.fleet.fleet import Fleet
-
-GIB = 2**30
-
-
-def report(node: str = "n1", *gpus: DeviceReport, seq: int = 1, holder: str = "", **more: object) -> NodeReport:
-    slot = SliceReport(
-        id="cpu-0", kind=SliceKind.CPU, device="cpu", ppm=1_000_000, price="cpu", memory=GIB, container=holder
-    )
-    made = NodeReport(
-        node=node, instance="i", seq=seq, region="local", zone="a", sandbox="s", slices=(slot,), devices=gpus
-    )
-    return msgspec.structs.replace(made, **more)
+from tests.builders.nodes import cpu_slot, gpu_device, node_report
 
 
-def gpu(name: str = "GPU-1", **more: object) -> DeviceReport:
-    made = DeviceReport(id=name, type="H100", name="H100", memory=80 * GIB, price="h100", mig=MigMode.OFF)
-    return msgspec.structs.replace(made, **more)
+def report(node: str = "n1", *gpus: DeviceReport, seq: int = 1, holder: str = "", **more: Any) -> NodeReport:
+    return node_report(node, seq, **{"slices": (cpu_slot(container=holder),), "devices": gpus} | more)
 
 
 def identity(fleet: Fleet) -> Fleet:
@@ -38,9 +26,9 @@ def identity(fleet: Fleet) -> Fleet:
 async def test_the_fleet_is_put_together_once_as_long_as_it_consists_of_the_same() -> None:
     """Whoever runs where, whatever drains or is being changed: that is no other fleet."""
     inventory = Inventory()
-    first = await inventory.ask([report("n1", gpu())], identity)
+    first = await inventory.ask([report("n1", gpu_device())], identity)
 
-    busy = report("n1", gpu(changing=True, withdrawn="Xid 79"), seq=2, holder="ctr_1", draining=True)
+    busy = report("n1", gpu_device(changing=True, withdrawn="Xid 79"), seq=2, holder="ctr_1", draining=True)
     assert await inventory.ask([busy], identity) is first
     assert not first.draining
     assert not first.withdrawn
@@ -50,18 +38,18 @@ async def test_the_fleet_is_put_together_once_as_long_as_it_consists_of_the_same
     "after",
     [
         [],
-        [report("n1", gpu(), instance="another")],
-        [report("n1", gpu()), report("n2")],
-        [report("n1", gpu(), gpu("GPU-2"))],
-        [report("n1", gpu(mig=MigMode.ON))],
-        [report("n1", gpu(), zone="b")],
-        [report("n1", gpu(), slices=())],
+        [report("n1", gpu_device(), instance="another")],
+        [report("n1", gpu_device()), report("n2")],
+        [report("n1", gpu_device(), gpu_device("GPU-2"))],
+        [report("n1", gpu_device(mig=MigMode.ON))],
+        [report("n1", gpu_device(), zone="b")],
+        [report("n1", gpu_device(), slices=())],
     ],
 )
 async def test_it_is_put_together_anew_when_that_changes(after: list[NodeReport]) -> None:
     """Nodes that come, go, or are started anew; GPUs, modes, places."""
     inventory = Inventory()
-    first = await inventory.ask([report("n1", gpu())], identity)
+    first = await inventory.ask([report("n1", gpu_device())], identity)
 
     again = await inventory.ask(after, identity)
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState, NodeReport
+from pilotlight_core.model.messages.agent_messages import NodeReport
 from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers
 from pilotlight_gateway.fleet.fleet_view import FORGOTTEN_S, REMEMBERED_S, SILENT_S, FleetView
+from tests.builders.nodes import container, node_report
 
 
 def report(seq: int = 1) -> NodeReport:
-    containers = tuple(
-        ContainerReport(
-            id=name, version="ver_1", tenant="acme", app="app", function="fn", slice="s0", state=ContainerState.READY,
-            slots=1, running=0, age_s=1.0, idle_s=1.0,
-        )
-        for name in ("c1", "c2")
-    )  # fmt: skip
-    return NodeReport(
-        node="n1", instance="i1", seq=seq, region="local", zone="z", sandbox="process", containers=containers
-    )
+    return node_report(seq=seq, containers=(container("c1"), container("c2")))
 
 
 def breakers(view: FleetView, at: float) -> list[tuple[str, int, str]]:

@@ -12,7 +12,7 @@ from pilotlight_gateway.home.container_pool import ContainerPool
 from pilotlight_gateway.home.counters import FunctionCounters
 from pilotlight_gateway.home.estimate import ServiceTime
 from pilotlight_gateway.home.queue import FairQueue
-from tests.gateway.builders import call, credit
+from tests.builders.calls import call, credit
 
 
 def pace(hold_ms: float | None) -> ServiceTime:

@@ -7,7 +7,7 @@ import pytest
 from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Refusal
 from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, ContainerVerdict
 from pilotlight_gateway.home.container_pool import BURIED_AFTER, HEARTBEAT, PENDING_FOR, QUARANTINE, ContainerPool
-from tests.gateway.builders import credit
+from tests.builders.calls import credit
 
 
 def rooms_of(*spoken: Credit) -> ContainerPool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.home.counters import KEPT, FunctionCounters
 from pilotlight_gateway.home.queue import FairQueue
-from tests.gateway.builders import call
+from tests.builders.calls import call
 
 
 def test_counters_of_tenants_that_went_away_are_forgotten() -> None:

@@ -11,7 +11,7 @@ from pilotlight_gateway.home.container_pool import PENDING_FOR, QUARANTINE
 from pilotlight_gateway.home.home import DEMAND_EVERY, NEVER_FOR, SWEEP_EVERY, Home, QueueLimits
 from pilotlight_gateway.home.loose_grants import DONE_WITHIN
 from pilotlight_gateway.home.version_queue import KEPT_IDLE
-from tests.gateway.builders import call, credit
+from tests.builders.calls import call, credit
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, 
 from pilotlight_gateway.home.container_pool import QUARANTINE
 from pilotlight_gateway.home.home import LOOK_EVERY, Home
 from pilotlight_gateway.home.version_queue import GRACE
-from tests.gateway.builders import call, credit
+from tests.builders.calls import call, credit
 
 RANKS = {"free": 0, "paid": 1, "enterprise": 2}
 

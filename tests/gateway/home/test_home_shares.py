@@ -14,7 +14,7 @@ import pytest
 from benchmarks.fairness import MICE, SIZES_MS, SLOTS, jain, share_error
 from pilotlight_core.model.messages.agent_messages import Outcome
 from pilotlight_gateway.home.home import Home
-from tests.gateway.builders import call, credit
+from tests.builders.calls import call, credit
 
 OUTSTANDING = 40
 WARM_S = 10.0

@@ -11,7 +11,7 @@ from pilotlight_core.model.messages.scheduling import HomeState
 from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, VERSION_FAILURES
 from pilotlight_gateway.home.home import Home
 from pilotlight_gateway.home.home_state import VERSIONS_AT_MOST
-from tests.gateway.builders import call, credit
+from tests.builders.calls import call, credit
 
 
 def handed_over(home: Home, at: float, *, now: float) -> Home:

@@ -25,7 +25,7 @@ from pilotlight_gateway.cluster.router import OriginItem
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.home.home import Home, QueueLimits
 from pilotlight_gateway.home.homes import Homes, packed
-from tests.gateway.builders import call, credit
+from tests.builders.calls import call, credit
 from tests.gateway.driver_port import MemoryDriverPort
 
 SHARD = shard_of("acme:app.fn")

@@ -8,7 +8,7 @@ from pilotlight_gateway.home.call_admission import QueueLimits
 from pilotlight_gateway.home.counters import FunctionCounters
 from pilotlight_gateway.home.loose_grants import DONE_WITHIN, GrantBook
 from pilotlight_gateway.home.version_queue import OutstandingGrant, VersionQueue
-from tests.gateway.builders import call, grant
+from tests.builders.calls import call, grant
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.home.counters import FunctionCounters
 from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.queue import WEIGHTS, FairQueue
-from tests.gateway.builders import call
+from tests.builders.calls import call
 
 
 def push(queue: FairQueue, name: str, tenant: str = "acme", *, cost: float = 1.0, **more: object) -> QueueEntry:

@@ -14,7 +14,7 @@ from pilotlight_gateway.home.counters import FunctionCounters
 from pilotlight_gateway.home.estimate import ServiceTime
 from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.shedding import shed
-from tests.gateway.builders import call, credit
+from tests.builders.calls import call, credit
 
 tiers, classes = st.sampled_from(["free", "paid", "enterprise"]), st.sampled_from(list(Priority))
 TIERS = {"free": (0, 1.0), "paid": (1, 4.0), "enterprise": (2, 16.0)}

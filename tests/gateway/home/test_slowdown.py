@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_gateway.home.slowdown import ALERT, ENOUGH, FLOWS, Slowdowns
-from tests.gateway.builders import call
+from tests.builders.calls import call
 
 
 def test_who_floods_is_slow_by_its_own_doing() -> None:

@@ -13,7 +13,7 @@ from pilotlight_gateway.home.counters import FunctionCounters
 from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.tier_queue import RESERVED_FOR
-from tests.gateway.builders import call
+from tests.builders.calls import call
 
 
 def push(queue: FairQueue, name: str, tenant: str = "acme", **more: object) -> QueueEntry:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from pilotlight_core.bus import Bus, BusTimeout, WrongRevision, connect
+from pilotlight_core.bus import Bus, WrongRevision, connect
 from pilotlight_core.bus.streams import bucket_stream
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import token
@@ -20,7 +20,7 @@ from pilotlight_gateway.jobs.bucket_headroom import Headroom
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_port import JobStore
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
-from tests.gateway.jobs.records import dead_job, job
+from tests.builders.jobs import dead_job, job
 
 
 @pytest.fixture
@@ -58,46 +58,15 @@ async def test_one_creates_and_one_changes(store: JobStore) -> None:
     assert await store.read(token(), first.id) is None
 
 
-class Hesitant:
-    """A bucket whose leader refuses a key for some time, since a write is on its way that nothing was heard of."""
-
-    def __init__(self, store: BusJobs, refusals: int) -> None:
-        self._kv = store._kv
-        self._left = refusals
-        store._kv.update = store._convoy.update = self.update  # type: ignore[method-assign, assignment]
-        self._update = type(self._kv).update
-
-    async def update(self, key: str, value: bytes, revision: int, *, ttl: float | None = None) -> int:
-        self._left -= 1
-        if self._left >= 0:
-            raise WrongRevision(f"{key} was changed by somebody else.")
-        return await self._update(self._kv, key, value, revision, ttl=ttl)
-
-
-async def test_a_key_with_a_write_on_its_way_is_asked_again(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody has written it, so it is no conflict: not for a new job, nor for one that changes."""
-    monkeypatch.setattr(bus_jobs, "SETTLE_PAUSE_S", 0.001)
+async def test_a_write_whose_confirmation_was_lost_is_its_own(bus: Bus) -> None:
+    """Who writes the same again learns under which revision it stands."""
     store, new = BusJobs(bus), made(token())
-    Hesitant(store, 3)
     created = await store.create(new)
-    assert created.job == new
+    assert await store.create(new) == created
 
-    Hesitant(store, 3)
     done = jobs.expired(new, 2_000.0)
     revision = await store.update(done, created.revision)
-    assert await store.read(new.tenant, new.id) == (done, revision)
-
-
-async def test_a_write_of_which_nothing_becomes_known_is_told_of_as_such(
-    bus: Bus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It may be stored or not: that is no conflict either."""
-    monkeypatch.setattr(bus_jobs, "SETTLE_PAUSE_S", 0.001)
-    monkeypatch.setattr(bus_jobs, "SETTLED_WITHIN_S", 0.05)
-    store = BusJobs(bus)
-    Hesitant(store, 10**9)
-    with pytest.raises(BusTimeout):
-        await store.create(made(token()))
+    assert await store.update(done, created.revision) == revision
 
 
 async def test_pages_go_backwards_and_are_whole(store: JobStore) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pilotlight_core.model.messages.agent_messages import Ended, Outcome, Refusal, Refused, Spent
 from pilotlight_gateway.limits.call_usage import AFTER_TIMEOUT_S, CallUsage, UsageTracker
-from tests.gateway.builders import grant
+from tests.builders.calls import grant
 
 MS = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
 

@@ -7,10 +7,9 @@ import asyncio
 from pilotlight_core.bus import Bus
 from pilotlight_core.model.ids import token
 from pilotlight_gateway.limits.lease_renewals import LeaseWatch
-from tests.core.conftest import bus, other  # noqa: F401 - connections to the tests' nats-server
 
 
-async def test_renewals_are_heard_by_process(bus: Bus, other: Bus) -> None:  # noqa: F811
+async def test_renewals_are_heard_by_process(bus: Bus, other: Bus) -> None:
     """The lease says which process holds it; a lease that is gone tells nothing any more."""
     at = 10.0
     renewals, name = LeaseWatch(bus, lambda: at), f"g{token(8)}"
@@ -28,7 +27,7 @@ async def test_renewals_are_heard_by_process(bus: Bus, other: Bus) -> None:  # n
         assert renewals.of("g-process") is None
 
 
-async def test_what_cannot_be_read_renews_nothing(bus: Bus, other: Bus) -> None:  # noqa: F811
+async def test_what_cannot_be_read_renews_nothing(bus: Bus, other: Bus) -> None:
     """And what stood there before is over."""
     renewals, key = LeaseWatch(bus, lambda: 10.0), f"gateway.g{token(8)}"
     lease = other.lease(key, "g", data=b"a-process")

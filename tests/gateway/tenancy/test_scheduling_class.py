@@ -9,7 +9,7 @@ from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from pilotlight_gateway.tenancy.scheduling_class import PLAIN, SchedulingClass, scheduling_class_of
-from tests.gateway.builders import plan
+from tests.builders.calls import plan
 
 
 def test_a_tenants_tier_and_limits_are_its_standing() -> None:

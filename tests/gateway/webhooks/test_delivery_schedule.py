@@ -46,6 +46,18 @@ def test_what_is_done_is_due_as_last_put() -> None:
     assert len(agenda) == agenda.pending(LINES[0]) == 1
 
 
+def test_a_line_that_has_run_empty_is_in_nobodys_way() -> None:
+    """What is due next is told past it."""
+    agenda = DeliverySchedule(DeliveryLimits(webhook=1, tenant=5, total=5))
+    agenda.put("over", LINES[0], 0.0)
+    assert agenda.take(0.0) == ["over"]
+    agenda.put("next", LINES[2], 5.0)
+    agenda.put("later", LINES[4], 6.0)
+    agenda.drop("over")
+
+    assert agenda.next_at() == 5.0
+
+
 def test_a_slow_receiver_holds_up_nobody_else() -> None:
     """Its own deliveries wait for it; its tenant's others and other tenants' do not."""
     agenda = DeliverySchedule(DeliveryLimits(webhook=2, tenant=3, total=100))

@@ -10,14 +10,13 @@ from pilotlight_core.model.api.webhook_api import DeliveryRecord, DeliveryState,
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import token
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks, life_of
-from pilotlight_gateway.webhooks.events import ping_event
+from pilotlight_gateway.webhooks.webhook_events import ping_event
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
-from tests.core.conftest import anyio_backend, bus  # noqa: F401 - fixtures
 from tests.gateway.webhooks.makers import webhook_of
 
 
 @pytest.fixture(params=["memory", "bus"])
-def store(request: pytest.FixtureRequest, bus: Bus) -> WebhookStore:  # noqa: F811
+def store(request: pytest.FixtureRequest, bus: Bus) -> WebhookStore:
     return MemoryWebhooks() if request.param == "memory" else BusWebhooks(bus)
 
 

@@ -9,13 +9,13 @@ from pilotlight_core.model.spec import Batching, FunctionSpec, MethodSpec
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.asks.memory_need import plan_of
+from tests.builders.specs import function_spec
 
 LLAMA = Model(parameters=8e9, layers=32, kv_heads=8, head_size=128, hidden=4096, context_tokens=8192)
 
 
 def spec(**options: Any) -> FunctionSpec:
-    options.setdefault("methods", (MethodSpec(name="", attribute="f"),))
-    return FunctionSpec(name="f", module="m", qualname="f", gpu=options.pop("gpu", (GpuAsk("H100"),)), **options)
+    return function_spec("f", **{"gpu": (GpuAsk("H100"),)} | options)
 
 
 def test_all_of_placing_reaches_the_ask() -> None:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource, CurvesRecord
 from pilotlight_core.model.placing import Measured, Placing
-from pilotlight_core.model.spec import AppRecord, FunctionSpec, MethodSpec, VersionRecord
+from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curve_book import CurveBook, points_of
 from pilotlight_placement.asks.curves import Curves
+from pilotlight_placement.asks.options import UNMEASURED, options
 from pilotlight_placement.explain.speeds import explain_containers
-from pilotlight_placement.fleet.options import UNMEASURED, options
 from pilotlight_placement.hardware.catalogue import standard
+from tests.builders.specs import function_spec, version_record
 
 CREATED = 1_000.0
 
 
-def version(number: int = 2, **placing: object) -> VersionRecord:
-    spec = FunctionSpec(
-        name="f", module="m", qualname="f", methods=(MethodSpec(name="", attribute="f"),),
-        placing=Placing(**placing),  # type: ignore[arg-type]
-    )  # fmt: skip
-    return VersionRecord(
-        id=f"ver_{number}", tenant="zoo", app="app", function="f", number=number, manifest_sha256="", spec=spec,
-        bundle_bytes=0, created_at=CREATED,
-    )  # fmt: skip
+def version(number: int = 2, **placing: Any) -> VersionRecord:
+    spec = function_spec("f", placing=Placing(**placing))
+    return version_record(spec, id=f"ver_{number}", tenant="zoo", app="app", number=number, created_at=CREATED)
 
 
 def curve(source: CurveSource, throughput: float, *, at: float = CREATED + 1, batch: int = 1, gpu: str = "T4") -> Curve:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 
 from pilotlight_core.model.api.placement_api import ROOM_COUNTED, FloorInfo
 from pilotlight_core.model.placing import Model, Placing
-from pilotlight_core.model.spec import FunctionSpec, MethodSpec
+from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.explain.api_views import UNMEASURED, decision_info, fleet_info, placement_info
@@ -16,16 +18,15 @@ from pilotlight_placement.hardware.node import Node, PlacedContainer
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEP_NAMES
-from tests.placement.makers import ask, gpu, node, some_nodes
-from tests.placement.search.test_place import STEPS, fill
+from tests.builders.specs import function_spec
+from tests.placement.makers import CHURN, ask, fill, gpu, node, some_nodes
 
 LLAMA = Model(parameters=8e9, layers=32, kv_heads=8, head_size=128, hidden=4096, context_tokens=8192)
 
 
-def spec(*gpus: str, **options: object) -> FunctionSpec:
+def spec(*gpus: str, **options: Any) -> FunctionSpec:
     asked = tuple(GpuAsk(name.split(":")[0], int([*name.split(":"), "1"][1])) for name in gpus)
-    methods = (MethodSpec(name="", attribute="f"),)
-    return FunctionSpec(name="f", module="m", qualname="f", gpu=asked, methods=methods, **options)  # type: ignore[arg-type]
+    return function_spec("f", gpu=asked, **options)
 
 
 def test_a_decision_is_told_with_its_value_and_its_losers() -> None:
@@ -60,7 +61,7 @@ def test_a_fleet_is_told_to_scale() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(some_nodes(), STEPS)
+@given(some_nodes(), CHURN)
 def test_every_device_is_counted_once(nodes: list[Node], steps: list[tuple[Ask, int]]) -> None:
     """Whatever is on it."""
     fleet = Fleet(nodes)

@@ -9,8 +9,7 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.explain.drawing import SegmentUse, row, rows, text
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
-from tests.placement.makers import gpu, node, some_nodes
-from tests.placement.search.test_place import STEPS, fill
+from tests.placement.makers import CHURN, fill, gpu, node, some_nodes
 
 
 def held(container: str, profile: str, start: int) -> PlacedContainer:
@@ -49,7 +48,7 @@ def test_shares_and_whole_devices_are_drawn_to_scale() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(some_nodes(), STEPS)
+@given(some_nodes(), CHURN)
 def test_every_row_is_filled_exactly(nodes: list[Node], steps: list[tuple[Ask, int]]) -> None:
     """Whatever is on it: the segments make the device, and each container is drawn."""
     fleet = Fleet(nodes)

@@ -12,6 +12,7 @@ from pilotlight_core.model.placing import Over, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.explain.floor_capacity import containers_that_fit, instances, most_containers
+from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import standard
 from pilotlight_placement.hardware.geometry import layouts
@@ -79,7 +80,7 @@ def test_what_finds_a_place_now_is_beside_who_is_there() -> None:
     assert containers_that_fit(fleet, ask("T4", function="f", spread=Spread(over=Over.ZONE, most=1)), 5) == 1
     assert containers_that_fit(fleet, ask("B200", function="f"), 5) == 0
     assert (fleet.revision, list(fleet.held)) == (revision, ["other"])
-    fleet.check_integrity()
+    check_integrity(fleet)
 
 
 @pytest.mark.parametrize("kind", ["H100-80GB", "A30"])

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.fleet.audit import IntegrityError
+from pilotlight_placement.fleet.audit import IntegrityError, check_integrity
 from pilotlight_placement.fleet.fleet import Fleet, ImpossibleChange
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.decision_record import Placement
@@ -70,7 +70,7 @@ class Life(RuleBasedStateMachine):
                 found = place(self.fleet, each)
                 if isinstance(found, Placement):
                     self.fleet.hold(held_of(f"t{number}", found, each))
-                    self.fleet.check_integrity()
+                    check_integrity(self.fleet)
             self.fleet.put(replace(changed, weights=frozenset("u")))
             self.fleet.put(changed)
             if lost and self.fleet.places:
@@ -82,7 +82,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def is_sound(self) -> None:
         if hasattr(self, "fleet"):
-            self.fleet.check_integrity()
+            check_integrity(self.fleet)
 
 
 TestLife = Life.TestCase
@@ -121,7 +121,7 @@ def test_a_node_that_changes_keeps_the_containers_whose_slices_stay() -> None:
     fleet.put(node("n", gpu("g", mig=False), slots=(cpu(0),)))
 
     assert set(fleet.held) == {"b"}
-    fleet.check_integrity()
+    check_integrity(fleet)
 
 
 def test_a_kept_trial_stands_and_an_inner_one_is_undone_alone() -> None:
@@ -136,7 +136,7 @@ def test_a_kept_trial_stands_and_an_inner_one_is_undone_alone() -> None:
 
     assert set(fleet.held) == {"a"}
     assert fleet.revision == fleet.standing == 2
-    fleet.check_integrity()
+    check_integrity(fleet)
 
 
 def test_the_audit_finds_what_is_wrong() -> None:
@@ -146,7 +146,7 @@ def test_the_audit_finds_what_is_wrong() -> None:
     next(iter(fleet.units.values())).mask = 1
 
     with pytest.raises(IntegrityError, match="mask"):
-        fleet.check_integrity()
+        check_integrity(fleet)
 
 
 def test_the_fleet_in_words() -> None:

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, ProfileReport
-from pilotlight_core.model.messages.agent_messages import NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.messages.agent_messages import NodeReport, SliceReport
 from pilotlight_core.model.placing import Purchase
 from pilotlight_placement.asks.ask import GIB, Ask
+from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.reports import FleetMirror, IncomingContainer, ReportOverlay, name_of, slice_named
 from pilotlight_placement.hardware.node import PlacedContainer
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import refusal_at
-from tests.autoscaler.builders import container
+from tests.builders.nodes import container, cpu_slot, gpu_device, gpu_slice, node_report
 from tests.placement.makers import ask
 
 
 def cpu(number: int, holder: str = "") -> SliceReport:
-    return SliceReport(
-        id=f"cpu-{number}", kind=SliceKind.CPU, device="cpu", ppm=250_000, price="cpu", container=holder, memory=GIB
-    )
+    return cpu_slot(number, container=holder, memory=GIB)
 
 
-def gpu(name: str, kind: str, gib: int, **more: object) -> SliceReport:
-    part = SliceReport(
-        id=name, kind=SliceKind.GPU, device=name, ppm=1_000_000, price="x", gpu_type=kind, memory=gib * GIB
-    )
-    return msgspec.structs.replace(part, **more)
+def gpu(name: str, kind: str, gib: int, **more: Any) -> SliceReport:
+    return gpu_slice(name, **{"gpu_type": kind, "memory": gib * GIB} | more)
 
 
-def report(node: str, *slices: SliceReport, **more: object) -> NodeReport:
-    made = NodeReport(node=node, instance="i", seq=1, region="r", zone="z", sandbox="s", slices=slices)
-    return msgspec.structs.replace(made, **more)
+def report(node: str, *slices: SliceReport, **more: Any) -> NodeReport:
+    return node_report(node, **{"slices": slices} | more)
 
 
 def found(mirror: FleetMirror, wanted: Ask) -> str:
@@ -66,7 +63,7 @@ def test_the_preferred_gpu_wins_and_several_of_a_reported_kind_never_fit() -> No
 def test_containers_and_what_is_on_its_way_take_their_slices() -> None:
     """The report counts where both speak of a slice; a container that is gone from both is released."""
     mirror = FleetMirror()
-    running = container("c1", "ver_1", slice_="cpu-0")
+    running = container("c1", "ver_1", slice="cpu-0")
     first = report("a", cpu(0, "c1"), cpu(1), containers=(running,))
     coming = (
         IncomingContainer(container="c2", node="a", slice="cpu-1"),
@@ -77,9 +74,9 @@ def test_containers_and_what_is_on_its_way_take_their_slices() -> None:
 
     assert set(fleet.held) == {"c1", "c2"}
     assert fleet.held["c1"].function == "acme:hello.greet"
-    assert fleet.zones("acme:hello.greet") == {("r", "z"): 1}
+    assert fleet.zones("acme:hello.greet") == {("local", "z"): 1}
     assert "in use" in found(mirror, ask())
-    fleet.check_integrity()
+    check_integrity(fleet)
     assert set(mirror.sync([report("a", cpu(0), cpu(1))]).held) == set()
     assert found(mirror, ask()).startswith("a/cpu-")
 
@@ -116,7 +113,7 @@ def test_two_nodes_that_speak_of_one_container_both_have_their_slice_taken() -> 
 def test_a_container_on_several_gpus_is_one() -> None:
     """Its node lists each of them with it; it holds them as the one slice that it was bound to."""
     gpus = [gpu(f"GPU-{n}", "H100", 80, container="c1") for n in (1, 2)]
-    told = report("a", *gpus, containers=(container("c1", slice_="GPU-1+GPU-2"),), devices=(device(), device("GPU-2")))
+    told = report("a", *gpus, containers=(container("c1", slice="GPU-1+GPU-2"),), devices=(device(), device("GPU-2")))
 
     fleet = FleetMirror().sync([told])
 
@@ -148,9 +145,8 @@ def test_slices_with_one_name_count_once() -> None:
     assert fleet.size == 1
 
 
-def device(name: str = "GPU-1", kind: str = "H100", gib: int = 80, *instances: str, **more: object) -> DeviceReport:
+def device(name: str = "GPU-1", kind: str = "H100", gib: int = 80, *instances: str, **more: Any) -> DeviceReport:
     """`device("GPU-1", "H100", 80, "3g@4", "1g@0:ctr_a")`: a GPU with instances, and who runs on them."""
-    made = DeviceReport(id=name, type=kind, name=f"NVIDIA {kind}", memory=gib * GIB, price="x", mig=MigMode.OFF)
     parts = []
     for each in instances:
         where, _, holder = each.partition(":")
@@ -162,13 +158,13 @@ def device(name: str = "GPU-1", kind: str = "H100", gib: int = 80, *instances: s
             )
         )
     mode = MigMode.ON if instances else MigMode.OFF
-    return msgspec.structs.replace(made, instances=tuple(parts), mig=mode, **more)
+    return gpu_device(name, kind, gib, **{"instances": tuple(parts), "mig": mode} | more)
 
 
 def test_a_gpu_comes_with_its_instances_and_who_runs_on_them() -> None:
     """An idle instance goes before one that must be made; one in use is taken."""
     mirror = FleetMirror()
-    on_it = container("c1", "ver_1", slice_="GPU-1:3g@4")
+    on_it = container("c1", "ver_1", slice="GPU-1:3g@4")
     fleet = mirror.sync([report("a", devices=(device("GPU-1", "H100", 80, "3g@4:c1", "1g@3"),), containers=(on_it,))])
 
     found_ = place(fleet, ask("H100", gib=8))
@@ -177,7 +173,7 @@ def test_a_gpu_comes_with_its_instances_and_who_runs_on_them() -> None:
     assert (found_.slice.id, found_.record.value is not None and found_.record.value.cut) == ("GPU-1:1g@3", 0)
     assert fleet.held["c1"].slice.profile == "3g"
     assert fleet.held["c1"].function == "acme:hello.greet"
-    fleet.check_integrity()
+    check_integrity(fleet)
 
 
 def test_names_of_slices_go_both_ways() -> None:
@@ -253,7 +249,7 @@ def test_a_container_keeps_the_instant_at_which_it_came() -> None:
     mirror = FleetMirror()
     revisions = set()
     for second in range(3):
-        aged = msgspec.structs.replace(container("c1", "ver_1", slice_="cpu-0"), age_s=5.0 + second * 1.01)
+        aged = msgspec.structs.replace(container("c1", "ver_1", slice="cpu-0"), age_s=5.0 + second * 1.01)
         fleet = mirror.sync([report("a", cpu(0, "c1"), containers=(aged,))], at=100.0 + second)
         revisions.add(fleet.revision)
         assert fleet.held["c1"].since == 95.0
@@ -263,12 +259,12 @@ def test_a_container_keeps_the_instant_at_which_it_came() -> None:
 def test_containers_that_two_reports_put_on_one_part_stop_nobody() -> None:
     """The first counts."""
     mirror = FleetMirror()
-    both = (container("c1", slice_="GPU-1:3g@4"), container("c2", slice_="GPU-1:1g@5"))
+    both = (container("c1", slice="GPU-1:3g@4"), container("c2", slice="GPU-1:1g@5"))
 
     fleet = mirror.sync([report("a", devices=(device("GPU-1", "H100", 80, "3g@4:c1"),), containers=both)])
 
     assert set(fleet.held) == {"c1"}
-    fleet.check_integrity()
+    check_integrity(fleet)
 
 
 def test_spot_nodes_are_told_apart() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import pytest
-
 from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.fragmentation.scores import (
     ScoreRow,
@@ -13,7 +11,6 @@ from pilotlight_placement.fragmentation.scores import (
     expected,
     profile_weights,
     scores_of,
-    units_of,
 )
 from pilotlight_placement.hardware.catalogue import family, standard
 from pilotlight_placement.hardware.node import SHARE_UNITS
@@ -99,12 +96,6 @@ def test_what_a_device_can_expect_grows_with_what_is_free() -> None:
     assert worth == sorted(worth)
     assert all(0 <= value <= free for free, value in enumerate(worth))
     assert worth[9] == 0
-
-
-@pytest.mark.parametrize(("mib", "units"), [(1, 1), (240, 1), (241, 2), (15_360, 64), (15_361, 65)])
-def test_memory_in_64ths(mib: int, units: int) -> None:
-    """Rounded up; more than the device has is more than 64."""
-    assert units_of(mib, standard()["T4"]) == units
 
 
 def test_what_a_share_can_expect_is_the_table_of_shares() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import PlacedContainer
 from pilotlight_placement.plan.plan import DesiredState, plan
@@ -56,7 +57,7 @@ def test_what_is_kept_is_given_to_nobody_and_is_there_all_the_same() -> None:
     kept = Reservation(ask=ask("H100:2", function="acme:app.pair"), devices=frozenset({("b", "b1"), ("b", "b2")}))
     with fleet.trial():
         reserve(fleet, kept)
-        fleet.check_integrity()
+        check_integrity(fleet)
 
         refused = place(fleet, ask("H100"))
         assert isinstance(refused, NoFit)
@@ -64,10 +65,10 @@ def test_what_is_kept_is_given_to_nobody_and_is_there_all_the_same() -> None:
         assert "b/b1" in fleet.held
         assert isinstance(place(fleet, ask("T4")), Placement)
         fleet.release("b/b1")
-        fleet.check_integrity()
+        check_integrity(fleet)
         assert isinstance(place(fleet, ask("H100")), NoFit)
 
-    fleet.check_integrity()
+    check_integrity(fleet)
     assert isinstance(place(fleet, ask("H100")), Placement)
 
 

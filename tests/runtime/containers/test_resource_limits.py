@@ -8,7 +8,7 @@ import pytest
 from pilotlight_core.model.spec import Batching, FunctionSpec, MethodSpec, Mode
 from pilotlight_runtime.containers.resource_limits import describe, frame_limit, limits_of, memory_text
 from pilotlight_runtime.guest.frames import MAX_CHUNK, MAX_FRAME, MAX_VALUE
-from pilotlight_runtime.sandbox.port import ExitReason, SandboxExit
+from pilotlight_runtime.sandbox.sandbox_port import ExitReason, SandboxExit
 
 SPEC = FunctionSpec(
     name="f",

@@ -11,15 +11,10 @@ import pytest
 from pilotlight_runtime.devices.fake.fake_nvml import FakeNvml
 from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries
 from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders
-from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 
 LIBRARIES = Libraries(libcuda=Path("/usr/lib/libcuda.so.1"), env={}, read_only=())
 OpenDevices = Callable[..., AbstractAsyncContextManager[NvmlDevices]]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture

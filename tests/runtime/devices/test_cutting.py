@@ -9,7 +9,7 @@ import pynvml
 from pilotlight_core.model.devices import DeviceReport, MigPlacement
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
-from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 
 HALVES = (MigPlacement(start=0, profile="3g"), MigPlacement(start=4, profile="3g"))
 

@@ -14,7 +14,7 @@ from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.driver_libraries import LIBCUDA, choose
 from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders
-from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 from tests.runtime.harness import agent, everybody
 
 UUID = "GPU-11111111-2222-4333-8444-555555555555"

@@ -14,6 +14,7 @@ import msgspec
 
 from pilotlight_core.model import values
 from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_runtime.guest.frame_decoder import FrameDecoder
 from pilotlight_runtime.guest.frames import (
     ChunkOut,
     FromGuest,
@@ -27,7 +28,6 @@ from pilotlight_runtime.guest.frames import (
     Result,
     encode,
 )
-from pilotlight_runtime.guest.inbox import FrameDecoder
 
 APPS = Path(__file__).parent / "apps"
 PATIENCE_S = 45.0

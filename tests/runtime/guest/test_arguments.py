@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pilotlight_core.model import values
 from pilotlight_runtime.guest.arguments import Parameters
-from pilotlight_runtime.guest.failures import BadArguments
+from pilotlight_runtime.guest.remote_errors import BadArguments
 
 
 class Colour(enum.Enum):

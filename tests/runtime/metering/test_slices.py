@@ -17,7 +17,7 @@ from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.fake.fake_machine import FakeMachine
-from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 from pilotlight_runtime.devices.several_devices import SeveralDevices
 from pilotlight_runtime.metering.slices import SliceAllocation, Slices, conflict
 from pilotlight_runtime.metering.usage_log import UsageLog

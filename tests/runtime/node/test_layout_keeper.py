@@ -15,7 +15,7 @@ from pilotlight_core.model.devices import GpuLayout, LayoutRecord, MigPlacement
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.device_commands import Cut
 from pilotlight_core.model.subjects import LAYOUT_BUCKET
-from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 from pilotlight_runtime.node.layout_keeper import LayoutKeeper
 from tests.runtime.gpus import devices, machine
 

@@ -10,8 +10,8 @@ import pytest
 
 from pilotlight_runtime.node import node_check
 from pilotlight_runtime.node.node_check import LIMITS, GuaranteeCheck, check, judge, main, table
-from pilotlight_runtime.sandbox.launcher import launcher
-from pilotlight_runtime.sandbox.stage import ENV
+from pilotlight_runtime.sandbox.exec_chain import ENV
+from pilotlight_runtime.sandbox.launchers import launcher
 
 NAMES = [
     *("no network", "read-only root", "other processes invisible", "devices of others invisible"),

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
-from pilotlight_runtime.sandbox.launcher import launcher
-from pilotlight_runtime.sandbox.profile import ResourceLimits, SandboxSpec
+from pilotlight_runtime.sandbox.launchers import launcher
+from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
 
 CODE = """
 import os, time

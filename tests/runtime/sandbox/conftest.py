@@ -18,8 +18,8 @@ import pytest
 
 from pilotlight_runtime.sandbox.bubblewrap import BubblewrapLauncher
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
-from pilotlight_runtime.sandbox.launcher import Launcher, Sandbox
-from pilotlight_runtime.sandbox.profile import ResourceLimits, SandboxSpec
+from pilotlight_runtime.sandbox.launchers import Launcher, Sandbox
+from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
 
 MIB = 1 << 20
 PYTHON = Path(sys.prefix) / "bin" / "python"
@@ -43,11 +43,6 @@ def call(number, *arguments):
     if libc.syscall(number, *arguments) < 0:
         raise OSError(ctypes.get_errno(), "")
 """
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ import pytest
 from pilotlight_runtime.sandbox.bubblewrap import BubblewrapLauncher, judge
 from pilotlight_runtime.sandbox.cgroup import CgroupEvents
 from pilotlight_runtime.sandbox.cgroups import Cgroups
-from pilotlight_runtime.sandbox.errors import SandboxNotStarted, SandboxUnavailable
-from pilotlight_runtime.sandbox.port import Sandbox, SandboxExit
-from pilotlight_runtime.sandbox.profile import BASE_ENV, Mount
-from pilotlight_runtime.sandbox.stage import ENV, find_program
-from pilotlight_runtime.sandbox.uids import UidPool
+from pilotlight_runtime.sandbox.exec_chain import ENV, find_program
+from pilotlight_runtime.sandbox.host_uids import UidPool
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted, SandboxUnavailable
+from pilotlight_runtime.sandbox.sandbox_port import Sandbox, SandboxExit
+from pilotlight_runtime.sandbox.sandbox_spec import BASE_ENV, Mount
 from tests.runtime.sandbox.conftest import MIB, all_end, limits, read_output, read_value, sleeper
 
 Ask = Callable[..., Awaitable[Any]]

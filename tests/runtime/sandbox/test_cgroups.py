@@ -18,7 +18,7 @@ from pilotlight_runtime.sandbox.cgroup import (
     settings,
 )
 from pilotlight_runtime.sandbox.cgroups import LEAF, AgentCgroupFolder, Cgroups, _delegated, own_folders
-from pilotlight_runtime.sandbox.errors import SandboxNotStarted
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
 from tests.runtime.sandbox.conftest import LIMITS, MIB, limits, sleeper
 
 V1 = """\

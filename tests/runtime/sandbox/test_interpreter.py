@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_runtime.sandbox.errors import SandboxUnavailable
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
-from pilotlight_runtime.sandbox.profile import Mount
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable
+from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 
 def _installation(root: Path) -> Path:

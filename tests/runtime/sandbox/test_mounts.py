@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_runtime.sandbox.errors import SandboxNotStarted, SandboxUnavailable
 from pilotlight_runtime.sandbox.mounts import MountNamespace, closed_at
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted, SandboxUnavailable
 
 
 @pytest.fixture

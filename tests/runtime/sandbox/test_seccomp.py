@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from pilotlight_runtime.sandbox.errors import SandboxUnavailable
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable
 from pilotlight_runtime.sandbox.seccomp import ARCHITECTURES, CLONE3, DENIED, program
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000

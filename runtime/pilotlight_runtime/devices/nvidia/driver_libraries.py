@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pilotlight_runtime.sandbox.bubblewrap import SYSTEM
-from pilotlight_runtime.sandbox.profile import Mount
+from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 LIBCUDA = "libcuda.so.1"
 NVML = "libnvidia-ml.so"

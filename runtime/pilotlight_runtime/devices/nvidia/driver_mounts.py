@@ -15,9 +15,9 @@ from pathlib import Path
 
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries
+from pilotlight_runtime.devices.nvidia.gpu_survey import DriverGpu
 from pilotlight_runtime.devices.nvidia.mig import DriverInstance
-from pilotlight_runtime.devices.nvidia.survey import DriverGpu
-from pilotlight_runtime.sandbox.profile import Mount
+from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 NODES = {"nvidiactl": "nvidia-modprobe -c 255", "nvidia-uvm": "nvidia-modprobe -u -c 0"}
 """The driver's own, and what makes each where the driver's package does not."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import pynvml
 
+from pilotlight_runtime.devices.nvidia.gpu_survey import optional
 from pilotlight_runtime.devices.nvidia.mig import DriverInstance
 from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
-from pilotlight_runtime.devices.nvidia.survey import optional
 
 
 class Gpm:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
-from pilotlight_runtime.devices.nvidia.product import product_of
-from pilotlight_runtime.devices.nvidia.survey import DriverGpu
+from pilotlight_runtime.devices.nvidia.gpu_product import product_of
+from pilotlight_runtime.devices.nvidia.gpu_survey import DriverGpu
+from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 
 GpuCheckRow = tuple[str, bool, str, str]
 """name, ok, what was seen, what follows if it is not ok"""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pynvml
 
+from pilotlight_runtime.devices.nvidia.gpu_survey import DriverGpu, is_mig, optional
 from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
-from pilotlight_runtime.devices.nvidia.survey import DriverGpu, is_mig, optional
 
 APPLICATION_XIDS = frozenset(
     {

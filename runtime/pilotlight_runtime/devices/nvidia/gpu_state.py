@@ -23,9 +23,9 @@ from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_placement.hardware.catalogue import Device, corrected, standard
 from pilotlight_placement.hardware.geometry import Family
 from pilotlight_runtime.devices.nvidia.gpu_health import GpuReading
+from pilotlight_runtime.devices.nvidia.gpu_product import Product, product_of
+from pilotlight_runtime.devices.nvidia.gpu_survey import DriverGpu
 from pilotlight_runtime.devices.nvidia.mig import DriverInstance, DriverProfile
-from pilotlight_runtime.devices.nvidia.product import Product, product_of
-from pilotlight_runtime.devices.nvidia.survey import DriverGpu
 
 MIB = 2**20
 

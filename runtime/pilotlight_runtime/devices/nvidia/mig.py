@@ -16,9 +16,9 @@ import pynvml
 
 from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_placement.hardware.catalogue import ProfileReading
+from pilotlight_runtime.devices.nvidia.gpu_survey import UNSUPPORTED
 from pilotlight_runtime.devices.nvidia.mig_profiles import COMPUTE, KEYS
 from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
-from pilotlight_runtime.devices.nvidia.survey import UNSUPPORTED
 
 NO_PROFILE = UNSUPPORTED | {pynvml.NVML_ERROR_INVALID_ARGUMENT}
 """This GPU has no such profile, or this driver knows no such number."""

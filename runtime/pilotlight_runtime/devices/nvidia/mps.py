@@ -16,7 +16,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.agent_messages import SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.device_port import DeviceAccess
-from pilotlight_runtime.sandbox.profile import Mount
+from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 MIB = 2**20
 PID_FILE = "nvidia-cuda-mps-control.pid"

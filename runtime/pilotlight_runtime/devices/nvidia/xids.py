@@ -7,8 +7,8 @@ from typing import Any
 
 import pynvml
 
+from pilotlight_runtime.devices.nvidia.gpu_survey import DriverGpu
 from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
-from pilotlight_runtime.devices.nvidia.survey import DriverGpu
 
 AT_ONCE = 256
 """Events taken in one look; the rest waits for the next."""

@@ -15,8 +15,8 @@ from msgspec import structs
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.batches import BatchState, ItemCounts, job_of
 from pilotlight_core.model.records.jobs import FailurePoint, JobError
+from tests.builders.jobs import job as job_record
 from tests.gateway.batches.makers import batch
-from tests.gateway.jobs.records import job as job_record
 from tests.gateway.world import WALL, World, function
 
 LINES = b'{"custom_id": "a", "input": {"name": "Ada"}}\n{"input": {"name": "Bob"}}\n'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,25 +12,13 @@ from pilotlight_core.model.placing import Measured, Placing
 from pilotlight_core.model.spec import Batching, Manifest, SignedManifest, VersionRecord
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_gateway.deploys.deploy_plan import signed_blob
-from pilotlight_gateway.fleet.fleet_inventory import SURE_AFTER_S, FleetPlacements
-from pilotlight_gateway.fleet.fleet_view import FleetView
-from tests.gateway.fleet.test_fleet_inventory import report
-from tests.gateway.world import HELLO, Clock, World, entry, function
+from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
+from tests.gateway.world import HELLO, World, entry, function
 
 GIB = 2**30
 POINT = {"batch": 4, "throughput": 40.0, "p50_ms": 90.0, "p95_ms": 99.0, "samples": 30}
 GIVEN = {"gpu": "H100-80GB", "slice": "3g", "points": [POINT]}
 BATCHED = msgspec.structs.replace(HELLO, batching=Batching(max_batch_size=8))
-
-
-@pytest.fixture
-def fleet(world: World) -> FleetPlacements:
-    """The gateway has heard of one H100 and one CPU slot."""
-    view = FleetView()
-    view.on_report(report(), 0.0)
-    placements = world.services.placements = FleetPlacements(view, Clock(SURE_AFTER_S))
-    world.services.deployer = replace(world.services.deployer, placements=placements)
-    return placements
 
 
 @pytest.fixture

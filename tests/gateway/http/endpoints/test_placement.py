@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
 
 from pilotlight_core.model.api.placement_api import DecisionInfo
-from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
 from pilotlight_core.model.placing import Model, Placing
 from pilotlight_core.model.spec import MethodSpec
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_gateway.fleet.fleet_inventory import SURE_AFTER_S, FleetPlacements
+from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.fleet.placement_explainer import MemoryExplainer
+from tests.builders.nodes import container, gpu_node
 from tests.gateway.deploys.test_deployer import upload
-from tests.gateway.fleet.test_fleet_inventory import report
 from tests.gateway.world import Clock, World, entry, function
 
 DECISION = DecisionInfo(container="ctr_1", function="acme:shop.hello", revision=3, considered=2, refused={"room": 1})
 TOLD = PlacementTold(found=True, lines=("ctr_1 runs on a CPU slot on n1.",), decisions=msgspec.json.encode([DECISION]))
 LLAMA = Model(parameters=8e9, layers=32, kv_heads=8, head_size=128, hidden=4096, context_tokens=8192)
-
-
-@pytest.fixture
-def fleet(world: World) -> FleetPlacements:
-    """The gateway has heard of one H100 and one CPU slot."""
-    view = FleetView()
-    view.on_report(report(), 0.0)
-    placements = world.services.placements = FleetPlacements(view, Clock(SURE_AFTER_S))
-    world.services.deployer = replace(world.services.deployer, placements=placements)
-    return placements
 
 
 @pytest.fixture
@@ -117,12 +104,9 @@ async def test_whoever_misspells_is_told_what_there_is(
     world.deploy(function("echo"), function("slow"), app="lab", tenant="platform")
     world.deploy(function("hello"))
     explainer.told = PlacementTold(found=False, lines=("Nothing is remembered of it.",))
-    running = ContainerReport(
-        id="ctr_echo_1_2", version="v", tenant="platform", app="lab", function="echo", slice="cpu-0",
-        state=ContainerState.READY, slots=1, running=0, age_s=1.0, idle_s=0.0,
-    )  # fmt: skip
+    running = container("ctr_echo_1_2", tenant="platform", app="lab", function="echo")
     view = FleetView()
-    view.on_report(report(containers=(running,)), 0.0)
+    view.on_report(gpu_node(containers=(running,)), 0.0)
     world.services.placements = FleetPlacements(view, Clock(1.0))
     async with world.client(world.operator) as client:
         answer = await client.get(f"/v1/placement/explain?{query}")

@@ -15,7 +15,7 @@ from pilotlight_runtime.devices.nvidia.driver_libraries import (
     find_libraries,
     loaded_folder,
 )
-from pilotlight_runtime.sandbox.profile import Mount
+from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 CACHE = """\
 2 libs found in cache `/etc/ld.so.cache'

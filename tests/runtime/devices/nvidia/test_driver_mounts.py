@@ -9,8 +9,8 @@ import pytest
 
 from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries
 from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders, access_to, why_unusable
-from pilotlight_runtime.devices.nvidia.survey import DriverGpu
-from pilotlight_runtime.sandbox.profile import Mount
+from pilotlight_runtime.devices.nvidia.gpu_survey import DriverGpu
+from pilotlight_runtime.sandbox.sandbox_spec import Mount
 from tests.runtime.devices.conftest import LIBRARIES
 
 GPU = DriverGpu(

@@ -7,7 +7,7 @@ import pytest
 
 from pilotlight_runtime.devices.fake.fake_nvml import GIB, FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.gpu_health import APPLICATION_XIDS, GpuReading, fault_of, read
-from pilotlight_runtime.devices.nvidia.survey import take_survey
+from pilotlight_runtime.devices.nvidia.gpu_survey import take_survey
 
 
 def reading_of(gpu: FakeGpu, **later: object) -> GpuReading:

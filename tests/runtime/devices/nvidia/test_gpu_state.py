@@ -12,9 +12,9 @@ from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.fake.fake_nvml import GIB, FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia import mig
 from pilotlight_runtime.devices.nvidia.gpu_health import GpuReading
+from pilotlight_runtime.devices.nvidia.gpu_layouts import first_look, look_again
 from pilotlight_runtime.devices.nvidia.gpu_state import GpuState
-from pilotlight_runtime.devices.nvidia.layouts import first_look, look_again
-from pilotlight_runtime.devices.nvidia.survey import take_survey
+from pilotlight_runtime.devices.nvidia.gpu_survey import take_survey
 
 UUID = "GPU-1"
 

@@ -13,7 +13,7 @@ from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.fake.fake_nvml import GIB, FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders
 from pilotlight_runtime.devices.nvidia.mps import PID_FILE, Mps, open_mps
-from pilotlight_runtime.devices.nvidia.nvml import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 from tests.runtime.devices.conftest import LIBRARIES
 
 

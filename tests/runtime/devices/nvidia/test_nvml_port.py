@@ -10,8 +10,8 @@ import pynvml
 import pytest
 
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
+from pilotlight_runtime.devices.nvidia.gpu_survey import optional, take_survey
 from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
-from pilotlight_runtime.devices.nvidia.survey import optional, take_survey
 
 UUID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
-from pilotlight_runtime.devices.nvidia.survey import take_survey
+from pilotlight_runtime.devices.nvidia.gpu_survey import take_survey
 from pilotlight_runtime.devices.nvidia.xids import AT_ONCE, XidWatch
 
 

@@ -1,0 +1,28 @@
+"""How many calls a second come for each version, from what homes count. Pure: time is an argument (seconds)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pilotlight_core.model.ewma import ewma
+
+SHORTEST_S, LONGEST_S = 0.25, 1.0
+"""Homes count each 250 ms while there is anything to count; what came after a pause came at its end."""
+SMOOTHED_S = 2.0
+"""A rate follows a step by 63 % in this time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallRate:
+    """Calls per second, as of an instant."""
+
+    value: float = 0.0
+    at: float = -math.inf
+
+    def after(self, arrivals: int, at: float) -> CallRate:
+        """The rate with so many more calls that came until `at`."""
+        elapsed = min(LONGEST_S, max(SHORTEST_S, at - self.at))
+        part = 1 - math.exp(-elapsed / SMOOTHED_S)
+        value = self.value if at - self.at <= 2 * LONGEST_S else 0.0
+        return CallRate(value=ewma(value, arrivals / elapsed, part), at=at)

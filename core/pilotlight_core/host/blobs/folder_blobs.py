@@ -1,0 +1,180 @@
+"""Blobs in a folder: `<root>/<tenant>/<first two digits>/<sha256>`, read-only files.
+
+A blob appears under its name only when it is whole, verified and on disk, so whoever sees the name may trust it, and
+an agent on the same file system may hard-link it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pilotlight_core.host.blobs.blob_port import (
+    CHUNK,
+    SHA256,
+    BlobContent,
+    BlobInfo,
+    BlobMissing,
+    BlobsDown,
+    DigestChecker,
+    check_blob,
+    pieces,
+)
+from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
+
+READ_ONLY = 0o444
+T = TypeVar("T")
+
+
+class FolderBlobs:
+    """Keeps blobs below `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, tenant: str, sha256: str) -> Path:
+        """Where the blob is, or would be.
+
+        Raises:
+            BadInput: if the tenant or the digest is none.
+        """
+        check_blob(tenant, sha256)
+        return self.root / tenant / sha256[:2] / sha256
+
+    async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
+        path = self.path(tenant, sha256)
+        with contextlib.suppress(FileNotFoundError):
+            return await _disk(_touch, path)
+        checker = DigestChecker(sha256)
+        file, name = await _disk(_open_temporary, self.root, path)
+        try:
+            async for piece in pieces(content):
+                checker.add(piece)
+                await _disk(_write, file, piece)
+            checker.finish()
+            await _disk(_keep, file, name, path)
+        finally:
+            os.close(file)
+            with contextlib.suppress(FileNotFoundError):
+                name.unlink()
+        return checker.size
+
+    async def get(self, tenant: str, sha256: str) -> AsyncIterator[bytes]:
+        path = self.path(tenant, sha256)
+        try:
+            file = await asyncio.to_thread(os.open, path, os.O_RDONLY)
+        except FileNotFoundError:
+            raise BlobMissing(f"There is no blob {sha256}.") from None
+        try:
+            while piece := await asyncio.to_thread(os.read, file, CHUNK):
+                yield piece
+        finally:
+            os.close(file)
+
+    async def read(self, tenant: str, sha256: str) -> bytes:
+        path = self.path(tenant, sha256)
+        try:
+            return await _disk(path.read_bytes)
+        except FileNotFoundError:
+            raise BlobMissing(f"There is no blob {sha256}.") from None
+
+    async def head(self, tenant: str, sha256: str, size: int) -> bytes:
+        path = self.path(tenant, sha256)
+        try:
+            return await _disk(_head, path, size)
+        except FileNotFoundError:
+            raise BlobMissing(f"There is no blob {sha256}.") from None
+
+    async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
+        return await asyncio.to_thread(_sizes, {digest: self.path(tenant, digest) for digest in digests})
+
+    async def listed(self) -> AsyncIterator[BlobInfo]:
+        for tenant in await asyncio.to_thread(_names, self.root):
+            for folder in await asyncio.to_thread(_names, self.root / tenant):
+                for one in await asyncio.to_thread(_blobs_in, self.root / tenant / folder, tenant):
+                    yield one
+
+    async def delete(self, tenant: str, sha256: str) -> None:
+        await _disk(partial(self.path(tenant, sha256).unlink, missing_ok=True))
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(one.name for one in folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _blobs_in(folder: Path, tenant: str) -> list[BlobInfo]:
+    found = []
+    for name in _names(folder):
+        with contextlib.suppress(FileNotFoundError):
+            if SHA256.fullmatch(name):
+                status = (folder / name).stat()
+                found.append(BlobInfo(tenant, name, status.st_size, status.st_mtime))
+    return found
+
+
+async def _disk(work: Callable[..., T], *args: Any) -> T:
+    """What `work` does, in a thread. A disk that is full, or not there, is a store that cannot be reached."""
+    try:
+        return await asyncio.to_thread(work, *args)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise BlobsDown(f"The blob store's disk does not do it: {error.strerror or error}.") from error
+
+
+def _touch(path: Path) -> int:
+    """The size of a blob that is there; who puts it again needs it anew, however old it is."""
+    with contextlib.suppress(PermissionError):
+        os.utime(path)
+    return path.stat().st_size
+
+
+def _head(path: Path, size: int) -> bytes:
+    with path.open("rb", buffering=0) as file:
+        return file.read(size)
+
+
+def _sizes(paths: dict[str, Path]) -> dict[str, int]:
+    sizes = {}
+    for digest, path in paths.items():
+        with contextlib.suppress(FileNotFoundError):
+            sizes[digest] = path.stat().st_size
+    return sizes
+
+
+def _open_temporary(root: Path, path: Path) -> tuple[int, Path]:
+    """A file beside `path`; nobody else can list the folders on the way, so that digests are not there to be read."""
+    for folder in (root, path.parent.parent, path.parent):
+        private_folder(folder, WALK_ONLY)
+    file, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+    return file, Path(name)
+
+
+def _write(file: int, piece: bytes) -> None:
+    view = memoryview(piece)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _keep(file: int, name: Path, path: Path) -> None:
+    os.fchmod(file, READ_ONLY)
+    os.fsync(file)
+    name.rename(path)
+    # The name too: the registry, which may refer to it next, survives a power loss.
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,75 @@
+"""Blobs in memory: the fake for tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+
+from pilotlight_core.host.blobs.blob_port import (
+    BlobContent,
+    BlobInfo,
+    BlobMissing,
+    BlobsDown,
+    DigestChecker,
+    check_blob,
+    pieces,
+)
+
+
+class MemoryBlobs:
+    """Keeps blobs in `kept`. Tests script it: set `down` and it cannot be reached."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], bytes] = {}
+        self.puts = 0
+        self.at: dict[tuple[str, str], float] = {}
+        """Unix seconds since when one is kept; 0 unless a test says so."""
+        self.down = False
+
+    async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
+        check_blob(tenant, sha256)
+        self._reach()
+        self.puts += 1
+        checker = DigestChecker(sha256)
+        parts = []
+        async for piece in pieces(content):
+            checker.add(piece)
+            parts.append(piece)
+        checker.finish()
+        self.kept[tenant, sha256] = b"".join(parts)
+        return checker.size
+
+    async def get(self, tenant: str, sha256: str) -> AsyncIterator[bytes]:
+        async for piece in pieces(await self.read(tenant, sha256)):
+            yield piece
+
+    async def read(self, tenant: str, sha256: str) -> bytes:
+        check_blob(tenant, sha256)
+        self._reach()
+        try:
+            return self.kept[tenant, sha256]
+        except KeyError:
+            raise BlobMissing(f"There is no blob {sha256}.") from None
+
+    async def head(self, tenant: str, sha256: str, size: int) -> bytes:
+        return (await self.read(tenant, sha256))[:size]
+
+    async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
+        self._reach()
+        return {digest: len(self.kept[tenant, digest]) for digest in digests if (tenant, digest) in self.kept}
+
+    async def listed(self) -> AsyncIterator[BlobInfo]:
+        self._reach()
+        for (tenant, sha256), content in list(self.kept.items()):
+            yield BlobInfo(tenant, sha256, len(content), self.at.get((tenant, sha256), 0.0))
+
+    async def delete(self, tenant: str, sha256: str) -> None:
+        check_blob(tenant, sha256)
+        self._reach()
+        self.kept.pop((tenant, sha256), None)
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+    def _reach(self) -> None:
+        if self.down:
+            raise BlobsDown("The blob store cannot be reached.")

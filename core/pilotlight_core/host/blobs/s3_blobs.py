@@ -1,0 +1,157 @@
+"""Blobs in S3, or anything that speaks its protocol: `<prefix>/<tenant>/<sha256>`.
+
+boto3 is synchronous, so each call runs in a thread. A blob is sent from a temporary file after its digest was checked:
+S3 never holds what is not what its name says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
+from typing import IO, Any, TypeVar
+
+from pilotlight_core.host.blobs.blob_port import (
+    CHUNK,
+    SHA256,
+    BlobContent,
+    BlobInfo,
+    BlobMissing,
+    BlobsDown,
+    DigestChecker,
+    check_blob,
+    pieces,
+)
+
+T = TypeVar("T")
+CONNECT_TIMEOUT = 5
+READ_TIMEOUT = 30
+ATTEMPTS = 4
+IN_MEMORY = 8 * 2**20
+AT_ONCE = 16
+"""Questions to S3 at a time."""
+MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
+
+
+class S3Blobs:
+    """Keeps blobs in `bucket` below `prefix`. Credentials and region are boto3's to find; `endpoint` is for others."""
+
+    def __init__(
+        self,
+        bucket: str,
+        prefix: str = "",
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+        attempts: int = ATTEMPTS,
+    ) -> None:
+        try:
+            import boto3  # only who uses S3 has it, and it takes 0.2 s to import
+        except ModuleNotFoundError:
+            raise ValueError("s3:// needs boto3: pip install 'pilotlight[aws]'") from None
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        self._bucket = bucket
+        self._prefix = prefix.strip("/")
+        self._transport_errors: type[Exception] = BotoCoreError
+        self._client_errors: type[Exception] = ClientError
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        config = Config(
+            connect_timeout=CONNECT_TIMEOUT,
+            read_timeout=READ_TIMEOUT,
+            retries={"total_max_attempts": attempts, "mode": "standard"},
+            max_pool_connections=AT_ONCE,
+        )
+        self._s3: Any = boto3.client("s3", endpoint_url=endpoint, region_name=region, config=config)
+
+    def key(self, tenant: str, sha256: str) -> str:
+        """The blob's key in the bucket."""
+        check_blob(tenant, sha256)
+        return "/".join(part for part in (self._prefix, tenant, sha256) if part)
+
+    async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
+        key = self.key(tenant, sha256)
+        checker = DigestChecker(sha256)
+        with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as file:
+            async for piece in pieces(content):
+                checker.add(piece)
+                await asyncio.to_thread(file.write, piece)
+            checker.finish()
+            file.seek(0)
+            await self._do(lambda: self._s3.put_object(Bucket=self._bucket, Key=key, Body=_body(file)), sha256)
+        return checker.size
+
+    async def get(self, tenant: str, sha256: str) -> AsyncIterator[bytes]:
+        body = await self._open(tenant, sha256)
+        try:
+            while piece := await self._do(lambda: body.read(CHUNK), sha256):
+                yield piece
+        finally:
+            await asyncio.to_thread(body.close)
+
+    async def read(self, tenant: str, sha256: str) -> bytes:
+        return b"".join([piece async for piece in self.get(tenant, sha256)])
+
+    async def head(self, tenant: str, sha256: str, size: int) -> bytes:
+        body = await self._open(tenant, sha256)
+        try:
+            found: bytes = await self._do(lambda: body.read(size), sha256)
+            return found
+        finally:
+            await asyncio.to_thread(body.close)
+
+    async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
+        asked = list(digests)
+        found = await asyncio.gather(*(self._size(tenant, digest) for digest in asked))
+        return {digest: size for digest, size in zip(asked, found, strict=True) if size is not None}
+
+    async def listed(self) -> AsyncIterator[BlobInfo]:
+        prefix = f"{self._prefix}/" if self._prefix else ""
+        more: dict[str, str] = {}
+        while True:
+            page = await self._do(partial(self._s3.list_objects_v2, Bucket=self._bucket, Prefix=prefix, **more), "")
+            for one in page.get("Contents", ()):
+                tenant, _, sha256 = one["Key"].removeprefix(prefix).partition("/")
+                if SHA256.fullmatch(sha256):
+                    yield BlobInfo(tenant, sha256, int(one["Size"]), one["LastModified"].timestamp())
+            if not page.get("IsTruncated"):
+                return
+            more = {"ContinuationToken": page["NextContinuationToken"]}
+
+    async def delete(self, tenant: str, sha256: str) -> None:
+        key = self.key(tenant, sha256)
+        await self._do(lambda: self._s3.delete_object(Bucket=self._bucket, Key=key), sha256)
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self._s3.close)
+
+    async def _open(self, tenant: str, sha256: str) -> Any:
+        key = self.key(tenant, sha256)
+        answer = await self._do(lambda: self._s3.get_object(Bucket=self._bucket, Key=key), sha256)
+        return answer["Body"]
+
+    async def _size(self, tenant: str, sha256: str) -> int | None:
+        key = self.key(tenant, sha256)
+        try:
+            head = await self._do(lambda: self._s3.head_object(Bucket=self._bucket, Key=key), sha256)
+        except BlobMissing:
+            return None
+        return int(head["ContentLength"])
+
+    async def _do(self, call: Callable[[], T], sha256: str) -> T:
+        async with self._slots:
+            try:
+                return await asyncio.to_thread(call)
+            except self._client_errors as error:
+                if error.response["Error"]["Code"] in MISSING:  # type: ignore[attr-defined]
+                    raise BlobMissing(f"There is no blob {sha256}.") from None
+                raise BlobsDown(f"S3 refused: {error}.") from error
+            except self._transport_errors as error:
+                raise BlobsDown(f"S3 cannot be reached: {error}.") from error
+
+
+def _body(file: IO[bytes]) -> IO[bytes]:
+    file.seek(0)
+    return file

@@ -1,0 +1,106 @@
+"""Brings a ledger's tables to the revision that this code works with: whoever opens it first does, the others wait.
+
+A ledger keeps its revision in the table `alembic_version`. One from before there were revisions has the other tables
+and not this one: the first script leaves what is there as it is, and gives it its number.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+
+HEAD = "0001"
+"""The revision of `tables.py`. Held here, since alembic takes 0.2 s to import and nearly always has nothing to do."""
+SCRIPTS = Path(__file__).with_name("migrations")
+LOCK_WAIT_S = 60.0
+LOCK = 0x6C656467  # "ledg": PostgreSQL's advisory locks are numbers
+WRITTEN_BY = sa.table("alembic_version", sa.column("version_num", sa.String))
+
+
+class LedgerRefused(Exception):
+    """The ledger cannot be opened; the message says why and what to do."""
+
+
+def upgrade(engine: sa.Engine, *, scripts: Path = SCRIPTS, head: str = HEAD, wait_s: float = LOCK_WAIT_S) -> None:
+    """Run what is missing of the revisions up to `head`, all in one transaction. Blocks: use a thread.
+
+    Args:
+        engine: of SQLite or PostgreSQL, both of which undo changed tables with their transaction.
+        scripts: the folder with alembic's `env.py` and `versions/`.
+        head: the last revision among them.
+        wait_s: seconds to wait for another process that upgrades the same ledger.
+
+    Raises:
+        LedgerRefused: a newer release has upgraded the ledger, or another process holds it for `wait_s`.
+    """
+    with engine.connect() as connection:
+        if _revision(connection) == head:
+            return
+    with engine.connect() as connection, _locked(connection, wait_s):
+        found = _revision(connection)  # who held the lock may have done it
+        if found != head:
+            _run(connection, scripts, found, head)
+
+
+def _revision(connection: sa.Connection) -> str | None:
+    if not sa.inspect(connection).has_table(WRITTEN_BY.name):
+        return None
+    return connection.scalar(sa.select(WRITTEN_BY.c.version_num))
+
+
+def _run(connection: sa.Connection, scripts: Path, found: str | None, head: str) -> None:
+    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)  # it tells of each part that it loads
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if found is not None and found not in known:
+        where = connection.engine.url.render_as_string(hide_password=True)
+        raise LedgerRefused(
+            f"the ledger {where} has revision {found}, and this release of Pilotlight knows none after {head}: a newer "
+            "release has upgraded it. Start that release or a later one, or restore the ledger from before the upgrade."
+        )
+    command.upgrade(config, head)
+
+
+@contextmanager
+def _locked(connection: sa.Connection, wait_s: float) -> Iterator[None]:
+    """Hold the ledger's lock, which ends with the connection's transaction: commit it, or undo all if the block fails.
+
+    Raises:
+        LedgerRefused: another process holds it for `wait_s`.
+    """
+    wait = _wait_postgresql if connection.dialect.name == "postgresql" else _wait_sqlite
+    try:
+        wait(connection, round(wait_s * 1_000))
+    except sa.exc.OperationalError as error:
+        where = connection.engine.url.render_as_string(hide_password=True)
+        raise LedgerRefused(
+            f"the ledger {where} must be upgraded, and another process has held it for {wait_s:g} s. Start again when "
+            f"that one is done, or end it if it hangs. The database says: {error.orig}"
+        ) from error
+    yield
+    connection.commit()
+
+
+def _wait_postgresql(connection: sa.Connection, ms: int) -> None:
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {ms}")
+    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+
+
+def _wait_sqlite(connection: sa.Connection, ms: int) -> None:
+    # Python's driver begins no transaction of its own before a change of tables, and leaves one that was begun alone.
+    usual = connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one()
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {ms}")
+    try:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    finally:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {usual}")

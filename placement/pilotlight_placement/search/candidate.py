@@ -1,0 +1,116 @@
+"""A place that an offer has on one device: the `Candidate` that the search compares, and the slice that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import DeviceGroup
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
+from pilotlight_placement.fleet.offers import Offer
+from pilotlight_placement.fragmentation.scores import ScoreKey
+from pilotlight_placement.hardware.node import SHARE_UNITS, Slice
+
+NO_KEY: ScoreKey = (0.0, 0.0, 0)
+
+
+class Candidate(NamedTuple):
+    """A place for an ask, ordered as `policy.STEPS` order places of one preference and spread; no two are equal."""
+
+    level: int
+    """`Offer.level`."""
+    key: ScoreKey
+    cut: int
+    """1 if its MIG instance must be made first."""
+    rank: int
+    """Of its unit; of several whole devices, of the first."""
+    serial: int
+    """`Offer.serial`."""
+    offer: Offer
+    start: int = 0
+
+
+def candidate_on(offer: Offer, ask: Ask, unit: Unit) -> Candidate | None:
+    """The best place that an offer has on one device now; None if it has none."""
+    option, cell = offer.option, unit.cell
+    if option.profile >= 0:
+        masks = cell.scores.masks
+        best = cell.tally.best(masks, option.profile, unit.mask) if masks else None
+        if best is None or (ask.media and unit.media):
+            return None
+        cut = (option.profile, best[1]) not in unit.idle
+        return Candidate(offer.level, best[0], int(cut), unit.rank, offer.serial, offer, best[1])
+    if option.units:
+        return _share_on(offer, ask, unit)
+    if not unit.is_empty:
+        return None
+    if cell.slot is not None:
+        return Candidate(offer.level, NO_KEY, 0, unit.rank, offer.serial, offer)
+    vacant = unit.node.vacant.get(cell, [])
+    if len(vacant) < option.count or vacant[0] != unit.rank:
+        return None
+    return Candidate(offer.level, whole_key(len(vacant), option.count), 0, unit.rank, offer.serial, offer)
+
+
+def has_room(unit: Unit, ask: Ask, offers: Iterable[Offer]) -> bool:
+    """Whether a device has a place for one of the offers, alone or as one of several that its node has empty."""
+    return any(candidate_on(offer, ask, unit) is not None or _is_one_of_several(offer, unit) for offer in offers)
+
+
+def whole_key(vacant: int, count: int) -> ScoreKey:
+    """Key of `count` whole devices: nodes with the fewest empty ones first, so that large groups stay together."""
+    return (0.0, (vacant - count) / 64, 0)
+
+
+def slice_of(fleet: Fleet, found: Candidate) -> Slice:
+    """The slice that a candidate is."""
+    unit, option = fleet.units[found.rank], found.offer.option
+    cell, profile = unit.cell, ""
+    ids: tuple[str, ...] = (unit.id,)
+    if option.profile >= 0 and cell.device is not None:
+        profile = cell.device.cuts[option.profile].profile.key
+    elif option.count > 1:
+        ids = tuple(each.id for each in _linked_devices(fleet, unit.node, cell, option.count))
+    return Slice(
+        node=unit.node.name,
+        kind=option.kind,
+        type=cell.kind.name,
+        ids=ids,
+        memory=option.memory,
+        ppm=cell.slot.ppm if cell.slot else option.ppm,
+        profile=profile,
+        start=found.start,
+        units=option.units,
+        slot=cell.slot is not None,
+    )
+
+
+def _linked_devices(fleet: Fleet, node: NodeOccupancy, cell: DeviceGroup, count: int) -> list[Unit]:
+    """`count` empty devices of a node: of one link if one has enough, of the smallest such, in their order."""
+    units = [fleet.units[rank] for rank in node.vacant[cell]]
+    links: dict[str, list[Unit]] = {}
+    for unit in units:
+        if unit.gpu is not None and unit.gpu.link:
+            links.setdefault(unit.gpu.link, []).append(unit)
+    enough = [group for group in links.values() if len(group) >= count > 1]
+    return min(enough, key=lambda group: (len(group), group[0].rank), default=units)[:count]
+
+
+def _is_one_of_several(offer: Offer, unit: Unit) -> bool:
+    vacant = unit.node.vacant.get(unit.cell, ())
+    return offer.option.profile < 0 and unit.is_empty and len(vacant) >= offer.option.count
+
+
+def _share_on(offer: Offer, ask: Ask, unit: Unit) -> Candidate | None:
+    free = SHARE_UNITS if unit.is_empty else unit.free
+    key = unit.cell.scores.share_best[offer.option.units].get(free)
+    if key is None or not unit.takes(ask.tenant, neighbours=ask.neighbours):
+        return None
+    if unit.is_empty:
+        vacant = unit.node.vacant.get(unit.cell, [])
+        if not vacant or vacant[0] != unit.rank:
+            return None
+        key = (key[0], key[1], len(vacant))
+    return Candidate(offer.level, key, 0, unit.rank, offer.serial, offer)

@@ -1,0 +1,87 @@
+"""How many devices each filter rules out for an ask: from counts per group, without a look at each device."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+from pilotlight_core.model.placing import Over
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.offers import Offers, Totals, Zone
+from pilotlight_placement.search.candidate import has_room
+from pilotlight_placement.search.open_units import open_units
+from pilotlight_placement.search.policy import FILTER_NAMES
+
+FilterCounts = tuple[tuple[str, int], ...]
+"""(filter, devices and slots that it refuses and that all filters before it pass), in the order of the filters."""
+
+
+def filter_counts(fleet: Fleet, ask: Ask, offers: Offers) -> tuple[FilterCounts, int]:
+    """How many devices and slots each filter rules out, and how many there are in all."""
+    totals, full = _totals(fleet, offers), _full_zones(fleet, ask)
+    room = sum([numbers[index] for numbers, index in offers.tallies])
+    room += sum([open_units(offer.option, offer.cells, ask) for offer in offers.widest])
+    shut = 0
+    """Devices without room that a filter before `room` counts."""
+    crowded = 0
+    for cell, made in offers.by_cell.items() if full else ():
+        if (cell.domain.region, cell.domain.zone) in full:
+            crowded += cell.total
+            shut += cell.total - open_units(made[0].option, (cell,), ask)
+    by_name = dict(totals.refused)
+    seen: set[int] = set()
+    for name, ranks in _refused_nodes(fleet, ask):
+        for rank in ranks - seen:
+            out, without_room = _on_node(fleet, ask, offers, rank)
+            by_name[name] = by_name.get(name, 0) + out
+            domain = fleet.by_rank[rank].node.domain
+            if (domain.region, domain.zone) in full:
+                crowded -= out  # its zone counts it already, and its room
+            else:
+                shut += without_room
+        seen |= ranks
+    by_name["spread"] = by_name.get("spread", 0) + crowded
+    by_name["room"] = totals.eligible - room - shut
+    return tuple([(name, by_name[name]) for name in FILTER_NAMES if by_name.get(name)]), len(fleet.units)
+
+
+def _refused_nodes(fleet: Fleet, ask: Ask) -> Iterator[tuple[str, set[int]]]:
+    """The nodes (by rank, without draining ones) that each filter about single nodes rules out."""
+
+    def taking(ranks: Iterable[int]) -> set[int]:
+        return {rank for rank in ranks if not fleet.by_rank[rank].node.draining}
+
+    if ask.memory and (short := bisect_left(fleet.hosts, (ask.memory, 0))):
+        yield "host_memory", taking(rank for _, rank in fleet.hosts[:short])
+    if ask.avoid:
+        yield "avoid", taking(rank for function in ask.avoid for rank in fleet.nodes_of(function))
+    if ask.spread is not None and ask.spread.most is not None and ask.spread.over is Over.NODE:
+        most = ask.spread.most
+        yield "spread", taking(rank for rank, count in fleet.nodes_of(ask.function).items() if count >= most)
+
+
+def _full_zones(fleet: Fleet, ask: Ask) -> set[Zone]:
+    """The zones that have reached the hard limit of the ask's spread."""
+    if ask.spread is None or ask.spread.most is None or ask.spread.over is not Over.ZONE:
+        return set()
+    most = ask.spread.most
+    return {zone for zone, count in fleet.zones(ask.function).items() if count >= most}
+
+
+def _on_node(fleet: Fleet, ask: Ask, offers: Offers, rank: int) -> tuple[int, int]:
+    """How many devices of a node would serve an ask, and how many of these have no room."""
+    by_cell = offers.by_cell
+    units = [unit for unit in fleet.by_rank[rank].units if unit.cell in by_cell and unit.serves]
+    return len(units), sum(not has_room(unit, ask, by_cell[unit.cell]) for unit in units)
+
+
+def _totals(fleet: Fleet, offers: Offers) -> Totals:
+    totals = offers.totals
+    if totals.inventory != fleet.inventory:
+        totals.inventory = fleet.inventory
+        totals.eligible = sum(cell.total for cell in offers.by_cell)
+        totals.refused = {"draining": fleet.draining, "health": fleet.withdrawn}
+        for cell, refused in offers.why.items():
+            totals.refused[refused.filter] = totals.refused.get(refused.filter, 0) + cell.total
+    return totals

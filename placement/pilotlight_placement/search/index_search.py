@@ -1,0 +1,137 @@
+"""The best places by the fleet's index, in the order of the policy's steps, without a look at each device.
+
+Within one cost level each offer is a stream of candidates, best first: states of devices by key (a table row), and in
+each state the devices by rank. The streams are merged, so the first candidate is the winner, and those behind it are
+the best losers, step by step. Equivalent to sorting every candidate of the fleet by `policy.STEPS`, which a test does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import islice
+
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import DeviceGroup, node_rank, rank_in
+from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
+from pilotlight_placement.fleet.offers import Offer, OfferLevel
+from pilotlight_placement.fragmentation.scores import ScoreKey
+from pilotlight_placement.hardware.node import MAX_UNITS, SHARE_UNITS
+from pilotlight_placement.search.candidate import NO_KEY, Candidate, whole_key
+from pilotlight_placement.search.node_search import PER_STATE, SearchScope
+from pilotlight_placement.search.open_units import joinable_shares
+
+NodesByRank = dict[int, NodeOccupancy]
+
+
+def by_index(
+    levels: Sequence[OfferLevel], ask: Ask, nodes: NodesByRank, within: SearchScope
+) -> Iterator[Iterator[Candidate]]:
+    """For each cost level its candidates, best first; of those equal but for their node, the first two of a group."""
+    for level, offers in levels:
+        streams = []
+        for offer in offers:
+            cells = _open_cells(offer, within.filtered(offer.cells))
+            if cells:
+                streams.append(_stream(level, offer, cells, ask, nodes, within.blocked))
+        if streams:
+            yield streams[0] if len(streams) == 1 else merge(*streams)
+
+
+def _open_cells(offer: Offer, cells: Sequence[DeviceGroup]) -> list[DeviceGroup]:
+    """The groups that may have a free place; the others certainly have none."""
+    index = offer.option.index
+    if offer.option.units:
+        return [cell for cell in cells if cell.open[index] or cell.shared]
+    return [cell for cell in cells if cell.open[index]]
+
+
+def _stream(
+    level: int, offer: Offer, cells: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
+) -> Iterator[Candidate]:
+    """One offer's candidates in some groups, best first."""
+    option, serial = offer.option, offer.serial
+    if option.profile >= 0:
+        return _instances(level, offer, cells, nodes, blocked, media=ask.media)
+    if option.units:
+        return _shares(level, offer, cells, ask, nodes, blocked)
+    if cells[0].slot is not None:
+        ranks = sorted(rank for cell in cells for rank in _first(cell.states.get(0, ()), blocked))
+        return (Candidate(level, NO_KEY, 0, rank, serial, offer) for rank in ranks)
+    return _wholes(level, offer, cells, nodes, blocked)
+
+
+def _instances(
+    level: int, offer: Offer, cells: Sequence[DeviceGroup], nodes: NodesByRank, blocked: Collection[int], *, media: bool
+) -> Iterator[Candidate]:
+    serial, profile, scores = offer.serial, offer.option.profile, cells[0].scores.masks
+    places: list[Candidate] = []
+    last: ScoreKey = NO_KEY
+    for key, mask, start in cells[0].tally.row(scores, profile) if scores else ():
+        if key != last:
+            if places:
+                yield from sorted(places)
+            places, last = [], key
+        for cell in cells:
+            if mask in cell.states:
+                ranks: Iterable[int] = cell.states[mask]
+                if media:
+                    ranks = [rank for rank in ranks if not _unit(nodes, rank).media]
+                idle = cell.idle.get((profile, start))
+                if idle:
+                    there = _first((rank for rank in ranks if rank in idle), blocked)
+                    places += [Candidate(level, key, 0, rank, serial, offer, start) for rank in there]
+                    ranks = (rank for rank in ranks if rank not in idle)
+                places += [Candidate(level, key, 1, rank, serial, offer, start) for rank in _first(ranks, blocked)]
+    yield from sorted(places)
+
+
+def _wholes(
+    level: int, offer: Offer, cells: Sequence[DeviceGroup], nodes: NodesByRank, blocked: Collection[int]
+) -> Iterator[Candidate]:
+    count = offer.option.count
+    for vacant in sorted({vacant for cell in cells for vacant in cell.vacant if vacant >= count}):
+        key = whole_key(vacant, count)
+        yield from sorted(
+            Candidate(level, key, 0, nodes[node].vacant[cell][0], offer.serial, offer)
+            for cell in cells
+            for node in _first_nodes(cell.vacant.get(vacant, ()), blocked)
+        )
+
+
+def _shares(
+    level: int, offer: Offer, cells: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
+) -> Iterator[Candidate]:
+    """Devices that the tenant shares already, those whose users agree to other tenants, and empty ones."""
+    best = cells[0].scores.share_best[offer.option.units]
+    found: list[Candidate] = []
+    for cell in cells:
+        for pool in joinable_shares(cell, ask):
+            for free, ranks in pool.items():
+                if free in best:
+                    first = _first(ranks, blocked)
+                    found += [Candidate(level, best[free], 0, rank, offer.serial, offer) for rank in first]
+        key = best[SHARE_UNITS]
+        for vacant, names in cell.vacant.items():
+            for node in _first_nodes(names, blocked):
+                rank = nodes[node].vacant[cell][0]
+                found.append(Candidate(level, (key[0], key[1], vacant), 0, rank, offer.serial, offer))
+    return iter(sorted(found))
+
+
+def _unit(nodes: NodesByRank, rank: int) -> Unit:
+    node = nodes[node_rank(rank)]
+    return node.units[rank - rank_in(node.rank, 0)]
+
+
+def _first(ranks: Iterable[int], blocked: Collection[int]) -> Sequence[int]:
+    """The first `PER_STATE` units that are not on a blocked node."""
+    if not blocked:
+        return list(islice(ranks, PER_STATE))
+    return list(islice((rank for rank in ranks if rank // MAX_UNITS not in blocked), PER_STATE))
+
+
+def _first_nodes(ranks: Iterable[int], blocked: Collection[int]) -> Sequence[int]:
+    if not blocked:
+        return list(islice(ranks, PER_STATE))
+    return list(islice((rank for rank in ranks if rank not in blocked), PER_STATE))

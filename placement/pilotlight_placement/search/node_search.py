@@ -1,0 +1,80 @@
+"""The best places on certain nodes: those of a spread step, or those that have the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import DeviceGroup
+from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
+from pilotlight_placement.fleet.offers import ByCell, Zone
+from pilotlight_placement.search.candidate import Candidate, candidate_on
+
+PER_STATE = 2
+"""Candidates of one state that are looked at: the winner, and the one that loses to it by rank alone."""
+NEVER = 10**9
+"""Above any cost level."""
+
+
+class SearchScope(NamedTuple):
+    """Where to look: in some zones (None: all), and not on certain nodes (by rank)."""
+
+    zones: frozenset[Zone] | None
+    blocked: Collection[int]
+
+    def has(self, cell: DeviceGroup) -> bool:
+        return self.zones is None or (cell.domain.region, cell.domain.zone) in self.zones
+
+    def filtered(self, cells: tuple[DeviceGroup, ...]) -> Sequence[DeviceGroup]:
+        zones = self.zones
+        return cells if zones is None else [cell for cell in cells if (cell.domain.region, cell.domain.zone) in zones]
+
+
+def on_nodes(
+    by_cell: ByCell, ask: Ask, nodes: Iterable[NodeOccupancy], within: SearchScope
+) -> Iterator[Iterator[Candidate]]:
+    """The candidates on some nodes, best first, in a run for each of the two lowest cost levels that have any."""
+    found: list[Candidate] = []
+    lowest = second = NEVER
+    for node in nodes:
+        if node.node.draining or node.rank in within.blocked:
+            continue
+        for cell, units in node.by_cell.items():
+            if not (offers := by_cell.get(cell)) or not within.has(cell):
+                continue
+            if (different := node.different.get(cell)) is None:
+                different = node.different[cell] = _different(cell, units)
+            for offer in offers:
+                if offer.level > second:
+                    break
+                here = [at for unit in different if (at := candidate_on(offer, ask, unit)) is not None]
+                if here:
+                    found += here
+                    lowest, second = _lowest_two(lowest, second, offer.level)
+    for _, run in groupby(sorted([at for at in found if at.level <= second]), key=lambda at: at.level):
+        yield run
+
+
+def _lowest_two(lowest: int, second: int, level: int) -> tuple[int, int]:
+    """The two lowest different levels of three."""
+    if level < lowest:
+        return level, lowest
+    return lowest, level if lowest < level < second else second
+
+
+def _different(cell: DeviceGroup, units: list[Unit]) -> list[Unit]:
+    """The first `PER_STATE` devices of each state, without those that are full or not offered."""
+    states: dict[object, int] = {}
+    different = []
+    fits = cell.device.family.fits if cell.kind.mig and cell.device and cell.device.family else None
+    for unit in units:
+        if not unit.is_offered or not (fits[unit.mask] if fits else unit.free):
+            continue
+        state = (unit.mask, unit.media, unit.idle) if fits else (unit.free, unit.tenant, unit.agrees)
+        seen = states.get(state, 0)
+        if seen < PER_STATE:
+            states[state] = seen + 1
+            different.append(unit)
+    return different

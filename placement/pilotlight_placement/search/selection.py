@@ -1,0 +1,71 @@
+"""The choice: the best candidate for an ask by the policy's steps, and the best loser of each step.
+
+A later tier or run loses to an earlier one at the step that sets it apart, so the first candidate wins, and the search
+ends where every step has its best loser.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.offers import Offers
+from pilotlight_placement.search.candidate import Candidate
+from pilotlight_placement.search.decision_record import Value
+from pilotlight_placement.search.policy import STEP_NAMES, first_difference, value_of
+from pilotlight_placement.search.tiers import runs, tiers
+
+TIER_STEPS = ("preference", "spread")
+"""Decided by the order of tiers."""
+RUN_STEPS = ("resident", "cost")
+"""Decided by the order of runs in a tier."""
+CANDIDATE_STEPS = ("fragmentation", "fit", "start", "cut", "order")
+"""Decided by the order of candidates in a run, which is that of `Candidate`."""
+LAST_OF_TIER = frozenset({*TIER_STEPS, "resident"})
+"""A candidate that loses at one of these ends a tier: those behind it lose there too, or earlier."""
+LAST_OF_RUN = LAST_OF_TIER | {"cost", "fragmentation"}
+
+if (*TIER_STEPS, *RUN_STEPS, *CANDIDATE_STEPS) != STEP_NAMES:
+    raise RuntimeError(f"the search decides in another order than the policy: {STEP_NAMES}")
+
+
+class RankedCandidate(NamedTuple):
+    """A candidate with its value in the order of the policy's steps."""
+
+    value: Value
+    candidate: Candidate
+
+
+class Selection(NamedTuple):
+    """The winner (None if there is no candidate), and the best loser of each step that decided something."""
+
+    winner: RankedCandidate | None
+    rivals: dict[str, RankedCandidate]
+
+
+def choose_candidate(fleet: Fleet, ask: Ask, offers: Offers) -> Selection:
+    """The smallest candidate by `policy.value_of`, of all that the filters leave."""
+    winner: RankedCandidate | None = None
+    rivals: dict[str, RankedCandidate] = {}
+    for tier in tiers(fleet, ask, offers):
+        if winner is not None and "spread" in rivals and tier.choice.number == winner.value.preference:
+            continue
+        for run in runs(fleet, ask, tier):
+            step = ""
+            for candidate in run:
+                ranked = RankedCandidate(value_of(fleet, ask, candidate), candidate)
+                if winner is None:
+                    winner = ranked
+                    continue
+                step = first_difference(winner.value, ranked.value)
+                rivals.setdefault(step, ranked)
+                if step in LAST_OF_RUN:
+                    break
+            # Nodes that must fetch the weights come last: behind a winner on such a node none loses at "resident".
+            is_last = step == "cost" and winner is not None and winner.value.resident == int(bool(ask.weights))
+            if step in LAST_OF_TIER or is_last:
+                break
+        if "preference" in rivals:
+            break
+    return Selection(winner, rivals)

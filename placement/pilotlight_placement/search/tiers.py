@@ -1,0 +1,82 @@
+"""Where to look, in which order: tiers are alike in preference and spread, runs of a tier in residency and cost."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pilotlight_core.model.placing import Over
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.offers import Offers, PreferenceOffers
+from pilotlight_placement.search.candidate import Candidate
+from pilotlight_placement.search.index_search import by_index
+from pilotlight_placement.search.node_search import SearchScope, on_nodes
+
+CandidateRun = Iterator[Candidate]
+"""Candidates of a tier that are alike in residency and cost, best first."""
+
+
+class PreferenceTier(NamedTuple):
+    """Candidates that are alike in preference and spread. `only` are the only nodes, by rank; None is any."""
+
+    choice: PreferenceOffers
+    within: SearchScope
+    only: tuple[int, ...] | None = None
+
+
+def blocked_nodes(fleet: Fleet, ask: Ask) -> frozenset[int]:
+    """The nodes without the host memory for an ask, or with a function that it avoids, by rank."""
+    small = {rank for _, rank in fleet.hosts[: bisect_left(fleet.hosts, (ask.memory, 0))]} if ask.memory else set()
+    avoided = {rank for function in ask.avoid for rank in fleet.nodes_of(function)}
+    return frozenset(small | avoided)
+
+
+def tiers(fleet: Fleet, ask: Ask, offers: Offers) -> Iterator[PreferenceTier]:
+    """Where an ask may go, best first; without what the filters about nodes and zones rule out."""
+    blocked = blocked_nodes(fleet, ask)
+    for choice in offers.choices:
+        anywhere = PreferenceTier(choice, SearchScope(None, blocked))
+        if ask.spread is None:
+            yield anywhere
+        elif ask.spread.over is Over.ZONE:
+            yield from _by_zone(fleet, ask, anywhere)
+        else:
+            yield from _by_node(fleet, ask, anywhere)
+
+
+def _by_zone(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[PreferenceTier]:
+    zones = tier.choice.zones
+    counts = fleet.zones(ask.function)
+    most = ask.spread.most if ask.spread else None
+    for count in sorted({counts.get(zone, 0) for zone in zones}):
+        if most is None or count < most:
+            alike = frozenset(zone for zone in zones if counts.get(zone, 0) == count)
+            yield PreferenceTier(tier.choice, SearchScope(alike, tier.within.blocked))
+
+
+def _by_node(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[PreferenceTier]:
+    counts = fleet.nodes_of(ask.function)
+    most = ask.spread.most if ask.spread else None
+    yield PreferenceTier(tier.choice, SearchScope(None, tier.within.blocked | counts.keys()))
+    for count in sorted(set(counts.values())):
+        if most is None or count < most:
+            only = tuple(sorted(rank for rank, there in counts.items() if there == count))
+            yield PreferenceTier(tier.choice, tier.within, only)
+
+
+def runs(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[CandidateRun]:
+    """The tier's candidates, best first: those on nodes with the weights, then the others."""
+    warm = fleet.resident.get(ask.weights, set()) if ask.weights else set()
+    within = tier.within
+    if tier.only is None:
+        on_certain_nodes = [sorted(warm)]
+    else:
+        on_certain_nodes = [[r for r in tier.only if r in warm], [r for r in tier.only if r not in warm]]
+    for ranks in on_certain_nodes:
+        if ranks:
+            yield from on_nodes(tier.choice.by_cell, ask, [fleet.by_rank[rank] for rank in ranks], within)
+    if tier.only is None:
+        elsewhere = SearchScope(within.zones, warm.union(within.blocked)) if warm else within
+        yield from by_index(tier.choice.levels, ask, fleet.by_rank, elsewhere)

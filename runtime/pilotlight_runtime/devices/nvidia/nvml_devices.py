@@ -1,0 +1,408 @@
+"""The GPUs of a node, as NVML shows them: found when the agent starts, looked at every few seconds, cut as commanded.
+
+A node without GPUs, or without the driver, is a node like any other. A driver that hangs is waited for so long and no
+longer; until it answers again, its GPUs take no new container. What runs on a GPU is left alone, whatever is said here.
+
+How a GPU is cut is the driver's to say, never remembered: a change that fails half-way, or an agent that dies in it,
+leaves what the next look finds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+import msgspec
+import pynvml
+import structlog
+
+from pilotlight_core.model.devices import DeviceReport, GpuLayout, MigMode, SliceName
+from pilotlight_core.model.messages.agent_messages import SliceReport
+from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_runtime.devices.device_port import DeviceAccess
+from pilotlight_runtime.devices.nvidia.bounded_thread import BoundedThread
+from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries, find_libraries
+from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders, access_to, why_unusable
+from pilotlight_runtime.devices.nvidia.gpm import Gpm
+from pilotlight_runtime.devices.nvidia.gpu_health import GpuReading, fault_of, read
+from pilotlight_runtime.devices.nvidia.gpu_layouts import (
+    LayoutChange,
+    carry_out,
+    change_for,
+    first_look,
+    look_again,
+    missing_after_reboot,
+)
+from pilotlight_runtime.devices.nvidia.gpu_state import GpuState
+from pilotlight_runtime.devices.nvidia.gpu_survey import DriverGpu, Survey, take_survey
+from pilotlight_runtime.devices.nvidia.mig import CannotCut
+from pilotlight_runtime.devices.nvidia.mps import Mps
+from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
+from pilotlight_runtime.devices.nvidia.xids import XidWatch
+
+log = structlog.get_logger(__name__)
+
+START_S = 30.0
+"""A driver that nobody holds open initialises eight GPUs in some ten seconds."""
+LOOK_S = 5.0
+"""A look takes milliseconds."""
+EVERY_S = 5.0
+CHANGE_S = 60.0
+"""To destroy an instance takes a second or so, a walk over all of them under load ten."""
+NO_GPU = DeviceAccess(env={"CUDA_VISIBLE_DEVICES": ""})
+"""What a container on a GPU that is not there is shown: not those that are there, either."""
+NOTHING_THERE = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+"""The errors of a node that has no GPU, or does not want to use it."""
+EMPTY = Survey(driver="", gpus=(), unreadable=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuStatistics:
+    """One GPU as it was at the last look."""
+
+    uuid: str
+    type: str
+    memory: int
+    reading: GpuReading
+    xids: tuple[int, ...]
+    """All errors since the agent has started, by number."""
+    withdrawn: str
+    """Why it takes no new container; "" if it does."""
+
+
+FitnessCheck = Callable[[str, Libraries], Awaitable[str]]
+"""Of a device by the UUID that CUDA knows: why it must not be used, "" if it may."""
+
+
+class NvmlDevices:
+    """An async context manager: it looks for GPUs when it is entered, and never fails for want of them.
+
+    `shareable` GPUs may be given in bounded shares, which `mps` bounds; without it they take turns. `fake` ones are not
+    there: nothing of the host is shown to who runs on them. `check` is the fitness check, made before a GPU is offered;
+    on one in MIG mode, on its first instance.
+    """
+
+    def __init__(
+        self,
+        nvml: Nvml = pynvml,
+        *,
+        host: HostFolders | None = None,
+        libraries: Callable[[], Libraries] = find_libraries,
+        shareable: Callable[[DriverGpu], bool] = lambda _: False,
+        fake: bool = False,
+        check: FitnessCheck | None = None,
+        mps: Mps | None = None,
+        start_s: float = START_S,
+        look_s: float = LOOK_S,
+        every_s: float = EVERY_S,
+        change_s: float = CHANGE_S,
+    ) -> None:
+        self.survey = EMPTY
+        self.libraries = Libraries(libcuda=None, env={}, read_only=())
+        self.absent = ""
+        """Why nothing is known of any: the driver's words."""
+        self.broken = False
+        """There is a driver, but it does not work."""
+        self.not_offered: dict[str, str] = {}
+        """GPUs that are there and of no use, and why."""
+        self._nvml = nvml
+        self._host = host or HostFolders()
+        self._find_libraries = libraries
+        self._shareable, self._fake, self._check = shareable, fake, check
+        self._mps = mps
+        self._start_s, self._look_s, self._every_s, self._change_s = start_s, look_s, every_s, change_s
+        self._thread = BoundedThread("nvml")
+        self._is_open = False
+        self._xids: XidWatch | None = None
+        self._states: dict[str, GpuState] = {}
+        self._gpms: dict[str, Gpm] = {}
+        self._readings: dict[str, GpuReading] = {}
+        self._busy: dict[str, int] = {}
+        """Percent, by MIG instance (UUID)."""
+        self._faults: dict[str, str] = {}
+        self._unfit: dict[str, str] = {}
+        self._untried: set[str] = set()
+        """GPUs on which the fitness check has not been made."""
+        self._todo: deque[tuple[str, LayoutChange]] = deque()
+        self._commanded = asyncio.Event()
+        self._lost_sight: set[str] = set()
+        """GPUs whose change was not seen to end."""
+
+    async def __aenter__(self) -> Self:
+        try:
+            found = await self._thread.call(self._begin, self._start_s)
+        except pynvml.NVMLError as error:
+            self.absent, self.broken = str(error), error.value not in NOTHING_THERE
+        except TimeoutError:
+            self.absent, self.broken = f"the driver has not answered within {self._start_s:g} s", True
+        else:
+            self._is_open = True
+            self._take(found)
+            self._untried = set(self._states) if self._check else set()
+            async with asyncio.TaskGroup() as group:
+                for state in self._states.values():
+                    group.create_task(self._try(state))
+            await self.look()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._is_open:
+            with contextlib.suppress(pynvml.NVMLError, TimeoutError):
+                await self._thread.call(self._end, self._look_s)
+        self._thread.close()
+
+    # -- the port -----------------------------------------------------------------------------------------------
+
+    def inventory(self) -> list[SliceReport]:
+        return [part for state in self._states.values() for part in state.slices()]
+
+    def part(self, name: SliceName) -> SliceReport | None:
+        states = [self._states.get(uuid) for uuid in name.devices]
+        parts = [state.part(name) for state in states if state is not None] if len(states) == 1 else []
+        if len(states) > 1:
+            wholes = [state.part(SliceName(devices=(state.uuid,))) for state in states if state is not None]
+            return several_whole(name, [part for part in wholes if part is not None])
+        return parts[0] if parts else None
+
+    def withdrawn(self) -> Mapping[str, str]:
+        return {**self._unfit, **self._faults}
+
+    def access(self, slice_id: str) -> DeviceAccess:
+        name = SliceName.parse(slice_id)
+        states = [self._states[uuid] for uuid in name.devices]
+        if (part := self.part(name)) is None:
+            raise LookupError(slice_id)
+        if self._fake:
+            return NO_GPU
+        instance = states[0].instance(name)
+        first, *more = (state.gpu for state in states)
+        found = access_to(first, self.libraries, self._host, instance, *more)
+        return self._mps.bounded(found, part) if self._mps and name.units else found
+
+    def reports(self, on: Mapping[str, str], /) -> list[DeviceReport]:
+        withdrawn = self.withdrawn()
+        return [
+            state.report(self._readings.get(uuid), self._busy, on, withdrawn.get(uuid, ""))
+            for uuid, state in self._states.items()
+        ]
+
+    def command(self, command: DeviceCommand, busy: Collection[str], /) -> str:
+        state = self._states.get(command.device)
+        if state is None:
+            return "no_such_device"
+        change = change_for(state, command, busy)
+        if isinstance(change, str) or change.is_nothing:
+            return change if isinstance(change, str) else ""
+        self._begin_change(state, change)
+        return ""
+
+    async def watch(self, changed: Callable[[], None]) -> None:
+        """Says in the log what there is, and each change."""
+        self._announce()
+        while self._states:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._every_s):
+                    await self._commanded.wait()
+            self._commanded.clear()
+            while self._todo:
+                await self._change(*self._todo.popleft())
+                changed()
+            before, cut = self._faults, self._states
+            await self.look()
+            if self._faults != before:
+                _announce_change(before, self._faults)
+            if self._faults != before or self._states != cut:
+                changed()
+
+    # -- cutting ------------------------------------------------------------------------------------------------
+
+    async def restore(self, layouts: Mapping[str, GpuLayout], /) -> None:
+        """Cut GPUs as they were before the host was started anew; for before anything is bound."""
+        for uuid, layout in layouts.items():
+            if (state := self._states.get(uuid)) is None:
+                continue
+            change = missing_after_reboot(state, layout.places, was_mig=layout.mig)
+            if not change.is_nothing:
+                log.info("a GPU is cut as it was", gpu=uuid, places=[str(place) for place in layout.places])
+                self._begin_change(state, change)
+        while self._todo:
+            await self._change(*self._todo.popleft())
+
+    def layouts(self) -> dict[str, GpuLayout]:
+        """How GPUs are cut now, of those that can be."""
+        return {
+            uuid: GpuLayout(mig=state.mode is MigMode.ON, places=state.places)
+            for uuid, state in self._states.items()
+            if state.family is not None and not state.changing
+        }
+
+    def _begin_change(self, state: GpuState, change: LayoutChange) -> None:
+        leaving = frozenset(one.place for one in change.destroy)
+        self._states[state.uuid] = replace(state, changing=True, leaving=leaving, refused="")
+        self._todo.append((state.uuid, change))
+        self._commanded.set()
+
+    async def _change(self, uuid: str, change: LayoutChange) -> None:
+        try:
+            state = await self._thread.call(lambda: self._carry_out(uuid, change), self._change_s)
+            await self._try(state)
+            self._states[uuid] = state
+        except TimeoutError:
+            # The thread goes on with it: what has become of it is seen when the driver answers again.
+            self._lost_sight.add(uuid)
+            log.error("the driver does not come to an end with a change", gpu=uuid)
+        if why := self._states[uuid].refused:
+            log.warning("a GPU could not be cut as it was commanded", gpu=uuid, why=why)
+
+    def _carry_out(self, uuid: str, change: LayoutChange) -> GpuState:
+        state, why = self._states[uuid], ""
+        try:
+            carry_out(self._nvml, state, change)
+        except CannotCut as error:
+            why = str(error)
+        try:
+            state = look_again(self._nvml, state)
+        except pynvml.NVMLError as error:
+            state, why = replace(state, changing=False), f"{why}; it cannot be read: {error}".removeprefix("; ")
+        return replace(state, refused=why)
+
+    async def _try(self, state: GpuState) -> None:
+        """Make the fitness check, once for each GPU, as soon as there is something to make it on."""
+        visible = state.uuid if state.mode is not MigMode.ON else next((one.uuid for one in state.instances), "")
+        if self._check is None or state.uuid not in self._untried or not visible:
+            return
+        self._untried.discard(state.uuid)
+        if why := await self._check(visible, self.libraries):
+            self._unfit[state.uuid] = f"it has failed the fitness check: {why}"
+            log.warning("a GPU takes no new container", gpu=state.uuid, why=self._unfit[state.uuid])
+
+    # -- how they are -------------------------------------------------------------------------------------------
+
+    async def look(self) -> bool:
+        """Read all GPUs anew; whether `withdrawn` gives another answer than before."""
+        before = self._faults
+        try:
+            self._readings, states, self._busy = await self._thread.call(self._read_all, self._look_s)
+        except TimeoutError:
+            why = f"the driver has not answered for {self._look_s:g} s"
+            self._readings = dict.fromkeys(self._states, GpuReading(error=why))
+        else:
+            for uuid, state in states.items():
+                if state is not self._states[uuid] and (uuid in self._lost_sight or not self._states[uuid].changing):
+                    self._states[uuid] = state
+                    self._lost_sight.discard(uuid)
+        faults = {uuid: fault_of(seen, self._xids_of(uuid)) for uuid, seen in self._readings.items()}
+        self._faults = {uuid: why for uuid, why in faults.items() if why}
+        return before != self._faults
+
+    def statistics(self) -> tuple[GpuStatistics, ...]:
+        """All GPUs that can be offered, as they were at the last look."""
+        return tuple(
+            GpuStatistics(
+                uuid=uuid,
+                type=state.product.type,
+                memory=state.gpu.memory,
+                reading=self._readings[uuid],
+                xids=self._xids_of(uuid),
+                withdrawn=self._faults.get(uuid, ""),
+            )
+            for uuid, state in self._states.items()
+        )
+
+    @property
+    def deaf(self) -> Mapping[str, str]:
+        """The GPUs whose errors the driver does not report, and why; they are judged by what is read of them."""
+        return self._xids.deaf if self._xids else {}
+
+    def _xids_of(self, uuid: str) -> tuple[int, ...]:
+        return self._xids.of(uuid) if self._xids else ()
+
+    def _take(self, found: Mapping[str, GpuState | str]) -> None:
+        """Sort out which of them can be offered."""
+        for uuid, state in found.items():
+            if isinstance(state, str):
+                self.not_offered[uuid] = state
+            else:
+                self._states[uuid] = state
+
+    def _announce(self) -> None:
+        if self._states:
+            types = [state.product.type for state in self._states.values()]
+            log.info("this node offers GPUs", driver=self.survey.driver, types=types)
+        else:
+            (log.warning if self.broken else log.info)("this node offers no GPUs", why=self.absent or "it has none")
+        for uuid, why in self.not_offered.items():
+            log.warning("a GPU is not offered", gpu=uuid, why=why)
+        for why in self.survey.unreadable:
+            log.warning("a GPU is not offered", why=why)
+        _announce_change({}, self._faults)
+
+    # -- in the thread ------------------------------------------------------------------------------------------
+
+    def _begin(self) -> dict[str, GpuState | str]:
+        self._nvml.nvmlInit()
+        try:
+            self.survey = take_survey(self._nvml)
+            self.libraries = self._find_libraries() if self.survey.gpus else self.libraries
+            self._xids = XidWatch(self._nvml, self.survey.gpus)
+            return {gpu.uuid: self._first_look(gpu) for gpu in self.survey.gpus}
+        except pynvml.NVMLError:
+            self._nvml.nvmlShutdown()
+            raise
+
+    def _first_look(self, gpu: DriverGpu) -> GpuState | str:
+        """A GPU as it is, or why it is not offered."""
+        if not self._fake and (why := why_unusable(gpu, self.libraries, self._host)):
+            return why
+        try:
+            state = first_look(self._nvml, gpu, shareable=self._shareable(gpu), fake=self._fake)
+        except pynvml.NVMLError as error:
+            return f"how it is cut cannot be read: {error}"
+        if state.mode is MigMode.ON and state.family is None:
+            return f"it is in MIG mode, and {state.uncut}: nvidia-smi -mig 0"
+        self._gpms[gpu.uuid] = Gpm(self._nvml, gpu.handle)
+        return state
+
+    def _read_all(self) -> tuple[dict[str, GpuReading], dict[str, GpuState], dict[str, int]]:
+        if self._xids:
+            self._xids.gather()
+        readings = {uuid: read(self._nvml, state.gpu) for uuid, state in self._states.items()}
+        states: dict[str, GpuState] = {}
+        busy: dict[str, int] = {}
+        for uuid, state in self._states.items():
+            seen = readings[uuid]
+            # Somebody may switch the mode by hand. Instances are listed only then: the walk may take seconds.
+            moved = not state.changing and seen.mig is not None and seen.mig is not (state.mode is MigMode.ON)
+            with contextlib.suppress(pynvml.NVMLError):  # the reading says what is wrong with it
+                states[uuid] = look_again(self._nvml, state) if moved or uuid in self._lost_sight else state
+                if states[uuid].instances and not state.changing:
+                    busy |= self._gpms[uuid].look(states[uuid].instances)
+        return readings, states, busy
+
+    def _end(self) -> None:
+        if self._xids:
+            self._xids.close()
+        for gpm in self._gpms.values():
+            gpm.close()
+        self._nvml.nvmlShutdown()
+
+
+def _announce_change(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    for uuid, why in now.items():
+        if before.get(uuid) != why:
+            log.warning("a GPU takes no new container", gpu=uuid, why=why)
+    for uuid in before.keys() - now.keys():
+        log.info("a GPU is offered again", gpu=uuid)
+
+
+def several_whole(name: SliceName, parts: list[SliceReport]) -> SliceReport | None:
+    """Several whole GPUs as one slice; None if one of them is not to be had whole, or they cost differently."""
+    if len(parts) < len(name.devices) or len({part.price for part in parts}) > 1:
+        return None
+    memory = sum(part.memory for part in parts)
+    return msgspec.structs.replace(parts[0], id=str(name), ppm=len(parts) * WHOLE_DEVICE, memory=memory)

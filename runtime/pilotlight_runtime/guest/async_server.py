@@ -1,0 +1,119 @@
+"""Serving asynchronous functions: one event loop on the main thread reads, runs them, and answers.
+
+Synchronous methods beside asynchronous ones run in threads, so that they hold nobody up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from pilotlight_runtime.guest import device_health, exits
+from pilotlight_runtime.guest.agent_channel import Channel
+from pilotlight_runtime.guest.async_work_runner import run_async_work
+from pilotlight_runtime.guest.call_table import CallTable, GuestCall, GuestWork
+from pilotlight_runtime.guest.frames import (
+    BatchResult,
+    CancelCall,
+    GuestFrame,
+    Invoke,
+    InvokeBatch,
+    Leave,
+    Load,
+    Result,
+    WindowUpdate,
+)
+from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.loading import await_hook, load_async, reported, send_loaded
+from pilotlight_runtime.guest.threaded_server import MAX_THREADS
+from pilotlight_runtime.guest.work_runner import run_work
+
+
+def serve(load: Load, channel: Channel) -> None:
+    """Load a function and serve it within one event loop, its hooks too; returns after the exit hooks.
+
+    Raises:
+        NotLoaded
+    """
+    asyncio.run(_serve(load, channel))
+
+
+async def _serve(load: Load, channel: Channel) -> None:
+    target = await load_async(load, channel)
+    send_loaded(channel)
+    await LoopServer(channel, target, load.spec.max_inputs).serve()
+    for hook in target.exit:
+        with reported():
+            await await_hook(hook)
+
+
+class LoopServer:
+    """Serves a target until the agent says Leave. A batch counts as one input."""
+
+    def __init__(self, channel: Channel, target: GuestTarget, max_inputs: int) -> None:
+        self._channel = channel
+        self._target = target
+        self._desk = CallTable()
+        self._waiting: deque[GuestWork] = deque()
+        self._running = 0
+        self._most = max_inputs
+        self._left = asyncio.Event()
+        self._pool = ThreadPoolExecutor(min(max_inputs, MAX_THREADS), "pilotlight")
+
+    async def serve(self) -> None:
+        """Returns after Leave, when nothing runs any more."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as self._group:
+            loop.add_reader(self._channel.fileno(), self._read)
+            self._read()  # what came behind the Load
+            await self._left.wait()
+            loop.remove_reader(self._channel.fileno())
+
+    def send(self, frame: GuestFrame) -> None:
+        self._channel.send(frame)
+
+    def heed(self) -> None:
+        pass  # the event loop does, on its own thread
+
+    def wait_window(self, call: GuestCall, seq: int) -> bool:
+        return call.wait_window(seq)
+
+    def _read(self) -> None:
+        with exits.with_agent():
+            for frame in self._channel.receive_nowait():
+                self._take(frame)
+
+    def _take(self, frame: GuestFrame) -> None:
+        if isinstance(frame, Invoke | InvokeBatch):
+            self._waiting.append(self._desk.take(frame))
+            self._start()
+        elif isinstance(frame, CancelCall | WindowUpdate):
+            unstarted = self._desk.apply(frame)
+            if unstarted is not None:
+                self._channel.send(unstarted)
+        elif isinstance(frame, Leave):
+            self._left.set()
+
+    def _start(self) -> None:
+        while self._waiting and self._running < self._most:
+            self._running += 1
+            self._group.create_task(self._work(self._waiting.popleft()))
+
+    async def _work(self, work: GuestWork) -> None:
+        with exits.with_agent():
+            frame = await self._answer(work)
+            if frame is not None:
+                self._channel.send(frame)
+                device_health.exit_if_fatal(frame)
+        self._running -= 1
+        self._start()
+
+    async def _answer(self, work: GuestWork) -> Result | BatchResult | None:
+        method = self._target.methods.get(work.frame.method)
+        if method is None or method.is_async:
+            return await run_async_work(self._target, work, self._desk, self._channel.send)
+        run = partial(contextvars.copy_context().run, run_work, self._target, work, self._desk, self)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, run)

@@ -1,0 +1,120 @@
+"""`work_runner`, for functions that run in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pilotlight_runtime.guest.bound_calls import BoundCall, ColumnBatch, prepared
+from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallTable, GuestBatch, GuestCall, GuestWork
+from pilotlight_runtime.guest.frames import MAX_CHUNK, BatchResult, ChunkOut, GuestFrame, Result
+from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.result_frames import answered, cancelled, encoded, failed, streamed
+from pilotlight_runtime.guest.work_runner import now
+
+SendFrame = Callable[[GuestFrame], None]
+
+
+async def run_async_work(
+    target: GuestTarget, work: GuestWork, desk: CallTable, send: SendFrame
+) -> Result | BatchResult | None:
+    """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
+    if not desk.begin(work):
+        desk.end(work)
+        return work.unstarted() if isinstance(work, GuestBatch) else None
+    if isinstance(work, GuestCall):
+        frame: Result | BatchResult = await run_async_call(target, work, send)
+    else:
+        frame = await run_async_batch(target, work)
+    desk.end(work)
+    return frame
+
+
+async def run_async_call(target: GuestTarget, call: GuestCall, send: SendFrame) -> Result:
+    """Run one call to its end within the present task, which a cancelled call interrupts. Raises what `send` raises."""
+    began = now()
+    try:
+        ready = prepared(target, call)
+        if ready.method.streams:
+            return await _run_stream(ready, call, send)
+        began = now()
+        call.wake = partial(_interrupt, call, asyncio.current_task())
+        value = await ready()
+        return answered(call, value, now() - began)
+    except BaseException as error:  # noqa: BLE001 - SystemExit in a call is that call's failure
+        return failed(call, error, now() - began)
+
+
+async def _run_stream(ready: BoundCall, call: GuestCall, send: SendFrame) -> Result:
+    began = now()
+    seq = 0
+    moved = asyncio.Event()
+    chunks: Any = None
+    try:
+        call.wake = partial(_interrupt, call, asyncio.current_task(), moved)
+        chunks = ready()
+        async for value in chunks:
+            if not call.may_send(seq + 1):
+                await _wait_window(call, seq + 1, moved)
+            send(ChunkOut(call=call.frame.call, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
+            seq += 1
+        return streamed(call, now() - began, seq)
+    except _Stalled:
+        return cancelled(call, now() - began, seq)
+    except BaseException as error:  # noqa: BLE001 - as in run_async_call
+        return failed(call, error, now() - began, seq)
+    finally:
+        call.wake = None
+        await _close(chunks)
+
+
+class _Stalled(Exception):
+    """Nobody reads the stream."""
+
+
+async def _wait_window(call: GuestCall, seq: int, moved: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(WINDOW_WAIT_S):
+            while not call.may_send(seq):
+                moved.clear()
+                await moved.wait()
+    except TimeoutError as error:
+        raise _Stalled from error
+
+
+def _interrupt(call: GuestCall, task: asyncio.Task[Any] | None, moved: asyncio.Event | None = None) -> None:
+    """Runs in the loop when a call was cancelled or its window moved."""
+    if call.cancelled and task is not None:
+        task.cancel()
+    elif moved is not None:
+        moved.set()
+
+
+async def _close(chunks: Any) -> None:
+    """Run the generator's `finally` blocks. What they raise goes into the tenant's log: the call has its answer."""
+    task = asyncio.current_task()
+    while task is not None and task.uncancel():
+        pass  # the cancellation has arrived; what is awaited from here on is the clean-up
+    try:
+        if hasattr(chunks, "aclose"):
+            await chunks.aclose()
+    except BaseException:  # noqa: BLE001 - it is the tenant's code
+        traceback.print_exc()
+
+
+async def run_async_batch(target: GuestTarget, batch: GuestBatch) -> BatchResult:
+    """Run one batch to its end within the present task. Never raises."""
+    columns = ColumnBatch(target, batch)
+    began = now()
+    try:
+        if columns.calls:
+            value = await columns.ready()()
+            spent = now() - began
+            columns.answer(value)
+            return columns.result(spent)
+    except BaseException as error:  # noqa: BLE001 - as in run_async_call
+        columns.fail(error)
+    return columns.result(now() - began)

@@ -1,0 +1,139 @@
+"""The agent's end of a guest's socket, for asyncio: frames in by a callback, frames out through a bounded buffer."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pilotlight_runtime.guest.frame_decoder import FrameDecoder
+from pilotlight_runtime.guest.frames import SMALL_FRAME, FromGuest, GuestFrame, encode
+
+MAX_UNSENT = 128 * 2**20
+"""Bytes that may wait for a guest that does not read: a few of the largest inputs."""
+
+
+class GuestGone(ConnectionError):
+    """The guest's end is closed: it has died, or is dying."""
+
+
+class GuestSlow(ConnectionError):
+    """The guest does not read, and what waits for it has reached its bound."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectionStatistics:
+    """How a connection is."""
+
+    sent: int
+    received: int
+    unsent_bytes: int
+    open: bool
+
+
+class GuestConnection(asyncio.BufferedProtocol):
+    """Made by `await GuestConnection.open(sock, on_frame=…, on_closed=…)`; owns the socket from then on.
+
+    `on_frame(frame)` runs in the event loop for each frame in order, until the connection is closed; what it raises
+    closes it. `on_closed(error)` runs once: None when the guest or we closed it in order, MalformedFrame when the guest
+    sent what is no frame (its sandbox should be killed), and otherwise what broke it.
+    """
+
+    def __init__(
+        self, on_frame: Callable[[Any], None], on_closed: Callable[[Exception | None], None], max_unsent: int
+    ) -> None:
+        self._on_frame = on_frame
+        self._on_closed = on_closed
+        self._max_unsent = max_unsent
+        self._inbox = FrameDecoder(FromGuest, limit=SMALL_FRAME)
+        self._transport: asyncio.Transport | None = None
+        self._broken: Exception | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._sent = 0
+        self._received = 0
+
+    @classmethod
+    async def open(
+        cls,
+        sock: socket.socket,
+        *,
+        on_frame: Callable[[Any], None],
+        on_closed: Callable[[Exception | None], None],
+        max_unsent: int = MAX_UNSENT,
+    ) -> GuestConnection:
+        """Take over our end of the socket pair."""
+        sock.setblocking(False)  # noqa: FBT003 - its only argument
+        loop = asyncio.get_running_loop()
+        _, protocol = await loop.create_unix_connection(lambda: cls(on_frame, on_closed, max_unsent), sock=sock)
+        return protocol
+
+    def send(self, frame: GuestFrame) -> None:
+        """Send a frame, or keep it until the guest reads.
+
+        Raises:
+            GuestGone, GuestSlow, FrameTooLarge: nothing was sent.
+        """
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            raise GuestGone("the guest is gone")
+        data = encode(frame)
+        if transport.get_write_buffer_size() + len(data) > self._max_unsent:
+            raise GuestSlow(f"{transport.get_write_buffer_size()} bytes wait for a guest that does not read")
+        transport.write(data)
+        self._sent += 1
+
+    async def wait_writable(self) -> None:
+        """Wait until most of what was sent has been read."""
+        await self._writable.wait()
+
+    def set_frame_limit(self, limit: int) -> None:
+        """Accept frames of up to `limit` bytes from now on; until then SMALL_FRAME is the limit."""
+        self._inbox.limit = limit
+
+    def close(self) -> None:
+        """Close at once; what the guest has not read is lost."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def statistics(self) -> ConnectionStatistics:
+        """Frames sent and received, and bytes that wait."""
+        transport = self._transport
+        return ConnectionStatistics(
+            sent=self._sent,
+            received=self._received,
+            unsent_bytes=transport.get_write_buffer_size() if transport else 0,
+            open=transport is not None and not transport.is_closing(),
+        )
+
+    # --- asyncio's side ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+        return self._inbox.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            for frame in self._inbox.filled(nbytes):
+                if self._transport is None or self._transport.is_closing():
+                    return
+                self._received += 1
+                self._on_frame(frame)
+        except Exception as error:  # noqa: BLE001 - it is told to on_closed
+            self._broken = error
+            self.close()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._writable.set()
+        self._on_closed(self._broken or exc)

@@ -1,0 +1,123 @@
+"""A blank: an interpreter with the expensive imports done, waiting to be told what it is. It is used once."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable
+from io import TextIOWrapper
+from typing import Any
+
+from pilotlight_runtime.guest import exits
+from pilotlight_runtime.guest.agent_channel import Channel
+from pilotlight_runtime.guest.frames import Hello, Leave, Load, MalformedFrame
+from pilotlight_runtime.guest.loading import NotLoaded, call_hook, load_blocking, reported, send_loaded
+from pilotlight_runtime.guest.serial_server import SoloServer
+from pilotlight_runtime.guest.threaded_server import ThreadServer
+
+SOCKET = "PL_FD"
+"""Number of the inherited socket."""
+PREIMPORT = "PL_PREIMPORT"
+"""Names of modules to import before the Load, by commas; those that are not installed are passed over."""
+LOOP = "pilotlight_runtime.guest.async_server"
+"""Imported late: asyncio takes longer to import than all the rest, and not every function needs it."""
+SDK = ("pilotlight.app", "pilotlight.decorate", "pilotlight.marks")
+"""What every tenant's module imports, sooner or later; the SDK itself imports it late."""
+
+
+def main() -> None:
+    """Be a blank, then the function; ends the process."""
+    began = time.perf_counter()
+    with exits.with_agent():
+        channel = Channel(socket.socket(fileno=int(os.environ.pop(SOCKET))))
+        configure_process()
+        wanted = os.environ.pop(PREIMPORT, "")
+        # Whose Load is here already is expected, and must not wait for what it may not need.
+        modules = () if channel.wait_readable(0) else preimport(wanted)
+        channel.send(Hello(pid=os.getpid(), ms=(time.perf_counter() - began) * 1000, modules=modules))
+        load = channel.receive_one()
+        if isinstance(load, Leave):
+            exits.exit_now(exits.IN_ORDER)
+        if not isinstance(load, Load):
+            raise MalformedFrame(f"the first frame is {type(load).__name__}: expected Load")
+        try:
+            load_and_serve(load, channel)
+        except NotLoaded:
+            exits.exit_now(exits.NOT_LOADED)
+    exits.exit_now(exits.IN_ORDER)
+
+
+def configure_process() -> None:
+    """Lines of output travel as they are printed, and Ctrl-C at the terminal is the agent's business."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def preimport(names: str) -> tuple[str, ...]:
+    """Import what is installed of `names`; what stands then is never looked at by the garbage collector again."""
+    for name in (LOOP, *SDK):
+        _importable(name)
+    found = tuple(name for name in names.split(",") if name and _importable(name))
+    gc.collect()
+    gc.freeze()
+    return found
+
+
+def _importable(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except Exception:  # noqa: BLE001 - whoever needs it will be told why it cannot be imported
+        return False
+    return True
+
+
+def load_and_serve(load: Load, channel: Channel) -> None:
+    """Load the function and serve it; returns when the agent said Leave and the exit hooks have run.
+
+    Raises:
+        NotLoaded
+    """
+    if any(method.is_async for method in load.spec.methods):
+        importlib.import_module(LOOP).serve(load, channel)
+    else:
+        serve(load, channel)
+
+
+def serve(load: Load, channel: Channel) -> None:
+    """`load_and_serve` for a function without asynchronous methods.
+
+    Raises:
+        NotLoaded
+    """
+    wait = HookRunner()
+    target = load_blocking(load, channel, wait)
+    send_loaded(channel)
+    if load.spec.max_inputs == 1:
+        SoloServer(channel, target).serve()
+    else:
+        ThreadServer(channel, target, load.spec.max_inputs).serve()
+    for hook in target.exit:
+        with reported():
+            call_hook(hook, wait)
+
+
+class HookRunner:
+    """Runs asynchronous hooks, all in one event loop, which is made when there is one."""
+
+    def __init__(self) -> None:
+        self._runner: Any = None
+
+    def __call__(self, hook: Awaitable[Any]) -> Any:
+        self._runner = self._runner or importlib.import_module("asyncio").Runner()
+        return self._runner.run(_await(hook))
+
+
+async def _await(hook: Awaitable[Any]) -> Any:
+    return await hook

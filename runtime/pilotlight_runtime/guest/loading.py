@@ -1,0 +1,149 @@
+"""From a spec to a target: the module is imported, the class made, and the hooks run."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import inspect
+import math
+import os
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import reduce
+from typing import Any
+
+from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_runtime.guest.agent_channel import Channel
+from pilotlight_runtime.guest.frames import Load, Loaded, LoadError, LoadStep
+from pilotlight_runtime.guest.guest_target import GuestTarget, target_of, unwrap
+from pilotlight_runtime.guest.remote_errors import remote_error
+
+THREADS = "OMP_NUM_THREADS"
+Hook = Callable[[], Any]
+RunHook = Callable[[Awaitable[Any]], Any]
+
+
+class NotLoaded(Exception):
+    """The function cannot be loaded, and the agent has been told why."""
+
+
+def prepare(load: Load) -> None:
+    """Make the process what the spec says: environment, threads, module path."""
+    os.environ.update(load.spec.env)
+    os.environ.update(load.env)
+    if THREADS not in load.spec.env and THREADS not in load.env:
+        set_threads(max(1, math.ceil(load.spec.cpu)))
+    sys.path.insert(0, load.root)
+    importlib.invalidate_caches()  # the files came after this interpreter had looked
+
+
+def set_threads(cores: int) -> None:
+    """Let numeric libraries use what the function has: those imported already, and those to come."""
+    os.environ[THREADS] = str(cores)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(cores)
+
+
+@contextmanager
+def step(channel: Channel, name: str) -> Iterator[None]:
+    """Time one step and tell the agent; whatever the tenant's code raises becomes a LoadError.
+
+    Raises:
+        NotLoaded
+    """
+    began = time.perf_counter()
+    try:
+        yield
+    except BaseException as error:
+        channel.send(LoadError(step=name, error=remote_error(error)))
+        raise NotLoaded(f"{name} failed") from error
+    channel.send(LoadStep(name=name, ms=(time.perf_counter() - began) * 1000))
+
+
+def import_function(spec: FunctionSpec) -> Any:
+    """The tenant's function or class, by the names in the spec.
+
+    Raises:
+        ImportError, AttributeError, TypeError, and whatever the module raises.
+    """
+    module = importlib.import_module(spec.module)
+    thing = unwrap(reduce(getattr, spec.qualname.split("."), module))
+    if spec.is_class is not isinstance(thing, type):
+        expected = "class" if spec.is_class else "function"
+        raise TypeError(f"{spec.module}.{spec.qualname} is a {type(thing).__name__}: it was deployed as a {expected}")
+    return thing
+
+
+def load_blocking(load: Load, channel: Channel, wait: RunHook) -> GuestTarget:
+    """Load with plain hooks; `wait` runs the asynchronous ones to their end.
+
+    Raises:
+        NotLoaded
+    """
+    with step(channel, "import"):
+        prepare(load)
+        thing = import_function(load.spec)
+    with step(channel, "enter"):
+        target = target_of(load.spec, thing)
+        for hook in target.enter:
+            call_hook(hook, wait)
+    if target.check is not None:
+        with step(channel, "check"):
+            verify(call_hook(target.check, wait))
+    return target
+
+
+async def load_async(load: Load, channel: Channel) -> GuestTarget:
+    """Load within the event loop in which the calls will run, so that what hooks open belongs to it.
+
+    Raises:
+        NotLoaded
+    """
+    with step(channel, "import"):
+        prepare(load)
+        thing = import_function(load.spec)
+    with step(channel, "enter"):
+        target = target_of(load.spec, thing)
+        for hook in target.enter:
+            await await_hook(hook)
+    if target.check is not None:
+        with step(channel, "check"):
+            verify(await await_hook(target.check))
+    return target
+
+
+def call_hook(hook: Hook, wait: RunHook) -> Any:
+    """Run a hook to its end; `wait` is for an asynchronous one."""
+    answer = hook()
+    return wait(answer) if inspect.isawaitable(answer) else answer
+
+
+async def await_hook(hook: Hook) -> Any:
+    """Run a hook to its end within the event loop."""
+    answer = hook()
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def verify(healthy: Any) -> None:
+    """A check fails by raising or by answering False."""
+    if healthy is False:
+        raise RuntimeError("__check__ answered False")
+
+
+def send_loaded(channel: Channel) -> None:
+    """Say that calls are taken. What has been loaded stays: the garbage collector need not look at it again."""
+    gc.freeze()
+    channel.send(Loaded())
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """What an exit hook raises goes into the tenant's log, and the next one runs."""
+    try:
+        yield
+    except BaseException:  # noqa: BLE001 - it is the tenant's code
+        traceback.print_exc()

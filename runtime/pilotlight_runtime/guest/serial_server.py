@@ -1,0 +1,73 @@
+"""Serving synchronous functions, one call at a time: the main thread does everything.
+
+So signals, thread-local state and the device's context are as in a script, and a call costs no change of threads. The
+socket is read between calls, between the chunks of a stream, and before an answer; what would arrive in between is no
+news to code that cannot be interrupted. (That the agent has gone ends the sandbox from outside.)
+"""
+
+from __future__ import annotations
+
+import contextvars
+import time
+from collections import deque
+
+from pilotlight_runtime.guest import device_health, exits
+from pilotlight_runtime.guest.agent_channel import Channel
+from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallTable, GuestCall, GuestWork
+from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, Invoke, InvokeBatch, Leave, WindowUpdate
+from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.work_runner import run_work
+
+
+class SoloServer:
+    """Serves a target until the agent says Leave."""
+
+    def __init__(self, channel: Channel, target: GuestTarget) -> None:
+        self._channel = channel
+        self._target = target
+        self._desk = CallTable()
+        self._queue: deque[GuestWork] = deque()
+        self._left = False
+
+    def serve(self) -> None:
+        """Returns after Leave, when nothing waits any more."""
+        with exits.with_agent():
+            while self._queue or not self._left:
+                frames = self._channel.receive_nowait() if self._queue else self._channel.receive()
+                for frame in frames:
+                    self._take(frame)
+                if self._queue:
+                    self._run(self._queue.popleft())
+
+    def send(self, frame: GuestFrame) -> None:
+        self._channel.send(frame)
+
+    def heed(self) -> None:
+        with exits.with_agent():
+            for frame in self._channel.receive_nowait():
+                self._take(frame)
+
+    def wait_window(self, call: GuestCall, seq: int) -> bool:
+        until = time.monotonic() + WINDOW_WAIT_S
+        while not call.may_send(seq) and not call.cancelled:
+            if not self._channel.wait_readable(until - time.monotonic()):
+                return False
+            self.heed()
+        return not call.cancelled
+
+    def _take(self, frame: GuestFrame) -> None:
+        if isinstance(frame, Invoke | InvokeBatch):
+            self._queue.append(self._desk.take(frame))
+        elif isinstance(frame, CancelCall | WindowUpdate):
+            unstarted = self._desk.apply(frame)
+            if unstarted is not None:
+                self._channel.send(unstarted)
+        elif isinstance(frame, Leave):
+            self._left = True
+
+    def _run(self, work: GuestWork) -> None:
+        # What a call leaves in context variables is not for the next one.
+        frame = contextvars.copy_context().run(run_work, self._target, work, self._desk, self)
+        if frame is not None:
+            self._channel.send(frame)
+            device_health.exit_if_fatal(frame)

@@ -1,0 +1,78 @@
+"""Serving synchronous functions, several calls at a time: the main thread reads, and others work."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from queue import SimpleQueue
+
+from pilotlight_runtime.guest import device_health, exits
+from pilotlight_runtime.guest.agent_channel import Channel
+from pilotlight_runtime.guest.call_table import CallTable, GuestCall, GuestWork
+from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, Invoke, InvokeBatch, Leave, WindowUpdate
+from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.work_runner import run_work
+
+MAX_THREADS = 128
+"""A sandbox's limit of processes and threads leaves the tenant's own libraries the other half."""
+
+
+class ThreadServer:
+    """Serves a target until the agent says Leave."""
+
+    def __init__(self, channel: Channel, target: GuestTarget, max_inputs: int) -> None:
+        self._channel = channel
+        self._target = target
+        self._desk = CallTable()
+        self._queue: SimpleQueue[GuestWork] = SimpleQueue()
+        self._most = min(max_inputs, MAX_THREADS)
+        self._threads = 0
+        self._left = False
+
+    def serve(self) -> None:
+        """Returns after Leave."""
+        with exits.with_agent():
+            while not self._left:
+                for frame in self._channel.receive():
+                    self._take(frame)
+
+    def send(self, frame: GuestFrame) -> None:
+        self._channel.send(frame)
+
+    def heed(self) -> None:
+        pass  # the main thread does
+
+    def wait_window(self, call: GuestCall, seq: int) -> bool:
+        return call.wait_window(seq)
+
+    def _take(self, frame: GuestFrame) -> None:
+        if isinstance(frame, Invoke | InvokeBatch):
+            self._queue.put(self._desk.take(frame))
+            self._hire()
+        elif isinstance(frame, CancelCall | WindowUpdate):
+            unstarted = self._desk.apply(frame)
+            if unstarted is not None:
+                self._channel.send(unstarted)
+        elif isinstance(frame, Leave):
+            self._left = True
+
+    def _hire(self) -> None:
+        """A thread more while there is work beyond those that there are."""
+        if self._threads >= min(self._most, self._desk.held):
+            return
+        try:
+            threading.Thread(target=self._work, name="pilotlight", daemon=True).start()
+            self._threads += 1
+        except RuntimeError:  # the sandbox allows no more threads: those that there are do the work
+            if not self._threads:
+                raise
+
+    def _work(self) -> None:
+        with exits.with_agent():
+            while True:
+                work = self._queue.get()
+                # What a call leaves in context variables is not for the next one.
+                frame = contextvars.copy_context().run(run_work, self._target, work, self._desk, self)
+                if frame is not None:
+                    self._channel.send(frame)
+                    device_health.exit_if_fatal(frame)

@@ -1,0 +1,78 @@
+"""The few steps between our process and the sandbox: into the cgroup, under the limits, down to the host uid, exec.
+
+They run as programs of util-linux that replace one another, about 1 ms each, and not in a fork of the agent: Python
+code between fork and exec can hang for ever in a process that has threads.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable
+from pilotlight_runtime.sandbox.sandbox_spec import OWN_PIDS, ResourceLimits
+
+#: What a stage's first programs see: nothing that a tenant has chosen, since they may still be root.
+ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin", "LANG": "C.UTF-8"}
+PROGRAMS = ("sh", "prlimit", "nsenter", "setpriv", "unshare", "mount")
+#: The shell's exit code when the process could not be put into its cgroup.
+NO_CGROUP = 97
+
+_ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 97; shift; done; shift; exec "$@"'
+
+
+def find_program(name: str, *, package: str) -> str:
+    """The full path of `name`; raises `SandboxUnavailable` that names the command which installs it."""
+    found = shutil.which(name, path=ENV["PATH"])
+    if found is None:
+        raise SandboxUnavailable(f"{name} is not installed on this node: apt-get install -y {package}")
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivilegeDrop:
+    """From the agent's privileges to the container's: through `entrance` if set, and to `uid`, without any group."""
+
+    uid: int
+    entrance: Path | None
+
+
+def staged(
+    command: Sequence[str],
+    *,
+    limits: ResourceLimits,
+    entrances: Sequence[Path] = (),
+    descent: PrivilegeDrop | None = None,
+    address_space: bool = False,
+    processes: bool = False,
+    end_with_parent: bool = False,
+) -> list[str]:
+    """`command`, preceded by what must happen to the process first.
+
+    `entrances` are those of its cgroup. `address_space` and `processes` limit with rlimits what no cgroup limits here.
+    `end_with_parent` is for a command that does not itself ask the kernel to die with us.
+    """
+    return [
+        *(("sh", "-c", _ENTER, "sh", *map(str, entrances), "--") if entrances else ()),
+        *("prlimit", *_rlimits(limits, address_space=address_space, processes=processes), "--"),
+        *(_descend(descent) if descent else ()),
+        *(("setpriv", "--pdeathsig", "KILL", "--") if end_with_parent else ()),
+        *command,
+    ]
+
+
+def _rlimits(limits: ResourceLimits, *, address_space: bool, processes: bool) -> list[str]:
+    values = {"core": 0, "nofile": limits.open_files, "fsize": limits.file_bytes}
+    if address_space:
+        values["as"] = limits.memory_bytes
+    if processes:
+        values["nproc"] = limits.pids + OWN_PIDS
+    return [f"--{name}={value}:{value}" for name, value in values.items()]
+
+
+def _descend(descent: PrivilegeDrop) -> tuple[str, ...]:
+    uid = str(descent.uid)
+    mount = (f"--mount={descent.entrance}",) if descent.entrance else ()
+    return ("nsenter", *mount, "--setgid", uid, "--setuid", uid, "--")

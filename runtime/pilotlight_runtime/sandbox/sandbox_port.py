@@ -1,0 +1,132 @@
+"""The port between an agent and the walls around tenant code: `Launcher` starts, `Sandbox` is one that runs."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
+
+ExitReason = Literal[
+    "exited",  # it ended by itself, whatever its code
+    "signal",  # a signal ended it that we did not send
+    "memory",  # the kernel ended it at its memory limit
+    "pids",  # it failed after it was refused a process or thread
+    "killed",  # `kill()` ended it
+    "setup",  # it never came to run: stderr says what was missing
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxExit:
+    """How a sandbox ended. `code` and `signal` exclude each other; code 137 of bubblewrap reads as signal 9."""
+
+    code: int | None
+    signal: int | None
+    reason: ExitReason
+    oom: bool = False  #: the kernel killed at least one of its processes for memory, though others may have gone on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantees:
+    """What this launcher holds on this node. False, or "none", is a promise that is *not* made; `notes` say why."""
+
+    own_host_uid: bool  #: the host sees each container as a uid of its own that is not root
+    no_network: bool
+    own_filesystem: bool  #: read-only root, only its own files, capped /tmp
+    own_processes: bool  #: it sees and signals only its own
+    filtered_syscalls: bool
+    no_new_privileges: bool
+    devices_only_given: bool
+    memory: Literal["cgroup", "rlimit", "none"]
+    pids: Literal["cgroup", "rlimit", "none"]
+    cpu: Literal["cgroup", "none"]
+    kills_everything: bool  #: `kill()` also reaches what double-forked into a session of its own
+    dies_with_agent: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def many_tenants(self) -> bool:
+        """Whether containers of different tenants may share this node."""
+        walls = self.no_network and self.own_filesystem and self.own_processes and self.filtered_syscalls
+        return walls and self.no_new_privileges and self.devices_only_given and self.kills_everything
+
+
+class Sandbox(Protocol):
+    """A running sandbox. Whoever started it calls `cleanup()` once, however it ended."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def pid(self) -> int:
+        """Host pid of its outermost process."""
+        ...
+
+    @property
+    def socket(self) -> socket.socket:
+        """Our end of a socket pair; the child finds the number of its end in `PL_FD`. Blocking, until set otherwise."""
+        ...
+
+    @property
+    def stdout_fd(self) -> int:
+        """Read end of a pipe, non-blocking."""
+        ...
+
+    @property
+    def stderr_fd(self) -> int:
+        """Read end of a pipe, non-blocking."""
+        ...
+
+    def pids(self) -> tuple[int, ...]:
+        """Host pids of all its processes; none after its end."""
+        ...
+
+    def memory_peak_bytes(self) -> int:
+        """The most memory it has used so far, and after its end the most it ever used; 0 where nothing counts it."""
+        ...
+
+    def limit(self, limits: ResourceLimits) -> None:
+        """Change what it may use of memory, processes and processors, as far as a cgroup counts it here.
+
+        The sizes of its /tmp and files stay. Raises `OSError` if it uses more than that already.
+        """
+        ...
+
+    def kill(self) -> None:
+        """End every process in it at once; any number of times, also after its end."""
+        ...
+
+    async def wait(self) -> SandboxExit:
+        """Wait until its first process has ended; any number of callers, any number of times.
+
+        The kernel ends the others with it, which takes it some milliseconds: what they held (device memory, say) is
+        surely free only after `cleanup()`.
+        """
+        ...
+
+    async def cleanup(self) -> None:
+        """Kill it if it still runs, close our descriptors, remove its cgroup, free its uid. Takes at most seconds."""
+        ...
+
+
+class Launcher(Protocol):
+    """Starts sandboxes of one kind."""
+
+    @property
+    def name(self) -> Literal["bubblewrap", "process"]: ...
+
+    def guarantees(self) -> Guarantees: ...
+
+    async def start(self, spec: SandboxSpec) -> Sandbox:
+        """Start a sandbox; it is ready when its code says so on the socket.
+
+        Call it on the agent's main thread: the kernel ends a sandbox when the *thread* that started it ends.
+        Raises `SandboxNotStarted` and `UidsExhausted`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give up what the launcher itself holds; its sandboxes must be gone."""
+        ...

@@ -1,0 +1,52 @@
+"""A call on its way: to its home, to its origin, to a container. It is one of `acme`'s, unless a test says more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotlight_core.model.messages.agent_messages import CallDescriptor, ContainerState, Credit, Grant, Run
+from pilotlight_core.model.spec import Priority
+from pilotlight_gateway.calls.call_plan import CallPlan
+
+
+def call(name: str, tenant: str = "acme", **more: Any) -> CallDescriptor:
+    """What a home queues of a call."""
+    fields: dict[str, Any] = {
+        "version": "ver_1", "method": "", "priority": Priority.STANDARD, "cost": 1.0, "remaining_ms": 60_000.0,
+        "gateway": "gw1", "function": "acme:app.fn",
+    }  # fmt: skip
+    return CallDescriptor(call=name, tenant=tenant, **fields | more)
+
+
+def plan(**more: Any) -> CallPlan:
+    """What an origin knows of a call."""
+    fields: dict[str, Any] = {
+        "id": "a", "tenant": "acme", "version": "ver_1", "function": "acme:app.fn", "method": "",
+        "priority": Priority.STANDARD, "gateway": "gw1", "arrived": 0.0, "deadline": 60.0,
+    }  # fmt: skip
+    return CallPlan(**fields | more)
+
+
+def credit(container: str = "c1", seq: int = 1, *held: str, slots: int = 1, **more: Any) -> Credit:
+    """The room of a container that is ready and holds the calls `held`."""
+    fields: dict[str, Any] = {
+        "version": "ver_1", "tenant": "acme", "node": "n1", "instance": "i1", "epoch": 0, "state": ContainerState.READY,
+    }  # fmt: skip
+    return Credit(container=container, seq=seq, slots=slots, held=held, **fields | more)
+
+
+def grant(number: int = 1, **more: Any) -> Grant:
+    """The permission for call `a` to go to container `c1`."""
+    fields: dict[str, Any] = {
+        "call": "a", "container": "c1", "node": "n1", "instance": "i1", "epoch": 1, "home": "gw1"
+    }  # fmt: skip
+    return Grant(number=number, **fields | more)
+
+
+def run(call: str = "a", grant: int = 1, **more: Any) -> Run:
+    """A granted call, as its container's agent gets it."""
+    fields: dict[str, Any] = {
+        "tenant": "acme", "version": "ver_1", "container": "c1", "method": "", "epoch": 1, "gateway": "gw1",
+        "home": "gw1", "start_within_ms": 10_000.0, "timeout_ms": 10_000.0, "input": b"\x80",
+    }  # fmt: skip
+    return Run(call=call, grant=grant, **fields | more)

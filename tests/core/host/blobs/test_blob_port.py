@@ -1,0 +1,158 @@
+"""One contract for all blob stores: a folder, S3 (moto's server) and the fake."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from pilotlight_core.host.blobs import BadBlob, BlobMissing, BlobStore, MemoryBlobs, open_blobs
+from pilotlight_core.host.blobs.blob_port import CHUNK
+from pilotlight_core.model.errors import BadInput
+
+CONTENT = bytes(range(256)) * 5000  # more than one piece
+SHA = hashlib.sha256(CONTENT).hexdigest()
+OTHER = hashlib.sha256(b"other").hexdigest()
+EMPTY = hashlib.sha256(b"").hexdigest()
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """moto's S3 on loopback, with one bucket."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "testing")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        host, port = server.get_host_and_port()
+        endpoint = f"http://{host}:{port}"
+        boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket="blobs")
+        yield endpoint
+        server.stop()
+
+
+@pytest.fixture(params=["memory", "folder", "s3"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
+    store: BlobStore
+    if request.param == "memory":
+        store = MemoryBlobs()
+    elif request.param == "folder":
+        store = open_blobs(f"file://{tmp_path}")
+    else:
+        endpoint = request.getfixturevalue("s3_endpoint")
+        store = open_blobs(f"s3://blobs/{tmp_path.name}?endpoint={endpoint}")
+    yield store
+    await store.aclose()
+
+
+async def in_pieces(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), 100_000):
+        yield content[start : start + 100_000]
+
+
+async def test_what_was_put_is_read(store: BlobStore) -> None:
+    """Whole or in pieces, in and out, it is the same; pieces are bounded."""
+    assert await store.put("default", SHA, in_pieces(CONTENT)) == len(CONTENT)
+
+    pieces = [piece async for piece in store.get("default", SHA)]
+
+    assert b"".join(pieces) == CONTENT == await store.read("default", SHA)
+    assert max(map(len, pieces)) <= CHUNK
+
+
+async def test_its_beginning_is_read_alone(store: BlobStore) -> None:
+    """As much as was asked for, or all of what is shorter."""
+    await store.put("default", SHA, CONTENT)
+    await store.put("default", OTHER, b"other")
+    await store.put("default", EMPTY, b"")
+
+    assert await store.head("default", SHA, 300) == CONTENT[:300]
+    assert await store.head("default", OTHER, 300) == b"other"
+    assert await store.head("default", EMPTY, 300) == b""
+    with pytest.raises(BlobMissing):
+        await store.head("other", SHA, 300)
+
+
+async def test_putting_again_is_fine(store: BlobStore) -> None:
+    """A repetition answers the same size."""
+    await store.put("default", SHA, CONTENT)
+
+    assert await store.put("default", SHA, CONTENT) == len(CONTENT)
+    assert await store.read("default", SHA) == CONTENT
+
+
+async def test_an_empty_blob_is_a_blob(store: BlobStore) -> None:
+    """A file may be empty."""
+    assert await store.put("default", EMPTY, b"") == 0
+    assert await store.read("default", EMPTY) == b""
+    assert await store.sizes("default", [EMPTY]) == {EMPTY: 0}
+
+
+async def test_content_that_is_not_what_it_says_is_refused(store: BlobStore) -> None:
+    """Wrong content raises, naming both digests, and leaves nothing behind."""
+    with pytest.raises(BadBlob, match=SHA):
+        await store.put("default", OTHER, CONTENT)
+
+    assert await store.sizes("default", [OTHER, SHA]) == {}
+
+
+async def test_a_missing_blob_is_said(store: BlobStore) -> None:
+    """Reading what is not there raises BlobMissing."""
+    with pytest.raises(BlobMissing, match=SHA):
+        await store.read("default", SHA)
+    with pytest.raises(BlobMissing):
+        await anext(aiter(store.get("default", SHA)))
+
+
+async def test_tenants_do_not_share(store: BlobStore) -> None:
+    """Having a digest gives no way to another tenant's file."""
+    await store.put("one", SHA, CONTENT)
+
+    assert await store.sizes("one", [SHA, OTHER]) == {SHA: len(CONTENT)}
+    assert await store.sizes("two", [SHA]) == {}
+    with pytest.raises(BlobMissing):
+        await store.read("two", SHA)
+
+
+async def test_deleted_is_gone(store: BlobStore) -> None:
+    """Deleting forgets a blob; once more changes nothing."""
+    await store.put("default", SHA, CONTENT)
+
+    await store.delete("default", SHA)
+    await store.delete("default", SHA)
+
+    assert await store.sizes("default", [SHA]) == {}
+
+
+@pytest.mark.parametrize(
+    ("tenant", "sha"), [("../x", SHA), ("a/b", SHA), ("", SHA), ("x", "../" + SHA), ("x", "A" * 64)]
+)
+async def test_names_cannot_leave_the_store(store: BlobStore, tenant: str, sha: str) -> None:
+    """Neither a tenant nor a digest can become a path."""
+    with pytest.raises(BadInput):
+        await store.put(tenant, sha, b"")
+    with pytest.raises(BadInput):
+        await store.read(tenant, sha)
+
+
+async def test_all_are_listed(store: BlobStore) -> None:
+    """Of every tenant, with their sizes and since when."""
+    assert [one async for one in store.listed()] == []
+    began = time.time()
+    await store.put("default", SHA, CONTENT)
+    await store.put("acme", SHA, CONTENT)
+    await store.put("acme", OTHER, b"other")
+
+    listed = [one async for one in store.listed()]
+    assert sorted((one.tenant, one.sha256, one.size) for one in listed) == sorted(
+        [("acme", SHA, len(CONTENT)), ("acme", OTHER, 5), ("default", SHA, len(CONTENT))]
+    )
+    if not isinstance(store, MemoryBlobs):
+        assert all(began - 2 <= one.at <= time.time() + 2 for one in listed)

@@ -1,0 +1,202 @@
+"""The fitness check: a GPU is tried before its node offers it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pynvml
+import pytest
+from structlog.testing import capture_logs
+
+from pilotlight_core.model.devices import MigPlacement
+from pilotlight_core.model.messages.device_commands import Cut
+from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
+from pilotlight_runtime.devices.nvidia.cuda_port import Cuda, CudaError, FakeCuda, LibCuda
+from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries, find_libraries
+from pilotlight_runtime.devices.nvidia.gpu_fitness import IN_USE, PROGRAM, NotTried, differing, fitness, trouble
+from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
+
+SIZE = 4096
+NOWHERE = Libraries(libcuda=Path("/nowhere/libcuda.so.1"), env={"LD_LIBRARY_PATH": "/nowhere"}, read_only=())
+LIBRARY = r"""
+#include <stdlib.h>
+#include <string.h>
+typedef unsigned long long address;
+static int users;
+int cuInit(unsigned flags) { return flags ? 1 : 0; }
+int cuDeviceGet(int *device, int number) { *device = 7; return number ? 101 : 0; }
+int cuDevicePrimaryCtxRetain(void **context, int device) { users++; *context = &users; return device == 7 ? 0 : 101; }
+int cuDevicePrimaryCtxRelease_v2(int device) { return device == 7 && --users == 0 ? 0 : 101; }
+int cuCtxSetCurrent(void *context) { return context == &users ? 0 : 201; }
+int cuMemAlloc_v2(address *out, size_t size) {
+    if (getenv("FAKE_FULL")) return 2;
+    *out = (address)malloc(size);
+    return 0;
+}
+int cuMemFree_v2(address at) { free((void *)at); return 0; }
+int cuMemsetD32_v2(address at, unsigned word, size_t count) {
+    if (getenv("FAKE_CRASH")) abort();
+    if (getenv("FAKE_ECC")) return 214;
+    for (size_t n = 0; n < count; n++) ((unsigned *)at)[n] = word;
+    return 0;
+}
+int cuMemcpyDtoD_v2(address to, address from, size_t size) { memcpy((void *)to, (void *)from, size); return 0; }
+int cuMemcpyDtoH_v2(void *to, address from, size_t size) { memcpy(to, (void *)from, size); return 0; }
+int cuGetErrorName(int code, const char **name) {
+    *name = code == 214 ? "CUDA_ERROR_ECC_UNCORRECTABLE" : code == 101 ? "CUDA_ERROR_INVALID_DEVICE" : 0;
+    return 0;
+}
+"""
+"""CUDA's functions on the host's memory, as its header declares them."""
+
+
+@pytest.fixture(scope="session")
+def libcuda(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
+    """A library with these functions."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    folder = tmp_path_factory.mktemp("libcuda")
+    (folder / "cuda.c").write_text(LIBRARY)
+    made = folder / "libcuda.so.1"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(made), str(folder / "cuda.c")], check=True)
+    return Libraries(libcuda=made, env={}, read_only=())
+
+
+def with_env(libraries: Libraries, **env: str) -> Libraries:
+    return Libraries(libcuda=libraries.libcuda, env=env, read_only=())
+
+
+@pytest.fixture(params=["fake", "library", pytest.param("real", marks=pytest.mark.gpu)])
+def cuda(request: pytest.FixtureRequest) -> Cuda:
+    if request.param == "fake":
+        return FakeCuda()
+    if request.param == "library":
+        return LibCuda(str(request.getfixturevalue("libcuda").libcuda))
+    pynvml.nvmlInit()
+    return LibCuda(str(find_libraries().libcuda))
+
+
+def test_what_is_written_is_read_back(cuda: Cuda) -> None:
+    """One contract for the library and its fake."""
+    cuda.open()
+    first, second = cuda.allocate(SIZE), cuda.allocate(SIZE)
+    cuda.fill(first, 0x01020304, SIZE)
+    cuda.copy(second, first, SIZE)
+
+    assert first != second
+    assert cuda.read(second, SIZE) == bytes([4, 3, 2, 1]) * (SIZE // 4)
+    cuda.free(first)
+    cuda.free(second)
+    cuda.close()
+
+
+def test_a_fit_device_is_left_as_it_was(cuda: Cuda) -> None:
+    """Nothing stays allocated."""
+    assert trouble(cuda, SIZE) == ""
+    if isinstance(cuda, FakeCuda):
+        assert (cuda.memory, cuda.is_open) == ({}, False)
+
+
+@pytest.mark.parametrize("bit", [0, 7])
+def test_a_cell_that_is_stuck_is_found_whichever_way(bit: int) -> None:
+    """Patterns set and clear each bit."""
+    assert "1 of 4096 bytes" in trouble(FakeCuda(stuck=(17, 0x55 ^ 1 << bit)), SIZE)
+    assert differing(bytes(8), 0) == 0
+    assert differing(bytes([0, 0, 1, 0, 0, 2, 0, 0]), 0) == 2
+
+
+@pytest.mark.parametrize("method", ["open", "allocate", "fill", "copy", "read", "free", "close"])
+def test_an_error_is_told_wherever_it_comes(method: str) -> None:
+    """Unless it says that somebody has the device."""
+    assert trouble(FakeCuda(errors={method: 999}), SIZE) == f"{method}: error (999)"
+    for code in IN_USE:
+        with pytest.raises(NotTried):
+            trouble(FakeCuda(errors={method: code}), SIZE)
+
+
+def test_the_librarys_errors_have_its_names(libcuda: Libraries) -> None:
+    """As its header has them."""
+    with pytest.raises(CudaError, match=r"cuDevicePrimaryCtxRelease_v2: CUDA_ERROR_INVALID_DEVICE \(101\)"):
+        LibCuda(str(libcuda.libcuda)).close()
+
+
+async def test_a_program_tries_the_device(libcuda: Libraries) -> None:
+    """It is shown that one alone; what it says is the reason."""
+    assert await fitness("GPU-1", libcuda) == ""
+    assert "ECC_UNCORRECTABLE" in await fitness("GPU-1", with_env(libcuda, FAKE_ECC="1"))
+    assert await fitness("GPU-1", with_env(libcuda, FAKE_CRASH="1")) == "whoever uses it dies of SIGABRT"
+
+
+async def test_what_could_not_be_tried_is_trusted(libcuda: Libraries) -> None:
+    """And told in the log: the device is full, the library is none, the program cannot be started."""
+    with capture_logs() as lines:
+        assert await fitness("GPU-1", with_env(libcuda, FAKE_FULL="1")) == ""
+        assert await fitness("GPU-1", NOWHERE) == ""
+        assert await fitness("GPU-1", NOWHERE, program=("/nowhere/program",)) == ""
+
+    assert [line["event"] for line in lines] == ["a GPU could not be tried"] * 3
+
+
+async def test_a_device_that_hangs_is_given_up() -> None:
+    """Nobody waits for the end of who hangs in the driver."""
+    program = (sys.executable, "-c", "import signal; signal.pause()")
+
+    assert await fitness("GPU-1", NOWHERE, within=0.05, program=program) == (
+        "it has not done what it was told within 0.05 s"
+    )
+    assert PROGRAM[-1].endswith("nvidia.gpu_fitness")
+
+
+class Checks:
+    """A check that is told what it says, and notes what it was asked."""
+
+    def __init__(self, **says: str) -> None:
+        self.says = says
+        self.asked: list[str] = []
+
+    async def __call__(self, visible: str, _: Libraries) -> str:
+        self.asked.append(visible)
+        return self.says.get(visible.replace("-", "_"), "")
+
+
+async def test_a_gpu_that_fails_is_withdrawn_before_anybody_is_on_it() -> None:
+    """It stays in the inventory, and nothing that NVML says later takes it back."""
+    nvml, check = FakeNvml([FakeGpu(uuid="GPU-1"), FakeGpu(uuid="GPU-2")]), Checks(GPU_1="it burns")
+    async with NvmlDevices(nvml, fake=True, check=check) as devices:
+        assert sorted(check.asked) == ["GPU-1", "GPU-2"]
+        assert devices.withdrawn() == {"GPU-1": "it has failed the fitness check: it burns"}
+        assert devices.reports({})[0].withdrawn == "it has failed the fitness check: it burns"
+        await devices.look()
+        assert devices.withdrawn().keys() == {"GPU-1"}
+        assert len(devices.inventory()) == 2
+        assert len(check.asked) == 2
+
+
+async def test_a_gpu_in_mig_mode_is_tried_on_its_first_instance() -> None:
+    """Before anybody else can be on that, and once."""
+    nvml, check = FakeNvml([FakeGpu(uuid="GPU-1", mig=True)]), Checks()
+    async with NvmlDevices(nvml, fake=True, check=check) as devices:
+        assert check.asked == []
+        for start in (4, 0):
+            assert (
+                devices.command(Cut(epoch=1, device="GPU-1", create=(MigPlacement(start=start, profile="3g"),)), ())
+                == ""
+            )
+            await devices.restore({})
+        second, first = devices.reports({})[0].instances
+        assert (first.place.start, second.place.start) == (4, 0)
+        assert check.asked == [first.uuid]
+    async with NvmlDevices(nvml, fake=True, check=check):
+        assert check.asked == [first.uuid, second.uuid]
+
+
+@pytest.mark.gpu
+async def test_the_gpus_of_this_machine_are_fit() -> None:
+    """The real check on real hardware, as the agent makes it."""
+    async with NvmlDevices(check=fitness) as devices:
+        assert devices.inventory()
+        assert devices.withdrawn() == {}

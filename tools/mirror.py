@@ -1,0 +1,77 @@
+"""Hold tests to the tree: `python -m tools.mirror`.
+
+`gateway/pilotlight_gateway/tenancy/api_keys.py` is tested by `tests/gateway/tenancy/test_api_keys.py`; a longer name
+such as `test_api_keys_revoked.py` beside it may hold more. Every module with behaviour has such a file, or a line in
+`ELSEWHERE` that says where it is tested and why there. Behaviour is a function or method with a statement of its own:
+records, constants, errors, and protocols have none. What is in `ELSEWHERE` without need fails too.
+"""
+
+# ruff: noqa: T201 - it is a command; printing is what it does
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+SOURCE = ("core", "sdk", "placement", "runtime", "autoscaler", "gateway", "supervisor")
+NO_MODULES = ("__init__.py", "__main__.py")
+MIN_STATEMENTS = 4
+"""A module whose functions have fewer statements in all only passes something on."""
+
+ELSEWHERE: dict[str, str] = {}
+"""Module -> where it is tested instead, and why."""
+
+
+def mirror_of(module: Path) -> Path:
+    """Where the test of a module belongs: `core/pilotlight_core/bus/kv.py` -> `tests/core/bus/test_kv.py`."""
+    return Path("tests", module.parts[0], *module.parts[2:-1], f"test_{module.name}")
+
+
+def statements(tree: ast.AST) -> int:
+    """How many statements the functions below `tree` have, docstrings, `...` and those of protocols apart."""
+    total = 0
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef) and any("Protocol" in ast.dump(base) for base in node.bases):
+            continue
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            total += sum(isinstance(n, ast.stmt) and not _says_nothing(n) for n in ast.walk(node)) - 1
+        else:
+            total += statements(node)
+    return total
+
+
+def _says_nothing(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Pass) or (
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    )
+
+
+def with_behaviour(root: Path) -> list[Path]:
+    """The product's modules that do something, relative to `root`."""
+    paths = (path for folder in SOURCE for path in sorted((root / folder).rglob("*.py")) if path.name not in NO_MODULES)
+    return [path.relative_to(root) for path in paths if statements(ast.parse(path.read_text())) >= MIN_STATEMENTS]
+
+
+def faults(modules: Iterable[Path], root: Path, elsewhere: Mapping[str, str]) -> list[str]:
+    """A sentence for each module without a test of its own, and for each line of `elsewhere` that is not needed."""
+    missing = {str(module) for module in modules if not (root / mirror_of(module)).exists()}
+    wrong = [f"{name}: no {mirror_of(Path(name))}" for name in sorted(missing) if name not in elsewhere]
+    return wrong + [f"{name}: needs no line in ELSEWHERE" for name in sorted(elsewhere) if name not in missing]
+
+
+def main() -> int:
+    """Print how many modules are mirrored and which are not; 1 if one is missing."""
+    root = Path(__file__).parents[1]
+    modules = with_behaviour(root)
+    mirrored = sum((root / mirror_of(module)).exists() for module in modules)
+    print(f"mirror     {mirrored} of {len(modules)} modules with behaviour have a test, {len(ELSEWHERE)} say why not")
+    wrong = faults(modules, root, ELSEWHERE)
+    for sentence in wrong:
+        print(f"error      {sentence}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
