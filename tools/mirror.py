@@ -1,9 +1,9 @@
 """Hold tests to the tree: `python -m tools.mirror`.
 
-`gateway/pilotlight_gateway/tenancy/keys.py` is tested by `tests/gateway/tenancy/test_keys.py`; a longer name such as
-`test_keys_revoked.py` beside it may hold more. Every module with behaviour has such a file, or a line in `ELSEWHERE`
-that says where it is tested and why there. Behaviour is a function or method with a statement of its own: records,
-constants, errors, and protocols have none. What is in `ELSEWHERE` without need fails too.
+`gateway/pilotlight_gateway/tenancy/api_keys.py` is tested by `tests/gateway/tenancy/test_api_keys.py`; a longer name
+such as `test_api_keys_revoked.py` beside it may hold more. Every module with behaviour has such a file, or a line in
+`ELSEWHERE` that says where it is tested and why there. Behaviour is a function or method with a statement of its own:
+records, constants, errors, and protocols have none. What is in `ELSEWHERE` without need fails too.
 """
 
 # ruff: noqa: T201 - it is a command; printing is what it does

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from pilotlight_autoscaler.answers import answer
-from pilotlight_autoscaler.aside import Quarantine
 from pilotlight_autoscaler.decide import AddressedCommand, Decision, Pass, PassOptions
+from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.move_budget import PER_HOUR, MoveBudget
-from pilotlight_autoscaler.works import AgentCommand
+from pilotlight_autoscaler.plan_execution import AgentCommand
+from pilotlight_autoscaler.quarantine import Quarantine
 from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.bus import Bus, BusDown, BusError, BusTimeout, Handler, Lease, NoResponders
 from pilotlight_core.host.registry import Registry

@@ -14,14 +14,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.keeping import VersionReservation, WaitingVersion, next_keeping
-from pilotlight_autoscaler.policy import VersionSpeed, VersionView, to_drain, wanted, wanted_by_demand, wanted_by_level
-from pilotlight_autoscaler.steps import CommandContext, Steps
-from pilotlight_autoscaler.ways import IdleContainers, TrialBudget, choose_victims, round_robin
-from pilotlight_autoscaler.works import AgentCommand, PlanStep, independent_steps
+from pilotlight_autoscaler.plan_commands import AgentSteps, CommandContext
+from pilotlight_autoscaler.plan_execution import AgentCommand, PlanStep, independent_steps
+from pilotlight_autoscaler.preemption import IdleContainers, TrialBudget, choose_victims, round_robin
+from pilotlight_autoscaler.scaling_policy import (
+    VersionSpeed,
+    VersionView,
+    to_drain,
+    wanted,
+    wanted_by_demand,
+    wanted_by_level,
+)
+from pilotlight_autoscaler.version_reservation import VersionReservation, WaitingVersion, next_keeping
 from pilotlight_autoscaler.world import LIVE, FailedStarts, World
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
-from pilotlight_core.model.messages.agent_messages import ContainerReport, Drain, Shortage
+from pilotlight_core.model.messages.agent_messages import ContainerReport, Drain, Shortage, Stop
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves
@@ -29,7 +36,7 @@ from pilotlight_placement.explain.speeds import key_of_slice, on_slice
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.hardware.node import PlacedContainer
-from pilotlight_placement.plan.commands import PlannedStart, PlannedStop
+from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.draft import DesiredFunction, PlanLimits
 from pilotlight_placement.plan.plan import DesiredState, Plan, Shortfall, living, plan
 from pilotlight_placement.plan.reservation import Reservation, reserve
@@ -193,7 +200,7 @@ class Pass:
             for version in self._views:
                 self._shrink(version)
         asks, missing = self._missing(only)
-        desired = DesiredState(wants=(), starts=tuple(missing), kept=self._kept)
+        desired = DesiredState(wants=(), starts=tuple(missing), epoch=self._epoch, kept=self._kept)
         made = plan(self._fleet, desired, self._at, self._bounds.plain)
         shorts, blocked = made.short, self._make_ways(made, asks)
         helped = without(shorts, blocked)
@@ -235,22 +242,22 @@ class Pass:
 
     def _take(self, made: Plan, asks: dict[Ask, list[str]]) -> None:
         """Turn a plan into commands, and remember why."""
-        steps = Steps(names=CommandContext(epoch=self._epoch, new_id=self._new_id, drain=self._drain_command))
+        steps = AgentSteps(context=CommandContext(epoch=self._epoch, new_id=self._new_id, drain=self._drain_command))
         outcomes = dict(made.outcomes)
-        started = [command for command in made.commands if isinstance(command, PlannedStart)]
-        movers = {start.group: start.held.tenant for start in started if not start.replaces}
-        for command in made.commands:
+        starts = [(planned.group, planned.command) for planned in made.commands]
+        movers = {g: s.held.tenant for g, s in starts if isinstance(s, PlannedStart) and not s.replaces}
+        for planned in made.commands:
+            command = planned.command
             if isinstance(command, PlannedStart):
                 if command.replaces:
-                    self._world.moves.spend(self._at, movers.get(command.group, ""))
+                    self._world.moves.spend(self._at, movers.get(planned.group, ""))
                 outcome = outcomes[command.held.container]
                 record = self._version_of(command, outcome.record.ask, asks)
-                steps.start(command, record)
-                self._remember(outcome, steps.ids[command.held.container], record)
-            elif isinstance(command, PlannedStop):
-                steps.stop(command, self._versions[self._running[command.container]])
+                self._remember(outcome, steps.start(planned, command, record), record)
+            elif isinstance(command, Stop):
+                steps.stop(planned, command, self._versions[self._running[command.container]])
             else:
-                steps.device(command)
+                steps.change_device(planned, command)
         for part in independent_steps(steps.steps):
             if len(part) == 1:
                 self.decision.commands.append(AddressedCommand(node=part[0].node, command=part[0].command))
@@ -288,6 +295,7 @@ class Pass:
         desired = DesiredState(
             wants=self._movable(),
             starts=tuple(counts.items()),
+            epoch=self._epoch,
             fixed=frozenset(fixed),
             waiting=frozenset(tenant for tenant in tenants if not moves.may(self._at, tenant)),
             kept=self._kept,
@@ -338,7 +346,7 @@ class Pass:
         shorts, trials = round_robin(made.short, first), TrialBudget()
         helped: list[Shortfall] = []
         with self._fleet.trial():
-            for command in made.commands:
+            for command in (planned.command for planned in made.commands):
                 if isinstance(command, PlannedStart) and not self._fleet.refusal(command.held):
                     self._fleet.hold(command.held)
             for container in self._world.going(self._at, ROOM_S):

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.keeping import VersionReservation
-from pilotlight_autoscaler.learning import CurveLearner
+from pilotlight_autoscaler.call_rate import CallRate
+from pilotlight_autoscaler.curve_learning import CurveLearner
 from pilotlight_autoscaler.move_budget import MoveBudget
-from pilotlight_autoscaler.rates import CallRate
-from pilotlight_autoscaler.works import PlanExecutions
+from pilotlight_autoscaler.plan_execution import PlanExecutions
+from pilotlight_autoscaler.version_reservation import VersionReservation
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.messages.agent_messages import (
     Bind,

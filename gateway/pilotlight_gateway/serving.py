@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import load_tiers
 from pilotlight_core.model.records.jobs import RunnerIdentity
+from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.calls.byte_budget import ByteBudget
@@ -30,22 +32,29 @@ from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.home.home import QueueLimits
-from pilotlight_gateway.http.app import create_app
-from pilotlight_gateway.http.endpoints.health import bus_gauges
-from pilotlight_gateway.http.protocol.http_services import BODY_BYTES_HELD, HttpServices
+from pilotlight_gateway.http.protocol.drain_gate import DrainGate
+from pilotlight_gateway.http.protocol.readiness import Readiness
 from pilotlight_gateway.http.server import QuietServer, listen, make_server, url_of
-from pilotlight_gateway.idempotency.bus_records import BusKeyRecords
+from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, follower_slots, upload_slots, wire_http
+from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
 from pilotlight_gateway.idempotency.key_record import CallOwner
-from pilotlight_gateway.idempotency.keyed_calls import Idempotency
+from pilotlight_gateway.idempotency.keyed_calls import KEY_BYTES, Idempotency
 from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.prices import PriceBook, load_prices
+from pilotlight_gateway.ledger.price_book import PriceBook, load_prices
+from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter
+from pilotlight_gateway.metrics.bus_metrics import bus_gauges
+from pilotlight_gateway.metrics.call_metrics import call_gauges
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics, MetricSource
 from pilotlight_gateway.metrics.job_metrics import job_gauges
 from pilotlight_gateway.metrics.key_metrics import key_counts
 from pilotlight_gateway.metrics.limit_metrics import limit_gauges
+from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.settings import ServeSettings
+from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
+from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
 from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
@@ -65,7 +74,7 @@ class BusLost(Exception):
 class Gateway:
     """The parts of a running gateway that its end has to go through."""
 
-    services: HttpServices
+    gate: DrainGate
     public: QuietServer
     internal: QuietServer
     superseded: asyncio.Future[NameTaken]
@@ -74,9 +83,9 @@ class Gateway:
         """End without cutting anybody off who can be served in time. Every step has a bound."""
         # 1. Take no more calls; /readyz says so.
         # 2. Let those inside finish.
-        if not await self.services.gate.drain(drain_seconds):
+        if not await self.gate.drain(drain_seconds):
             # 3. End the rest; their callers hear `draining`.
-            aborted = await self.services.gate.abort(ABORT_SECONDS)
+            aborted = await self.gate.abort(ABORT_SECONDS)
             log.warning("calls were ended by the shutdown", calls=aborted)
         # 4. Close the listeners and idle connections (the server itself waits 2 s for the last bytes).
         self.public.stop()
@@ -130,7 +139,7 @@ async def _run(
         freeze()
         log.info("gateway serves", url=url_of(sockets[0]))
         await stop.wait()
-        log.info("gateway shuts down", inside=len(gateway.services.gate))
+        log.info("gateway shuts down", inside=len(gateway.gate))
         at_once = bus.closed.is_set() or gateway.superseded.done()
         await gateway.shut_down(0.0 if at_once else drain_seconds)
         # 5. Calls, registry and bus are closed by those who opened them.
@@ -140,6 +149,41 @@ async def _run(
 async def _stop_when_lost(bus: Bus, stop: asyncio.Event) -> None:
     await bus.closed.wait()
     stop.set()
+
+
+def _idempotency(settings: ServeSettings, bus: Bus, calls: CallService, owner: CallOwner) -> Idempotency:
+    keep_s = settings.idempotency_seconds
+    records = BusQuotaRecords(bus.kv(IDEMPOTENCY_BUCKET), stored="idempotency keys")
+    return Idempotency(
+        BusKeyRecords(bus, lambda owner: owner.instance in calls.shards.others()),
+        StorageQuota(records, limit=KEY_BYTES, life=keep_s, wall=time.time),
+        owner=owner,
+        ttl=keep_s,
+    )
+
+
+def _metric_sources(
+    bus: Bus,
+    calls: CallService,
+    idempotency: Idempotency,
+    limiter: HomeLimiter,
+    jobs: GatewayJobs,
+    readiness: Readiness,
+    budget: ByteBudget,
+) -> tuple[MetricSource, ...]:
+    """What is asked at each scrape, beside what `GatewayMetrics` counts."""
+    return (
+        lambda: bus_gauges(bus.statistics()),
+        lambda: key_counts(idempotency.statistics()),
+        lambda: limit_gauges(limiter.statistics()),
+        lambda: call_gauges(
+            calls.statistics(),
+            inside=len(readiness.gate),
+            body_bytes=budget.used,
+            ready=not readiness.why_not(),
+        ),
+        lambda: job_gauges(jobs.statistics()),
+    )
 
 
 @asynccontextmanager
@@ -161,47 +205,64 @@ async def _gateway(
     limiter = HomeLimiter(bus, calls.shards, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
     calls.shards.lodgers["limits"] = limiter
     registry.on_change.append(limiter.record_changed)
-    blobs = open_blobs(settings.blobs)
+    blobs, validators, costs = open_blobs(settings.blobs), Validators(), Estimates()
     jobs = GatewayJobs(
-        bus, calls, blobs, region=settings.region, keep_s=settings.job_seconds, share_bytes=settings.job_bytes
+        bus,
+        blobs,
+        calls,
+        region=settings.region,
+        keep_s=settings.job_seconds,
+        tenant_bytes=settings.job_bytes,
+        runner=RunnerIdentity(name, instance),
+        registry=registry,
+        budget=budget,
+        validators=validators,
+        limits=limiter,
+        costs=costs,
+    )
+    idempotency = _idempotency(settings, bus, calls, CallOwner(name=name, instance=instance))
+    readiness = Readiness(
+        gate=DrainGate(), bus_connected=lambda: bus.connected, registry=registry, calls=calls, clock=time.monotonic
     )
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
-    services = HttpServices(
-        calls=calls,
-        registry=registry,
-        blobs=blobs,
-        signer=Signer.load_or_create(settings.keys_dir),
+    app = wire_http(
         authenticator=KeyAuthenticator(registry),
-        ledger=ledger,
-        logs=BusLogs(bus=bus, region=settings.region),
-        budget=budget,
-        bus_connected=lambda: bus.connected,
-        placements=FleetPlacements(calls.fleet),
-        explainer=BusExplainer(bus, region=settings.region),
-        limits=limiter,
-        webhooks=BusWebhooks(bus),
-        webhook_networks=settings.webhook_networks,
-        jobs=jobs.desk,
         batches=BatchService(
-            BusBatches(bus), jobs.desk, region=settings.region, blobs=blobs, keep_s=settings.job_seconds
+            BusBatches(bus),
+            jobs.service,
+            region=settings.region,
+            blobs=blobs,
+            validators=validators,
+            keep_s=settings.job_seconds,
         ),
-        idempotency=Idempotency(
-            BusKeyRecords(bus, lambda owner: owner.instance in calls.shards.others()),
-            owner=CallOwner(name=name, instance=instance),
-            ttl=settings.idempotency_seconds,
-        ),
+        blobs=blobs,
+        budget=budget,
+        calls=calls,
+        costs=costs,
+        explainer=BusExplainer(bus, region=settings.region),
+        followers=follower_slots(),
+        idempotency=idempotency,
+        jobs=jobs.service,
+        ledger=ledger,
+        limiter=limiter,
+        logs=BusLogs(bus=bus, region=settings.region),
+        metrics=GatewayMetrics(_metric_sources(bus, calls, idempotency, limiter, jobs, readiness, budget)),
+        networks=settings.webhook_networks,
+        placements=FleetPlacements(calls.fleet),
+        readiness=readiness,
+        registry=registry,
+        signer=Signer.load_or_create(settings.keys_dir),
+        uploads=upload_slots(),
+        validators=validators,
+        webhooks=BusWebhooks(bus),
     )
-    services.metrics.gauges.append(lambda: bus_gauges(bus.statistics()))
-    services.metrics.gauges.append(lambda: key_counts(services.idempotency.statistics()))
-    services.metrics.gauges.append(lambda: limit_gauges(limiter.statistics()))
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
-        async with limiter.running(), jobs.running(services, RunnerIdentity(name, instance)) as feeder:
-            services.metrics.gauges.append(lambda: job_gauges(feeder.statistics()))
+        async with limiter.running(), jobs.running():
             yield Gateway(
-                services=services,
-                public=make_server(create_app(services)),
+                gate=readiness.gate,
+                public=make_server(app),
                 internal=make_server(bodies),
                 superseded=calls.shards.superseded,
             )

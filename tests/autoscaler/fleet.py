@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_autoscaler.decide import Decision, Pass, PassOptions
-from pilotlight_autoscaler.works import AgentCommand
+from pilotlight_autoscaler.plan_execution import AgentCommand
 from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, SliceName
 from pilotlight_core.model.messages.agent_messages import (
@@ -32,7 +32,6 @@ from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.hardware.catalogue import standard
-from pilotlight_placement.hardware.geometry import Instance
 from tests.autoscaler.builders import record
 
 MIB = 2**20
@@ -45,7 +44,7 @@ class FakeGpu:
     id: str
     kind: str
     mig: MigMode = MigMode.OFF
-    instances: set[Instance] = field(default_factory=set)
+    instances: set[MigPlacement] = field(default_factory=set)
     refused: str = ""
     broken: bool = False
     """Cutting it fails, after it was said to be under way."""
@@ -160,7 +159,7 @@ class FakeNode:
             gpu = self.gpu(device)
             taken = self.used(gpu)
             if wanted.profile:
-                assert Instance(start=wanted.start, profile=wanted.profile) in gpu.instances, (
+                assert MigPlacement(start=wanted.start, profile=wanted.profile) in gpu.instances, (
                     "its instance is not there"
                 )
                 if any((t.profile, t.start) == (wanted.profile, wanted.start) for t in taken):
@@ -175,9 +174,9 @@ class FakeNode:
     def _cut(self, command: Cut) -> str:
         gpu = self.gpu(command.device)
         assert gpu.mig is MigMode.ON, "a GPU that is not in MIG mode was cut"
-        destroy = {Instance(start=place.start, profile=place.profile) for place in command.destroy}
-        create = {Instance(start=place.start, profile=place.profile) for place in command.create}
-        used = {Instance(start=name.start, profile=name.profile) for name in self.used(gpu)}
+        destroy = {MigPlacement(start=place.start, profile=place.profile) for place in command.destroy}
+        create = {MigPlacement(start=place.start, profile=place.profile) for place in command.create}
+        used = {MigPlacement(start=name.start, profile=name.profile) for name in self.used(gpu)}
         assert not used & destroy, "an instance in use would be destroyed"
         if gpu.broken:
             gpu.refused = "the driver failed"

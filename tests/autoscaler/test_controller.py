@@ -19,7 +19,7 @@ from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource, CurvesRecord
 from pilotlight_core.model.api.placement_api import DecisionInfo
-from pilotlight_core.model.devices import MigMode
+from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
@@ -27,7 +27,6 @@ from pilotlight_core.model.messages.explaining import ExplainPlacement, Placemen
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.hardware.geometry import Instance
 from tests.autoscaler.builders import demand, record, report
 from tests.autoscaler.fleet import FakeGpu
 from tests.builders.nodes import container
@@ -278,7 +277,7 @@ async def test_a_plan_goes_on_as_soon_as_reports_show_it_may(
     async with meanwhile(calls_wait(bus, region, made.id)):
         cut = await node.told(1)
         assert isinstance(cut, Cut)
-        gpu.instances = {Instance(start=place.start, profile=place.profile) for place in cut.create}
+        gpu.instances = {MigPlacement(start=place.start, profile=place.profile) for place in cut.create}
         node.report(report(devices=(gpu.report({}),)))
         bind = await node.told(2)
 

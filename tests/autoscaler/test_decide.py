@@ -6,9 +6,9 @@ from itertools import count
 
 import msgspec
 
-from pilotlight_autoscaler.answers import answer
 from pilotlight_autoscaler.controller import subject_of_command
 from pilotlight_autoscaler.decide import Decision, Pass
+from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.api.curve_api import CurveSource
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain, RemoteError

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,26 +14,43 @@ from typing import Any
 import httpx
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from prometheus_client.core import Metric
 from starlette.types import ASGIApp
 
-from pilotlight_core.host.blobs import MemoryBlobs
+from pilotlight_core.host.blobs import BlobStore, MemoryBlobs
 from pilotlight_core.host.registry import KeyRecord, TenantRecord
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.spec import AppRecord, FileEntry, FunctionSpec, MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.batches.batch_port import MemoryBatches
 from pilotlight_gateway.batches.batch_service import BatchService
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
-from pilotlight_gateway.deploys.function_logs import MemoryLogs
-from pilotlight_gateway.http.app import create_app
-from pilotlight_gateway.http.protocol.http_services import HttpServices
+from pilotlight_gateway.calls.call_port import CallPort
+from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
+from pilotlight_gateway.deploys.function_logs import LogSource, MemoryLogs
+from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
+from pilotlight_gateway.fleet.placement_explainer import Explainer, MemoryExplainer
+from pilotlight_gateway.http.protocol.drain_gate import DrainGate
+from pilotlight_gateway.http.protocol.readiness import Readiness
+from pilotlight_gateway.http.protocol.slot_limit import SlotLimit
+from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, follower_slots, upload_slots, wire_http
+from pilotlight_gateway.idempotency.keyed_calls import Idempotency
 from pilotlight_gateway.jobs.job_service import JobService
-from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
+from pilotlight_gateway.jobs.memory_jobs import MemoryJobQueue, MemoryJobs
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.prices import load_prices
+from pilotlight_gateway.ledger.price_book import load_prices
+from pilotlight_gateway.limits.cost_estimates import Estimates
+from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
+from pilotlight_gateway.metrics.call_metrics import call_gauges
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.schemas.schema_validators import Validators
+from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
+from pilotlight_gateway.tenancy.auth import Authenticator
 from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
-from pilotlight_gateway.tenancy.keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
-from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks
+from pilotlight_gateway.webhooks.address_policy import Network
+from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.builders.specs import function_spec, manifest, method, version_record
 
 WALL = 1_790_000_000.0
@@ -75,6 +94,92 @@ class Clock:
         return self.at
 
 
+@dataclass(kw_only=True)
+class Parts:
+    """What the HTTP side is made of: a test replaces a part before it asks for the application."""
+
+    calls: CallPort
+    registry: RegistryPort
+    blobs: BlobStore
+    signer: ManifestSigner
+    authenticator: Authenticator
+    ledger: Ledger
+    logs: LogSource
+    jobs: JobService
+    batches: BatchService
+    webhooks: WebhookStore
+    budget: ByteBudget = field(default_factory=lambda: ByteBudget(limit=BODY_BYTES_HELD))
+    bus_connected: Callable[[], bool] = lambda: True
+    costs: Estimates = field(default_factory=Estimates)
+    explainer: Explainer = field(default_factory=MemoryExplainer)
+    followers: SlotLimit = field(default_factory=follower_slots)
+    gate: DrainGate = field(default_factory=DrainGate)
+    idempotency: Idempotency = field(default_factory=Idempotency)
+    limits: Limiter = field(default_factory=MemoryLimiter)
+    metrics: GatewayMetrics = field(init=False)
+    placements: FleetPlacements = field(default_factory=FleetPlacements)
+    uploads: SlotLimit = field(default_factory=upload_slots)
+    validators: Validators = field(default_factory=Validators)
+    webhook_networks: tuple[Network, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.metrics = GatewayMetrics((self.call_gauges,))
+
+    def call_gauges(self) -> Iterable[Metric]:
+        """As `serving` has them."""
+        return call_gauges(
+            self.calls.statistics(),
+            inside=len(self.gate),
+            body_bytes=self.budget.used,
+            ready=not self.readiness.why_not(),
+        )
+
+    @property
+    def resolver(self) -> Resolver:
+        return Resolver(self.registry)
+
+    @property
+    def deployer(self) -> Deployer:
+        return Deployer(registry=self.registry, blobs=self.blobs, signer=self.signer, placements=self.placements)
+
+    @property
+    def readiness(self) -> Readiness:
+        return Readiness(
+            gate=self.gate,
+            bus_connected=lambda: self.bus_connected(),
+            registry=self.registry,
+            calls=self.calls,
+            clock=time.monotonic,
+        )
+
+    def app(self) -> ASGIApp:
+        """The application over the parts as they are now."""
+        return wire_http(
+            authenticator=self.authenticator,
+            batches=self.batches,
+            blobs=self.blobs,
+            budget=self.budget,
+            calls=self.calls,
+            costs=self.costs,
+            explainer=self.explainer,
+            followers=self.followers,
+            idempotency=self.idempotency,
+            jobs=self.jobs,
+            ledger=self.ledger,
+            limiter=self.limits,
+            logs=self.logs,
+            metrics=self.metrics,
+            networks=self.webhook_networks,
+            placements=self.placements,
+            readiness=self.readiness,
+            registry=self.registry,
+            signer=self.signer,
+            uploads=self.uploads,
+            validators=self.validators,
+            webhooks=self.webhooks,
+        )
+
+
 class World:
     """The application, everything below it, and a client with a key."""
 
@@ -86,26 +191,33 @@ class World:
         self.webhooks = MemoryWebhooks()
         self.batches = MemoryBatches()
         self.jobs = MemoryJobs()
+        self.job_queue = MemoryJobQueue()
         self.clock = Clock(100.0)
         self.wall = Clock(WALL)
         (folder / "ledger.sqlite").write_bytes(empty_ledger())
         self.ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", load_prices())
         self.signer = Signer(Ed25519PrivateKey.generate())
-        self.services = HttpServices(
+        known = registry or self.registry
+        desk = JobService(self.jobs, queue=self.job_queue, blobs=self.blobs, wall=self.wall, clock=self.clock)
+        self.services = Parts(
             calls=self.calls,
-            registry=registry or self.registry,
+            registry=known,
             blobs=self.blobs,
             signer=self.signer,
-            authenticator=KeyAuthenticator(registry or self.registry, clock=self.clock, wall=self.wall),
+            authenticator=KeyAuthenticator(known, clock=self.clock, wall=self.wall),
             ledger=self.ledger,
             logs=self.logs,
             webhooks=self.webhooks,
-            jobs=(desk := JobService(self.jobs, blobs=self.blobs, wall=self.wall, clock=self.clock)),
+            jobs=desk,
             batches=BatchService(self.batches, desk, blobs=self.blobs, wall=self.wall),
         )
-        self.app: ASGIApp = create_app(self.services)
         self.key = self.add_key("acme", "admin")
         self.operator = self.add_key("platform", "admin", "operator")
+
+    @property
+    def app(self) -> ASGIApp:
+        """Made anew each time, over the parts as they are now."""
+        return self.services.app()
 
     def add_key(self, tenant: str, *scopes: str, **more: Any) -> ApiKey:
         """A key of a tenant, which is made if need be."""

@@ -26,7 +26,8 @@ from pilotlight_core.model.messages.agent_messages import (
     Started,
 )
 from pilotlight_gateway.home.node_incarnations import LOST_AFTER
-from pilotlight_runtime.calls.slot_table import OccupiedSlot, SlotTable
+from pilotlight_runtime.calls.accepted_call import AcceptedCall
+from pilotlight_runtime.calls.slot_table import SlotTable
 from tests.simulation.promises import Broken
 from tests.simulation.world import Process, World
 
@@ -127,7 +128,7 @@ class SimAgent(Process):
         if known is None:
             return
         for item in self.table.close(container):
-            self._over(self._run_of(item), Outcome.DIED, started=item.started, reason="exit code 139")
+            self._over(self._run_of(item), Outcome.DIED, started=item.was_started, reason="exit code 139")
         known.state = ContainerState.GONE
         self._credit(container)
         del self.containers[container]
@@ -141,9 +142,9 @@ class SimAgent(Process):
         report = NodeReport(node=self.name, instance=self.instance, seq=0, region="local", zone="a", sandbox="process")
         for gateway in self._gateways:
             self.send(gateway, report)
-        for item in self.table.overdue(self.clock):
+        for item in self.table.release_overdue(self.clock):
             run = self._run_of(item)
-            del self._runs[item.call, item.grant]
+            del self._runs[item.call_id, item.grant_number]
             self._refuse(run, Refusal.EXPIRED)
         for container in self.containers:
             self._credit(container)
@@ -180,17 +181,18 @@ class SimAgent(Process):
                 found = self.table.reconcile(message, self.clock)
                 for item in found.orphans:
                     self._orphan(item)
-                for past in found.over:
+                for past in found.released:
                     lost = Ended(
-                        call=past.call, grant=past.grant, container="", outcome=Outcome.DIED, started=past.started,
+                        call=past.call_id, grant=past.grant_number, container="", outcome=Outcome.DIED,
+                        started=past.was_started,
                         reason="its answer was lost",
                     )  # fmt: skip
                     self.send(message.gateway, lost)
 
     def _run(self, run: Run) -> None:
-        refusal = self.table.accept(run, self.clock)
-        if refusal is not None:
-            self._refuse(run, refusal)
+        outcome = self.table.accept(run, self.clock)
+        if isinstance(outcome, Refusal):
+            self._refuse(run, outcome)
             return
         self._runs[run.call, run.grant] = run
         wait = self.world.rng.random() * 0.2 if self.world.rng.random() < 0.3 else 0.0
@@ -210,15 +212,15 @@ class SimAgent(Process):
             self.later(fate.seconds * seq / (fate.chunks + 1), partial(self._chunk, run, seq))
         self.later(fate.seconds, partial(self._finish, run))
 
-    def _run_of(self, item: OccupiedSlot) -> Run:
-        run = self._runs.get((item.call, item.grant))
+    def _run_of(self, item: AcceptedCall) -> Run:
+        run = self._runs.get((item.call_id, item.grant_number))
         if run is None:
-            raise Broken("P6", f"{item.call} has ended and still holds a slot")
+            raise Broken("P6", f"{item.call_id} has ended and still holds a slot")
         return run
 
     def _is_running(self, run: Run) -> bool:
         held = self.table._held.get(run.call, {}).get(run.grant)
-        return held is not None and held.started
+        return held is not None and held.was_started
 
     def _chunk(self, run: Run, seq: int) -> None:
         if (run.call, run.grant) in self._runs:
@@ -231,7 +233,7 @@ class SimAgent(Process):
         if promises.fates[run.call].deadly:
             self.crash(run.container)
             return
-        cancelled = self.table._held[run.call][run.grant].cancelled
+        cancelled = self.table._held[run.call][run.grant].is_cancelled
         self.table.release(run.call, run.grant)
         if cancelled:
             del self._runs[run.call, run.grant]
@@ -260,16 +262,16 @@ class SimAgent(Process):
     def _refuse(self, run: Run, reason: Refusal) -> None:
         self.send(run.gateway, Refused(call=run.call, grant=run.grant, container=run.container, reason=reason))
 
-    def _cancel(self, items: tuple[OccupiedSlot, ...]) -> None:
+    def _cancel(self, items: tuple[AcceptedCall, ...]) -> None:
         for item in items:
-            run = self._runs.get((item.call, item.grant))
-            if run is not None and not item.started:
+            run = self._runs.get((item.call_id, item.grant_number))
+            if run is not None and not item.was_started:
                 self._over(run, Outcome.CANCELLED, started=False)
 
-    def _orphan(self, item: OccupiedSlot) -> None:
+    def _orphan(self, item: AcceptedCall) -> None:
         """Cancelled, but not for ever: the call may come again with a newer grant."""
-        item.cancelled = True
+        item.is_cancelled = True
         run = self._run_of(item)
-        if not item.started:
-            self.table.release(item.call, item.grant)
+        if not item.was_started:
+            self.table.release(item.call_id, item.grant_number)
             self._over(run, Outcome.CANCELLED, started=False)

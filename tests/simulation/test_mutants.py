@@ -13,7 +13,8 @@ from pilotlight_core.model.messages.agent_messages import Credit, Ended, Grant, 
 from pilotlight_gateway.calls.effects import Effect, SendRun
 from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.home.home import Home
-from pilotlight_runtime.calls.slot_table import OccupiedSlot, Reconciled, SlotTable
+from pilotlight_runtime.calls.accepted_call import AcceptedCall
+from pilotlight_runtime.calls.slot_table import Reconciled, SlotTable
 from tests.simulation.agent import SimAgent
 from tests.simulation.promises import Broken
 from tests.simulation.scenario import Parts, simulate
@@ -25,7 +26,7 @@ ENOUGH = 400
 class Forgetful(SlotTable):
     """Does not remember which grants it has answered."""
 
-    def _highest(self, call: str) -> int:
+    def _highest(self, call_id: str) -> int:
         return 0
 
 
@@ -47,14 +48,14 @@ class Greedy(Home):
 class Leaky(SlotTable):
     """Loses a slot now and then."""
 
-    def release(self, call: str, grant: int) -> bool:
-        return len(call + str(grant)) % 2 == 0 and super().release(call, grant)
+    def release(self, call_id: str, grant_number: int) -> bool:
+        return len(call_id + str(grant_number)) % 2 == 0 and super().release(call_id, grant_number)
 
 
 class Deaf(SlotTable):
     """Starts what was cancelled."""
 
-    def cancel(self, call: str) -> tuple[OccupiedSlot, ...]:
+    def cancel(self, call_id: str) -> tuple[AcceptedCall, ...]:
         return ()
 
 

@@ -15,7 +15,7 @@ import pilotlight
 from pilotlight.client.face import face
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
 from pilotlight_core.model.spec import FileEntry
-from pilotlight_gateway.tenancy.keys import new_key
+from pilotlight_gateway.tenancy.api_keys import new_key
 from tests.system.platform import Platform, wait_until
 
 MB_11 = 11 * 10**6

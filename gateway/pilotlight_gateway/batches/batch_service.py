@@ -66,12 +66,14 @@ class BatchService:
         *,
         region: str = "local",
         blobs: BlobStore | None = None,
+        validators: Validators | None = None,
         keep_s: float = KEPT_S,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._store: BatchStore = MemoryBatches() if store is None else store
         self._jobs = JobService() if jobs is None else jobs
         self._blobs: BlobStore = MemoryBlobs() if blobs is None else blobs
+        self._validators = Validators() if validators is None else validators
         self._keep_s = keep_s
         self._region = region
         self._wall = wall
@@ -85,7 +87,6 @@ class BatchService:
         version: VersionRecord,
         query: BatchQuery,
         body: AsyncIterator[bytes],
-        validators: Validators,
         key: str = "",
     ) -> BatchRecord:
         """Check every line, and store the batch: once this returns it will run, whatever becomes of this process.
@@ -109,7 +110,7 @@ class BatchService:
         self._uploads[tenant] += 1
         try:
             async with asyncio.timeout(SUBMIT_SECONDS):
-                return await self._take(tenant, batch, version, query, body, validators, repeats=repeats)
+                return await self._take(tenant, batch, version, query, body, repeats=repeats)
         except TimeoutError:
             raise DeadlineExceeded(f"The batch did not come and was not checked in {SUBMIT_SECONDS:g} s.") from None
         finally:
@@ -122,12 +123,11 @@ class BatchService:
         version: VersionRecord,
         query: BatchQuery,
         body: AsyncIterator[bytes],
-        validators: Validators,
         *,
         repeats: bool,
     ) -> BatchRecord:
         method = version.spec.method(query.method)
-        lines = InputLineReader(lambda arguments: validators.check_input(version.id, method, arguments, {}))
+        lines = InputLineReader(lambda arguments: self._validators.check_input(version.id, method, arguments, {}))
         writer = ManifestWriter(self._blobs, tenant, f"{batch} {token()}")
         digest = hashlib.sha256(f"{version.id}\0{method.name}\0".encode())
         try:
@@ -138,7 +138,7 @@ class BatchService:
             chunks = await writer.finish()
             room = 0 if repeats else lines.items * RECORD_BYTES + writer.bytes
             until = self._wall() + query.expires_in_s + version.spec.timeout + self._keep_s
-            counted = await self._jobs.room.take(tenant, room, until)
+            counted = await self._jobs.quota.take(tenant, room, until)
         except BaseException:
             await asyncio.shield(writer.drop())
             raise
@@ -170,12 +170,12 @@ class BatchService:
             found = await self._store.create(record)
         except Unavailable as error:
             if not isinstance(error, BusError):  # else it may be stored, and need them
-                self._jobs.room.give_back(counted)
+                self._jobs.quota.give_back(counted)
                 await writer.drop()
             raise
         if found.chunks == record.chunks:  # though it may be read anew, since its confirmation was lost
             return found
-        self._jobs.room.give_back(counted)
+        self._jobs.quota.give_back(counted)
         await writer.drop()
         if found.fingerprint != record.fingerprint:
             raise BadInput(

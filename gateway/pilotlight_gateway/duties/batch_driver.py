@@ -41,8 +41,7 @@ from pilotlight_gateway.batches.batch_manifest import read_chunks, read_items
 from pilotlight_gateway.batches.batch_port import BatchStore
 from pilotlight_gateway.duties.batch_progress import BatchProgress
 from pilotlight_gateway.jobs import job_payloads
-from pilotlight_gateway.jobs.job_port import JobStore, StoredJob
-from pilotlight_gateway.jobs.job_service import PublishJob
+from pilotlight_gateway.jobs.job_port import JobStore, PublishJob, StoredJob
 
 AT_A_TIME = 16
 """Submissions under way of one batch: single jobs of others go in between."""
@@ -75,7 +74,7 @@ class BatchDependencies:
     batches: BatchStore
     jobs: JobStore
     blobs: BlobStore
-    tell: PublishJob
+    publish: PublishJob
     region: str
     wall: Callable[[], float] = time.time
 
@@ -185,7 +184,7 @@ class BatchDriver:
         if found.state.terminal:
             self._ended(found.id, found.state)
         elif found.state is JobState.QUEUED:
-            self._ground.tell(self._flow, JobNote(found.id))
+            self._ground.publish(self._flow, JobNote(found.id))
 
     @property
     def _may_be_forgotten(self) -> bool:
@@ -261,9 +260,9 @@ class BatchDriver:
         while not self._progress.all_begun and self._progress.may_begin:
             self._progress.begin()
         begun = range(self._progress.settled_chunks, self._progress.next_chunk)
-        await _each([(number, index) for number in begun for index in _indices(chunks[number])], self._look)
+        await _each([(number, index) for number in begun for index in _indices(chunks[number])], self._recover_item)
 
-    async def _look(self, place: tuple[int, int]) -> None:
+    async def _recover_item(self, place: tuple[int, int]) -> None:
         chunk, index = place
         job = self._job_id(index)
         if chunk < self._progress.settled_chunks or self._progress.knows(job, chunk):
@@ -288,11 +287,11 @@ class BatchDriver:
             page = await position.read()
             for stored in page.records:
                 if not stored.gone:
-                    self._hear(stored.data)
+                    self._on_record(stored.data)
             if not page.records:
                 await position.wait_bell(POLL)
 
-    def _hear(self, data: bytes) -> None:
+    def _on_record(self, data: bytes) -> None:
         try:
             job = _end.decode(data)
         except msgspec.DecodeError as error:

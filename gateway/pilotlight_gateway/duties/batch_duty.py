@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 
-from pilotlight_core.bus import Bus, BusError, KvEntry, Lease, Mirror
+from pilotlight_core.bus import Bus, KvEntry, Lease, Mirror
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.records.batches import BatchRecord
 from pilotlight_core.model.subjects import BATCH_BUCKET
@@ -24,6 +24,7 @@ from pilotlight_gateway.batches.batch_manifest import drop_manifest
 from pilotlight_gateway.batches.bus_batches import read_batch
 from pilotlight_gateway.duties.batch_driver import BatchDependencies, BatchDriver
 from pilotlight_gateway.duties.batch_turns import DRIVEN_AT_MOST, BatchTurns
+from pilotlight_gateway.duties.leased import while_leased
 
 PAUSE = 1.0
 LONG_PAUSE = 10.0
@@ -31,10 +32,6 @@ LONG_PAUSE = 10.0
 FORGET_EVERY = 600.0
 
 log = structlog.get_logger(__name__)
-
-
-class _StartAgain(Exception):
-    """The lease or the connection is not what it was."""
 
 
 def expired_batches(records: Iterable[BatchRecord], at: float) -> list[BatchRecord]:
@@ -59,7 +56,6 @@ class BatchDuty:
         self._bus = bus
         self._ground = ground
         self._holder = holder
-        self._reconnected = asyncio.Event()
         self._drivers: _Drivers | None = None
 
     def statistics(self) -> BatchDutyStatistics | None:
@@ -68,31 +64,15 @@ class BatchDuty:
 
     async def run(self) -> None:
         """Wait for the lease, drive while it lasts, and so on. Ends only by cancellation."""
-        async with self._bus.listening(reconnected=self._note_reconnect):
-            while True:
-                async with self._bus.lease("duty.batches", self._holder) as lease:
-                    try:
-                        await self._drive_while(lease)
-                    finally:
-                        self._drivers = None
+        await while_leased(self._bus, self._bus.lease("duty.batches", self._holder), self._drive)
 
-    async def _note_reconnect(self) -> None:
-        self._reconnected.set()
-
-    async def _drive_while(self, lease: Lease) -> None:
-        while lease.valid(time.monotonic()):
-            self._reconnected.clear()
-            try:
-                async with self._bus.mirror(BATCH_BUCKET) as mirror, asyncio.TaskGroup() as group:
-                    self._drivers = _Drivers(self._ground, mirror)
-                    group.create_task(self._drivers.run())
-                    group.create_task(_when_set(lease.lost))
-                    group.create_task(_when_set(self._reconnected))
-            except* _StartAgain:
-                pass
-            except* BusError:
-                log.exception("batches are not driven now; it is tried again")
-                await asyncio.sleep(PAUSE)
+    async def _drive(self, _lease: Lease) -> None:
+        try:
+            async with self._bus.mirror(BATCH_BUCKET) as mirror:
+                self._drivers = _Drivers(self._ground, mirror)
+                await self._drivers.run()
+        finally:
+            self._drivers = None
 
 
 class _Drivers:
@@ -192,8 +172,3 @@ class _Drivers:
         finally:
             del self._driving[record.key]
         return True
-
-
-async def _when_set(event: asyncio.Event) -> None:
-    await event.wait()
-    raise _StartAgain

@@ -32,6 +32,7 @@ from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.subjects import JOB_BUCKET, JOB_STREAM
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.batches.bus_batches import BusBatches
+from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.orphan_blobs import Orphans
 from pilotlight_gateway.jobs.job_publisher import NOTES_AT_ONCE
 
@@ -161,10 +162,10 @@ class JobWatchlist:
         """(key, tenant, digests) of what may go, if its record is gone. Given once, unless it is seen again."""
         return [(key, *self._blobs.pop(key)) for key in self._due.due(at)]
 
-    def postpone(self, key: str, tenant: str, digests: tuple[str, ...], until: float) -> None:
-        """What was given as forgettable could not be forgotten: it may go at `until`."""
+    def postpone(self, key: str, tenant: str, digests: tuple[str, ...], due_at: float) -> None:
+        """What was given as forgettable could not be forgotten: it may go at `due_at`."""
         self._blobs[key] = (tenant, digests)
-        self._due.set(key, until)
+        self._due.set(key, due_at)
 
 
 class JobDuty:
@@ -181,6 +182,7 @@ class JobDuty:
         self._watchlist: JobWatchlist | None = None
         self._told_again = 0
         self._search_again_s = search_again_s
+        self._search_at = time.monotonic()
         self._orphans = Orphans(blobs, self._record, BusBatches(bus).read)
 
     def statistics(self) -> SweepStatistics | None:
@@ -189,16 +191,18 @@ class JobDuty:
 
     async def run(self) -> None:
         """Wait for the lease, sweep while it lasts, and so on. Ends only by cancellation."""
-        while True:
-            async with self._bus.lease("duty.jobs", self._holder) as lease, asyncio.TaskGroup() as group:
-                searching = group.create_task(self._search_orphans())
-                try:
-                    await self._sweep_while(lease)
-                finally:
-                    self._watchlist = None
-                    searching.cancel()
+        await while_leased(self._bus, self._bus.lease("duty.jobs", self._holder), self._work)
 
-    async def _sweep_while(self, lease: Lease) -> None:
+    async def _work(self, lease: Lease) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                searching = group.create_task(self._search_orphans())
+                await self._sweep(lease)
+                searching.cancel()
+        finally:
+            self._watchlist = None
+
+    async def _sweep(self, lease: Lease) -> None:
         watchlist = self._watchlist = JobWatchlist(self._region)
         position = StreamCursor(self._bus, bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, "*.*"))
         while lease.valid(time.monotonic()):
@@ -206,7 +210,7 @@ class JobDuty:
             try:
                 await self._catch_up(position, watchlist)
                 if watchlist.old(time.time()):
-                    await self.mend(watchlist)
+                    await self.republish(watchlist)
                 await self.forget(watchlist, time.time())
             except (BusError, BlobsDown) as error:
                 log.warning("sweeping jobs failed; it is tried again", error=str(error))
@@ -217,16 +221,16 @@ class JobDuty:
     async def _search_orphans(self) -> None:
         """At the beginning, and once a day. Beside the sweeps: every blob that is kept is looked at."""
         while True:
+            await asyncio.sleep(self._search_at - time.monotonic())
+            pause = self._search_again_s
             try:
                 await self._orphans.delete(time.time())
                 pause = ORPHANS_EVERY_S
             except PilotlightError as error:
                 log.warning("blobs of forgotten jobs are looked for later", error=str(error))
-                pause = self._search_again_s
             except Exception:
                 log.exception("blobs of forgotten jobs are looked for later")
-                pause = self._search_again_s
-            await asyncio.sleep(pause)
+            self._search_at = time.monotonic() + pause
 
     async def _record(self, key: str) -> bytes | None:
         record = await self._kv.read(key)
@@ -238,9 +242,9 @@ class JobDuty:
             for record in records:
                 _note(watchlist, record.subject[start:], record)
 
-    async def mend(self, watchlist: JobWatchlist) -> None:
+    async def republish(self, watchlist: JobWatchlist) -> None:
         """Tell the work queue of the jobs that no message names; raises as the bus does."""
-        told = {note.id for note in await self._told()}
+        told = {note.id for note in await self._published_notes()}
         for flow, jobs in watchlist.missing(told, time.time()).items():
             notes = [note for key, note in jobs if await self._stands(key, watchlist)]
             for first in range(0, len(notes), NOTES_AT_ONCE):
@@ -250,7 +254,7 @@ class JobDuty:
                 self._told_again += len(notes)
                 log.info("jobs were told of again", flow=flow, jobs=len(notes))
 
-    async def _told(self) -> Iterable[JobNote]:
+    async def _published_notes(self) -> Iterable[JobNote]:
         return [
             note
             async for stored in self._bus.read_stream(JOB_STREAM, f"jobs.{self._region}.>")

@@ -15,23 +15,18 @@ from sqlalchemy.exc import SQLAlchemyError
 from pilotlight_core.bus import Bus, BusError, DecodedMessage, Lease
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
 from pilotlight_core.model.subjects import USAGE_STREAM
+from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.ledger.ledger_store import Ledger
 
 FOLD_EVERY = 0.5
 """Seconds for which messages are gathered into one transaction."""
 EVENTS_AT_A_TIME = 5_000
 MESSAGES_AHEAD = 256
-PAUSE = 1.0
-"""Seconds before it tries again after the database or the bus refused."""
 PRUNE_EVERY = 3_600.0
 KEPT_SECONDS = 100 * 86_400.0
 """For how long single intervals and receipts are kept."""
 
 log = structlog.get_logger(__name__)
-
-
-class _StartAgain(Exception):
-    """The lease or the stream is not what it was."""
 
 
 class FoldDuty:
@@ -41,34 +36,23 @@ class FoldDuty:
         self._bus = bus
         self._ledger = ledger
         self._holder = holder
-        self._reconnected = asyncio.Event()
         self._pruned = float("-inf")
 
     async def run(self) -> None:
         """Wait for the lease, fold while it lasts, and so on. Ends only by cancellation."""
-        async with self._bus.listening(reconnected=self._note_reconnect):
+        lease = self._bus.lease("duty.fold", self._holder)
+        await while_leased(self._bus, lease, self._fold_all, retried=(SQLAlchemyError, BusError))
+
+    async def _fold_all(self, lease: Lease) -> None:
+        queue: asyncio.Queue[DecodedMessage] = asyncio.Queue(MESSAGES_AHEAD)
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(self._read(queue, await self._first()))
             while True:
-                async with self._bus.lease("duty.fold", self._holder) as lease:
-                    await self._fold_while(lease)
-
-    async def _note_reconnect(self) -> None:
-        self._reconnected.set()
-
-    async def _fold_while(self, lease: Lease) -> None:
-        while lease.valid(time.monotonic()):
-            self._reconnected.clear()
-            try:
-                async with asyncio.TaskGroup() as group:
-                    queue: asyncio.Queue[DecodedMessage] = asyncio.Queue(MESSAGES_AHEAD)
-                    group.create_task(self._read(queue, await self._first()))
-                    group.create_task(self._fold_all(queue, lease))
-                    group.create_task(_when_set(lease.lost))
-                    group.create_task(_when_set(self._reconnected))
-            except* _StartAgain:
-                pass
-            except* (SQLAlchemyError, BusError):
-                log.exception("folding usage failed; it is tried again")
-                await asyncio.sleep(PAUSE)
+                seq, events = await _gather(queue)
+                if not lease.valid(time.monotonic()):
+                    break
+                await self._fold(seq, events)
+            reading.cancel()
 
     async def _first(self) -> int:
         """Where to read on. A stream that ends before the last folded message is another one: all of it is new."""
@@ -79,15 +63,11 @@ class FoldDuty:
         async for stored in self._bus.read_stream(USAGE_STREAM, "usage.>", start=start, follow=True):
             await queue.put(stored)
 
-    async def _fold_all(self, queue: asyncio.Queue[DecodedMessage], lease: Lease) -> None:
-        while True:
-            seq, events = await _gather(queue)
-            if not lease.valid(time.monotonic()):
-                raise _StartAgain
-            folded = await asyncio.to_thread(self._ledger.fold, USAGE_STREAM, seq, events)
-            if folded.misfits or folded.unpriced:
-                log.warning("usage needs a look", misfits=folded.misfits, unpriced=folded.unpriced, seq=seq)
-            await self._prune()
+    async def _fold(self, seq: int, events: list[UsageEvent]) -> None:
+        folded = await asyncio.to_thread(self._ledger.fold, USAGE_STREAM, seq, events)
+        if folded.misfits or folded.unpriced:
+            log.warning("usage needs a look", misfits=folded.misfits, unpriced=folded.unpriced, seq=seq)
+        await self._prune()
 
     async def _prune(self) -> None:
         at = time.monotonic()
@@ -110,8 +90,3 @@ async def _gather(queue: asyncio.Queue[DecodedMessage]) -> tuple[int, list[Usage
 
 def _events_of(stored: DecodedMessage) -> list[UsageEvent]:
     return list(stored.message.events) if isinstance(stored.message, UsageBatch) else []
-
-
-async def _when_set(event: asyncio.Event) -> None:
-    await event.wait()
-    raise _StartAgain

@@ -1,29 +1,27 @@
 """The duty that keeps each function's log to its last 10 MB; the stream itself forgets what is older than a day.
 
-It counts what arrives from its own start on, so a restart costs no reading. What stood before is counted by nobody, but
-goes with the first trim, which removes everything older than the newest 10 MB: a log never holds more than twice that.
+It counts what arrives from its own start on, so a restart costs no reading. Nobody counts what stood before, but the
+first trim removes it, as all that is older than the newest 10 MB: between two starts a log grows to twice that at most.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
 from collections import deque
 
 import structlog
 from cachetools import LRUCache
 
-from pilotlight_core.bus import Bus, BusError, DecodedMessage, Lease
+from pilotlight_core.bus import Bus, DecodedMessage, Lease
 from pilotlight_core.model.messages.logs import LogBatch
 from pilotlight_core.model.subjects import LOGS_STREAM
+from pilotlight_gateway.duties.leased import while_leased
 
 KEPT_BYTES = 10 * 10**6
 SLACK = 0.1
 """A trim takes a tenth more than it must, so that a chatty function is trimmed now and then, not at every line."""
 FUNCTIONS = 10_000
 """Functions that are counted at a time; the one that was silent longest is forgotten first."""
-PAUSE = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -57,13 +55,9 @@ class LogDuty:
 
     async def run(self) -> None:
         """Wait for the lease, trim while it lasts, and so on. Ends only by cancellation."""
-        while True:
-            async with self._bus.lease("duty.logs", self._holder) as lease:
-                with contextlib.suppress(BusError):
-                    await self._trim_while(lease)
-            await asyncio.sleep(PAUSE)
+        await while_leased(self._bus, self._bus.lease("duty.logs", self._holder), self._trim)
 
-    async def _trim_while(self, lease: Lease) -> None:
+    async def _trim(self, lease: Lease) -> None:
         sizes = LogSizes(self._kept)
         async for stored in self._bus.read_stream(LOGS_STREAM, "logs.>", start="new", follow=True):
             if not lease.valid(time.monotonic()):

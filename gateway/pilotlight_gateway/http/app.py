@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotlight_gateway.http.edge import Edge
+from pilotlight_gateway.http.endpoints.call_limits import CallLimits
 from pilotlight_gateway.http.endpoints.calls import CallEndpoint
-from pilotlight_gateway.http.endpoints.health import gauges_of
-from pilotlight_gateway.http.protocol.http_services import HttpServices
+from pilotlight_gateway.http.protocol.api_operations import BoundOperation, Operation
 from pilotlight_gateway.http.protocol.openapi import document
-from pilotlight_gateway.http.protocol.operations import Operation
-from pilotlight_gateway.http.routes import OPERATIONS
+from pilotlight_gateway.http.routes import CALL_OPERATION, OPERATIONS
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.tenancy.auth import Authenticator
+
+G = TypeVar("G")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Application:
-    """What requests find under `scope["app"]`."""
-
-    services: HttpServices
-    openapi: bytes
-
-
-def create_app(services: HttpServices, operations: Sequence[Operation] = OPERATIONS) -> ASGIApp:
-    """The whole API over `services`. Whoever makes the services opens and closes them."""
-    calls = CallEndpoint(services)
-    paths: dict[str, dict[str, ASGIApp]] = {}
-    for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method] = calls if operation.endpoint is None else operation
+def create_app(
+    calls: CallEndpoint,
+    operations: Iterable[BoundOperation[Any]],
+    *,
+    limits: CallLimits,
+    metrics: GatewayMetrics,
+    clock: Callable[[], float],
+) -> ASGIApp:
+    """The whole API: `calls` for the call operation, the others as they are bound. `clock`: monotonic seconds."""
+    paths: dict[str, dict[str, ASGIApp]] = {CALL_OPERATION.path: {CALL_OPERATION.method: calls}}
+    for bound in operations:
+        paths.setdefault(bound.operation.path, {})[bound.operation.method] = bound
     routes = [Route(path, _ByMethod(found), methods=list(found)) for path, found in paths.items()]
-    application = Application(services=services, openapi=document_of(operations))
-    services.metrics.gauges.append(lambda: gauges_of(services))
-    return Edge(services, calls, _Within(application, Router(routes, redirect_slashes=False)))
+    router = Router(routes, redirect_slashes=False)
+    return Edge(calls, _Routes(router), limits=limits, metrics=metrics, clock=clock)
 
 
-def document_of(operations: Sequence[Operation]) -> bytes:
+def bind(operations: Iterable[Operation[G]], services: G, authenticator: Authenticator) -> Iterator[BoundOperation[G]]:
+    """The operations of one group of endpoints with what it needs."""
+    return (BoundOperation(operation, services, authenticator) for operation in operations)
+
+
+def document_of(operations: Sequence[Operation[Any]] = OPERATIONS) -> bytes:
     """The OpenAPI document of these operations, as JSON."""
     return _whole_document() if operations is OPERATIONS else msgspec.json.encode(document(operations))
 
@@ -61,13 +66,12 @@ class _ByMethod:
         await self._by_method[method](scope, receive, send)
 
 
-class _Within:
-    """Gives the routes their application, without Starlette's error middleware: the edge has one."""
+class _Routes:
+    """The routes without Starlette's error middleware: the edge has one."""
 
-    def __init__(self, application: Application, router: Router) -> None:
-        self._application = application
+    def __init__(self, router: Router) -> None:
         self._router = router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["app"] = self._application
+        scope["app"] = self  # or Starlette answers what it finds nowhere by itself
         await self._router(scope, receive, send)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import structlog
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
-from pilotlight_gateway.http.endpoints.call_limits import release_limits
+from pilotlight_gateway.http.endpoints.call_limits import CallLimits
 from pilotlight_gateway.http.endpoints.calls import CallEndpoint
-from pilotlight_gateway.http.protocol.exchange import KEY, SERVED, Exchange
-from pilotlight_gateway.http.protocol.http_services import HttpServices
-from pilotlight_gateway.http.protocol.problems import problem_of
+from pilotlight_gateway.http.protocol.http_exchange import KEY, SERVED, Exchange
+from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 
 log = structlog.get_logger(__name__)
 CLIENT_CLOSED = 499
@@ -21,16 +23,27 @@ CLIENT_CLOSED = 499
 class Edge:
     """Sends calls straight to their endpoint and everything else to the routes."""
 
-    def __init__(self, services: HttpServices, calls: CallEndpoint, routes: ASGIApp) -> None:
-        self._services = services
+    def __init__(
+        self,
+        calls: CallEndpoint,
+        routes: ASGIApp,
+        *,
+        limits: CallLimits,
+        metrics: GatewayMetrics,
+        clock: Callable[[], float],
+    ) -> None:
+        """`clock`: monotonic seconds."""
         self._calls = calls
         self._routes = routes
+        self._limits = limits
+        self._metrics = metrics
+        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._routes(scope, receive, send)
             return
-        exchange = scope[KEY] = Exchange(scope, send, self._services.clock())
+        exchange = scope[KEY] = Exchange(scope, send, self._clock())
         try:
             if self._calls.serves(scope):
                 await self._calls(scope, receive, exchange)
@@ -48,8 +61,8 @@ class Edge:
                 raise  # the head is out: only a broken connection still tells the client
             await self._answer_error(exchange, PilotlightError(code="internal"), cause=error)
         finally:
-            release_limits(self._services, exchange)
-            self._services.metrics.requests[exchange.route, exchange.status] += 1
+            self._limits.release(exchange)
+            self._metrics.requests[exchange.route, exchange.status] += 1
             # Both know the server's request, which knows the scope: cycles, which would wait for the garbage collector.
             del scope[KEY]
             scope.pop(SERVED, None)

@@ -17,13 +17,13 @@ from pilotlight_core.model.ids import NAME_PATTERN
 from pilotlight_core.model.records.jobs import JobState
 from pilotlight_core.model.spec import DeployRecord, Priority
 from pilotlight_gateway.deploys.function_logs import MOST_LINES, FunctionLine
-from pilotlight_gateway.http.endpoints import account, apps, documents, health, jobs
+from pilotlight_gateway.http.endpoints import account, apps, documents, health, jobs, logs
 from pilotlight_gateway.http.endpoints.batches import BATCHES
 from pilotlight_gateway.http.endpoints.curves import CURVES
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
-from pilotlight_gateway.http.protocol.operations import BODY, Operation, Parameter, list_of
+from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
 from pilotlight_gateway.ledger.usage_report import UsageReport
 
@@ -40,38 +40,42 @@ _STATES = "|".join(JobState)
 OBJECT: dict[str, Any] = {"type": "object"}
 
 
-OPERATIONS = (
-    Operation(
-        method="POST", path="/v1/functions/{ref}/calls", name="callFunction", endpoint=None, scopes=("invoke",),
-        about="Call a function and wait for its answer, or for its stages, chunks and result as events.",
-        request=CallRequest, request_media=("application/json", "application/msgpack"), body_required=False,
-        answer=CallResponse,
-        answer_media=("application/json", "application/msgpack", "text/event-stream"), errors=CALL_ERRORS,
-        accepted=JobStatus,
-        parameters=(
-            Parameter(
-                name="Pilotlight-Priority", where="header", about="Lower the call's class.",
-                schema={"enum": [str(priority) for priority in Priority]},
-            ),
-            Parameter(
-                name="Idempotency-Key", where="header",
-                about="A repeated request with the same key gets the first one's answer. Not with text/event-stream.",
-                schema={"type": "string", "minLength": 1, "maxLength": 255},
-            ),
-            Parameter(
-                name="Prefer", where="header",
-                about="respond-async: store the call as a job and answer 202. wait=30: how long to wait for the job, "
-                "or for a first request with the same key.",
-            ),
-            Parameter(name="values", about="msgpack: events carry values as base64 of msgpack."),
+CALL_OPERATION: Operation[None] = Operation(
+    method="POST", path="/v1/functions/{ref}/calls", name="callFunction", endpoint=None, scopes=("invoke",),
+    about="Call a function and wait for its answer, or for its stages, chunks and result as events.",
+    request=CallRequest, request_media=("application/json", "application/msgpack"), body_required=False,
+    answer=CallResponse,
+    answer_media=("application/json", "application/msgpack", "text/event-stream"), errors=CALL_ERRORS,
+    accepted=JobStatus,
+    parameters=(
+        Parameter(
+            name="Pilotlight-Priority", where="header", about="Lower the call's class.",
+            schema={"enum": [str(priority) for priority in Priority]},
         ),
+        Parameter(
+            name="Idempotency-Key", where="header",
+            about="A repeated request with the same key gets the first one's answer. Not with text/event-stream.",
+            schema={"type": "string", "minLength": 1, "maxLength": 255},
+        ),
+        Parameter(
+            name="Prefer", where="header",
+            about="respond-async: store the call as a job and answer 202. wait=30: how long to wait for the job, "
+            "or for a first request with the same key.",
+        ),
+        Parameter(name="values", about="msgpack: events carry values as base64 of msgpack."),
     ),
+)  # fmt: skip
+
+FUNCTION_DOCUMENT = (
     Operation(
         method="GET", path="/v1/functions/{ref}/openapi.json", name="describeFunction",
         about="A function's own document.", endpoint=documents.show_function, answer=OBJECT,
         scopes=("invoke", "read", "deploy"),
         errors=("bad_input", "unknown_function", "unknown_version"),
     ),
+)  # fmt: skip
+
+CALLS_BY_ID = (
     Operation(
         method="GET", path="/v1/calls/{id}", name="getCall", about="How a call is.", endpoint=account.show_call,
         scopes=("invoke", "read"), answer=JobStatus, answer_media=("application/json", "application/msgpack"),
@@ -84,6 +88,9 @@ OPERATIONS = (
         method="DELETE", path="/v1/calls/{id}", name="cancelCall", about="Cancel a call.", status=202,
         endpoint=account.cancel_call, scopes=("invoke",), answer=OBJECT, errors=("unknown_call", "call_lost"),
     ),
+)  # fmt: skip
+
+JOBS = (
     Operation(
         method="GET", path="/v1/jobs", name="listJobs", about="Durable calls, the last changed first.",
         endpoint=jobs.list_jobs, scopes=("invoke", "read"), answer=JobList,
@@ -105,6 +112,9 @@ OPERATIONS = (
         about="Queue a job anew that failed, expired or was cancelled.", scopes=("invoke",), answer=JobStatus,
         errors=("unknown_call", "conflict", "rate_limited"),
     ),
+)  # fmt: skip
+
+APPS = (
     Operation(
         method="POST", path="/v1/apps/{app}/deploys", name="deployApp", endpoint=apps.deploy_app, scopes=("deploy",),
         about="Deploy all of an app at once, or be told which blobs to upload first.", request=DeployRequest,
@@ -132,9 +142,12 @@ OPERATIONS = (
         method="POST", path="/v1/apps/{app}/stop", name="stopApp", about="Take an app out of service.",
         endpoint=apps.stop_app, scopes=("deploy",), answer=OBJECT, errors=("not_found", "bad_input", "conflict"),
     ),
+)  # fmt: skip
+
+LOGS = (
     Operation(
         method="GET", path="/v1/apps/{app}/logs", name="getLogs", about="What an app's functions print.",
-        endpoint=apps.show_logs, scopes=("read", "deploy"), answer=FunctionLine,
+        endpoint=logs.show_logs, scopes=("read", "deploy"), answer=FunctionLine,
         answer_media=("application/x-ndjson", "text/event-stream"),
         errors=("not_found", "unknown_function", "bad_input", "rate_limited"),
         parameters=(
@@ -144,6 +157,9 @@ OPERATIONS = (
             Parameter(name="follow", about="Wait for more.", schema={"type": "boolean"}),
         ),
     ),
+)  # fmt: skip
+
+ACCOUNT = (
     Operation(
         method="GET", path="/v1/containers", name="listContainers", about="The containers that run now.",
         endpoint=account.show_containers, scopes=("read",), answer=OBJECT,
@@ -163,15 +179,16 @@ OPERATIONS = (
             Parameter(name="format", about="json or csv.", schema={"enum": ["json", "csv"]}),
         ),
     ),
-    *PLACEMENT,
-    *CURVES,
-    *TENANCY,
-    *BATCHES,
-    *WEBHOOKS,
+)  # fmt: skip
+
+API_DOCUMENT = (
     Operation(
         method="GET", path="/openapi.json", name="getOpenapi", about="This document.",
         endpoint=documents.show_openapi, answer=OBJECT,
     ),
+)  # fmt: skip
+
+HEALTH = (
     Operation(
         method="GET", path="/healthz", name="getHealth", about="The process is alive.", endpoint=health.healthz,
         answer=OBJECT,
@@ -185,3 +202,21 @@ OPERATIONS = (
         answer=OBJECT, answer_media=("text/plain",),
     ),
 )  # fmt: skip
+
+OPERATIONS: tuple[Operation[Any], ...] = (
+    CALL_OPERATION,
+    *FUNCTION_DOCUMENT,
+    *CALLS_BY_ID,
+    *JOBS,
+    *APPS,
+    *LOGS,
+    *ACCOUNT,
+    *PLACEMENT,
+    *CURVES,
+    *TENANCY,
+    *BATCHES,
+    *WEBHOOKS,
+    *API_DOCUMENT,
+    *HEALTH,
+)
+"""In the order of the OpenAPI document."""

@@ -17,11 +17,10 @@ from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity, job_key
 from pilotlight_core.model.subjects import JOB_BUCKET, LEASE_BUCKET
-from pilotlight_gateway.idempotency.bus_records import BusDoorbell
+from pilotlight_gateway.idempotency.bus_key_records import BusDoorbell
 from pilotlight_gateway.jobs.bucket_headroom import Headroom
 from pilotlight_gateway.jobs.job_port import SCAN_AT_MOST, JobPage, StoredJob
 from pilotlight_gateway.jobs.sealed_cursors import SECRET_BYTES
-from pilotlight_gateway.storage_quota.quota_shares import NOTHING, QuotaUsage
 
 WINDOW = 256
 """Sequences that a listing looks at first; where the tenant's jobs are thin, twice as many each time."""
@@ -33,7 +32,6 @@ SECRET_PLACE = "secret"  # noqa: S105 - where it is, not what
 log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(JobRecord)
-_shares = msgspec.msgpack.Decoder(QuotaUsage)
 
 
 class BusJobs:
@@ -104,20 +102,6 @@ class BusJobs:
                 width *= 2
         return JobPage(jobs=tuple(found), before=end if end > 1 else 0)
 
-    async def read_share(self, place: str) -> tuple[QuotaUsage, int] | None:
-        """What a tenant has taken; see `QuotaRecords`."""
-        record = await self._kv.read(place)
-        if record is None:
-            return None
-        return NOTHING if record.gone else _shares.decode(record.data), record.seq
-
-    async def write_share(self, place: str, taken: QuotaUsage, revision: int, ttl: float) -> None:
-        """Write it; see `QuotaRecords`."""
-        try:
-            await self._kv.update(place, _encoder.encode(taken), revision, ttl=ttl)
-        except StoreRefused as error:
-            raise _no_room(str(error)) from None
-
     async def secret(self) -> bytes:
         """What all gateways have; see `JobStore`."""
         while True:
@@ -154,8 +138,8 @@ class BusJobs:
             start = page.records[-1].seq + 1
         return found
 
-    async def _read_page(self, subject: str, seq: int, patience: float) -> StreamPage:
-        return await self._bus.jetstream.page(self._stream, subject, seq, timeout=patience)
+    async def _read_page(self, subject: str, seq: int, timeout_s: float) -> StreamPage:
+        return await self._bus.jetstream.page(self._stream, subject, seq, timeout=timeout_s)
 
 
 def _readable(record: StreamMessage) -> JobRecord | None:

@@ -9,57 +9,75 @@ from contextlib import asynccontextmanager
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.records.jobs import RunnerIdentity
+from pilotlight_core.model.subjects import JOB_BUCKET
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_service import CallService
-from pilotlight_gateway.http.protocol.http_services import HttpServices
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
-from pilotlight_gateway.jobs.job_dispatcher import JobDispatcher
+from pilotlight_gateway.jobs.job_calls import JobCalls
+from pilotlight_gateway.jobs.job_dispatcher import DispatcherStatistics, JobDispatcher
+from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
-from pilotlight_gateway.jobs.job_rpc import JobRpc
+from pilotlight_gateway.jobs.job_queue_client import JobQueueClient
+from pilotlight_gateway.jobs.job_results import JobResults
 from pilotlight_gateway.jobs.job_runner import JobDependencies
 from pilotlight_gateway.jobs.job_service import JobService
+from pilotlight_gateway.limits.cost_estimates import Estimates
+from pilotlight_gateway.limits.limits_port import Limiter
+from pilotlight_gateway.schemas.schema_validators import Validators
+from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
+from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 
 class GatewayJobs:
-    """`desk` is for the HTTP side; `running` is what goes on beside it."""
+    """Jobs on a bus: `service` accepts them, the dispatcher runs them while `running` is open."""
 
     def __init__(
-        self, bus: Bus, calls: CallService, blobs: BlobStore, *, region: str, keep_s: float, share_bytes: int
+        self,
+        bus: Bus,
+        blobs: BlobStore,
+        calls: CallService,
+        *,
+        region: str,
+        keep_s: float,
+        tenant_bytes: int,
+        runner: RunnerIdentity,
+        registry: RegistryPort,
+        budget: ByteBudget,
+        validators: Validators,
+        limits: Limiter,
+        costs: Estimates,
     ) -> None:
-        self._bus = bus
-        self._calls = calls
-        self._region = region
-        self._store = BusJobs(bus)
-        self._announcer = JobPublisher(bus)
-        asking = JobRpc(bus, calls.shards, region=region)
-        self.desk = JobService(
-            self._store,
-            region=region,
-            blobs=blobs,
-            tell=self._announcer.tell,
-            place=asking.place,
-            stop=asking.stop,
-            keep_s=keep_s,
-            share_bytes=share_bytes,
+        """`tenant_bytes` is what one tenant may store, over all gateways, for `keep_s` seconds after a job's end."""
+        store, self._calls, self._publisher = BusJobs(bus), calls, JobPublisher(bus)
+        quota = JobStorageQuota(
+            BusQuotaRecords(bus.kv(JOB_BUCKET), stored="jobs"), limit=tenant_bytes, life=keep_s, wall=time.time
         )
-
-    @asynccontextmanager
-    async def running(self, services: HttpServices, me: RunnerIdentity) -> AsyncIterator[JobDispatcher]:
-        """Run calls, and jobs as calls among them, until the block ends: shards are taken with their jobs."""
+        self.service = JobService(
+            store,
+            queue=JobQueueClient(bus, self._publisher, calls.shards, region=region),
+            quota=quota,
+            blobs=blobs,
+            region=region,
+            keep_s=keep_s,
+        )
         ground = JobDependencies(
-            store=self._store,
-            calls=self._calls,
-            registry=services.registry,
-            blobs=services.blobs,
-            budget=services.budget,
-            validators=services.validators,
-            limits=services.limits,
-            costs=services.costs,
-            room=self.desk.room,
-            me=me,
-            clock=time.monotonic,
+            store=store,
+            calls=JobCalls(calls=calls, registry=registry, validators=validators, budget=budget, clock=time.monotonic),
+            permits=JobPermits(limits=limits, costs=costs),
+            results=JobResults(blobs=blobs, quota=quota, wall=time.time),
+            me=runner,
             wall=time.time,
         )
-        feeder = JobDispatcher(self._bus, ground, region=self._region, gateway=me.instance)
-        self._calls.shards.lodgers["jobs"] = feeder
-        async with self._calls.running(), self._announcer.running(), feeder.running():
-            yield feeder
+        self._dispatcher = JobDispatcher(bus, ground, region=region, gateway=runner.instance)
+        calls.shards.lodgers["jobs"] = self._dispatcher
+
+    def statistics(self) -> DispatcherStatistics:
+        """How the jobs are whose home this gateway is."""
+        return self._dispatcher.statistics()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run calls, and jobs as calls among them, until the block ends: shards are taken with their jobs."""
+        async with self._calls.running(), self._publisher.running(), self._dispatcher.running():
+            yield

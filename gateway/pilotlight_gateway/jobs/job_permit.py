@@ -5,9 +5,11 @@ Its submission was counted under the rates of requests. A run that would be too 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from pilotlight_core.model.messages.limiting import LimitAskKind
+from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_admission import Admission, end_admission
@@ -18,12 +20,24 @@ LONGEST_WAIT_S = 30.0
 """Then it is asked again, whatever was said: a limit may have been raised."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class JobPermits:
+    """Makes the permits of runs."""
+
+    limits: Limiter
+    costs: Estimates
+
+    def of(self, job: JobRecord) -> JobPermit:
+        """The permit of the job's next run."""
+        return JobPermit(self, tenant=job.tenant, function=job.function, version=job.version)
+
+
 class JobPermit:
     """Of one run: taken before its first sending, and settled whatever became of it."""
 
-    def __init__(self, limits: Limiter, costs: Estimates, *, tenant: str, function: str, version: str) -> None:
-        self._limits = limits
-        self._costs = costs
+    def __init__(self, permits: JobPermits, *, tenant: str, function: str, version: str) -> None:
+        self._limits = permits.limits
+        self._costs = permits.costs
         self._tenant = tenant
         self._function = function
         self._version = version

@@ -1,4 +1,5 @@
-"""Where jobs are kept: the real one is `bus_store.BusJobs`, in memory `memory.MemoryJobs`."""
+"""Where jobs are stored (`bus_jobs.BusJobs`, in memory `memory_jobs.MemoryJobs`), and where they wait to run
+(`job_queue_client.JobQueueClient`, in memory `memory_jobs.MemoryJobQueue`)."""
 
 from __future__ import annotations
 
@@ -8,12 +9,17 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from pilotlight_core.model.messages.job_messages import JobNote, JobPlace
 from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity
-from pilotlight_gateway.idempotency.record_port import Doorbell, QuotaRecords
+from pilotlight_gateway.idempotency.key_record_port import Doorbell
 
 PAGE_AT_MOST = 1_000
 SCAN_AT_MOST = 5_000
 """Records that are looked at for one page of a listing."""
+
+
+PublishJob = Callable[[str, JobNote], None]
+"""`JobQueue.publish`, for those who need no more of it."""
 
 
 class StoredJob(NamedTuple):
@@ -31,8 +37,8 @@ class JobPage(msgspec.Struct, frozen=True, kw_only=True):
     """Where the next page goes on; 0: there is none. A page may be short, or empty, and yet have a next one."""
 
 
-class JobStore(QuotaRecords, Protocol):
-    """Records of jobs, and of what tenants have stored, with compare-and-set.
+class JobStore(Protocol):
+    """Records of jobs with compare-and-set.
 
     All verbs raise BusError when it is not known what stands there.
     """
@@ -73,4 +79,20 @@ class JobStore(QuotaRecords, Protocol):
 
     def watch(self, tenant: str, job: str) -> AbstractAsyncContextManager[Doorbell]:
         """Listen for changes of a record."""
+        ...
+
+
+class JobQueue(Protocol):
+    """The work queue of stored jobs, as the side sees it that accepts them. No verb raises."""
+
+    def publish(self, flow: str, note: JobNote) -> None:
+        """A job of the flow (its subject) was stored: its home hears of it soon. What is lost the sweeper finds."""
+        ...
+
+    async def locate(self, job: JobRecord, flow: str) -> JobPlace:
+        """Where the job is in its queue; an empty place if its home does not say within a second."""
+        ...
+
+    async def stop(self, job: JobRecord) -> None:
+        """Ask the gateway that runs the job to cancel it, within a second."""
         ...

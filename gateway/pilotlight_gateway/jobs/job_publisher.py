@@ -46,7 +46,7 @@ class JobPublisher:
             finally:
                 self._group = None
 
-    def tell(self, flow: str, note: JobNote) -> None:
+    def publish(self, flow: str, note: JobNote) -> None:
         """A job of a flow (its subject) was stored."""
         if self._group is None or self._count >= WAITING_AT_MOST:
             return

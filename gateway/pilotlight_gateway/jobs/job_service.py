@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -21,14 +21,15 @@ from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState, keyed_job_id
 from pilotlight_gateway.calls.call_port import PreparedCall
 from pilotlight_gateway.jobs import job_payloads
-from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST, JobPage, JobStore
-from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
+from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST, JobPage, JobQueue, JobStore
+from pilotlight_gateway.jobs.memory_jobs import MemoryJobQueue, MemoryJobs
 from pilotlight_gateway.jobs.sealed_cursors import CursorSealer
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 
 DAY_S = 86_400.0
 KEPT_S = 7 * DAY_S
-SHARE_BYTES = 2 * 2**30
+JOB_BYTES = 2 * 2**30
 """What one tenant may store, over all gateways."""
 RECORD_BYTES = 1_000
 """A record without input and result, with what the server keeps around it."""
@@ -38,13 +39,6 @@ WAITERS_PER_TENANT = 1_000
 """Requests that wait for a job at a time: each listens on the bus, and looks every `POLL_S`."""
 CROWDED_S = 1.0
 """How long those beyond wait, whatever happens: who asks again and again is to do so slowly."""
-
-PublishJob = Callable[[str, JobNote], None]
-"""(flow, note): a job was stored, the work queue is to hear of it."""
-LocateJob = Callable[[JobRecord, str], Awaitable[JobPlace]]
-"""(job, flow): where it is in its queue."""
-StopJob = Callable[[JobRecord], Awaitable[None]]
-"""Tell whoever runs a job that its end is wanted."""
 
 
 class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,14 +59,6 @@ class SubmittedJob(msgspec.Struct, frozen=True, kw_only=True):
     replayed: bool
 
 
-async def _nowhere(_job: JobRecord, _flow: str) -> JobPlace:
-    return JobPlace()
-
-
-async def _nobody(_job: JobRecord) -> None:
-    return None
-
-
 class JobService:
     """Every verb takes the tenant first: a tenant finds only its own."""
 
@@ -80,25 +66,21 @@ class JobService:
         self,
         store: JobStore | None = None,
         *,
-        region: str = "local",
+        queue: JobQueue | None = None,
+        quota: JobStorageQuota | None = None,
         blobs: BlobStore | None = None,
-        tell: PublishJob = lambda *_: None,
-        place: LocateJob = _nowhere,
-        stop: StopJob = _nobody,
+        region: str = "local",
         keep_s: float = KEPT_S,
-        share_bytes: int = SHARE_BYTES,
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.store: JobStore = MemoryJobs() if store is None else store
-        self._region = region
+        self._queue: JobQueue = MemoryJobQueue() if queue is None else queue
+        self.quota = quota or JobStorageQuota(MemoryQuotaRecords(), limit=JOB_BYTES, life=keep_s, wall=wall)
         self._blobs: BlobStore = MemoryBlobs() if blobs is None else blobs
-        self._tell = tell
-        self._place = place
-        self._stop = stop
         self.cursors = CursorSealer(self.store)
+        self._region = region
         self._keep_s = keep_s
-        self.room = JobStorageQuota(self.store, limit=share_bytes, life=keep_s, wall=wall)
         self.wall = wall
         self._clock = clock
         self._waiters: Counter[str] = Counter()
@@ -106,7 +88,7 @@ class JobService:
 
     # -- submitting ----------------------------------------------------------------------------------------------
 
-    async def submit(self, call: PreparedCall, wish: JobOptions) -> SubmittedJob:
+    async def submit(self, call: PreparedCall, options: JobOptions) -> SubmittedJob:
         """Store a job. Once this returns it will run, whatever becomes of this process.
 
         Raises:
@@ -114,7 +96,7 @@ class JobService:
             TooMuch: the tenant has stored too much.
             Unavailable: there is no room. BusError: it may be stored or not.
         """
-        job = self._record(call, wish)
+        job = self._record(call, options)
         size = RECORD_BYTES + len(call.input)
         try:
             found = await self._stored(job, size, call.input)
@@ -126,14 +108,14 @@ class JobService:
             found = before.job
         replayed = found.submission != job.submission
         if replayed and found.fingerprint != job.fingerprint:
-            raise _reused(wish)
+            raise _reused(options)
         if found.state is JobState.QUEUED:
-            self._announce(found)
+            self._publish(found)
         return SubmittedJob(job=found, replayed=replayed)
 
     async def _stored(self, job: JobRecord, size: int, data: bytes) -> JobRecord:
         place = job.tenant, size, job.forgotten_by
-        counted = self.room.spend(*place) or await self.room.take(*place)
+        counted = self.quota.spend(*place) or await self.quota.take(*place)
         try:
             if len(data) > job_payloads.INPUT_INLINE:
                 # Of this submission alone, so that it can go if another one was first.
@@ -143,12 +125,12 @@ class JobService:
                 job = msgspec.structs.replace(job, input=b"", input_blob=blob)
             stored = (await self.store.create(job)).job
         except BaseException as error:
-            self.room.give_back(counted)  # if it is stored all the same, its share is a little larger
+            self.quota.give_back(counted)  # if it is stored all the same, its share is a little larger
             if not isinstance(error, BusError | asyncio.CancelledError):
                 await self._drop_input(job)
             raise
         if stored.submission != job.submission:
-            self.room.give_back(counted)
+            self.quota.give_back(counted)
             await self._drop_input(job)
         return stored
 
@@ -157,18 +139,18 @@ class JobService:
             with contextlib.suppress(BlobsDown):
                 await self._blobs.delete(job.tenant, job.input_blob.sha256)
 
-    def _record(self, call: PreparedCall, wish: JobOptions) -> JobRecord:
+    def _record(self, call: PreparedCall, options: JobOptions) -> JobRecord:
         at, spec, version = self.wall(), call.version.spec, call.version
-        run_at = at if wish.run_at is None else wish.run_at
-        expires_at = max(run_at, at) + (DAY_S if wish.expires_in_s is None else wish.expires_in_s)
+        run_at = at if options.run_at is None else options.run_at
+        expires_at = max(run_at, at) + (DAY_S if options.expires_in_s is None else options.expires_in_s)
         jobs.check_times(run_at, expires_at, at)
-        keep_s = self._keep_s if wish.keep_s is None else wish.keep_s
+        keep_s = self._keep_s if options.keep_s is None else options.keep_s
         if not 0 < keep_s <= self._keep_s:
             raise BadInput(f"keep_s: more than 0 and at most {self._keep_s:g} seconds.", field="keep_s")
-        if wish.key and call.client_id is not None:
+        if options.key and call.client_id is not None:
             raise BadInput("id: a job with an Idempotency-Key has no id of its own.", field="id")
         return JobRecord(
-            id=self._id(call, wish),
+            id=self._id(call, options),
             tenant=call.tenant,
             function=f"{version.tenant}:{version.app}.{version.function}",
             version=version.id,
@@ -176,7 +158,7 @@ class JobService:
             method=call.method.name,
             priority=call.priority,
             input=call.input,
-            fingerprint=wish.fingerprint,
+            fingerprint=options.fingerprint,
             client_id=call.client_id,
             submission=call.id,
             created_at=at,
@@ -188,15 +170,15 @@ class JobService:
             timeout=spec.timeout,
         )
 
-    def _id(self, call: PreparedCall, wish: JobOptions) -> str:
-        if wish.key:
-            return keyed_job_id(self._region, call.tenant, "key", wish.key)
+    def _id(self, call: PreparedCall, options: JobOptions) -> str:
+        if options.key:
+            return keyed_job_id(self._region, call.tenant, "key", options.key)
         if call.client_id is not None:
             return keyed_job_id(self._region, call.tenant, "id", call.client_id)
         return call.id
 
-    def _announce(self, job: JobRecord) -> None:
-        self._tell(self.flow_of(job), JobNote(job.id, job.run_at if job.run_at > self.wall() else 0.0))
+    def _publish(self, job: JobRecord) -> None:
+        self._queue.publish(self.flow_of(job), JobNote(job.id, job.run_at if job.run_at > self.wall() else 0.0))
 
     def flow_of(self, job: JobRecord) -> str:
         """The subject of its work queue."""
@@ -233,9 +215,9 @@ class JobService:
                     return found.job if found is not None else job
                 await bell.wait(min(left, POLL_S))
 
-    async def place(self, job: JobRecord) -> JobPlace:
+    async def locate(self, job: JobRecord) -> JobPlace:
         """Where a job is in its queue, as far as its home knows."""
-        return await self._place(job, self.flow_of(job)) if job.state is JobState.QUEUED else JobPlace()
+        return await self._queue.locate(job, self.flow_of(job)) if job.state is JobState.QUEUED else JobPlace()
 
     async def page(
         self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
@@ -257,7 +239,7 @@ class JobService:
         if before is None or job is None:
             return None
         if job.state is JobState.RUNNING:
-            await self._stop(job)
+            await self._queue.stop(job)
         return job, not before.state.terminal
 
     async def redrive(self, tenant: str, name: str) -> JobRecord:
@@ -273,7 +255,7 @@ class JobService:
         again = jobs.redriven(found, self.wall())
         if again is None:
             raise _not_dead(found)
-        counted = await self.room.take(tenant, RECORD_BYTES + again.input_size, again.forgotten_by)
+        counted = await self.quota.take(tenant, RECORD_BYTES + again.input_size, again.forgotten_by)
         try:
             before, job = await self._change(tenant, name, lambda job: jobs.redriven(job, self.wall()) or job)
             if before is None or job is None:
@@ -281,9 +263,9 @@ class JobService:
             if job is before:
                 raise _not_dead(job)
         except BaseException:
-            self.room.give_back(counted)
+            self.quota.give_back(counted)
             raise
-        self._announce(job)
+        self._publish(job)
         return job
 
     async def _change(
@@ -308,8 +290,8 @@ def _not_dead(job: JobRecord) -> Conflict:
     return Conflict(f"The job is {job.state}: only what failed, expired or was cancelled is driven again.")
 
 
-def _reused(wish: JobOptions) -> Any:
-    if wish.key:
+def _reused(options: JobOptions) -> Any:
+    if options.key:
         return BadInput(
             "Idempotency-Key: it stands for another job.", code="idempotency_key_reused", field="Idempotency-Key"
         )

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from pilotlight_core.bus import BusError, WrongRevision
+from pilotlight_core.model.messages.job_messages import JobNote, JobPlace
 from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity, job_key
-from pilotlight_gateway.idempotency.memory_records import MemoryDoorbell
+from pilotlight_gateway.idempotency.memory_key_records import MemoryDoorbell
 from pilotlight_gateway.jobs.job_port import JobPage, StoredJob
-from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage
 
 
 @dataclass(kw_only=True)
@@ -26,7 +26,6 @@ class MemoryJobs:
     """Raised by every verb."""
     writes: list[JobRecord] = field(default_factory=list)
     _kept: dict[str, StoredJob] = field(default_factory=dict)
-    _taken: dict[str, tuple[QuotaUsage, int]] = field(default_factory=dict)
     _revision: int = 0
     bells: set[asyncio.Event] = field(default_factory=set)
     """Of those who listen."""
@@ -59,17 +58,6 @@ class MemoryJobs:
             jobs=tuple(_listed(one.job) for one in found[:limit]), before=found[limit - 1].revision if more else 0
         )
 
-    async def read_share(self, place: str) -> tuple[QuotaUsage, int] | None:
-        self._may_fail()
-        return self._taken.get(place)
-
-    async def write_share(self, place: str, taken: QuotaUsage, revision: int, ttl: float) -> None:  # noqa: ARG002
-        self._may_fail()
-        if self._taken.get(place, (None, 0))[1] != revision:
-            raise WrongRevision(f"{place} was changed by somebody else.")
-        self._revision += 1
-        self._taken[place] = (taken, self._revision)
-
     async def secret(self) -> bytes:
         self._may_fail()
         return b"s" * 32
@@ -97,6 +85,25 @@ class MemoryJobs:
         for bell in self.bells:
             bell.set()
         return self._revision
+
+
+@dataclass(kw_only=True)
+class MemoryJobQueue:
+    """A queue that keeps what was asked of it."""
+
+    place: JobPlace = field(default_factory=JobPlace)
+    """Where every job is."""
+    published: list[tuple[str, JobNote]] = field(default_factory=list)
+    stopped: list[JobRecord] = field(default_factory=list)
+
+    def publish(self, flow: str, note: JobNote) -> None:
+        self.published.append((flow, note))
+
+    async def locate(self, job: JobRecord, flow: str) -> JobPlace:  # noqa: ARG002
+        return self.place
+
+    async def stop(self, job: JobRecord) -> None:
+        self.stopped.append(job)
 
 
 def _listed(job: JobRecord) -> JobRecord:

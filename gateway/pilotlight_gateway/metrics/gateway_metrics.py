@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 FIRST_CHUNK_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """As OpenTelemetry has them for the time to the first token."""
+MetricSource = Callable[[], Iterable[Metric]]
 STAGES = ("gateway", "queue", "start", "transport", "batch_wait", "execute", "respond")
 
 
@@ -45,9 +46,10 @@ class Histogram:
 
 
 class GatewayMetrics(Collector):
-    """All that one gateway counts itself. `gauges` are asked at each scrape for what others know."""
+    """What one gateway counts itself, and what `sources` say of its parts at each scrape."""
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Sequence[MetricSource] = ()) -> None:
+        self._sources = sources
         self.stages = {stage: Histogram() for stage in STAGES}
         self.calls: dict[tuple[str, str], int] = defaultdict(int)
         """(outcome, code): ok and "", or error and its code."""
@@ -58,7 +60,6 @@ class GatewayMetrics(Collector):
         """(route, status)"""
         self.folded: dict[str, int] = {}
         """Usage events by what became of them, as the ledger counts them for all gateways."""
-        self.gauges: list[Callable[[], Iterable[Metric]]] = []
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
@@ -96,8 +97,8 @@ class GatewayMetrics(Collector):
         for result, counted in self.folded.items():
             folded.add_metric((result,), counted)
         yield folded
-        for gauges in self.gauges:
-            yield from gauges()
+        for source in self._sources:
+            yield from source()
 
     def _histograms(self) -> Iterator[Metric]:
         stages = HistogramMetricFamily(

@@ -6,8 +6,8 @@ a slot is free or not. Nothing here knows of indexes: `Fleet` takes a unit out o
 
 from __future__ import annotations
 
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_placement.fleet.device_classes import DeviceGroup, InstanceKey
-from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_placement.hardware.node import SHARE_UNITS, Gpu, Node, PlacedContainer, Slot
 
 NO_CUTS: frozenset[InstanceKey] = frozenset()
@@ -126,10 +126,10 @@ class Unit:
         self.mask, self.free, self.media = occupied(self)
         self.idle = idle_cuts(self)
 
-    def instances(self) -> list[Instance]:
+    def instances(self) -> list[MigPlacement]:
         """The MIG instances that containers use, by start."""
         return sorted(
-            Instance(start=held.slice.start, profile=held.slice.profile)
+            MigPlacement(start=held.slice.start, profile=held.slice.profile)
             for held in self.held.values()
             if held.slice.profile
         )

@@ -16,7 +16,6 @@ from pilotlight_core.model.messages.agent_messages import NodeReport, SliceKind,
 from pilotlight_placement.asks.ask import CPU, MIB
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import Device, ProfileReading, corrected, standard
-from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_placement.hardware.node import SHARE_UNITS, Domain, Gpu, Node, PlacedContainer, Slice, Slot
 
 CHANGING = "it is being changed"
@@ -41,7 +40,7 @@ def gpu_of(report: DeviceReport) -> Gpu:
     device = standard().device(report.type.upper(), report.memory // MIB)
     try:
         device = _as_read(report.type, report.memory, report.profiles)
-        instances = tuple(sorted(Instance(start=i.place.start, profile=i.place.profile) for i in report.instances))
+        instances = tuple(sorted(instance.place for instance in report.instances))
         if mig and device.family is None:
             raise ValueError(f"how a {device.name} is cut is not known")
         if device.family is not None:

@@ -18,7 +18,7 @@ from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import PlacedContainer
-from pilotlight_placement.plan.commands import AnyPlannedCommand
+from pilotlight_placement.plan.commands import PlanCommand
 from pilotlight_placement.plan.draft import DesiredFunction, Draft, PlanLimits, PlanOutcome
 from pilotlight_placement.plan.mig_switches import instead_of_whole, switch_off, switch_on
 from pilotlight_placement.plan.moves import empty_devices, make_room
@@ -29,7 +29,8 @@ from pilotlight_placement.search.place import place
 
 @dataclass(frozen=True, kw_only=True)
 class DesiredState:
-    """What there should be. Functions that are not named are left as they are; `revision` makes container ids.
+    """What there should be. Functions that are not named are left as they are; `revision` makes container ids,
+    `epoch` is the leader's, for its commands.
 
     `starts` are containers to start in any case, in this order and before all wants: whose turn it is was decided
     elsewhere. `fixed` containers are not moved, and nothing is moved for `waiting` tenants. `kept` devices are for one
@@ -39,6 +40,7 @@ class DesiredState:
     wants: tuple[DesiredFunction, ...]
     starts: tuple[tuple[Ask, int], ...] = ()
     revision: int = 0
+    epoch: int = 0
     fixed: frozenset[str] = frozenset()
     waiting: frozenset[str] = frozenset()
     kept: Reservation | None = None
@@ -57,7 +59,7 @@ class Shortfall:
 class Plan:
     """Commands in an order in which they can be done, the decisions behind them, and what remains to be wished for."""
 
-    commands: tuple[AnyPlannedCommand, ...]
+    commands: tuple[PlanCommand, ...]
     outcomes: tuple[PlanOutcome, ...]
     short: tuple[Shortfall, ...]
 
@@ -72,7 +74,7 @@ def plan(fleet: Fleet, desired: DesiredState, at: float, limits: PlanLimits | No
     if len(wants) != len(desired.wants) or "" in wants:
         raise ValueError("each function is wanted once, by its name")
     draft = Draft(
-        fleet=fleet, wants=wants, at=at, revision=desired.revision, limits=limits or PlanLimits(),
+        fleet=fleet, wants=wants, at=at, revision=desired.revision, epoch=desired.epoch, limits=limits or PlanLimits(),
         fixed=desired.fixed, waiting=desired.waiting,
     )  # fmt: skip
     with fleet.trial():

@@ -16,7 +16,7 @@ from pilotlight_placement.fleet.device_classes import DeviceGroup, node_rank, ra
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.fleet.offers import Offer, OfferLevel
 from pilotlight_placement.fragmentation.scores import ScoreKey
-from pilotlight_placement.hardware.node import SHARE_UNITS
+from pilotlight_placement.hardware.node import MAX_UNITS, SHARE_UNITS
 from pilotlight_placement.search.candidate import NO_KEY, Candidate, whole_key
 from pilotlight_placement.search.node_search import PER_STATE, SearchScope
 from pilotlight_placement.search.open_units import joinable_shares
@@ -128,7 +128,7 @@ def _first(ranks: Iterable[int], blocked: Collection[int]) -> Sequence[int]:
     """The first `PER_STATE` units that are not on a blocked node."""
     if not blocked:
         return list(islice(ranks, PER_STATE))
-    return list(islice((rank for rank in ranks if node_rank(rank) not in blocked), PER_STATE))
+    return list(islice((rank for rank in ranks if rank // MAX_UNITS not in blocked), PER_STATE))
 
 
 def _first_nodes(ranks: Iterable[int], blocked: Collection[int]) -> Sequence[int]:

@@ -28,7 +28,8 @@ class SearchScope(NamedTuple):
         return self.zones is None or (cell.domain.region, cell.domain.zone) in self.zones
 
     def filtered(self, cells: tuple[DeviceGroup, ...]) -> Sequence[DeviceGroup]:
-        return cells if self.zones is None else [cell for cell in cells if self.has(cell)]
+        zones = self.zones
+        return cells if zones is None else [cell for cell in cells if (cell.domain.region, cell.domain.zone) in zones]
 
 
 def on_nodes(

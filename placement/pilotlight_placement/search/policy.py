@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import CPU, GIB, Ask
-from pilotlight_placement.fleet.device_classes import node_rank
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.hardware.catalogue import is_kind
+from pilotlight_placement.hardware.node import MAX_UNITS
 from pilotlight_placement.search.candidate import Candidate, candidate_on, has_room
 from pilotlight_placement.search.decision_record import Value
 
@@ -231,11 +231,11 @@ def _preference(_: Fleet, __: Ask, at: Candidate) -> float:
 
 
 def _crowding(fleet: Fleet, ask: Ask, at: Candidate) -> float:
-    return crowding(fleet, ask, fleet.units[at.rank].node) if ask.spread is not None else 0
+    return crowding(fleet, ask, fleet.by_rank[at.rank // MAX_UNITS]) if ask.spread is not None else 0
 
 
 def _must_fetch(fleet: Fleet, ask: Ask, at: Candidate) -> float:
-    return int(node_rank(at.rank) not in fleet.resident.get(ask.weights, ())) if ask.weights else 0
+    return int(at.rank // MAX_UNITS not in fleet.resident.get(ask.weights, ())) if ask.weights else 0
 
 
 def _cost(_: Fleet, __: Ask, at: Candidate) -> float:
@@ -323,7 +323,7 @@ def value_of(fleet: Fleet, ask: Ask, candidate: Candidate) -> Value:
 
 def first_difference(one: Value, other: Value) -> str:
     """The step that decides between two candidates; the last one if they are equal."""
-    for name, a, b in zip(STEP_NAMES, one, other, strict=True):
+    for name, a, b in zip(STEP_NAMES, one, other, strict=False):
         if a != b:
             return name
     return STEP_NAMES[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -15,8 +16,9 @@ from pilotlight_core.model.records.batches import BatchQuery, BatchRecord, Batch
 from pilotlight_gateway.batches.batch_manifest import read_chunks
 from pilotlight_gateway.batches.batch_port import MemoryBatches
 from pilotlight_gateway.batches.batch_service import BATCHES_PER_TENANT, UPLOADS_AT_A_TIME, BatchService, may_upload
-from pilotlight_gateway.jobs.job_service import RECORD_BYTES, JobService
-from pilotlight_gateway.schemas.schema_validators import Validators
+from pilotlight_gateway.jobs.job_service import KEPT_S, RECORD_BYTES, JobService
+from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.gateway.batches.makers import batch, version
 
 
@@ -42,14 +44,15 @@ class Site:
     share: int = 10**9
 
     def __post_init__(self) -> None:
-        self.desk = BatchService(self.store, JobService(share_bytes=self.share), blobs=self.blobs)
+        quota = JobStorageQuota(MemoryQuotaRecords(), limit=self.share, life=KEPT_S, wall=time.time)
+        self.desk = BatchService(self.store, JobService(quota=quota), blobs=self.blobs)
 
     async def submit(self, *names: str, key: str = "") -> BatchRecord:
         async def body() -> AsyncIterator[bytes]:
             yield b"\n".join(msgspec.json.encode({"input": {"name": name}}) for name in names)
 
         query = BatchQuery(function="shop.hello")
-        return await self.desk.submit("acme", version(), query, body(), Validators(), key)
+        return await self.desk.submit("acme", version(), query, body(), key)
 
 
 async def test_a_batch_whose_confirmation_was_lost_keeps_its_inputs() -> None:

@@ -13,7 +13,6 @@ import pytest
 from pilotlight_core.bus import connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.ids import token
-from pilotlight_gateway.http.app import create_app
 from pilotlight_gateway.tenancy.bootstrap import bootstrap, read_client_file
 from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
 from tests.gateway.world import World, function
@@ -48,7 +47,6 @@ def gateway(folder: Path, registry: Registry) -> Gateway:
     made = Gateway(World(folder, registry), registry)
     services = made.world.services
     services.authenticator = KeyAuthenticator(registry, clock=lambda: time.monotonic() + made.late)
-    made.world.app = create_app(services)
     return made
 
 

@@ -30,7 +30,6 @@ from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.duties.batch_progress import OUT_AT_MOST
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_service import JobService
-from pilotlight_gateway.schemas.schema_validators import Validators
 from tests.gateway.batches.makers import version
 from tests.waiting import until_found
 
@@ -53,7 +52,7 @@ class Platform:
         """Whether a job ends as soon as it is told of."""
         self._ends: set[asyncio.Task[None]] = set()
         self.ground = BatchDependencies(
-            bus=bus, batches=self.store, jobs=self.jobs, blobs=self.blobs, tell=self.tell, region="local"
+            bus=bus, batches=self.store, jobs=self.jobs, blobs=self.blobs, publish=self.tell, region="local"
         )
 
     async def submit(self, count: int, **more: Any) -> BatchRecord:
@@ -63,7 +62,7 @@ class Platform:
             yield b"\n".join(msgspec.json.encode({"input": {"name": str(number)}}) for number in range(count))
 
         query = BatchQuery(function="shop.hello", **more)
-        return await self.desk.submit(self.tenant, version(self.tenant), query, body(), Validators())
+        return await self.desk.submit(self.tenant, version(self.tenant), query, body())
 
     def tell(self, _flow: str, note: JobNote) -> None:
         self.told.append(note.id)
@@ -309,7 +308,7 @@ async def test_a_large_input_is_a_blob_of_its_job(platform: Platform) -> None:
         yield msgspec.json.encode({"input": {"name": "x" * 100_000}})
 
     query = BatchQuery(function="shop.hello")
-    record = await platform.desk.submit(platform.tenant, version(platform.tenant), query, body(), Validators())
+    record = await platform.desk.submit(platform.tenant, version(platform.tenant), query, body())
     async with platform.driving():
         (job,) = await platform.until_told(1)
         found = await platform.jobs.read(platform.tenant, job)

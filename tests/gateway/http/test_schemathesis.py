@@ -15,11 +15,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_gateway.http.app import create_app
 from pilotlight_gateway.http.server import listen, make_server, url_of
+from pilotlight_gateway.tenancy.api_keys import new_key
 from pilotlight_gateway.tenancy.auth import Authenticator, Principal
 from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
-from pilotlight_gateway.tenancy.keys import new_key
 from tests.gateway.world import World, function, generator
 
 CALLERS = {
@@ -69,7 +68,7 @@ async def served(world: World, folder: Path) -> AsyncIterator[str]:
     ]
     (folder / "callers.json").write_bytes(msgspec.json.encode({"auth": callers}))
     (folder / "schemathesis.toml").write_text(CONFIG.format(folder=folder))
-    server = make_server(create_app(world.services))
+    server = make_server(world.app)
     with listen("127.0.0.1", 0) as listening:
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[listening]))

@@ -19,9 +19,9 @@ from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord, TenantRecord
-from pilotlight_gateway.http.protocol.operations import Operation
+from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
-from pilotlight_gateway.webhooks.events import ping_event
+from pilotlight_gateway.webhooks.webhook_events import ping_event
 from tests.builders.jobs import dead_job
 from tests.gateway.batches.makers import batch
 from tests.gateway.ledger.metering import SECOND, busy
@@ -78,7 +78,7 @@ class Names:
     delivery: str = ""
     batch: str = ""
 
-    def of(self, operation: Operation) -> dict[str, str]:
+    def of(self, operation: Operation[Any]) -> dict[str, str]:
         names = dict(vars(self))
         if "/webhooks/" in operation.path:
             names["id"] = self.webhook
@@ -128,7 +128,7 @@ NOBODY = Names(
 )  # fmt: skip
 
 
-async def ask(client: httpx.AsyncClient, operation: Operation, names: Names) -> httpx.Response:
+async def ask(client: httpx.AsyncClient, operation: Operation[Any], names: Names) -> httpx.Response:
     path = operation.path.format_map(names.of(operation))
     if operation.name == "submitBatch":
         headers = {"content-type": "application/x-ndjson"}
@@ -138,7 +138,7 @@ async def ask(client: httpx.AsyncClient, operation: Operation, names: Names) -> 
     return await client.request(operation.method, path, json=BODIES.get(operation.name))
 
 
-def said(answer: httpx.Response, operation: Operation, names: Names) -> tuple[int, dict[str, str], str]:
+def said(answer: httpx.Response, operation: Operation[Any], names: Names) -> tuple[int, dict[str, str], str]:
     """The answer without what differs between any two requests: the names that were asked for, and its own id."""
     text = answer.text
     asked = operation.path + ("{ref}" if operation.name == "submitBatch" else "")
@@ -178,7 +178,7 @@ GUARDED = [operation for operation in OPERATIONS if operation.scopes]
 @pytest.mark.parametrize("scopes", [("admin",), ("read", "deploy", "invoke")], ids="+".join)
 @pytest.mark.parametrize("operation", GUARDED, ids=lambda operation: operation.name)
 async def test_what_is_anothers_is_as_if_it_were_not_there(
-    world: World, acme: Names, operation: Operation, scopes: tuple[str, ...]
+    world: World, acme: Names, operation: Operation[Any], scopes: tuple[str, ...]
 ) -> None:
     """The same status, headers and text, whether it is acme's or nobody's; and acme keeps all that it has."""
     before = everything_of(world)
@@ -203,7 +203,7 @@ async def test_what_is_anothers_is_as_if_it_were_not_there(
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-async def test_without_a_key_nothing_is_told(world: World, acme: Names, operation: Operation) -> None:
+async def test_without_a_key_nothing_is_told(world: World, acme: Names, operation: Operation[Any]) -> None:
     """401 for whatever is guarded, before anything is looked at; what is open names no tenant's things."""
     async with world.client("") as stranger:
         theirs = await ask(stranger, operation, acme)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,8 +14,10 @@ from pilotlight_core.bus import BusDown
 from pilotlight_core.model.errors import CallFailed, PilotlightError, TooMuch, Unavailable, error_from_code
 from pilotlight_gateway.idempotency.key_decision import NOT_TAKEN
 from pilotlight_gateway.idempotency.key_record import KEPT_BYTES, CallOwner, StoredAnswer
-from pilotlight_gateway.idempotency.keyed_calls import Idempotency
-from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
+from pilotlight_gateway.idempotency.keyed_calls import DAY_S, Idempotency
+from pilotlight_gateway.idempotency.memory_key_records import MemoryKeyRecords
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
+from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from tests.gateway.idempotency.asking import Work, ask, give, told
 from tests.waiting import until
 
@@ -36,7 +39,7 @@ async def test_the_second_request_gets_the_first_ones_answer() -> None:
 
     assert (work.begun, records.reads) == (1, 1)
     assert (first.replayed, second.replayed) == (False, True)
-    assert (second.answer, second.call) == (first.answer, "call_1")
+    assert (second.answer, second.call_id) == (first.answer, "call_1")
     assert (one.statistics().first, two.statistics().replayed) == (1, 1)
 
 
@@ -96,9 +99,9 @@ async def test_while_the_first_runs_the_second_comes_again_or_waits() -> None:
         await work.running.wait()
         for waits in (0.0, 0.01):
             with pytest.raises(PilotlightError) as refused:
-                await give(two, ask(wait=waits), work)
+                await give(two, ask(wait_s=waits), work)
             assert (refused.value.wire_code, refused.value.retry_after) == ("idempotency_key_in_use", 1.0)
-        waiting = tasks.create_task(give(two, ask(wait=30.0), work))
+        waiting = tasks.create_task(give(two, ask(wait_s=30.0), work))
         assert work.hold is not None
         work.hold.set()
 
@@ -114,7 +117,7 @@ async def test_who_waits_reads_nothing_until_something_is_written() -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(give(one, ask(), work))
         await work.running.wait()
-        waiting = tasks.create_task(give(two, ask(wait=300.0), work))
+        waiting = tasks.create_task(give(two, ask(wait_s=300.0), work))
         await until(lambda: records.glances > 1)
         reads = records.reads
         await until(lambda: records.glances > 50)
@@ -134,7 +137,7 @@ async def test_who_waits_hears_that_the_first_ones_gateway_is_gone() -> None:
     work = Work(hold=asyncio.Event())
     lost = asyncio.create_task(give(one, ask(), work))
     await work.running.wait()
-    waiting = asyncio.create_task(give(two, ask(wait=300.0), work))
+    waiting = asyncio.create_task(give(two, ask(wait_s=300.0), work))
     await until(lambda: records.glances > 1)
     records.gone.add(ONE)
 
@@ -211,10 +214,14 @@ async def test_a_large_answer_is_given_once() -> None:
     assert (refused.value.wire_code, work.begun) == ("answer_not_kept", 1)
 
 
+def small_quota(records: MemoryQuotaRecords) -> StorageQuota:
+    """Room for two keys without bodies."""
+    return StorageQuota(records, limit=1000, life=DAY_S, wall=time.time)
+
+
 async def test_a_tenant_without_room_makes_no_new_keys() -> None:
     """Its old ones are answered, its answers are remembered without their bodies, other tenants see nothing of it."""
-    records = MemoryKeyRecords()
-    one = Idempotency(records, owner=ONE, share_bytes=1000)
+    one = Idempotency(MemoryKeyRecords(), small_quota(MemoryQuotaRecords()), owner=ONE)
     await give(one, ask("small"), Work())
     await give(one, ask("large"), Work(body=bytes(500)))
 
@@ -228,9 +235,9 @@ async def test_a_tenant_without_room_makes_no_new_keys() -> None:
 
 async def test_several_gateways_give_a_tenant_no_more_room_than_one() -> None:
     """What it has filled at one is full at the other, and at one that is started anew."""
-    records = MemoryKeyRecords()
+    records, quotas = MemoryKeyRecords(), MemoryQuotaRecords()
     for owner in (ONE, TWO, CallOwner(name="one", instance="one-2")):
-        gateway = Idempotency(records, owner=owner, share_bytes=1000)
+        gateway = Idempotency(records, small_quota(quotas), owner=owner)
         for number in range(3):
             with contextlib.suppress(TooMuch):
                 await give(gateway, ask(f"{owner.instance}-{number}"), Work())

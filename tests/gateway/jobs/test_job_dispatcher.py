@@ -18,19 +18,23 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.messages.job_messages import JobNote
-from pilotlight_core.model.records.jobs import JobRecord, JobState, RunnerIdentity
+from pilotlight_core.model.records.jobs import JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.jobs import job_dispatcher as feeder_module
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
+from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.jobs.job_dispatcher import DRAIN_S, JobDispatcher
+from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
+from pilotlight_gateway.jobs.job_results import JobResults
 from pilotlight_gateway.jobs.job_runner import JobDependencies
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.builders.jobs import job
 from tests.gateway.jobs.test_job_runner import OUTPUT, Calls
 from tests.gateway.world import World, function
@@ -66,21 +70,23 @@ class Site:
     @asynccontextmanager
     async def gateway(self, name: str, calls: Calls, drain_s: float = DRAIN_S) -> AsyncIterator[JobDispatcher]:
         """One that runs its calls at once."""
-        ended: list[JobRecord] = []
         ground = JobDependencies(
             store=self.store,
-            calls=calls,
-            registry=self.world.registry,
-            blobs=MemoryBlobs(),
-            budget=ByteBudget(limit=10**7),
-            validators=Validators(),
-            limits=self.limits,
-            costs=Estimates(),
+            calls=JobCalls(
+                calls=calls,
+                registry=self.world.registry,
+                validators=Validators(),
+                budget=ByteBudget(limit=10**7),
+                clock=lambda: 0.0,
+            ),
+            permits=JobPermits(limits=self.limits, costs=Estimates()),
+            results=JobResults(
+                blobs=MemoryBlobs(),
+                quota=JobStorageQuota(MemoryQuotaRecords(), limit=10**9, life=1_000.0, wall=lambda: 200.0),
+                wall=lambda: 200.0,
+            ),
             me=RunnerIdentity(name, name),
-            clock=lambda: 0.0,
             wall=lambda: 200.0 + time.monotonic() - self.began,
-            ended=ended.append,
-            room=JobStorageQuota(self.store, limit=10**9, life=1_000.0, wall=lambda: 200.0),
         )
         feeder = JobDispatcher(self.bus, ground, region=self.region, gateway=name, drain_s=drain_s)
         async with feeder.running():
@@ -89,11 +95,11 @@ class Site:
     async def submit(self, count: int) -> list[str]:
         """Stored, and told of."""
         names = [f"call_{self.region}_1_{token()}" for _ in range(count)]
-        announcer = JobPublisher(self.bus)
-        async with announcer.running():
+        publisher = JobPublisher(self.bus)
+        async with publisher.running():
             for name in names:
                 await self.store.create(job(id=name, version=self.version.id))
-                announcer.tell(self.flow, JobNote(name))
+                publisher.publish(self.flow, JobNote(name))
         return names
 
     async def states(self, names: list[str]) -> set[JobState]:

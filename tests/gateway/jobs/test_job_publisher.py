@@ -35,21 +35,21 @@ async def told(bus: Bus, flow: str, jobs: int) -> list[list[str]]:
 
 async def test_the_first_is_told_at_once_and_those_behind_it_together(bus: Bus) -> None:
     """In their order; each once."""
-    announcer, flow = JobPublisher(bus), job_flow("local", f"t:app.{token()}", "t", "standard")
-    async with announcer.running():
-        announcer.tell(flow, JobNote("first"))
+    publisher, flow = JobPublisher(bus), job_flow("local", f"t:app.{token()}", "t", "standard")
+    async with publisher.running():
+        publisher.publish(flow, JobNote("first"))
         await told(bus, flow, 1)
         for number in range(50):
-            announcer.tell(flow, JobNote(f"{number}"))
+            publisher.publish(flow, JobNote(f"{number}"))
 
         assert await told(bus, flow, 51) == [["first"], [f"{number}" for number in range(50)]]
 
 
 async def test_what_waits_when_it_ends_is_told_before(bus: Bus) -> None:
     """The block ends when the queue has heard of all."""
-    announcer, flow = JobPublisher(bus), job_flow("local", f"t:app.{token()}", "t", "standard")
-    async with announcer.running():
+    publisher, flow = JobPublisher(bus), job_flow("local", f"t:app.{token()}", "t", "standard")
+    async with publisher.running():
         for number in range(600):
-            announcer.tell(flow, JobNote(f"{number}"))
+            publisher.publish(flow, JobNote(f"{number}"))
 
     assert [name for names in await told(bus, flow, 600) for name in names] == [f"{number}" for number in range(600)]

@@ -27,8 +27,11 @@ from pilotlight_core.model.records.jobs import JobFailureReason, JobRecord, JobS
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
 from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.jobs.job_payloads import store_payload
+from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.jobs.job_port import StoredJob
+from pilotlight_gateway.jobs.job_results import JobResults
 from pilotlight_gateway.jobs.job_runner import JobDependencies, JobRunner
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from pilotlight_gateway.limits.cost_estimates import Estimates
@@ -36,6 +39,7 @@ from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.storage_quota.job_quota import ASK_AGAIN_S, JobStorageQuota
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.builders.jobs import JOB, job
 from tests.gateway.world import World, function
 
@@ -86,17 +90,16 @@ class Bench:
     store: MemoryJobs = field(default_factory=MemoryJobs)
     calls: Calls = field(default_factory=lambda: Calls(output=OUTPUT))
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
-    ended: list[JobRecord] = field(default_factory=list)
     limits: MemoryLimiter = field(default_factory=MemoryLimiter)
     costs: Estimates = field(default_factory=Estimates)
     held: float = 0.0
     wall: float = 200.0
     share: int = 10**9
     """What the tenant may store."""
-    room: JobStorageQuota = field(init=False)
+    quota: JobStorageQuota = field(init=False)
 
     def __post_init__(self) -> None:
-        self.room = JobStorageQuota(self.store, limit=self.share, life=1_000.0, wall=lambda: self.wall)
+        self.quota = JobStorageQuota(MemoryQuotaRecords(), limit=self.share, life=1_000.0, wall=lambda: self.wall)
 
     async def put(self, **more: object) -> JobRecord:
         """A job of a version that is there."""
@@ -109,18 +112,17 @@ class Bench:
         """What becomes of it."""
         ground = JobDependencies(
             store=self.store,
-            calls=self.calls,
-            registry=self.world.registry,
-            blobs=self.blobs,
-            budget=ByteBudget(limit=10**7),
-            validators=Validators(),
-            limits=self.limits,
-            costs=self.costs,
+            calls=JobCalls(
+                calls=self.calls,
+                registry=self.world.registry,
+                validators=Validators(),
+                budget=ByteBudget(limit=10**7),
+                clock=lambda: 0.0,
+            ),
+            permits=JobPermits(limits=self.limits, costs=self.costs),
+            results=JobResults(blobs=self.blobs, quota=self.quota, wall=lambda: self.wall),
             me=ME,
-            clock=lambda: 0.0,
             wall=lambda: self.wall,
-            ended=self.ended.append,
-            room=self.room,
         )
         runner = JobRunner(ground, "acme", job, lambda: None)
         until = await runner.run(tries)
@@ -146,7 +148,6 @@ async def test_a_job_runs_once_and_its_result_is_kept(bench: Bench) -> None:
     assert [one.state for one in bench.store.writes] == [JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED]
     done = await bench.now()
     assert (done.output, done.attempts, done.run) == (OUTPUT, 1, bench.calls.sent[0].call)
-    assert bench.ended == [done]
     assert await bench.run() is None
     assert len(bench.calls.sent) == 1
 
@@ -420,7 +421,7 @@ async def test_a_result_in_a_blob_counts_as_stored_until_it_is_forgotten(world: 
         await bench.put(id=f"{JOB[:-1]}{number}")
         assert await bench.run(job=f"{JOB[:-1]}{number}") is None
         with pytest.raises(TooMuch):
-            await bench.room.take("acme", 1, bench.wall + 60.0)
+            await bench.quota.take("acme", 1, bench.wall + 60.0)
     assert [one.state for one in bench.store.writes].count(JobState.SUCCEEDED) == 2
     assert len(bench.blobs.kept) == 2
 
@@ -447,4 +448,4 @@ async def test_a_result_that_lost_its_job_takes_no_room(world: World) -> None:
     await bench.run()
     assert (await bench.now()).reason is JobFailureReason.INTERRUPTED
     assert not bench.blobs.kept
-    assert await bench.room.fit("acme", 140_000, bench.wall + 60.0)
+    assert await bench.quota.fit("acme", 140_000, bench.wall + 60.0)

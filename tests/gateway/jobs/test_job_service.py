@@ -10,8 +10,10 @@ from pilotlight_core.model.errors import Conflict, TooMuch, Unavailable
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_gateway.jobs.job_port import StoredJob
-from pilotlight_gateway.jobs.job_service import WAITERS_PER_TENANT, JobService
+from pilotlight_gateway.jobs.job_service import KEPT_S, WAITERS_PER_TENANT, JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
+from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.builders.jobs import JOB, dead_job, job
 from tests.gateway.http.endpoints.test_jobs import submit
 from tests.gateway.world import World, function
@@ -44,7 +46,8 @@ async def test_a_key_that_is_used_leaves_no_second_input(world: World) -> None:
 async def test_what_there_is_no_room_for_leaves_nothing(world: World, name: str) -> None:
     """Neither a record nor a blob, nor room taken."""
     world.deploy(function())
-    world.services.jobs = JobService(Full(), blobs=world.blobs, wall=world.wall, share_bytes=200_000)
+    quota = JobStorageQuota(MemoryQuotaRecords(), limit=200_000, life=KEPT_S, wall=world.wall)
+    world.services.jobs = JobService(Full(), quota=quota, blobs=world.blobs, wall=world.wall)
     async with world.client() as client:
         answers = [await submit(client, input={"name": name}) for _ in range(4)]
 
@@ -74,7 +77,8 @@ async def test_only_so_many_requests_of_a_tenant_listen_for_jobs() -> None:
 async def test_driving_a_job_again_takes_room_again() -> None:
     """It is kept for longer; where there is none, or it is not dead, nothing is taken and it stays as it is."""
     store = MemoryJobs()
-    desk = JobService(store, share_bytes=100_000, keep_s=60.0, wall=lambda: 200.0)
+    quota = JobStorageQuota(MemoryQuotaRecords(), limit=100_000, life=60.0, wall=lambda: 200.0)
+    desk = JobService(store, quota=quota, keep_s=60.0, wall=lambda: 200.0)
     dead = dead_job(input=b"x" * 40_000)
     await store.create(dead)
     again = await desk.redrive("acme", dead.id)

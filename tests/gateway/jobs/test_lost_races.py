@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 
@@ -14,9 +14,10 @@ from pilotlight_gateway.batches.batch_port import MemoryBatches
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.idempotency.key_record import FirstCall
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
-from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
+from pilotlight_gateway.idempotency.memory_key_records import MemoryKeyRecords
 from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage
 from tests.builders.jobs import JOB, job
@@ -57,17 +58,21 @@ class LostBatches(MemoryBatches):
 
 
 @dataclass(kw_only=True)
-class LostRecords(MemoryKeyRecords):
-    keys: Losses = field(default_factory=lambda: Losses(left=0))
-    shares: Losses = field(default_factory=lambda: Losses(left=0))
+class LostKeys(MemoryKeyRecords):
+    losses: Losses
 
     async def claim(self, place: str, first: FirstCall, revision: int, ttl: float) -> int:
-        self.keys.lose()
+        self.losses.lose()
         return await super().claim(place, first, revision, ttl)
 
-    async def write_share(self, place: str, taken: QuotaUsage, revision: int, ttl: float) -> None:
-        self.shares.lose()
-        await super().write_share(place, taken, revision, ttl)
+
+@dataclass(kw_only=True)
+class LostQuotas(MemoryQuotaRecords):
+    losses: Losses
+
+    async def write_share(self, key: str, taken: QuotaUsage, revision: int, ttl: float) -> None:
+        self.losses.lose()
+        await super().write_share(key, taken, revision, ttl)
 
 
 async def test_a_few_changes_in_between_are_overcome() -> None:
@@ -103,11 +108,11 @@ async def test_a_batch_that_changes_too_fast_is_not_cancelled() -> None:
 
 async def test_a_key_that_is_always_somebody_elses_is_in_use() -> None:
     """It is claimed after a few losses; for ever is not tried, and nothing runs."""
-    records, work = LostRecords(keys=Losses(left=3)), Work()
+    records, work = LostKeys(losses=Losses(left=3)), Work()
     assert not (await give(Idempotency(records), ask(), work)).replayed
-    assert records.keys.tried == 4
+    assert records.losses.tried == 4
 
-    records = LostRecords(keys=Losses(left=1_000))
+    records = LostKeys(losses=Losses(left=1_000))
     with pytest.raises(PilotlightError) as refused:
         await give(Idempotency(records), ask(), work)
     assert (refused.value.wire_code, refused.value.retry_after) == ("idempotency_key_in_use", 1.0)
@@ -116,17 +121,17 @@ async def test_a_key_that_is_always_somebody_elses_is_in_use() -> None:
 
 async def test_room_that_others_always_take_first_is_not_known() -> None:
     """After a few losses it is taken; what is stored anyway is owed, and paid with the next."""
-    records = LostRecords(shares=Losses(left=3))
+    records = LostQuotas(losses=Losses(left=3))
     room = StorageQuota(records, limit=10**6, life=86_400.0, wall=lambda: 1e9)
     await room.take("acme", 400)
-    assert records.shares.tried == 4
+    assert records.losses.tried == 4
 
-    records.shares.left = 1_000
+    records.losses.left = 1_000
     with pytest.raises(BusError, match="were first"):
         await room.take("acme", 500_000)
     _, fits = await room.count("acme", 500_000)
     assert not fits
 
-    records.shares.left = 0
+    records.losses.left = 0
     await room.take("acme", 300_000)
-    assert records._shares[next(iter(records._shares))][0].slots.popitem()[1] > 800_000
+    assert records._kept[next(iter(records._kept))][0].slots.popitem()[1] > 800_000

@@ -6,22 +6,22 @@ import pytest
 
 from pilotlight_core.bus import BusDown
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from pilotlight_gateway.storage_quota.job_quota import ASK_AGAIN_S, ASKING_S, RESULTS_AT_MOST, JobStorageQuota
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 
 LIFE = 2_400.0
 LIMIT = 100_000
 
 
 class Site:
-    """Gateways over one store, and their clock."""
+    """Gateways over the same records, and their clock."""
 
     def __init__(self) -> None:
         self.at = 1e6
-        self.store = MemoryJobs()
+        self.records = MemoryQuotaRecords()
 
     def gateway(self) -> JobStorageQuota:
-        return JobStorageQuota(self.store, limit=LIMIT, life=LIFE, wall=lambda: self.at)
+        return JobStorageQuota(self.records, limit=LIMIT, life=LIFE, wall=lambda: self.at)
 
 
 @pytest.fixture
@@ -64,12 +64,12 @@ async def test_of_a_tenant_with_far_too_much_nothing_is_started(site: Site) -> N
 
     assert await room.pause("acme") == ASK_AGAIN_S
     assert await room.pause("rival") == 0.0
-    site.store.error = BusDown("gone")
+    site.records.error = BusDown("gone")
     site.at += 0.25 * ASK_AGAIN_S
     assert await room.pause("acme") == 0.75 * ASK_AGAIN_S  # nobody was asked
     site.at += ASK_AGAIN_S
     assert await room.pause("acme") == ASKING_S
-    site.store.error = None
+    site.records.error = None
     site.at += LIFE
     assert await room.pause("acme") == 0.0
 
@@ -77,9 +77,9 @@ async def test_of_a_tenant_with_far_too_much_nothing_is_started(site: Site) -> N
 async def test_a_result_that_comes_while_the_bus_is_away_is_counted_once_it_is_back(site: Site) -> None:
     """And holds nothing back for it."""
     room = site.gateway()
-    site.store.error = BusDown("gone")
+    site.records.error = BusDown("gone")
     await room.count("acme", 10_000, site.at + LIFE)
-    site.store.error = None
+    site.records.error = None
     assert await room.pause("acme") == 0.0
     with pytest.raises(TooMuch):
         await room.take("acme", 85_000, site.at + LIFE)

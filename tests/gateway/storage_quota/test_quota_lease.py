@@ -8,7 +8,7 @@ import pytest
 
 from pilotlight_core.bus import BusDown
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.storage_quota.quota_shares import SLOTS, SMALLEST_BLOCK, slot_of
 
@@ -30,9 +30,9 @@ class Wall:
         return slot_of(self.at, LIFE)
 
 
-def rooms(count: int) -> tuple[MemoryKeyRecords, Wall, list[StorageQuota]]:
+def rooms(count: int) -> tuple[MemoryQuotaRecords, Wall, list[StorageQuota]]:
     """Gateways over the same records."""
-    records, wall = MemoryKeyRecords(), Wall()
+    records, wall = MemoryQuotaRecords(), Wall()
     return records, wall, [StorageQuota(records, limit=LIMIT, life=LIFE, wall=wall) for _ in range(count)]
 
 
@@ -76,11 +76,11 @@ async def test_few_keys_cost_a_write_more() -> None:
     """A block is spent in memory, and what was given back is spent again."""
     records, _, (room,) = rooms(1)
     slots = [await room.take("acme", 400) for _ in range(40)]
-    assert records.blocks == 1
+    assert records.writes == 1
 
     room.give_back("acme", 400, slots[0])
     await room.take("acme", 400)
-    assert records.blocks == 1
+    assert records.writes == 1
 
 
 async def test_many_at_once_take_one_block() -> None:
@@ -88,7 +88,7 @@ async def test_many_at_once_take_one_block() -> None:
     records, _, (room,) = rooms(1)
     await asyncio.gather(*(room.take("acme", 400) for _ in range(40)))
 
-    assert records.blocks == 1
+    assert records.writes == 1
 
 
 async def test_what_could_not_be_asked_for_is_taken_later() -> None:

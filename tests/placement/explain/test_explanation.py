@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import CPU, Ask
@@ -16,7 +17,6 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.history import Journal
 from pilotlight_placement.fleet.occupancy import Unit
 from pilotlight_placement.hardware.catalogue import is_kind
-from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.place import place
@@ -77,7 +77,7 @@ def test_each_step_has_its_own_sentence() -> None:
 
 def test_an_instance_that_exists_saves_making_one() -> None:
     """Between places that are alike in all else."""
-    idle = (Instance(start=6, profile="1g"),)
+    idle = (MigPlacement(start=6, profile="1g"),)
     for first in ("a", "b"):
         fleet = Fleet([node(name, gpu(f"g{name}", mig=True, instances=idle if name == first else ())) for name in "ab"])
         found = placed(fleet, ask("H100", gib=5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from msgspec import structs
@@ -11,9 +12,10 @@ from starlette.responses import Response
 
 from pilotlight_core.model.errors import BadInput, UnknownCall
 from pilotlight_core.model.ids import CALL_ID, CLIENT_CALL_ID
-from pilotlight_gateway.http.endpoints.jobs import show_job
-from pilotlight_gateway.http.protocol.http_services import HttpServices
-from pilotlight_gateway.http.protocol.operations import json_answer, principal_of
+from pilotlight_gateway.calls.call_port import CallPort
+from pilotlight_gateway.http.endpoints.jobs import JobServices, show_job
+from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
+from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.usage_report import UsageReport, as_csv, read_groups, usage_report
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -21,7 +23,17 @@ DAYS_BY_DEFAULT = 30
 CSV = "text/csv"
 
 
-async def show_usage(request: Request, services: HttpServices) -> Response:
+@dataclass(frozen=True, kw_only=True)
+class AccountServices:
+    """What a tenant's usage, containers and calls are read from."""
+
+    ledger: Ledger
+    registry: RegistryPort
+    calls: CallPort
+    jobs: JobServices
+
+
+async def show_usage(request: Request, services: AccountServices) -> Response:
     """`GET /v1/usage`: whole UTC days, from the first up to and without the last."""
     asked = request.query_params
     today = datetime.now(UTC).date()
@@ -39,28 +51,28 @@ async def show_usage(request: Request, services: HttpServices) -> Response:
     return Response(as_csv(report), media_type=CSV) if wants_csv else json_answer(report)
 
 
-async def show_nodes(_: Request, services: HttpServices) -> Response:
+async def show_nodes(_: Request, services: AccountServices) -> Response:
     """`GET /v1/nodes`."""
     return json_answer({"nodes": services.calls.nodes()})
 
 
-async def show_containers(request: Request, services: HttpServices) -> Response:
+async def show_containers(request: Request, services: AccountServices) -> Response:
     """`GET /v1/containers`."""
     return json_answer({"containers": services.calls.containers(principal_of(request).tenant)})
 
 
-async def show_call(request: Request, services: HttpServices) -> Response | None:
+async def show_call(request: Request, services: AccountServices) -> Response | None:
     """`GET /v1/calls/{id}`: of a job, or of a live call."""
     tenant, call = principal_of(request).tenant, _call_id(request)
-    if (job := await services.jobs.find(tenant, call)) is not None:
-        return await show_job(request, services, job)
+    if (job := await services.jobs.jobs.find(tenant, call)) is not None:
+        return await show_job(request, services.jobs, job)
     return json_answer(await services.calls.status(tenant, call))
 
 
-async def cancel_call(request: Request, services: HttpServices) -> Response:
+async def cancel_call(request: Request, services: AccountServices) -> Response:
     """`DELETE /v1/calls/{id}`."""
     tenant, call = principal_of(request).tenant, _call_id(request)
-    if (ended := await services.jobs.cancel(tenant, call)) is not None:
+    if (ended := await services.jobs.jobs.cancel(tenant, call)) is not None:
         return json_answer({"id": ended[0].id, "cancelled": ended[1]}, status=202)
     alive = await services.calls.cancel(tenant, call)
     return json_answer({"id": call, "cancelled": alive}, status=202)
@@ -94,8 +106,8 @@ def _wants_csv(request: Request) -> bool:
 
 
 def _call_id(request: Request) -> str:
-    call: str = request.path_params["id"]
-    if not CALL_ID.fullmatch(call) and not CLIENT_CALL_ID.fullmatch(call):
+    call_id: str = request.path_params["id"]
+    if not CALL_ID.fullmatch(call_id) and not CLIENT_CALL_ID.fullmatch(call_id):
         expected = "call_… as the platform gave it, or cid_… with 8 to 60 characters"
-        raise UnknownCall(f"{call[:100]!r} is not a call's id: expected {expected}.")
-    return call
+        raise UnknownCall(f"{call_id[:100]!r} is not a call's id: expected {expected}.")
+    return call_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
@@ -22,12 +23,21 @@ from pilotlight_core.model.records.batches import (
 )
 from pilotlight_core.model.records.jobs import JobState
 from pilotlight_gateway.batches.batch_manifest import CHUNK_BYTES
-from pilotlight_gateway.batches.batch_service import batch_info
+from pilotlight_gateway.batches.batch_service import BatchService, batch_info
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_responses import encode_json, read_value
+from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.http.protocol.api_operations import (
+    BODY,
+    Operation,
+    Parameter,
+    json_answer,
+    list_of,
+    principal_of,
+)
+from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.event_answers import EventStream, relay
-from pilotlight_gateway.http.protocol.exchange import exchange_of, header
-from pilotlight_gateway.http.protocol.http_services import HttpServices
-from pilotlight_gateway.http.protocol.operations import BODY, Operation, Parameter, json_answer, list_of, principal_of
+from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
 from pilotlight_gateway.idempotency.key_header import KEY, read_key
 
@@ -44,7 +54,17 @@ LINE_BREAK = b"\n"
 READERS_AT_A_TIME = 64
 
 
-async def submit(request: Request, services: HttpServices) -> Response:
+@dataclass(frozen=True, kw_only=True)
+class BatchServices:
+    """What batches are submitted, driven and read with."""
+
+    batches: BatchService
+    resolver: Resolver
+    gate: DrainGate
+    budget: ByteBudget
+
+
+async def submit(request: Request, services: BatchServices) -> Response:
     """`POST /v1/batches`."""
     kind = header(request.scope, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")
     if kind not in LINES:
@@ -55,32 +75,32 @@ async def submit(request: Request, services: HttpServices) -> Response:
         arriving: Any = pieces(request.scope, request.receive, BATCH_BODY)
         async with aclosing(arriving):
             name = read_key(key) if key else ""
-            record = await services.batches.submit(tenant, version, query, arriving, services.validators, name)
+            record = await services.batches.submit(tenant, version, query, arriving, name)
     return json_answer(batch_info(record), status=201)
 
 
-async def show_all(request: Request, services: HttpServices) -> Response:
+async def show_all(request: Request, services: BatchServices) -> Response:
     """`GET /v1/batches`."""
     found = await services.batches.all(principal_of(request).tenant)
     return json_answer({"batches": [batch_info(record) for record in found]})
 
 
-async def show(request: Request, services: HttpServices) -> Response:
+async def show(request: Request, services: BatchServices) -> Response:
     """`GET /v1/batches/{batch}`."""
     return json_answer(batch_info(await services.batches.find(*_named(request))))
 
 
-async def cancel(request: Request, services: HttpServices) -> Response:
+async def cancel(request: Request, services: BatchServices) -> Response:
     """`POST /v1/batches/{batch}/cancel`."""
     return json_answer(batch_info(await services.batches.cancel(*_named(request))), status=202)
 
 
-async def resume(request: Request, services: HttpServices) -> Response:
+async def resume(request: Request, services: BatchServices) -> Response:
     """`POST /v1/batches/{batch}/resume`."""
     return json_answer(batch_info(await services.batches.resume(*_named(request))), status=202)
 
 
-async def show_results(request: Request, services: HttpServices) -> None:
+async def show_results(request: Request, services: BatchServices) -> None:
     """`GET /v1/batches/{batch}/results`: NDJSON, a line for each item that has ended."""
     wanted = request.query_params.get("state", ",".join(ENDS)).split(",")
     if not set(wanted) <= set(ENDS):

@@ -6,33 +6,54 @@ from functools import lru_cache, partial
 
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.http.protocol.exchange import Exchange
-from pilotlight_gateway.http.protocol.http_services import HttpServices
+from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_admission import end_admission
+from pilotlight_gateway.limits.limits_port import Limiter
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 
 
-async def admit(
-    services: HttpServices, exchange: Exchange, version: VersionRecord, body: BodyLimits, part: LimitAskKind
-) -> BodyLimits:
-    """Count a call under its tenant's limits; what its body may be. Whatever happens then, `release_limits` it.
+class CallLimits:
+    """The limits of calls' tenants, as a request meets them."""
 
-    Raises:
-        TooMuch: `rate_limited`, naming what is reached and when it will not be any more.
-        Unavailable: if nobody can say so now.
-    """
-    tenant = exchange.principal.tenant
-    function = f"{version.tenant}:{version.app}.{version.function}"
-    policy = services.limits.policy(tenant, function)
-    if policy.counts_requests if part is LimitAskKind.SUBMISSION else policy.scopes:
-        exchange.version = version.id
-        cost = services.costs.of(version.id) if policy.most_cost else 0.0
-        admission = exchange.admission = await services.limits.admit(tenant, function, policy, cost, part)
-        if admission.error is not None:
-            services.metrics.call_failed(admission.error.wire_code)
-            raise admission.error
-    return body if policy.payload is None else _at_most(body, policy.payload)
+    def __init__(self, limiter: Limiter, costs: Estimates, metrics: GatewayMetrics) -> None:
+        self._limiter = limiter
+        self._costs = costs
+        self._metrics = metrics
+
+    async def admit(
+        self, exchange: Exchange, version: VersionRecord, body: BodyLimits, part: LimitAskKind
+    ) -> BodyLimits:
+        """Count a call under its tenant's limits; what its body may be. Whatever happens then, `release` it.
+
+        Raises:
+            TooMuch: `rate_limited`, naming the limit that is reached and when it will not be any more.
+            Unavailable: the home of the tenant's limits does not answer.
+        """
+        tenant = exchange.principal.tenant
+        function = f"{version.tenant}:{version.app}.{version.function}"
+        policy = self._limiter.policy(tenant, function)
+        if policy.counts_requests if part is LimitAskKind.SUBMISSION else policy.scopes:
+            exchange.version = version.id
+            cost = self._costs.of(version.id) if policy.most_cost else 0.0
+            admission = exchange.admission = await self._limiter.admit(tenant, function, policy, cost, part)
+            if admission.error is not None:
+                self._metrics.call_failed(admission.error.wire_code)
+                raise admission.error
+        return body if policy.payload is None else _at_most(body, policy.payload)
+
+    def release(self, exchange: Exchange) -> None:
+        """The exchange is over: once its call runs no more, the permit is given back and the cost is counted."""
+        if (admission := exchange.admission) is None:
+            return
+        if exchange.tab is None:
+            admission.end(0.0)  # it cannot have run
+        else:
+            exchange.tab.settle(
+                partial(end_admission, admission=admission, costs=self._costs, version=exchange.version)
+            )
 
 
 def usage_of_call(exchange: Exchange) -> CallUsage | None:
@@ -40,16 +61,6 @@ def usage_of_call(exchange: Exchange) -> CallUsage | None:
     if exchange.admission is not None:
         exchange.tab = CallUsage()
     return exchange.tab
-
-
-def release_limits(services: HttpServices, exchange: Exchange) -> None:
-    """The exchange is over. Once the call runs no more, its permit is given back, and what it cost is counted."""
-    if (admission := exchange.admission) is None:
-        return
-    if exchange.tab is None:
-        admission.end(0.0)  # it cannot have run
-    else:
-        exchange.tab.settle(partial(end_admission, admission=admission, costs=services.costs, version=exchange.version))
 
 
 @lru_cache(1024)

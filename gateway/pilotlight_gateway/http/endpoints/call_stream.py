@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
 from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, PreparedCall, StageEvent
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, ChunkEvent, PreparedCall, StageEvent
 from pilotlight_gateway.calls.call_responses import (
     ChunkBody,
     TypedChunkBody,
@@ -22,67 +25,90 @@ from pilotlight_gateway.calls.call_responses import (
     typed_response,
 )
 from pilotlight_gateway.calls.redaction import redact_for_caller
-from pilotlight_gateway.http.protocol.drain_gate import draining_error
+from pilotlight_gateway.http.protocol.drain_gate import DrainGate, draining_error
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
-from pilotlight_gateway.http.protocol.exchange import Exchange, exchange_of
-from pilotlight_gateway.http.protocol.http_services import HttpServices
+from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
-from pilotlight_gateway.http.protocol.problems import problem_of
+from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone
+from pilotlight_gateway.ledger.price_book import PriceBook
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.schemas.schema_validators import Validators
 
 log = structlog.get_logger(__name__)
 
 
-async def stream_call(services: HttpServices, call: PreparedCall, scope: Scope, receive: Receive) -> None:
-    """Run the call and send its events. What goes wrong before the first one is raised, later it is the last event.
+@dataclass(frozen=True, kw_only=True)
+class StreamServices:
+    """What streamed calls are run and written with."""
 
-    Raises:
-        ClientGone: when the client hangs up; the call was cancelled then.
-    """
-    exchange = exchange_of(scope)
-    stream = EventStream(exchange, HEADERS)
-    writer = EventWriter(services, call, exchange, typed=b"values=msgpack" in scope["query_string"].split(b"&"))
-    events: Any = services.calls.stream(call)
+    calls: CallPort
+    gate: DrainGate
+    budget: ByteBudget
+    metrics: GatewayMetrics
+    validators: Validators
+    book: PriceBook
+    clock: Callable[[], float]
+    """Monotonic seconds."""
 
-    async def send_all() -> None:
-        async with aclosing(events):
-            async for happened in events:
-                piece = writer.write(happened)
-                if len(piece) <= PIECE_BYTES:
-                    await stream.send(piece)
-                else:
-                    with services.budget.holding(len(piece), call.tenant):
+
+class StreamedCalls:
+    """Runs calls and sends what happens to them as it happens."""
+
+    def __init__(self, services: StreamServices) -> None:
+        self._services = services
+
+    async def answer(self, call: PreparedCall, scope: Scope, receive: Receive) -> None:
+        """Run the call and send its events. What goes wrong before the first one is raised, later it is the last event.
+
+        Raises:
+            ClientGone: when the client hangs up; the call was cancelled then.
+        """
+        exchange = exchange_of(scope)
+        stream = EventStream(exchange, HEADERS)
+        writer = EventWriter(
+            self._services, call, exchange, typed=b"values=msgpack" in scope["query_string"].split(b"&")
+        )
+        events: Any = self._services.calls.stream(call)
+
+        async def send_all() -> None:
+            async with aclosing(events):
+                async for happened in events:
+                    piece = writer.write(happened)
+                    if len(piece) <= PIECE_BYTES:
                         await stream.send(piece)
+                    else:
+                        with self._services.budget.holding(len(piece), call.tenant):
+                            await stream.send(piece)
 
-    try:
-        await relay(stream, receive, send_all)
-    except PilotlightError as error:
-        if not exchange.status:
+        try:
+            await relay(stream, receive, send_all)
+        except PilotlightError as error:
+            if not exchange.status:
+                raise
+            await self._fail(stream, exchange, redact_for_caller(error, call))
+        except asyncio.CancelledError:
+            if not exchange.status or not self._services.gate.was_aborted(exchange.task):
+                raise
+            await self._fail(stream, exchange, draining_error())
+        except ClientGone:
             raise
-        await _fail(services, stream, exchange, redact_for_caller(error, call))
-    except asyncio.CancelledError:
-        if not exchange.status or not services.gate.was_aborted(exchange.task):
-            raise
-        await _fail(services, stream, exchange, draining_error())
-    except ClientGone:
-        raise
-    except Exception:
-        if not exchange.status:
-            raise
-        log.exception("a streamed call failed unexpectedly", request_id=exchange.request_id)
-        await _fail(services, stream, exchange, PilotlightError(code="internal"))
-    await stream.finish()
+        except Exception:
+            if not exchange.status:
+                raise
+            log.exception("a streamed call failed unexpectedly", request_id=exchange.request_id)
+            await self._fail(stream, exchange, PilotlightError(code="internal"))
+        await stream.finish()
 
-
-async def _fail(services: HttpServices, stream: EventStream, exchange: Exchange, error: PilotlightError) -> None:
-    services.metrics.call_failed(error.wire_code)
-    await stream.send(event(b"error", problem_of(error, exchange.request_id).encode()))
+    async def _fail(self, stream: EventStream, exchange: Exchange, error: PilotlightError) -> None:
+        self._services.metrics.call_failed(error.wire_code)
+        await stream.send(event(b"error", problem_of(error, exchange.request_id).encode()))
 
 
 class EventWriter:
     """Turns what happens to one call into bytes. `typed`: values as base64 of msgpack instead of JSON."""
 
-    def __init__(self, services: HttpServices, call: PreparedCall, exchange: Exchange, *, typed: bool) -> None:
+    def __init__(self, services: StreamServices, call: PreparedCall, exchange: Exchange, *, typed: bool) -> None:
         self._services = services
         self._call = call
         self._exchange = exchange
@@ -119,7 +145,7 @@ class EventWriter:
             call,
             result,
             None if self._typed else value,
-            book=services.ledger.book,
+            book=services.book,
             at=services.clock(),
             request_id=self._exchange.request_id,
         )

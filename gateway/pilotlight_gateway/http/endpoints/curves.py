@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,40 +19,54 @@ from pilotlight_core.model.api.curve_api import (
 )
 from pilotlight_core.model.errors import BadInput, UnknownFunction
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.fleet.curve_trials import loads_of
-from pilotlight_gateway.http.protocol.http_services import HttpServices
-from pilotlight_gateway.http.protocol.operations import BODY, Operation, json_answer, principal_of, read_struct
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.deploys.deployer import Deployer
+from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.fleet.curve_trials import CurveService, loads_of
+from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
+from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, principal_of, read_struct
 
 UNKNOWN = ("bad_input", "unknown_function", "unknown_version")
 
 
-async def show(request: Request, services: HttpServices) -> Response:
+@dataclass(frozen=True, kw_only=True)
+class CurveServices:
+    """What curves are kept and measured with."""
+
+    resolver: Resolver
+    placements: FleetPlacements
+    curves: CurveService
+    deployer: Deployer
+    budget: ByteBudget
+
+
+async def show(request: Request, services: CurveServices) -> Response:
     """`GET /v1/functions/{ref}/curves`."""
-    return json_answer(await _told(await _own(request, services), services))
+    return json_answer(await _curves_info(await _own(request, services), services))
 
 
-async def keep(request: Request, services: HttpServices) -> Response:
+async def keep(request: Request, services: CurveServices) -> Response:
     """`PUT /v1/functions/{ref}/curves`."""
     version = await _own(request, services)
-    given = await read_struct(request, services, CurveRequest)
+    given = await read_struct(request, services.budget, CurveRequest)
     check_slice(given.gpu, given.slice)
     check_points(given.points)
     kind = await _kind(version, given.gpu, given.slice, services)
     await services.curves.keep(version, given, software=kind.software, at=time.time())
-    return json_answer(await _told(version, services))
+    return json_answer(await _curves_info(version, services))
 
 
-async def begin_trial(request: Request, services: HttpServices) -> Response:
+async def begin_trial(request: Request, services: CurveServices) -> Response:
     """`POST /v1/functions/{ref}/trials`."""
     version = await _own(request, services)
-    asked = await read_struct(request, services, TrialRequest)
+    asked = await read_struct(request, services.budget, TrialRequest)
     check_slice(asked.gpu, asked.slice)
     await _kind(version, asked.gpu, asked.slice, services)
     made = await services.deployer.trial(version, asked)
     return json_answer(Trial(ref=f"{made.app}.{made.function}@{made.id}", version_id=made.id), status=201)
 
 
-async def _own(request: Request, services: HttpServices) -> VersionRecord:
+async def _own(request: Request, services: CurveServices) -> VersionRecord:
     """One's own version: a share lets others call, not measure. A trial has no curves of its own."""
     tenant, ref = principal_of(request).tenant, request.path_params["ref"]
     version = await services.resolver.resolve(tenant, ref)
@@ -62,7 +77,7 @@ async def _own(request: Request, services: HttpServices) -> VersionRecord:
     return version
 
 
-async def _kind(version: VersionRecord, gpu: str, cut: str, services: HttpServices) -> SliceKindInfo:
+async def _kind(version: VersionRecord, gpu: str, cut: str, services: CurveServices) -> SliceKindInfo:
     kinds = await services.placements.slices(version.spec)
     for kind in kinds:
         if (kind.gpu, kind.slice) == (gpu, cut):
@@ -71,7 +86,7 @@ async def _kind(version: VersionRecord, gpu: str, cut: str, services: HttpServic
     raise BadInput(f"The fleet has no {gpu}/{cut} that {version.ref} could run on; there are: {known}.", field="slice")
 
 
-async def _told(version: VersionRecord, services: HttpServices) -> FunctionCurves:
+async def _curves_info(version: VersionRecord, services: CurveServices) -> FunctionCurves:
     return FunctionCurves(
         version=version.ref,
         version_id=version.id,

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
 from pilotlight_gateway.http.protocol.function_openapi import function_document
-from pilotlight_gateway.http.protocol.http_services import HttpServices
-from pilotlight_gateway.http.protocol.operations import json_answer, principal_of
 
 
-async def show_openapi(request: Request, _services: HttpServices) -> Response:
+@dataclass(frozen=True, kw_only=True)
+class DocumentServices:
+    """The documents that the API has of itself."""
+
+    openapi: bytes
+    """Of the whole API, as JSON."""
+    resolver: Resolver
+
+
+async def show_openapi(_: Request, services: DocumentServices) -> Response:
     """`GET /openapi.json`."""
-    return Response(request.app.openapi, media_type="application/json")
+    return Response(services.openapi, media_type="application/json")
 
 
-async def show_function(request: Request, services: HttpServices) -> Response:
+async def show_function(request: Request, services: DocumentServices) -> Response:
     """`GET /v1/functions/{ref}/openapi.json`."""
     tenant = principal_of(request).tenant
     version = await services.resolver.resolve(tenant, request.path_params["ref"])

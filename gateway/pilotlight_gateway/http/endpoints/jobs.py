@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,19 +16,21 @@ from pilotlight_core.model.api.call_api import CallRequest, JobList, JobStatus
 from pilotlight_core.model.errors import BadInput, error_from_code
 from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_core.model.suggestions import did_you_mean, nearest
+from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
 from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_answer
 from pilotlight_gateway.calls.call_responses import encode_json, encode_msgpack, read_value, response_of, usage_of
-from pilotlight_gateway.http.protocol.exchange import exchange_of, header
-from pilotlight_gateway.http.protocol.http_services import HttpServices
+from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
+from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
-from pilotlight_gateway.http.protocol.operations import json_answer, principal_of
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER, read_wait, require_key
 from pilotlight_gateway.idempotency.key_record import fingerprint_of
 from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST
-from pilotlight_gateway.jobs.job_service import JobOptions
+from pilotlight_gateway.jobs.job_service import JobOptions, JobService
+from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import check_listed
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 ASYNC = re.compile(rb"(?:^|[,;])\s*respond-async\s*(?:$|[,;=])", re.IGNORECASE)
 LIMIT = 100
@@ -35,6 +38,18 @@ LIMIT = 100
 NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 LONGEST_PREFER = 1_024
 """Bytes of a Prefer header that are looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobServices:
+    """What durable calls are stored, found and answered with."""
+
+    jobs: JobService
+    registry: RegistryPort
+    budget: ByteBudget
+    book: PriceBook
+    clock: Callable[[], float]
+    """Monotonic seconds."""
 
 
 def wants_async(prefer: bytes) -> bool:
@@ -54,7 +69,7 @@ def refuse_job_fields(request: CallRequest) -> None:
 
 
 async def accept_job(
-    services: HttpServices,
+    services: JobServices,
     call: PreparedCall,
     asked: CallRequest,
     answer: BodyFormat,
@@ -95,7 +110,7 @@ async def accept_job(
 
 
 async def _answer_ended(
-    services: HttpServices,
+    services: JobServices,
     job: JobRecord,
     call: PreparedCall,
     answer: BodyFormat,
@@ -109,15 +124,13 @@ async def _answer_ended(
     output = await services.jobs.output(job)
     result = _result_of(job, output)
     value = read_value(output) if answer is BodyFormat.JSON else None
-    response = response_of(
-        call, result, value, book=services.ledger.book, at=services.clock(), request_id=exchange.request_id
-    )
+    response = response_of(call, result, value, book=services.book, at=services.clock(), request_id=exchange.request_id)
     response = msgspec.structs.replace(response, id=job.id)
     body = encode_json(response) if answer is BodyFormat.JSON else encode_msgpack(response, output)
     await _answer(scope, [(b"content-type", answer.value), *headers], body)
 
 
-async def show_job(request: Request, services: HttpServices, job: JobRecord) -> Response | None:
+async def show_job(request: Request, services: JobServices, job: JobRecord) -> Response | None:
     """A job at `GET /v1/calls/{id}`, after `Prefer: wait=N` seconds at most; its result is in it, once there is one."""
     answer = format_of_answer(header(request.scope, b"accept"))
     if wait := read_wait(header(request.scope, PREFER)):
@@ -138,7 +151,7 @@ async def show_job(request: Request, services: HttpServices, job: JobRecord) -> 
     return json_answer(status)
 
 
-async def list_jobs(request: Request, services: HttpServices) -> Response:
+async def list_jobs(request: Request, services: JobServices) -> Response:
     """`GET /v1/jobs`."""
     asked = request.query_params
     limit = _number(asked.get("limit", str(LIMIT)), "limit", PAGE_AT_MOST)
@@ -153,15 +166,15 @@ async def list_jobs(request: Request, services: HttpServices) -> Response:
     return json_answer(JobList(jobs=listed, next=await cursors.seal(tenant, page.before) if page.before else None))
 
 
-async def redrive_job(request: Request, services: HttpServices) -> Response:
+async def redrive_job(request: Request, services: JobServices) -> Response:
     """`POST /v1/jobs/{id}/redrive`."""
     job = await services.jobs.redrive(principal_of(request).tenant, request.path_params["id"])
     return json_answer(await status_of(services, job), status=202)
 
 
-async def status_of(services: HttpServices, job: JobRecord) -> JobStatus:
+async def status_of(services: JobServices, job: JobRecord) -> JobStatus:
     """A job as the API shows it, with its place while it is queued; without its output."""
-    place = await services.jobs.place(job)
+    place = await services.jobs.locate(job)
     seconds = None if place.seconds is None else max(place.seconds, job.run_at - services.jobs.wall())
     return msgspec.structs.replace(_status(services, job), position=place.position, starts_in_s=seconds)
 
@@ -179,7 +192,7 @@ def error_of(job: JobRecord) -> Exception:
     return error_from_code(job.error.code, job.error.detail, **{name: text for name, text in more.items() if text})
 
 
-def _status(services: HttpServices, job: JobRecord) -> JobStatus:
+def _status(services: JobServices, job: JobRecord) -> JobStatus:
     error = None
     if job.error is not None and job.state is not JobState.SUCCEEDED:
         error = {key: value for key, value in msgspec.structs.asdict(job.error).items() if value}
@@ -200,7 +213,7 @@ def _status(services: HttpServices, job: JobRecord) -> JobStatus:
         run=job.run or None,
         reason=str(job.reason) if job.reason is not None else None,
         redrives=job.redrives,
-        usage=usage_of(_result_of(job, b""), services.ledger.book) if done else None,
+        usage=usage_of(_result_of(job, b""), services.book) if done else None,
         stages=job.stages if done else None,
         cold_start=job.cold_start,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 
 import msgspec
 from starlette.requests import Request
@@ -20,8 +21,12 @@ from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name, parse_ref
 from pilotlight_core.model.messages.explaining import ExplainPlacement
 from pilotlight_core.model.spec import FunctionSpec, check_spec
-from pilotlight_gateway.http.protocol.http_services import HttpServices
-from pilotlight_gateway.http.protocol.operations import (
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.fleet.curve_trials import CurveService
+from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
+from pilotlight_gateway.fleet.placement_explainer import Explainer
+from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
     Operation,
     Parameter,
@@ -31,6 +36,7 @@ from pilotlight_gateway.http.protocol.operations import (
 )
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.tenancy.name_hints import check_explainable, check_no_app, no_container
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 SPEC_BODY = BodyLimits(size=256 * 1024)
 """One spec: its schemas have 64 KiB, its measured points some 100 bytes each."""
@@ -38,12 +44,24 @@ MOST_RPS = 1e9
 CONTAINER_PATTERN = r"^[A-Za-z0-9_.~-]{1,128}$"
 
 
-async def show_fleet(_: Request, services: HttpServices) -> Response:
+@dataclass(frozen=True, kw_only=True)
+class PlacementServices:
+    """What placements are looked up, planned and explained with."""
+
+    registry: RegistryPort
+    resolver: Resolver
+    placements: FleetPlacements
+    curves: CurveService
+    explainer: Explainer
+    budget: ByteBudget
+
+
+async def show_fleet(_: Request, services: PlacementServices) -> Response:
     """`GET /v1/fleet`."""
     return json_answer(await services.placements.fleet())
 
 
-async def show_function(request: Request, services: HttpServices) -> Response:
+async def show_function(request: Request, services: PlacementServices) -> Response:
     """`GET /v1/functions/{ref}/placement`: one's own functions; a share lets others call, not look inside."""
     tenant = principal_of(request).tenant
     version = await services.resolver.resolve(tenant, request.path_params["ref"])
@@ -90,15 +108,15 @@ def rate_of(text: str | None) -> float | None:
     return rate
 
 
-async def plan(request: Request, services: HttpServices) -> Response:
+async def plan(request: Request, services: PlacementServices) -> Response:
     """`POST /v1/placement/plan`: as for a function that is deployed, but nothing is."""
-    asked = await read_struct(request, services, PlacementQuestion, SPEC_BODY)
+    asked = await read_struct(request, services.budget, PlacementQuestion, SPEC_BODY)
     check_spec(asked.spec)
     whose = class_of(asked.spec, asked.method)
     return json_answer(led_by(whose, await services.placements.of_spec(asked.spec, principal_of(request).tenant)))
 
 
-async def explain(request: Request, services: HttpServices) -> Response:
+async def explain(request: Request, services: PlacementServices) -> Response:
     """`GET /v1/placement/explain`."""
     tenant = principal_of(request).tenant
     await check_no_app(services.registry, request.query_params.get("function", ""))
@@ -118,7 +136,7 @@ async def explain(request: Request, services: HttpServices) -> Response:
     return json_answer(Explanation(lines=(*whose, *told.lines), decisions=decisions))
 
 
-async def _meant(services: HttpServices, tenant: str, container: str) -> NotFound | None:
+async def _meant(services: PlacementServices, tenant: str, container: str) -> NotFound | None:
     there = services.placements.containers()
     if not container or container in there:
         return None

@@ -9,25 +9,25 @@ from starlette.responses import Response
 
 from pilotlight_core.model.api.tenancy_api import TenantChange, TenantRequest, TierRequest
 from pilotlight_core.model.limits import Limits
-from pilotlight_gateway.http.protocol.http_services import HttpServices
-from pilotlight_gateway.http.protocol.operations import json_answer, principal_of, read_struct, truth_of
-from pilotlight_gateway.tenancy import quotas, tenants
+from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
+from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of, read_struct, truth_of
+from pilotlight_gateway.tenancy import tenant_limits, tenants
 
 
-async def list_tenants(_: Request, services: HttpServices) -> Response:
+async def list_tenants(_: Request, services: TenancyServices) -> Response:
     """`GET /v1/tenants`."""
     records = sorted(services.registry.tenants(), key=lambda record: record.name)
     return json_answer({"tenants": [tenants.tenant_info(record) for record in records]})
 
 
-async def create_tenant(request: Request, services: HttpServices) -> Response:
+async def create_tenant(request: Request, services: TenancyServices) -> Response:
     """`POST /v1/tenants`."""
-    asked = await read_struct(request, services, TenantRequest)
+    asked = await read_struct(request, services.budget, TenantRequest)
     record = await tenants.create_tenant(services.registry, asked, time.time(), services.limits.epoch(asked.name))
     return json_answer(tenants.tenant_info(record), status=201)
 
 
-async def show_tenant(request: Request, services: HttpServices) -> Response:
+async def show_tenant(request: Request, services: TenancyServices) -> Response:
     """`GET /v1/tenants/{tenant}`."""
     name = request.path_params["tenant"]
     return json_answer(
@@ -35,85 +35,85 @@ async def show_tenant(request: Request, services: HttpServices) -> Response:
     )
 
 
-async def change_tenant(request: Request, services: HttpServices) -> Response:
+async def change_tenant(request: Request, services: TenancyServices) -> Response:
     """`PATCH /v1/tenants/{tenant}`."""
-    asked = await read_struct(request, services, TenantChange)
+    asked = await read_struct(request, services.budget, TenantChange)
     name, principal = request.path_params["tenant"], principal_of(request)
     record = await tenants.change_tenant(services.registry, principal, name, asked)
     return json_answer(tenants.tenant_info(record))
 
 
-async def show_limits(request: Request, services: HttpServices) -> Response:
+async def show_limits(request: Request, services: TenancyServices) -> Response:
     """`GET /v1/tenants/{tenant}/limits`."""
-    return json_answer(await quotas.limits_info(services.registry, await _tenant(request, services)))
+    return json_answer(await tenant_limits.limits_info(services.registry, await _tenant(request, services)))
 
 
-async def set_limits(request: Request, services: HttpServices) -> Response:
+async def set_limits(request: Request, services: TenancyServices) -> Response:
     """`PUT /v1/tenants/{tenant}/limits`."""
     tenant = await _tenant(request, services)
-    limits = await read_struct(request, services, Limits)
-    await quotas.set_limits(services.registry, tenant, limits, home=services.limits.epoch(tenant))
-    return json_answer(await quotas.limits_info(services.registry, tenant))
+    limits = await read_struct(request, services.budget, Limits)
+    await tenant_limits.set_limits(services.registry, tenant, limits, home=services.limits.epoch(tenant))
+    return json_answer(await tenant_limits.limits_info(services.registry, tenant))
 
 
-async def clear_limits(request: Request, services: HttpServices) -> Response:
+async def clear_limits(request: Request, services: TenancyServices) -> Response:
     """`DELETE /v1/tenants/{tenant}/limits`."""
-    await quotas.clear_limits(services.registry, await _tenant(request, services))
+    await tenant_limits.clear_limits(services.registry, await _tenant(request, services))
     return Response(status_code=204)
 
 
-async def show_function_limits(request: Request, services: HttpServices) -> Response:
+async def show_function_limits(request: Request, services: TenancyServices) -> Response:
     """`GET /v1/tenants/{tenant}/limits/{function}`."""
     tenant, function = await _tenant_and_function(request, services)
-    return json_answer(await quotas.function_limits_info(services.registry, tenant, function))
+    return json_answer(await tenant_limits.function_limits_info(services.registry, tenant, function))
 
 
-async def set_function_limits(request: Request, services: HttpServices) -> Response:
+async def set_function_limits(request: Request, services: TenancyServices) -> Response:
     """`PUT /v1/tenants/{tenant}/limits/{function}`."""
     tenant, function = await _tenant_and_function(request, services)
     if not truth_of(request, "ahead"):
-        await quotas.check_deployed(services.registry, function)
-    limits = await read_struct(request, services, Limits)
-    await quotas.set_limits(services.registry, tenant, limits, function, home=services.limits.epoch(tenant))
-    return json_answer(await quotas.function_limits_info(services.registry, tenant, function))
+        await tenant_limits.check_deployed(services.registry, function)
+    limits = await read_struct(request, services.budget, Limits)
+    await tenant_limits.set_limits(services.registry, tenant, limits, function, home=services.limits.epoch(tenant))
+    return json_answer(await tenant_limits.function_limits_info(services.registry, tenant, function))
 
 
-async def clear_function_limits(request: Request, services: HttpServices) -> Response:
+async def clear_function_limits(request: Request, services: TenancyServices) -> Response:
     """`DELETE /v1/tenants/{tenant}/limits/{function}`."""
     tenant, function = await _tenant_and_function(request, services)
-    await quotas.clear_limits(services.registry, tenant, function)
+    await tenant_limits.clear_limits(services.registry, tenant, function)
     return Response(status_code=204)
 
 
-async def list_tiers(_: Request, services: HttpServices) -> Response:
+async def list_tiers(_: Request, services: TenancyServices) -> Response:
     """`GET /v1/tiers`."""
-    return json_answer({"tiers": quotas.tier_infos(services.registry)})
+    return json_answer({"tiers": tenant_limits.tier_infos(services.registry)})
 
 
-async def show_tier(request: Request, services: HttpServices) -> Response:
+async def show_tier(request: Request, services: TenancyServices) -> Response:
     """`GET /v1/tiers/{tier}`."""
-    found = quotas.known_tier(services.registry, request.path_params["tier"])
-    return json_answer(quotas.tier_info(services.registry, found))
+    found = tenant_limits.known_tier(services.registry, request.path_params["tier"])
+    return json_answer(tenant_limits.tier_info(services.registry, found))
 
 
-async def put_tier(request: Request, services: HttpServices) -> Response:
+async def put_tier(request: Request, services: TenancyServices) -> Response:
     """`PUT /v1/tiers/{tier}`."""
-    asked = await read_struct(request, services, TierRequest)
-    tier = await quotas.put_tier(services.registry, request.path_params["tier"], asked)
-    return json_answer(quotas.tier_info(services.registry, tier))
+    asked = await read_struct(request, services.budget, TierRequest)
+    tier = await tenant_limits.put_tier(services.registry, request.path_params["tier"], asked)
+    return json_answer(tenant_limits.tier_info(services.registry, tier))
 
 
-async def drop_tier(request: Request, services: HttpServices) -> Response:
+async def drop_tier(request: Request, services: TenancyServices) -> Response:
     """`DELETE /v1/tiers/{tier}`."""
-    await quotas.drop_tier(services.registry, request.path_params["tier"])
+    await tenant_limits.drop_tier(services.registry, request.path_params["tier"])
     return Response(status_code=204)
 
 
-async def _tenant(request: Request, services: HttpServices) -> str:
+async def _tenant(request: Request, services: TenancyServices) -> str:
     principal = principal_of(request)
     return (await tenants.visible_tenant(services.registry, principal, request.path_params["tenant"])).name
 
 
-async def _tenant_and_function(request: Request, services: HttpServices) -> tuple[str, str]:
+async def _tenant_and_function(request: Request, services: TenancyServices) -> tuple[str, str]:
     tenant = await _tenant(request, services)
-    return tenant, quotas.full_name(tenant, request.path_params["function"])
+    return tenant, tenant_limits.full_name(tenant, request.path_params["function"])

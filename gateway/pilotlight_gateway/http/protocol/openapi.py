@@ -14,7 +14,7 @@ from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, REF_PATTER
 from pilotlight_core.model.records.batches import ID_PATTERN as BATCH_PATTERN
 
 if TYPE_CHECKING:
-    from pilotlight_gateway.http.protocol.operations import Operation
+    from pilotlight_gateway.http.protocol.api_operations import Operation
 
 OpenApiDocument = dict[str, Any]
 REF = "#/components/schemas/{name}"
@@ -34,7 +34,7 @@ COMMON_ERRORS = ("internal", "starting")
 GUARDED_ERRORS = ("unauthenticated", "key_expired", "forbidden")
 
 
-def document(operations: Iterable[Operation]) -> OpenApiDocument:
+def document(operations: Iterable[Operation[Any]]) -> OpenApiDocument:
     """The whole document."""
     operations = tuple(operations)
     types = [
@@ -110,7 +110,7 @@ def _is_type(kind: Any) -> bool:
     return kind is not None and not isinstance(kind, dict)
 
 
-def _operation(operation: Operation, by_type: dict[Any, OpenApiDocument]) -> OpenApiDocument:
+def _operation(operation: Operation[Any], by_type: dict[Any, OpenApiDocument]) -> OpenApiDocument:
     answer: OpenApiDocument = {
         "description": operation.about,
         "headers": {"x-request-id": {"schema": {"type": "string"}}},
@@ -139,7 +139,7 @@ def _operation(operation: Operation, by_type: dict[Any, OpenApiDocument]) -> Ope
     return made
 
 
-def _request_body(operation: Operation, by_type: dict[Any, OpenApiDocument]) -> OpenApiDocument:
+def _request_body(operation: Operation[Any], by_type: dict[Any, OpenApiDocument]) -> OpenApiDocument:
     if operation.request is None and operation.request_media == ("application/json",):
         return {}
     schema = by_type[operation.request] if operation.request is not None else {"type": "string", "format": "binary"}
@@ -147,7 +147,7 @@ def _request_body(operation: Operation, by_type: dict[Any, OpenApiDocument]) -> 
     return {"requestBody": {"required": operation.body_required, "content": content}}
 
 
-def _parameters(operation: Operation) -> list[OpenApiDocument]:
+def _parameters(operation: Operation[Any]) -> list[OpenApiDocument]:
     named = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"} | PLACES.get(name, {})}
         for name in re.findall(r"\{(\w+)", operation.path)
@@ -160,7 +160,7 @@ def _parameters(operation: Operation) -> list[OpenApiDocument]:
     return named + asked
 
 
-def _errors(operation: Operation) -> OpenApiDocument:
+def _errors(operation: Operation[Any]) -> OpenApiDocument:
     codes = (*operation.errors, *COMMON_ERRORS, *(GUARDED_ERRORS if operation.scopes else ()))
     by_status: dict[int, list[str]] = {}
     for code in dict.fromkeys(codes):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from pilotlight_gateway.fleet.fleet_inventory import SURE_AFTER_S, FleetPlacements
@@ -18,5 +16,4 @@ def fleet(world: World) -> FleetPlacements:
     view = FleetView()
     view.on_report(gpu_node(zone="a"), 0.0)
     placements = world.services.placements = FleetPlacements(view, Clock(SURE_AFTER_S))
-    world.services.deployer = replace(world.services.deployer, placements=placements)
     return placements

@@ -81,7 +81,7 @@ async def test_a_blob_must_be_what_its_name_says(world: World, sha256: str, cont
 
     assert answer.status_code in (status, 404)  # httpx resolves ".." itself
     assert not world.blobs.kept
-    assert world.services.uploads == 0
+    assert world.services.uploads.taken == 0
 
 
 async def test_a_blob_has_a_size_limit_and_uploads_a_number(world: World) -> None:
@@ -91,7 +91,7 @@ async def test_a_blob_has_a_size_limit_and_uploads_a_number(world: World) -> Non
     await ask(world.app, wire, "PUT", f"/v1/blobs/{'0' * 64}", authorization=bearer, content_length="200000001")
     assert (wire.status, wire.json["code"]) == (413, "too_large")
 
-    world.services.uploads = 10**6
+    world.services.uploads.taken = 10**6
     async with world.client() as client:
         busy = await client.put(f"/v1/blobs/{'0' * 64}", content=b"")
     assert (busy.status_code, busy.headers["retry-after"]) == (429, "1")
@@ -158,6 +158,6 @@ async def test_a_wrong_log_query_names_its_field(world: World, query: str) -> No
 async def test_log_readers_are_bounded(world: World) -> None:
     """So many at a time."""
     world.deploy(function())
-    world.services.followers = 10**6
+    world.services.followers.taken = 10**6
     async with world.client() as client:
         assert (await client.get("/v1/apps/shop/logs")).status_code == 429

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pilotlight_gateway.http.endpoints.health import bus_gauges
 from tests.gateway.world import World, function
 
 
@@ -45,17 +44,6 @@ async def test_metrics_are_prometheus_text_with_bounded_labels(world: World) -> 
     assert values["pilotlight_http_requests_total", ("route", ""), ("status", "404")] == 1
     assert "shop" not in text
     assert all(name.startswith("pilotlight_") for name in families)
-
-
-def test_the_bus_tells_its_statistics() -> None:
-    """As gauges, by the names that the bus gives them."""
-    from pilotlight_core.bus import BusStatistics
-
-    statistics = BusStatistics(
-        connected=True, reconnects=1, messages_in=2, messages_out=3, bytes_in=4, bytes_out=5, undecodable=0,
-        handler_errors=0, backlog=0, open_requests=0,
-    )  # fmt: skip
-    assert {metric.name for metric in bus_gauges(statistics)} >= {"pilotlight_bus_connected", "pilotlight_bus_bytes_in"}
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/openapi.json"])

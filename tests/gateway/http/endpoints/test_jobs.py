@@ -14,8 +14,10 @@ from pilotlight_core.model.messages.job_messages import JobPlace
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity
 from pilotlight_gateway.http.endpoints.jobs import wants_async
-from pilotlight_gateway.jobs.job_service import JobService
+from pilotlight_gateway.jobs.job_service import KEPT_S, JobService
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN
+from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
+from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.builders.jobs import JOB, dead_job, job
 from tests.gateway.world import WALL, World, function
 
@@ -52,12 +54,8 @@ def test_who_wants_it(prefer: bytes, wanted: bool) -> None:
 
 async def test_a_job_for_later_does_not_start_before(world: World) -> None:
     """Though it is the next of its queue."""
-
-    async def place(_: JobRecord, __: str) -> JobPlace:
-        return JobPlace(position=0, seconds=20.0)
-
     world.deploy(function("hello"))
-    world.services.jobs = JobService(world.jobs, wall=world.wall, place=place)
+    world.job_queue.place = JobPlace(position=0, seconds=20.0)
     async with world.client() as client:
         now, later = await submit(client), await submit(client, run_at=WALL + 3600)
         told = [(await client.get(f"/v1/calls/{one.json()['id']}")).json() for one in (now, later)]
@@ -68,8 +66,6 @@ async def test_a_job_for_later_does_not_start_before(world: World) -> None:
 async def test_it_is_stored_before_it_is_accepted(world: World) -> None:
     """202 with where it is; nothing has run; the record has everything that running it takes."""
     (version,) = world.deploy(function("hello", retries=2, timeout=10.0))
-    told: list[tuple[str, str]] = []
-    world.services.jobs = JobService(world.jobs, wall=world.wall, tell=lambda flow, note: told.append((flow, note.id)))
     async with world.client() as client:
         answer = await submit(client)
 
@@ -80,7 +76,7 @@ async def test_it_is_stored_before_it_is_accepted(world: World) -> None:
     (stored,) = world.jobs.writes
     assert (stored.version, stored.retries, stored.expires_at) == (version.id, 2, WALL + 86_400.0)
     assert msgspec.msgpack.decode(stored.input) == {"name": "Ada"}
-    assert [name for _, name in told] == [stored.id]
+    assert [note.id for _, note in world.job_queue.published] == [stored.id]
 
 
 async def test_what_is_not_stored_is_not_accepted(world: World) -> None:
@@ -180,7 +176,8 @@ async def test_keys_and_ids_stand_for_one_job(world: World) -> None:
 async def test_a_tenants_room_is_bounded(world: World) -> None:
     """429 with when to come back; a repeated submission takes no room."""
     world.deploy(function())
-    world.services.jobs = JobService(world.jobs, wall=world.wall, share_bytes=22_000)
+    quota = JobStorageQuota(MemoryQuotaRecords(), limit=22_000, life=KEPT_S, wall=world.wall)
+    world.services.jobs = JobService(world.jobs, quota=quota, wall=world.wall)
     async with world.client() as client:
         for number in range(19):
             assert (await submit(client, key=f"k{number}")).status_code == 202
@@ -246,12 +243,6 @@ async def test_a_list_of_a_function_that_there_is_not_is_refused(world: World) -
 
 async def test_a_running_job_is_told_to_stop(world: World) -> None:
     """Its record says so, and so hears whoever runs it; what waits has ended at once."""
-    stopped: list[str] = []
-
-    async def stop(told: JobRecord) -> None:
-        stopped.append(told.run)
-
-    world.services.jobs = JobService(world.jobs, wall=world.wall, stop=stop)
     begun = jobs.started(job(), RunnerIdentity("one", "one-a"), "call_run", 1, 101.0)
     assert begun is not None
     await world.jobs.create(begun)
@@ -259,14 +250,12 @@ async def test_a_running_job_is_told_to_stop(world: World) -> None:
         answer = await client.delete(f"/v1/calls/{JOB}")
 
     assert (answer.status_code, answer.json()) == (202, {"id": JOB, "cancelled": True})
-    assert stopped == ["call_run"]
+    assert [stopped.run for stopped in world.job_queue.stopped] == ["call_run"]
     assert world.jobs.writes[-1].cancel
 
 
 async def test_only_the_dead_are_driven_again(world: World) -> None:
     """And the work queue hears of it."""
-    told: list[str] = []
-    world.services.jobs = JobService(world.jobs, wall=world.wall, tell=lambda _, note: told.append(note.id))
     await world.jobs.create(dead_job())
     async with world.client() as client:
         driven = await client.post(f"/v1/jobs/{JOB}/redrive")
@@ -275,4 +264,4 @@ async def test_only_the_dead_are_driven_again(world: World) -> None:
 
     assert (driven.status_code, driven.json()["state"], driven.json()["redrives"]) == (202, "queued", 1)
     assert (again.status_code, unknown.status_code) == (409, 404)
-    assert told == [JOB]
+    assert [note.id for _, note in world.job_queue.published] == [JOB]

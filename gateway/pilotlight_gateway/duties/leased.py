@@ -1,0 +1,79 @@
+"""What is done by one process at a time: under a lease, and begun anew when the bus was away.
+
+Every duty runs through `while_leased`, so that all of them behave the same when the lease goes and when the bus comes
+back. A holder that lost its lease without knowing (its process stood still) is not stopped before its next turn of the
+loop: work that must not be done twice asks `lease.valid` before it acts, or writes under a revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from pilotlight_core.bus import Bus, BusError, Lease
+
+RETRY_AFTER_S = 1.0
+
+LeasedWork = Callable[[Lease], Awaitable[None]]
+
+log = structlog.get_logger(__name__)
+
+
+class _Interrupted(Exception):
+    """The lease was lost, or the bus reconnected."""
+
+
+async def while_leased(
+    bus: Bus,
+    lease: Lease,
+    work: LeasedWork,
+    *,
+    retried: tuple[type[Exception], ...] = (BusError,),
+    retry_after_s: float = RETRY_AFTER_S,
+) -> None:
+    """Acquire the lease, run `work` until the lease is lost, and so on. Ends by cancellation, or by what `work` raises.
+
+    * Lease lost: `work` is cancelled, the lease is acquired again.
+    * Bus reconnected: `work` is cancelled and begun anew at once, as the streams may be other ones than before.
+    * `work` returned or raised one of `retried`: it is begun anew after `retry_after_s`, under the same lease.
+    * `work` raised anything else: the lease is released, and the error is the caller's.
+    """
+    reconnected = asyncio.Event()
+
+    async def note_reconnect() -> None:
+        reconnected.set()
+
+    async with bus.listening(reconnected=note_reconnect):
+        while True:
+            async with lease:
+                while lease.valid(time.monotonic()):
+                    reconnected.clear()
+                    interrupted = False
+                    try:
+                        interrupted = await _run_until(work(lease), lease.lost, reconnected)
+                    except* retried:
+                        log.exception("a duty was cut off; it begins anew", duty=lease.key)
+                    if not interrupted:
+                        await asyncio.sleep(retry_after_s)
+
+
+async def _run_until(work: Awaitable[None], *events: asyncio.Event) -> bool:
+    """Run `work` to its end, or until one of `events` is set; whether it was. Raises as `work` does, in a group."""
+    interrupted = False
+    try:
+        async with asyncio.TaskGroup() as group:
+            watchers = [group.create_task(_raise_when(event)) for event in events]
+            await work
+            for watcher in watchers:
+                watcher.cancel()
+    except* _Interrupted:
+        interrupted = True
+    return interrupted
+
+
+async def _raise_when(event: asyncio.Event) -> None:
+    await event.wait()
+    raise _Interrupted

@@ -1,0 +1,18 @@
+"""What the endpoints of tenants, keys and shares need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.limits.limits_port import Limiter
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+
+@dataclass(frozen=True, kw_only=True)
+class TenancyServices:
+    """Where tenants stand, and who counts under their limits."""
+
+    registry: RegistryPort
+    limits: Limiter
+    budget: ByteBudget

@@ -1,0 +1,153 @@
+"""The HTTP side put together: each group of endpoints gets what it needs, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from pilotlight_core.host.blobs import BlobStore
+from pilotlight_gateway.batches.batch_service import BatchService
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_port import CallPort
+from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
+from pilotlight_gateway.deploys.function_logs import LogSource
+from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.fleet.curve_trials import CurveService
+from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
+from pilotlight_gateway.fleet.placement_explainer import Explainer
+from pilotlight_gateway.http import routes
+from pilotlight_gateway.http.app import bind, create_app, document_of
+from pilotlight_gateway.http.endpoints.account import AccountServices
+from pilotlight_gateway.http.endpoints.apps import AppServices
+from pilotlight_gateway.http.endpoints.batches import BATCHES, BatchServices
+from pilotlight_gateway.http.endpoints.call_answers import CallAnswers
+from pilotlight_gateway.http.endpoints.call_limits import CallLimits
+from pilotlight_gateway.http.endpoints.call_reader import CallReader
+from pilotlight_gateway.http.endpoints.call_stream import StreamedCalls, StreamServices
+from pilotlight_gateway.http.endpoints.calls import CallEndpoint, CallEntry
+from pilotlight_gateway.http.endpoints.curves import CURVES, CurveServices
+from pilotlight_gateway.http.endpoints.documents import DocumentServices
+from pilotlight_gateway.http.endpoints.health import HealthServices
+from pilotlight_gateway.http.endpoints.jobs import JobServices
+from pilotlight_gateway.http.endpoints.keyed_calls import KeyedCallAnswers
+from pilotlight_gateway.http.endpoints.logs import LogServices
+from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
+from pilotlight_gateway.http.endpoints.tenancy import TENANCY
+from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
+from pilotlight_gateway.http.endpoints.unary_calls import UnaryCalls
+from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
+from pilotlight_gateway.http.protocol.api_operations import BoundOperation
+from pilotlight_gateway.http.protocol.readiness import Readiness
+from pilotlight_gateway.http.protocol.slot_limit import SlotLimit
+from pilotlight_gateway.idempotency.keyed_calls import Idempotency
+from pilotlight_gateway.jobs.job_service import JobService
+from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.limits.cost_estimates import Estimates
+from pilotlight_gateway.limits.limits_port import Limiter
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.schemas.schema_validators import Validators
+from pilotlight_gateway.tenancy.auth import Authenticator
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.webhooks.address_policy import Network
+from pilotlight_gateway.webhooks.webhook_port import WebhookStore
+
+BODY_BYTES_HELD = 512 * 10**6
+"""Of all requests and answers, in memory at a time."""
+
+
+def upload_slots() -> SlotLimit:
+    """Uploads of blobs at a time."""
+    return SlotLimit(32, "uploads are under way", retry_after=1.0)
+
+
+def follower_slots() -> SlotLimit:
+    """Readers of logs at a time."""
+    return SlotLimit(256, "log readers are connected", retry_after=5.0)
+
+
+def wire_http(
+    *,
+    authenticator: Authenticator,
+    batches: BatchService,
+    blobs: BlobStore,
+    budget: ByteBudget,
+    calls: CallPort,
+    costs: Estimates,
+    explainer: Explainer,
+    followers: SlotLimit,
+    idempotency: Idempotency,
+    jobs: JobService,
+    ledger: Ledger,
+    limiter: Limiter,
+    logs: LogSource,
+    metrics: GatewayMetrics,
+    networks: tuple[Network, ...],
+    placements: FleetPlacements,
+    readiness: Readiness,
+    registry: RegistryPort,
+    signer: ManifestSigner,
+    uploads: SlotLimit,
+    validators: Validators,
+    webhooks: WebhookStore,
+) -> ASGIApp:
+    """The whole API. Whoever made the parts opens and closes them."""
+    clock, gate, book = readiness.clock, readiness.gate, ledger.book
+    resolver, curves = Resolver(registry), CurveService(registry)
+    deployer = Deployer(registry=registry, blobs=blobs, signer=signer, placements=placements)
+    limits = CallLimits(limiter, costs, metrics)
+    of_jobs = JobServices(jobs=jobs, registry=registry, budget=budget, book=book, clock=clock)
+    of_account = AccountServices(ledger=ledger, registry=registry, calls=calls, jobs=of_jobs)
+    of_documents = DocumentServices(openapi=document_of(), resolver=resolver)
+    call_endpoint = CallEndpoint(
+        CallEntry(
+            authenticator=authenticator,
+            gate=gate,
+            resolver=resolver,
+            limits=limits,
+            reader=CallReader(registry, validators, clock),
+            budget=budget,
+            metrics=metrics,
+        ),
+        unary=UnaryCalls(calls, CallAnswers(validators, book, budget, clock), validators, budget, metrics),
+        streamed=StreamedCalls(
+            StreamServices(
+                calls=calls,
+                gate=gate,
+                budget=budget,
+                metrics=metrics,
+                validators=validators,
+                book=book,
+                clock=clock,
+            )
+        ),
+        keyed=KeyedCallAnswers(idempotency, budget),
+        jobs=of_jobs,
+    )
+    apps = AppServices(registry=registry, calls=calls, deployer=deployer, blobs=blobs, budget=budget, uploads=uploads)
+    placing = PlacementServices(
+        registry=registry,
+        resolver=resolver,
+        placements=placements,
+        curves=curves,
+        explainer=explainer,
+        budget=budget,
+    )
+    of_curves = CurveServices(resolver=resolver, placements=placements, curves=curves, deployer=deployer, budget=budget)
+    of_batches = BatchServices(batches=batches, resolver=resolver, gate=gate, budget=budget)
+    operations: tuple[BoundOperation[Any], ...] = (
+        *bind(routes.FUNCTION_DOCUMENT, of_documents, authenticator),
+        *bind(routes.CALLS_BY_ID, of_account, authenticator),
+        *bind(routes.JOBS, of_jobs, authenticator),
+        *bind(routes.APPS, apps, authenticator),
+        *bind(routes.LOGS, LogServices(registry=registry, logs=logs, followers=followers), authenticator),
+        *bind(routes.ACCOUNT, of_account, authenticator),
+        *bind(PLACEMENT, placing, authenticator),
+        *bind(CURVES, of_curves, authenticator),
+        *bind(TENANCY, TenancyServices(registry=registry, limits=limiter, budget=budget), authenticator),
+        *bind(BATCHES, of_batches, authenticator),
+        *bind(WEBHOOKS, WebhookServices(webhooks=webhooks, networks=networks, budget=budget), authenticator),
+        *bind(routes.API_DOCUMENT, of_documents, authenticator),
+        *bind(routes.HEALTH, HealthServices(readiness=readiness, metrics=metrics, ledger=ledger), authenticator),
+    )
+    return create_app(call_endpoint, operations, limits=limits, metrics=metrics, clock=clock)

@@ -1,0 +1,178 @@
+r"""The start of a job's run: written into the job's record between the grant of its call and its sending.
+
+    WAITING --held by limits--> HELD
+       |  \--lost to another write--> WAITING (not sent)
+       |--written, sent--> SENT --turned away, granted again--> (as from WAITING)
+       \--written or maybe, not sent--> UNSENT --granted again, sent--> SENT
+
+A call may be granted several times before its run begins. Each grant writes the start anew, so the record names the
+run that was sent last. What is UNSENT may stand in the record although nothing runs: `find_unsent` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import NamedTuple
+
+import structlog
+
+from pilotlight_core.bus import BusError
+from pilotlight_core.model.messages.agent_messages import Run
+from pilotlight_core.model.records import jobs
+from pilotlight_core.model.records.jobs import FailurePoint, RunnerIdentity
+from pilotlight_gateway.calls.call_port import Go
+from pilotlight_gateway.jobs.job_permit import JobPermit
+from pilotlight_gateway.jobs.job_record_writer import JobRecordWriter
+from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
+
+log = structlog.get_logger(__name__)
+
+
+class StartWrite(Enum):
+    """What came of writing a start."""
+
+    WRITTEN = auto()
+    HELD = auto()
+    """The tenant's limits, or its storage quota, hold the run back; nothing is written."""
+    LOST = auto()
+    """Somebody else has written the record."""
+
+
+class UnsentStart(Enum):
+    """What stands in the record of a start that may have been written and was not sent."""
+
+    STANDS = auto()
+    NEVER = auto()
+    """It is not there, and cannot come to be there any more."""
+    LOST = auto()
+    """Somebody else has written the record."""
+
+
+class StartProgress(NamedTuple):
+    """How far the starts of one job are. Each of its methods is one outcome of a grant."""
+
+    sent: bool = False
+    """Whether any run was sent."""
+    held_s: float = 0.0
+    """Seconds for which the last grant was held back; 0.0: it was not."""
+    unsent: str = ""
+    """The run whose start was, or may have been, written, and that was not sent; "": none, or a later one was sent."""
+
+    def when_sent(self) -> StartProgress:
+        return StartProgress(sent=True)
+
+    def when_unsent(self, run: str) -> StartProgress:
+        return self._replace(held_s=0.0, unsent=run)
+
+    def when_refused(self, held_s: float = 0.0) -> StartProgress:
+        return self._replace(held_s=held_s)
+
+
+class JobStart:
+    """The `Gate` of a job's call. `on_first_sent` is called when the first run is sent."""
+
+    def __init__(
+        self,
+        record: JobRecordWriter,
+        permit: JobPermit,
+        quota: JobStorageQuota,
+        *,
+        me: RunnerIdentity,
+        wall: Callable[[], float],
+        on_first_sent: Callable[[], None],
+    ) -> None:
+        self._record = record
+        self._permit = permit
+        self._quota = quota
+        self._me = me
+        self._wall = wall
+        self._on_first_sent = on_first_sent
+        self._writing: asyncio.Task[None] | None = None
+        self._abandoned = False
+        self.progress = StartProgress()
+        self.time_limit: asyncio.Timeout | None = None
+        """Of the wait for the start: lifted once it is written."""
+
+    def open_gate(self, run: Run, go: Go) -> None:
+        """Write the start, then call `go`; see `Gate`."""
+        self._writing = asyncio.get_running_loop().create_task(self._open(run, go))
+        self._writing.add_done_callback(self._log_crash)
+
+    async def settled(self) -> None:
+        """Wait until what is being written is written, or is known to have failed."""
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+
+    def abandon(self) -> None:
+        """The job's gateway ends, or is not its home any more: a start that is not sent from now on is taken back."""
+        self._abandoned = True
+
+    async def find_unsent(self) -> UnsentStart:
+        """Find out whether the start that was not sent stands in the record, however long the bus is away.
+
+        Raises:
+            BusError: the record was seen, and it is not known whether the start can still come to stand there.
+        """
+        while True:
+            if not await self._record.refresh():
+                return UnsentStart.LOST
+            if (self._record.job.runner, self._record.job.run) == (self._me, self.progress.unsent):
+                return UnsentStart.STANDS
+            if self._record.job.state is not jobs.JobState.QUEUED:
+                return UnsentStart.LOST
+            # A write that was given up may still be on its way: it must not meet the revision that it expects.
+            if await self._record.write(self._record.job):
+                return UnsentStart.NEVER
+
+    async def _open(self, run: Run, go: Go) -> None:
+        """Write the start, then send the run. Whatever goes wrong before it is sent, its home gets the grant back."""
+        try:
+            written, held_s = await self._write(run)
+            if written is not StartWrite.WRITTEN:
+                self.progress = self.progress.when_refused(held_s)
+                go(allowed=False)
+                return
+            sent = go(allowed=True)
+        except Exception as error:
+            # It may be written or not. If it is, nobody else will start it, and we know that it was not sent.
+            bug = None if isinstance(error, BusError) else error
+            log.warning("a job's start is not confirmed", job=self._record.job.id, error=str(error), exc_info=bug)
+            sent = False
+            self.progress = self.progress.when_unsent(run.call)
+            go(allowed=False)
+        if sent:
+            first = not self.progress.sent
+            self.progress = self.progress.when_sent()
+            if first:
+                self._on_first_sent()
+        else:
+            self.progress = self.progress.when_unsent(run.call)
+            await self._take_back()
+
+    async def _write(self, run: Run) -> tuple[StartWrite, float]:
+        """Write the start; with `HELD`, the seconds until it may be tried again. Raises as store and limits do."""
+        held_s = await self._quota.pause(self._record.job.tenant) or await self._permit.take()
+        if held_s:
+            return StartWrite.HELD, held_s
+        begun = jobs.started(self._record.job, self._me, run.call, run.grant, self._wall())
+        if begun is None or not await self._record.replace(begun):
+            return StartWrite.LOST, 0.0
+        if self.time_limit is not None:
+            with contextlib.suppress(RuntimeError):  # nobody waits for it any more
+                self.time_limit.reschedule(None)
+        return StartWrite.WRITTEN, 0.0
+
+    async def _take_back(self) -> None:
+        """Nobody else makes up for a start that was not sent once its gateway is gone: it is queued again."""
+        if self._abandoned and await self.find_unsent() is UnsentStart.STANDS:
+            told = jobs.JobError(code="container_died", detail="its gateway was not its home any more")
+            await self._record.write_end(
+                lambda record: jobs.failed(record, FailurePoint.NOT_STARTED, told, self._wall())
+            )
+
+    def _log_crash(self, writing: asyncio.Task[None]) -> None:
+        if not writing.cancelled() and (error := writing.exception()) is not None:
+            log.error("a job's start is not seen through", job=self._record.job.id, exc_info=error)

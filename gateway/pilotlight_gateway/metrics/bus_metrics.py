@@ -1,0 +1,18 @@
+"""How a gateway's connection to the bus is, as dashboards read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client.core import Metric
+
+from pilotlight_gateway.metrics.gateway_metrics import gauge
+
+
+def bus_gauges(statistics: Any) -> Iterator[Metric]:
+    """The bus connection's own statistics."""
+    for name in ("messages_in", "messages_out", "bytes_in", "bytes_out", "reconnects", "undecodable", "backlog"):
+        text = f"The bus connection's {name.replace('_', ' ')}."
+        yield gauge(f"pilotlight_bus_{name}", text, getattr(statistics, name))
+    yield gauge("pilotlight_bus_connected", "1 while the bus is connected.", int(statistics.connected))

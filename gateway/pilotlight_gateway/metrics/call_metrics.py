@@ -1,0 +1,26 @@
+"""How the calls of a gateway are, as dashboards read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import Metric
+
+from pilotlight_gateway.calls.call_port import CallStatistics
+from pilotlight_gateway.metrics.gateway_metrics import gauge, gauge_by
+from pilotlight_gateway.metrics.home_metrics import home_gauges
+
+
+def call_gauges(calls: CallStatistics, *, inside: int, body_bytes: int, ready: bool) -> Iterator[Metric]:
+    """Calls that wait and run. `inside`: requests whose callers wait here; `body_bytes`: of theirs, held in memory."""
+    yield gauge("pilotlight_queue_depth", "Calls that wait for a container.", calls.queued)
+    yield gauge("pilotlight_queue_oldest_seconds", "Age of the oldest waiting call.", calls.oldest_ms / 1000)
+    yield gauge("pilotlight_calls_running", "Calls in containers.", calls.running)
+    yield gauge_by("pilotlight_containers", "Containers by state.", "state", calls.containers)
+    yield gauge("pilotlight_nodes", "Nodes that report.", calls.nodes)
+    yield gauge("pilotlight_shards", "Shards that this gateway is the home of.", calls.homes)
+    yield gauge("pilotlight_blanks", "Blanks that are ready.", calls.blanks)
+    yield gauge("pilotlight_requests_inside", "Calls whose caller waits here.", inside)
+    yield gauge("pilotlight_body_bytes", "Bytes of bodies held.", body_bytes)
+    yield from home_gauges(calls.scheduling)
+    yield gauge("pilotlight_ready", "1 when calls are taken.", int(ready))
