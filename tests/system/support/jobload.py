@@ -16,10 +16,11 @@ from typing import Any
 
 import httpx
 
-from tests.system.ledger import check_no_instant_is_sold_twice, receipts
-from tests.system.load import Load
-from tests.system.platform import Platform, wait_until
-from tests.system.processes import is_alive
+from tests.system.support.ledger import check_no_instant_is_sold_twice, receipts
+from tests.system.support.load import Load
+from tests.system.support.platform import Platform
+from tests.system.support.processes import is_alive
+from tests.waiting import wait_until
 
 REFS: dict[str, str | None] = {"crash.once": None, "crash.again": None, "crash.Together": "work"}
 STARTS_AGAIN = 3

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from tests.system.platform import Platform
+from tests.system.support.platform import Platform
 
 BROKEN = "connection broken"
 """The outcome of a call whose connection did not live to its answer."""

@@ -7,31 +7,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 import httpx
 
-from tests.system.processes import descendants, is_alive
+from tests.system.support.processes import descendants, is_alive
+from tests.waiting import wait_until
 
-T = TypeVar("T")
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 START_S = 60.0
 STOP_S = 60.0
-
-
-def wait_until(condition: Callable[[], T | Literal[False] | None], what: str, within_s: float = 60.0) -> T:
-    """Ask until the answer is true; AssertionError says what never came."""
-    end = time.monotonic() + within_s
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"not within {within_s:.0f} s: {what}")
 
 
 @dataclass(kw_only=True)
@@ -192,3 +181,9 @@ def platform(folder: Path, *options: str, env: Mapping[str, str] | None = None) 
         for pid in family:
             if is_alive(pid):
                 os.kill(pid, signal.SIGKILL)
+
+
+def make_tenant(platform: Platform, name: str) -> str:
+    """Make a tenant as an operator does; returns a key of it."""
+    platform.cli("tenant", "create", name, "--tier", "paid")
+    return platform.cli("key", "create", "--tenant", name, "--scopes", "admin").stdout.strip()

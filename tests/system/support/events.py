@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from tests.system.platform import Platform
+from tests.system.support.platform import Platform
 
 
 @dataclass(frozen=True)

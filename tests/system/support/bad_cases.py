@@ -16,7 +16,8 @@ from pilotlight.client.face import face
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
 from pilotlight_core.model.spec import FileEntry
 from pilotlight_gateway.tenancy.api_keys import new_key
-from tests.system.platform import Platform, wait_until
+from tests.system.support.platform import Platform
+from tests.waiting import wait_until
 
 MB_11 = 11 * 10**6
 TYPED = "/v1/functions/bad.typed/calls"

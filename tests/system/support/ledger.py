@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from pilotlight_core.model.units import WHOLE_DEVICE
-from tests.system.platform import Platform
+from tests.system.support.platform import Platform
 
 LATE_NS = 5 * 10**9
 
