@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.messages.agent_messages import (
-    BodyRef,
     Chunk,
     Ended,
     Outcome,

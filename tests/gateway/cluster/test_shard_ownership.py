@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_gateway.cluster.shards import ShardOwner
-from pilotlight_gateway.limits.shard_ownership import MemoryShardOwnership, ShardOwnership
+from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner, ShardOwnership
 
 
 @pytest.mark.parametrize(
