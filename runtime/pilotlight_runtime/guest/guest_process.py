@@ -26,7 +26,7 @@ PREIMPORT = "PL_PREIMPORT"
 """Names of modules to import before the Load, by commas; those that are not installed are passed over."""
 LOOP = "pilotlight_runtime.guest.async_server"
 """Imported late: asyncio takes longer to import than all the rest, and not every function needs it."""
-SDK = ("pilotlight.app", "pilotlight.decorate", "pilotlight.marks")
+SDK = ("pilotlight.app", "pilotlight.decorate", "pilotlight.markers")
 """What every tenant's module imports, sooner or later; the SDK itself imports it late."""
 
 
