@@ -104,14 +104,14 @@ def test_a_dead_home_delays_jobs_by_seconds(platform: Platform, chance: random.R
     names = ("gateway", "gateway-2")
     load = JobLoad(platform=platform, seed=chance.randrange(10**9), count=30, longest=0.0)
     load.submit_all()
-    wait_until(lambda: load.open() == 0, "they have ended", 60.0)
+    wait_until(load.all_ended, "they have ended", 60.0)
     for part in names:
         platform.kill(part)
         killed = time.time()
         wait_until(platform.is_ready, "a gateway answers", 30.0)
         later = JobLoad(platform=platform, seed=chance.randrange(10**9), count=30, longest=0.0)
         later.submit_all()
-        wait_until(lambda later=later: later.open() == 0, "they have ended", 60.0)  # type: ignore[misc]
+        wait_until(later.all_ended, "they have ended", 60.0)
         records = later.records()
         jobs = [records[one.id] for one in later.accepted]
         assert {job["state"] for job in jobs} == {"succeeded"}

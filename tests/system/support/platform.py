@@ -137,6 +137,10 @@ class Platform:
         os.kill(pid, number)
         return pid
 
+    def runs(self, name: str) -> bool:
+        """Whether that part does."""
+        return is_alive(self.pids.get(name, 0))
+
     def kill(self, name: str) -> int:
         """kill -9 one process and wait until it is gone."""
         pid = self.signal(name, signal.SIGKILL)
