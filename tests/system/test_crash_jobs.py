@@ -5,7 +5,6 @@ Of two gateways each is the home of some functions, two agents run them, and wha
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ from tests.system.support.sample_apps import APPS
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
-SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
 PARTS = ("gateway", "gateway-2", "agent", "agent-2", "nats", "duties", "controller")
 HOME_GONE_S = 5.0
 
@@ -51,13 +49,6 @@ def cluster(tmp_path: Path) -> Iterator[Platform]:
     """On three, each of which keeps everything."""
     with started(tmp_path, "--nats-servers", "3") as running:
         yield running
-
-
-@pytest.fixture
-def chance(request: pytest.FixtureRequest) -> random.Random:
-    """Everything random of a test, from the seed and its name."""
-    print(f"SEED={SEED}")
-    return random.Random(f"{SEED} {request.node.name}")
 
 
 def test_every_accepted_job_ends_once_whatever_dies(platform: Platform, chance: random.Random) -> None:
