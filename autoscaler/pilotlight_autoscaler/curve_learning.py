@@ -30,9 +30,9 @@ MOST_PER_S = 4_000
 """Durations that are looked at in a second, of all nodes: a large fleet is sampled."""
 MOST_AT_ONCE = 400
 """Of these, such as come together."""
-TOLD_EVERY_S = 30.0
+WRITE_EVERY_S = 30.0
 """A version's learnt curve is written at most so often."""
-WORTH_TELLING = 0.05
+MIN_CHANGE = 0.05
 """Less of a change is not written."""
 
 Where = tuple[str, str, bool]
@@ -84,8 +84,8 @@ class ObservedVersion:
     """What is known of one version."""
 
     kinds: dict[ObservedKind, DecayingHistogram] = field(default_factory=dict)
-    told: dict[ObservedKind, CurvePoint] = field(default_factory=dict)
-    told_at: float = -math.inf
+    written: dict[ObservedKind, CurvePoint] = field(default_factory=dict)
+    written_at: float = -math.inf
     is_new: bool = False
     """Something ran since it was told."""
 
@@ -102,7 +102,7 @@ class CurveLearner:
         """Batches of one size that ran somewhere."""
         if not ran.ms or not 1 <= ran.batch <= MAX_BATCH or ran.count < len(ran.ms):
             return
-        durations = ran.ms[: self._may_look(len(ran.ms), at)]
+        durations = ran.ms[: self._sampled(len(ran.ms), at)]
         if not durations:
             return
         known = self._versions.pop(ran.version, None) or ObservedVersion()
@@ -112,10 +112,10 @@ class CurveLearner:
         kind = (where, ran.batch)
         if kind not in known.kinds and len(known.kinds) >= MOST_KINDS:
             return
-        fading = known.kinds.setdefault(kind, DecayingHistogram())
+        histogram = known.kinds.setdefault(kind, DecayingHistogram())
         for ms in durations:
-            fading.add(ms, ran.count / len(durations))
-        fading.count += ran.count
+            histogram.add(ms, ran.count / len(durations))
+        histogram.count += ran.count
         known.is_new = True
 
     def due(self, at: float, now: float, most: int = 8) -> dict[str, tuple[Curve, ...]]:
@@ -124,13 +124,13 @@ class CurveLearner:
         for version, known in self._versions.items():
             if len(found) >= most:
                 break
-            if known.is_new and at - known.told_at >= TOLD_EVERY_S:
+            if known.is_new and at - known.written_at >= WRITE_EVERY_S:
                 known.is_new = False
-                if curves := tuple(_news(known, now)):
-                    found[version], known.told_at = curves, at
+                if curves := tuple(_changed_curves(known, now)):
+                    found[version], known.written_at = curves, at
         return found
 
-    def _may_look(self, wanted: int, at: float) -> int:
+    def _sampled(self, wanted: int, at: float) -> int:
         """How many of so many durations may be looked at: all through a second alike, since nodes report in turn."""
         passed = min(1.0, max(0.0, at - self._refilled_at))
         self._tokens = min(MOST_AT_ONCE, self._tokens + passed * MOST_PER_S)
@@ -140,15 +140,15 @@ class CurveLearner:
         return granted
 
 
-def _news(known: ObservedVersion, now: float) -> Iterator[Curve]:
+def _changed_curves(known: ObservedVersion, now: float) -> Iterator[Curve]:
     points: dict[Where, list[CurvePoint]] = {}
-    for kind, fading in known.kinds.items():
-        if fading.count < FLOOR:
+    for kind, histogram in known.kinds.items():
+        if histogram.count < FLOOR:
             continue
         where, batch = kind
-        point = point_of(fading, batch, now)
-        if is_news(known.told.get(kind), point):
-            known.told[kind] = point
+        point = point_of(histogram, batch, now)
+        if has_changed(known.written.get(kind), point):
+            known.written[kind] = point
             points.setdefault(where, []).append(point)
     for (gpu, cut, software), made in points.items():
         latest = sorted(made, key=lambda point: -point.samples)[:MAX_POINTS]
@@ -156,22 +156,22 @@ def _news(known: ObservedVersion, now: float) -> Iterator[Curve]:
         yield Curve(gpu=gpu, slice=cut, source=CurveSource.LEARNT, points=ordered, software=software)
 
 
-def point_of(fading: DecayingHistogram, batch: int, now: float) -> CurvePoint:
+def point_of(histogram: DecayingHistogram, batch: int, now: float) -> CurvePoint:
     """What the observations say of a batch size; figures to three digits, so that noise makes no news."""
-    middle, high = fading.quantile(0.5), fading.quantile(0.95)
+    middle, high = histogram.quantile(0.5), histogram.quantile(0.95)
     return CurvePoint(
         batch=batch,
-        throughput=float(f"{batch * 1000 / fading.mean:.3g}"),
+        throughput=float(f"{batch * 1000 / histogram.mean:.3g}"),
         p50_ms=float(f"{middle:.3g}"),
         p95_ms=float(f"{high:.3g}"),
-        samples=fading.count,
+        samples=histogram.count,
         at=now,
     )
 
 
-def is_news(told: CurvePoint | None, point: CurvePoint) -> bool:
+def has_changed(written: CurvePoint | None, point: CurvePoint) -> bool:
     """Whether a point differs enough from the one that was written last."""
-    if told is None:
+    if written is None:
         return True
-    pairs = ((told.throughput, point.throughput), (told.p95_ms, point.p95_ms))
-    return any(abs(after - before) > WORTH_TELLING * before for before, after in pairs)
+    pairs = ((written.throughput, point.throughput), (written.p95_ms, point.p95_ms))
+    return any(abs(after - before) > MIN_CHANGE * before for before, after in pairs)

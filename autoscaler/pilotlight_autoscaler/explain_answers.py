@@ -47,9 +47,9 @@ def answer(
     elif asked.function:
         lines = [*_now(world, asked.function, decisions, at, ref_of), *_before(world, decisions, at)]
     else:
-        lines = [line for each in decisions for line in _told(world, each, at)]
+        lines = [line for each in decisions for line in _decision_lines(world, each, at)]
     if not lines:
-        return PlacementTold(found=False, lines=(_forgotten(world, asked),))
+        return PlacementTold(found=False, lines=(_nothing_known(world, asked),))
     data = [_data(world, each, at, now) for each in decisions]
     return PlacementTold(found=True, lines=tuple(lines), decisions=msgspec.json.encode(data))
 
@@ -61,7 +61,7 @@ def decision_status(world: World, decided: PlacementDecision, at: float) -> Deci
         return DecisionStatus.WAITING if at - decided.at <= WAITS_S else DecisionStatus.OVER
     state = world.state(name)
     if state is None:
-        coming = name in world.pending or any(bind.container == name for _, bind in world.works.starts())
+        coming = name in world.pending or any(bind.container == name for _, bind in world.executions.starts())
         return DecisionStatus.STARTING if coming else DecisionStatus.GONE
     if state is ContainerState.GONE:
         return DecisionStatus.GONE
@@ -106,7 +106,7 @@ def _now(
     yield from [f"  {level}."] if level else []
     yield from ["  It has no container, and none waits for a place."] if not (there or others) else []
     for each in there:
-        yield from _indented(_told(world, each, at))
+        yield from _indented(_decision_lines(world, each, at))
     unknown = [(node, each) for node, each in others if world.decisions.of_container(each.id) is None]
     for node, container in unknown[:MOST_TOLD]:
         where = f"{container.id} is on {node}, on {container.slice}: {ref_of(container.version)}"
@@ -119,7 +119,7 @@ def _before(world: World, decisions: list[PlacementDecision], at: float) -> Iter
     over = [each for each in decisions if decision_status(world, each, at) not in NOW]
     yield from ["Before:"] if over else []
     for each in over:
-        yield from _indented(_told(world, each, at))
+        yield from _indented(_decision_lines(world, each, at))
 
 
 def _indented(lines: list[str]) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _indented(lines: list[str]) -> Iterator[str]:
     yield from [f"    {line}" for line in lines[1:]]
 
 
-def _told(world: World, decided: PlacementDecision, at: float) -> list[str]:
+def _decision_lines(world: World, decided: PlacementDecision, at: float) -> list[str]:
     return [as_sentence(_head(decided, decision_status(world, decided, at), at)), *reasons(decided.outcome)]
 
 
@@ -174,7 +174,7 @@ def _moment(unix: float) -> str:
     return datetime.fromtimestamp(unix, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _forgotten(world: World, asked: ExplainPlacement) -> str:
+def _nothing_known(world: World, asked: ExplainPlacement) -> str:
     if asked.container and world.state(asked.container) is not None:
         return f"{asked.container} runs, but why it was put there is not remembered: another controller decided it."
     if asked.container:

@@ -32,7 +32,7 @@ REPORT_S = 1.5
 """What a node reported sooner than this after a command may have been said before it."""
 BIND_S = 7.0
 """A bind that no report shows after so long (three tries) has failed."""
-SHUN_S = 30.0
+AVOID_S = 30.0
 """A GPU on which a command failed takes nothing new for so long: another one is tried first."""
 MAX_WORKS = 1_024
 MAX_STEPS = 4_096
@@ -48,7 +48,7 @@ class NodeObservations(Protocol):
 
     def device(self, node: str, gpu: str) -> DeviceReport | None: ...
 
-    def heard(self, node: str) -> float | None:
+    def last_report_at(self, node: str) -> float | None:
         """When a node reported last; None if it is not there, or takes nothing any more."""
         ...
 
@@ -67,7 +67,7 @@ class StepProgress:
     """A step, and how far it is."""
 
     step: PlanStep
-    standing: StepStatus = StepStatus.WAITING
+    status: StepStatus = StepStatus.WAITING
     begun_at: float = 0.0
     """When it was sent for the first time."""
     sent_at: float = 0.0
@@ -90,55 +90,55 @@ class PlanExecution:
 
     @property
     def is_over(self) -> bool:
-        return all(each.standing in (StepStatus.DONE, StepStatus.DROPPED) for each in self.steps.values())
+        return all(each.status in (StepStatus.DONE, StepStatus.DROPPED) for each in self.steps.values())
 
     def waiting(self) -> Iterator[PlanStep]:
         """The steps that were not sent yet and may be."""
-        return (each.step for each in self.steps.values() if each.standing is StepStatus.WAITING)
+        return (each.step for each in self.steps.values() if each.status is StepStatus.WAITING)
 
     def open(self) -> Iterator[PlanStep]:
         """The steps that are not over."""
         live = (StepStatus.WAITING, StepStatus.SENT)
-        return (each.step for each in self.steps.values() if each.standing in live)
+        return (each.step for each in self.steps.values() if each.status in live)
 
     def advance(self, seen: NodeObservations, at: float) -> list[PlanStep]:
         """Look at the reports, and say what is to be sent now."""
         for each in self.steps.values():
-            if each.standing is StepStatus.SENT:
+            if each.status is StepStatus.SENT:
                 if is_done(each, seen):
-                    each.standing = StepStatus.DONE
+                    each.status = StepStatus.DONE
                 elif why := failure(each, seen, at):
                     self.drop(each.step.number, why)
         due = [each for each in self.steps.values() if self._is_due(each, at)]
         for each in due:
-            if seen.heard(each.step.node) is None:
+            if seen.last_report_at(each.step.node) is None:
                 self.drop(each.step.number, f"{each.step.node} is gone, or drains")
-        return [self._send(each, at) for each in due if each.standing is not StepStatus.DROPPED]
+        return [self._send(each, at) for each in due if each.status is not StepStatus.DROPPED]
 
     def drop(self, number: int, why: str) -> None:
         """Give a step up, with the later ones of its group and all that wait for one of these."""
         self.notes.append(f"{describe(self.steps[number].step)} failed: {why}")
-        self.steps[number].standing = StepStatus.DROPPED
+        self.steps[number].status = StepStatus.DROPPED
         lost, group = {number}, self.steps[number].step.group
         for later, each in sorted(self.steps.items()):
             waits = lost.intersection(each.step.after) or (each.step.group == group and later > number)
-            if waits and each.standing is StepStatus.WAITING:
-                each.standing = StepStatus.DROPPED
+            if waits and each.status is StepStatus.WAITING:
+                each.status = StepStatus.DROPPED
                 lost.add(later)
 
     def _is_due(self, each: StepProgress, at: float) -> bool:
-        if each.standing is StepStatus.SENT:
+        if each.status is StepStatus.SENT:
             # Binds are sent again by whoever watches over all binds.
             again = not isinstance(each.step.command, Bind) and not each.seen
             return again and at - each.sent_at >= RESEND_S and each.tries < TRIES
-        if each.standing is not StepStatus.WAITING:
+        if each.status is not StepStatus.WAITING:
             return False
-        return all(self.steps[number].standing is StepStatus.DONE for number in each.step.after if number in self.steps)
+        return all(self.steps[number].status is StepStatus.DONE for number in each.step.after if number in self.steps)
 
     @staticmethod
     def _send(each: StepProgress, at: float) -> PlanStep:
         each.begun_at = each.begun_at if each.tries else at
-        each.standing, each.sent_at, each.tries = StepStatus.SENT, at, each.tries + 1
+        each.status, each.sent_at, each.tries = StepStatus.SENT, at, each.tries + 1
         return each.step
 
 
@@ -165,8 +165,8 @@ def is_done(each: StepProgress, seen: NodeObservations) -> bool:
 def failure(each: StepProgress, seen: NodeObservations, at: float) -> str:
     """Why the step has failed, by the reports; "" if it has not."""
     command, waited = each.step.command, at - each.sent_at
-    heard = seen.heard(each.step.node)
-    if heard is None:
+    last_report_at = seen.last_report_at(each.step.node)
+    if last_report_at is None:
         return f"{each.step.node} is gone, or drains"
     if isinstance(command, Bind):
         state = seen.state(command.container)
@@ -183,7 +183,7 @@ def failure(each: StepProgress, seen: NodeObservations, at: float) -> str:
         device = seen.device(each.step.node, command.device)
         if device is None:
             return f"{command.device} is gone"
-        if device.refused and not device.changing and heard - each.sent_at > REPORT_S:
+        if device.refused and not device.changing and last_report_at - each.sent_at > REPORT_S:
             return device.refused
     return "it shows no effect" if each.tries >= TRIES and waited > RESEND_S else ""
 
@@ -207,7 +207,7 @@ class PlanExecutions:
 
     def __init__(self) -> None:
         self._works: list[PlanExecution] = []
-        self._shunned: dict[tuple[str, str], float] = {}
+        self._avoided: dict[tuple[str, str], float] = {}
 
     def __len__(self) -> int:
         return len(self._works)
@@ -230,10 +230,10 @@ class PlanExecutions:
         notes = []
         for work in self._works:
             notes += work.notes
-            self._shun(work, at)
+            self._avoid(work, at)
             work.notes.clear()
         self._works = [work for work in self._works if not work.is_over]
-        self._shunned = {place: until for place, until in self._shunned.items() if until > at}
+        self._avoided = {place: until for place, until in self._avoided.items() if until > at}
         return due, notes
 
     def refused(self, command: AgentCommand, reason: str) -> None:
@@ -242,7 +242,7 @@ class PlanExecutions:
             return
         for work in self._works:
             for number, each in work.steps.items():
-                if each.step.command is command and each.standing is StepStatus.SENT:
+                if each.step.command is command and each.status is StepStatus.SENT:
                     work.drop(number, reason)
 
     def starts(self) -> Iterator[tuple[PlanStep, Bind]]:
@@ -260,7 +260,7 @@ class PlanExecutions:
             for step in work.open()
             if isinstance(step.command, SwitchMig)
         }
-        return switching | self._shunned.keys()
+        return switching | self._avoided.keys()
 
     def containers(self) -> set[str]:
         """The containers that works under way start or stop."""
@@ -271,13 +271,13 @@ class PlanExecutions:
                     found.add(each.step.command.container)
         return found
 
-    def _shun(self, work: PlanExecution, at: float) -> None:
+    def _avoid(self, work: PlanExecution, at: float) -> None:
         if not work.notes:
             return
         for each in work.steps.values():
             command = each.step.command
-            if each.standing is StepStatus.DROPPED and each.tries and isinstance(command, Cut | SwitchMig):
-                self._shunned.setdefault((each.step.node, command.device), at + SHUN_S)
+            if each.status is StepStatus.DROPPED and each.tries and isinstance(command, Cut | SwitchMig):
+                self._avoided.setdefault((each.step.node, command.device), at + AVOID_S)
 
 
 def independent_steps(steps: Sequence[PlanStep]) -> list[list[PlanStep]]:

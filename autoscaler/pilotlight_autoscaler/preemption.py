@@ -61,7 +61,7 @@ class IdleContainers:
         return [(each, name) for name, view in self.views.items() for each in may_give_way(view, FLOOR_PATIENCE_S)]
 
     @cached_property
-    def at_all(self) -> list[PreemptionVictim]:
+    def with_floors(self) -> list[PreemptionVictim]:
         """Those of floors too."""
         return [(each, name) for name, view in self.views.items() for each in idle_ones(view)]
 
@@ -97,7 +97,7 @@ def choose_victims(
     greedy = tenants_over_share(idle.tenants[version], idle.held, fleet.size) if waited_for else set()
     if not greedy:
         return ()
-    kept = [victim for victim in idle.at_all if idle.tenants[victim[1]] in greedy and victim[1] != version]
+    kept = [victim for victim in idle.with_floors if idle.tenants[victim[1]] in greedy and victim[1] != version]
     return _enough(fleet, ask, kept, spared, trials)
 
 
@@ -124,8 +124,8 @@ def _enough(
     there = [victim for victim in victims if victim[0].id in fleet.held and victim[0].id not in spared]
     if not there or trials.left <= 0:
         return ()
-    of_use = fleet.offers(ask).by_cell
-    there.sort(key=lambda victim: (_cell_of(fleet, victim) not in of_use, -victim[0].idle_s, victim[0].id))
+    of_use = fleet.offers(ask).by_group
+    there.sort(key=lambda victim: (_group_of(fleet, victim) not in of_use, -victim[0].idle_s, victim[0].id))
     for fits in (has_place,) if has_place_after_switch(fleet, ask) else (has_place, has_place_after_switch):
         attempt = PreemptionSearch(fleet=fleet, ask=ask, fits=fits, trials=trials)
         if group := attempt.one(there) or attempt.several(there):
@@ -133,9 +133,9 @@ def _enough(
     return ()
 
 
-def _cell_of(fleet: Fleet, victim: PreemptionVictim) -> DeviceGroup:
+def _group_of(fleet: Fleet, victim: PreemptionVictim) -> DeviceGroup:
     slice_ = fleet.held[victim[0].id].slice
-    return fleet.places[slice_.node].by_id[slice_.ids[0]].cell
+    return fleet.places[slice_.node].by_id[slice_.ids[0]].group
 
 
 def has_place(fleet: Fleet, ask: Ask) -> bool:

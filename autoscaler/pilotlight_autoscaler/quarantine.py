@@ -30,7 +30,7 @@ class Quarantine:
         self._until = {name: until for name, until in self._until.items() if until > at}
         return {name: record for name, record in versions.items() if name not in self._until}
 
-    def look(
+    def find_faults(
         self,
         world: World,
         versions: Iterable[VersionRecord],

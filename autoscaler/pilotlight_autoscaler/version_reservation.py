@@ -37,13 +37,13 @@ class VersionReservation:
     since: float
 
 
-def next_keeping(
+def next_reservation(
     now: VersionReservation | None, waiting: Sequence[WaitingVersion], fleet: Fleet, at: float
 ) -> VersionReservation | None:
     """What is kept from now on."""
     long = [each for each in waiting if each.waited_s >= AFTER_S]
     long.sort(key=lambda each: (-each.waited_s, each.version))
-    if now is not None and at - now.since < FOR_S and is_there(fleet, now.kept):
+    if now is not None and at - now.since < FOR_S and is_available(fleet, now.kept):
         for each in waiting:
             if each.version == now.version:
                 return replace(now, kept=replace(now.kept, ask=each.ask))
@@ -55,7 +55,7 @@ def next_keeping(
     return None
 
 
-def is_there(fleet: Fleet, kept: Reservation) -> bool:
+def is_available(fleet: Fleet, kept: Reservation) -> bool:
     """Whether all that is kept takes containers still."""
     places = fleet.places
     return all(

@@ -41,7 +41,7 @@ class ScriptedNode:
         self.reply = CommandReply(ok=True)
         self.answers = True
         self._bus, self._region, self._seq = bus, region, 0
-        self._told = asyncio.Event()
+        self._decision_lines = asyncio.Event()
         self._last: NodeReport | None = None
 
     async def listen(self) -> None:
@@ -49,7 +49,7 @@ class ScriptedNode:
 
     def _on_command(self, _: str, message: Bind | Drain | Stop | Cut | SwitchMig, reply: str) -> None:
         self.commands.append(message)
-        self._told.set()
+        self._decision_lines.set()
         if self.answers:
             self._bus.publish_nowait(reply, self.reply)
 
@@ -70,8 +70,8 @@ class ScriptedNode:
         """The command with that number, when it has come."""
         async with asyncio.timeout(30):
             while len(self.commands) < number:
-                self._told.clear()
-                await self._told.wait()
+                self._decision_lines.clear()
+                await self._decision_lines.wait()
         return self.commands[number - 1]
 
 

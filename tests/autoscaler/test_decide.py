@@ -139,7 +139,7 @@ def test_a_version_that_fails_for_days_is_tried_each_half_minute() -> None:
         world.forget(at)
         at += 31.0
 
-    assert world.failures["ver_1"].until == at - 31.0 + 30.0
+    assert world.failures["ver_1"].retry_at == at - 31.0 + 30.0
 
 
 def test_stale_demand_starts_nothing() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_gateway.home.node_incarnations import LOST_AFTER
+from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER
 from pilotlight_runtime.calls.waiting_calls import notes_in
 from pilotlight_runtime.metering.usage_metering import boot_id
 from tests.system.apps.crash.app import MARK

@@ -84,7 +84,7 @@ def plan(fleet: Fleet, desired: DesiredState, at: float, limits: PlanLimits | No
         stop_surplus(draft)
         if missing and draft.stopped:
             missing = start_missing(draft, [(short.refusal.record.ask, short.missing) for short in missing])
-        missing = [*first, *(after for short in missing if (after := _force(draft, short)).missing)]
+        missing = [*first, *(after for short in missing if (after := _make_room_for(draft, short)).missing)]
         empty_devices(draft)
     outcomes = (*draft.outcomes, *(("", short.refusal) for short in missing))
     return Plan(commands=tuple(draft.commands), outcomes=outcomes, short=tuple(missing))
@@ -96,7 +96,7 @@ def _first(draft: Draft, desired: DesiredState) -> tuple[list[Shortfall], list[t
     if kept is None:
         return [], list(desired.starts)
     mine = [(ask, count) for ask, count in desired.starts if ask == kept.ask]
-    short = [after for each in start_missing(draft, mine) if (after := _force(draft, each)).missing]
+    short = [after for each in start_missing(draft, mine) if (after := _make_room_for(draft, each)).missing]
     if short or not mine:
         reserve(draft.fleet, kept)
     return short, [(ask, count) for ask, count in desired.starts if ask != kept.ask]
@@ -147,12 +147,12 @@ def stop_surplus(draft: Draft) -> None:
             continue
         there = living(draft.fleet, function)
         for _ in range(len(there) - want.count):
-            least = min(there, key=lambda held: _worth(draft.fleet, want, held))
+            least = min(there, key=lambda held: _keeping_value(draft.fleet, want, held))
             there.remove(least)
             draft.stop(least, f"{want.count} wanted, {len(there) + 1} there", draft.new_group())
 
 
-def _worth(fleet: Fleet, want: DesiredFunction, held: PlacedContainer) -> tuple[int, int, float, str]:
+def _keeping_value(fleet: Fleet, want: DesiredFunction, held: PlacedContainer) -> tuple[int, int, float, str]:
     """What keeping a container is worth; the least goes first."""
     place, crowd = fleet.places[held.slice.node], 0
     if want.ask.spread is not None:
@@ -163,7 +163,7 @@ def _worth(fleet: Fleet, want: DesiredFunction, held: PlacedContainer) -> tuple[
     return (-crowd, company, -held.since, held.container)
 
 
-def _force(draft: Draft, short: Shortfall) -> Shortfall:
+def _make_room_for(draft: Draft, short: Shortfall) -> Shortfall:
     """Make room for what is blocked, one container at a time, as far as the limits allow."""
     ask, missing = short.refusal.record.ask, short.missing
     while missing and draft.tries < draft.limits.blocked:

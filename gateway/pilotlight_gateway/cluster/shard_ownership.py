@@ -1,11 +1,19 @@
-"""Who is the home of which shard, as limits need it: `shards.Shards`, and one in memory for tests."""
+"""Who is the home of which shard, as everything asks it that has something for a home; and one in memory for tests."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pilotlight_gateway.cluster.shards import ShardOwner
+import msgspec
+
+
+class ShardOwner(msgspec.Struct, frozen=True):
+    """The home of a shard."""
+
+    gateway: str
+    """The process, as subjects name it."""
+    epoch: int
 
 
 class ShardOwnership(Protocol):
@@ -17,6 +25,10 @@ class ShardOwnership(Protocol):
 
     def mine(self, shard: int, at: float) -> int | None:
         """The epoch under which this gateway may act as the shard's home at `at`; None if it may not."""
+        ...
+
+    def home_under(self, epoch: int) -> tuple[int, str] | None:
+        """The shard whose home acts under `epoch`, and that home's process; None: nobody does now."""
         ...
 
     def others(self) -> list[str]:
@@ -39,6 +51,9 @@ class MemoryShardOwnership:
     def mine(self, shard: int, at: float) -> int | None:  # noqa: ARG002
         ours = self.home is not None and self.home.gateway == self.gateway and self.lease_holds
         return self.home.epoch if ours and self.home is not None else None
+
+    def home_under(self, epoch: int) -> tuple[int, str] | None:
+        return (0, self.home.gateway) if self.home is not None and self.home.epoch == epoch else None
 
     def others(self) -> list[str]:
         return sorted(self.alive - {self.gateway})

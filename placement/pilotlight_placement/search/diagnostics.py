@@ -21,7 +21,7 @@ PURCHASES = {Purchase.SPOT: "not on spot nodes", Purchase.ON_DEMAND: "on spot no
 
 def unknown_types(fleet: Fleet, ask: Ask) -> Iterator[str]:
     """A sentence for each type of the ask that neither the catalogue nor the fleet knows."""
-    names = {*standard().devices, *(cell.kind.name for cell in fleet.cells.values())} - {CPU}
+    names = {*standard().devices, *(group.kind.name for group in fleet.groups.values())} - {CPU}
     for choice in ask.choices:
         if choice.type == CPU or any(is_kind(choice.type, name) for name in names):
             continue
@@ -39,18 +39,20 @@ def _nearest_type(word: str, names: Iterable[str]) -> str | None:
 
 def other_locations(fleet: Fleet, ask: Ask) -> Iterator[str]:
     """How many devices of the ask's types region, zone or purchase rules out, or that no such region or zone exists."""
-    cells = [cell for cell in fleet.cells.values() if cell.total]
+    groups = [group for group in fleet.groups.values() if group.total]
     for what, asked, of in (
-        ("region", ask.regions, [cell.domain.region for cell in cells]),
-        ("zone", ask.zones, [cell.domain.zone for cell in cells]),
+        ("region", ask.regions, [group.domain.region for group in groups]),
+        ("zone", ask.zones, [group.domain.zone for group in groups]),
     ):
         if asked and not set(of) & set(asked):
             yield _no_such(what, asked, set(of) - {""})
-        elif asked and (out := _wanted((cell for cell, name in zip(cells, of, strict=True) if name not in asked), ask)):
+        elif asked and (
+            out := _wanted((group for group, name in zip(groups, of, strict=True) if name not in asked), ask)
+        ):
             yield f"{out} in other {what}s"
     if ask.purchase is not Purchase.ANY:
         spot = ask.purchase is Purchase.SPOT
-        if out := _wanted((cell for cell in cells if cell.domain.spot is not spot), ask):
+        if out := _wanted((group for group in groups if group.domain.spot is not spot), ask):
             yield f"{out} {PURCHASES[ask.purchase]}"
 
 
@@ -59,7 +61,7 @@ def host_memory(fleet: Fleet, ask: Ask, offers: Offers) -> str:
     hosts = [
         place.node.host_memory
         for place in fleet.places.values()
-        if not place.node.draining and any(unit.cell in offers.by_cell for unit in place.units)
+        if not place.node.draining and any(unit.group in offers.by_group for unit in place.units)
     ]
     if not hosts or 0 in hosts or (most := max(hosts)) >= ask.memory:
         return ""
@@ -73,15 +75,15 @@ def _no_such(what: str, asked: Iterable[str], there: set[str]) -> str:
     return f"there is no {what} {' or '.join(asked)}; {only}"
 
 
-def _wanted(cells: Iterable[DeviceGroup], ask: Ask) -> int:
+def _wanted(groups: Iterable[DeviceGroup], ask: Ask) -> int:
     """How many devices and slots of some groups are of a type of the ask."""
-    return sum(cell.total for cell in cells if any(_is_kind(choice.type, cell) for choice in ask.choices))
+    return sum(group.total for group in groups if any(_is_kind(choice.type, group) for choice in ask.choices))
 
 
-def _is_kind(asked: str, cell: DeviceGroup) -> bool:
-    if cell.slot is not None and cell.slot.kind is SliceKind.CPU:
+def _is_kind(asked: str, group: DeviceGroup) -> bool:
+    if group.slot is not None and group.slot.kind is SliceKind.CPU:
         return asked == CPU
-    return asked != CPU and is_kind(asked, cell.kind.name)
+    return asked != CPU and is_kind(asked, group.kind.name)
 
 
 def missing_memory(ask: Ask, offers: Offers) -> str:
@@ -89,24 +91,24 @@ def missing_memory(ask: Ask, offers: Offers) -> str:
     if ask.choices[0].type == CPU:
         return ""
     largest = [
-        (refused.largest, cell) for cell, refused in offers.why.items() if refused.filter == "vram" and cell.total
+        (refused.largest, group) for group, refused in offers.why.items() if refused.filter == "vram" and group.total
     ]
     if not largest:
         return ""
-    mib, cell = max(largest, key=lambda pair: (pair[0], pair[1].kind.order, pair[1].domain))
+    mib, group = max(largest, key=lambda pair: (pair[0], pair[1].kind.order, pair[1].domain))
     if not ask.vram:
         return ": nothing says how much memory it needs, so only a whole device would do (declare vram=)"
     need = min(ask.mib(choice.count) for choice in ask.choices)
     return (
-        f"; the largest slice that exists is {_largest(cell)} with {mib / 1024:.1f} GiB: "
+        f"; the largest slice that exists is {_largest(group)} with {mib / 1024:.1f} GiB: "
         f"{(need - mib) / 1024:.1f} GiB are missing"
     )
 
 
-def _largest(cell: DeviceGroup) -> str:
-    if cell.slot is not None:
-        return f"a {cell.slot.kind.value} slice of {cell.kind.name}"
-    if cell.kind.mig and cell.device is not None:
-        cut = max(cell.device.cuts, key=lambda cut: (cut.memory, -cut.profile.index))
-        return f"{cut.name} of {cell.kind.name}"
-    return f"a whole {cell.kind.name}"
+def _largest(group: DeviceGroup) -> str:
+    if group.slot is not None:
+        return f"a {group.slot.kind.value} slice of {group.kind.name}"
+    if group.kind.mig and group.device is not None:
+        cut = max(group.device.cuts, key=lambda cut: (cut.memory, -cut.profile.index))
+        return f"{cut.name} of {group.kind.name}"
+    return f"a whole {group.kind.name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.home.node_incarnations import LOST_AFTER, GoneNode, NodeIncarnations
+from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER, GoneNode, NodeIncarnations
 
 
 def names(gone: list[GoneNode]) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import Unavailable, UnknownCall
 from pilotlight_core.model.ids import CLIENT_CALL_ID, parse_call_id
 from pilotlight_core.model.messages.scheduling import AskCall, CallTold
-from pilotlight_gateway.cluster.shards import Shards
+from pilotlight_gateway.cluster.shard_table import ShardTable
 
 PATIENCE_S = 2.0
 
@@ -17,7 +17,7 @@ PATIENCE_S = 2.0
 class RemoteLookup:
     """Asks other gateways for calls that are not here."""
 
-    def __init__(self, bus: Bus, shards: Shards, *, region: str) -> None:
+    def __init__(self, bus: Bus, shards: ShardTable, *, region: str) -> None:
         self._bus = bus
         self._shards = shards
         self._region = region
