@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from pilotlight_core.bus import NO_RESPONDERS
@@ -23,23 +22,12 @@ SHARD = subjects.shard_of("acme")
 GRANTED, REFUSED = LimitVerdict.GRANTED, LimitVerdict.REFUSED
 
 
-@dataclass
-class Port(MemoryDriverPort):
-    """Keeps also where the bus is to complain that nobody listens."""
-
-    replies: list[str] = field(default_factory=list)
-
-    def send(self, subject: str, message: Message, *, reply: str = "") -> None:
-        super().send(subject, message, reply=reply)
-        self.replies.append(reply)
-
-
 class Gateway:
     """One driver, its port, and what its callers have heard."""
 
     def __init__(self, name: str, limits: Limits) -> None:
         self.name = name
-        self.port = Port()
+        self.port = MemoryDriverPort()
         self.ownership = MemoryShardOwnership(gateway=name)
         effective = EffectiveLimits(tenant=limits, function=NO_LIMITS, tenant_begun=RateLimitStart(requests=LONG_AGO))
         policy = policy_of(effective, FUNCTION)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.limiting import LimitAsk, LimitEnd, ToLimitHome
 from pilotlight_gateway.cluster.driver_port import NEVER, SOON
 from pilotlight_gateway.limits.limits_outbox import AT_ONCE, LimitOutbox
@@ -13,17 +10,6 @@ from tests.gateway.driver_port import MemoryDriverPort
 
 REGION = "local"
 ANSWERS = subjects.allowed(REGION, "g1")
-
-
-@dataclass
-class Port(MemoryDriverPort):
-    """Keeps also where the bus is to complain that nobody listens."""
-
-    replies: list[str] = field(default_factory=list)
-
-    def send(self, subject: str, message: Message, *, reply: str = "") -> None:
-        super().send(subject, message, reply=reply)
-        self.replies.append(reply)
 
 
 def ask(number: int) -> LimitAsk:
@@ -36,7 +22,7 @@ def end(number: int) -> LimitEnd:
 
 def test_what_comes_up_in_one_turn_is_one_message_to_each_home() -> None:
     """Asks and ends travel together and in order, when the turn is over; what comes up later is the next one."""
-    port = Port()
+    port = MemoryDriverPort()
     outbox = LimitOutbox(port, REGION, "g1")
     for number in (1, 2):
         outbox.ask("h1", ask(number))
@@ -63,7 +49,7 @@ def test_what_comes_up_in_one_turn_is_one_message_to_each_home() -> None:
 
 def test_no_message_carries_more_than_fits_one() -> None:
     """Of a crowd in one turn everybody's ask goes, once and in order."""
-    port = Port()
+    port = MemoryDriverPort()
     outbox = LimitOutbox(port, REGION, "g1")
     for number in range(AT_ONCE + 1):
         outbox.ask("h1", ask(number))
@@ -80,7 +66,7 @@ def test_no_message_carries_more_than_fits_one() -> None:
 
 def test_who_asks_wants_to_hear_that_nobody_listens() -> None:
     """Ends alone want no answer: their home hears of them by what is told to run."""
-    port = Port()
+    port = MemoryDriverPort()
     outbox = LimitOutbox(port, REGION, "g1")
     outbox.ask("h1", ask(1))
     outbox.end("h2", end(1))
@@ -91,7 +77,7 @@ def test_who_asks_wants_to_hear_that_nobody_listens() -> None:
 
 def test_homes_to_which_asks_could_not_go_are_told() -> None:
     """Their callers ask again at once, not when their patience ends; what could not be sent is forgotten."""
-    port = Port(connected=False)
+    port = MemoryDriverPort(connected=False)
     outbox = LimitOutbox(port, REGION, "g1")
     outbox.ask("h1", ask(1))
     outbox.end("h2", end(1))
