@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -39,10 +41,10 @@ def io() -> FakeRunnerIO:
     return FakeRunnerIO()
 
 
-def results(batch: InvokeBatch, **more: object) -> BatchResult:
+def results(batch: InvokeBatch, **more: Any) -> BatchResult:
     """An answer of OK to every item."""
     items = tuple(GuestItemResult(call=call, output=b"\x01") for call, _ in batch.items)
-    return BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000, **more)  # type: ignore[arg-type]
+    return BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000, **more)
 
 
 def test_a_call_is_started_before_the_guest_gets_it(io: FakeRunnerIO) -> None:
