@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from pilotlight_core.model.messages.agent_messages import (
-    BodyRef,
     Chunk,
     Ended,
     Outcome,
@@ -28,10 +28,9 @@ from pilotlight_runtime.guest.frames import (
     Result,
     WindowUpdate,
 )
-from tests.builders.calls import run
+from tests.builders.calls import BODY, run
 from tests.runtime.fake_runner_io import FakeRunnerIO, accepted, runner_of
 
-BODY = BodyRef(url="http://origin/bodies/x", token="x", size=10)
 ERROR = RemoteError("ValueError", "no")
 
 
@@ -101,7 +100,7 @@ def test_what_does_not_start_at_once_is_noted(io: FakeRunnerIO) -> None:
     one_by_one = runner_of(io)
     one_by_one.add(accepted(run("at once"), 0.0), 0.0)
     one_by_one.add(accepted(run("behind it"), 0.0), 0.0)
-    runner_of(io).add(accepted(run("large", body=BodyRef("http://gw/1", "t")), 0.0), 0.0)
+    runner_of(io).add(accepted(run("large", body=BODY), 0.0), 0.0)
 
     assert io.waiting == ["in a batch", "behind it", "large"]
 
@@ -204,7 +203,7 @@ def test_a_large_answer_is_left_with_the_origin(io: FakeRunnerIO) -> None:
 def test_an_answer_that_nobody_takes_is_an_error(io: FakeRunnerIO, most: int, why: str) -> None:
     """The origin would not have it; one that is too large is told how large it may be."""
     runner = runner_of(io)
-    runner.add(accepted(run("a", answer=BodyRef(url="http://origin/answers/x", token="x", size=most)), 1.0), 1.0)
+    runner.add(accepted(run("a", answer=msgspec.structs.replace(BODY, size=most)), 1.0), 1.0)
     runner.on_result(Result(call="a", output=b"x" * (INLINE_BYTES + 1)), 1.1)
     runner.on_upload(io.uploads[0], taken=False, at=1.3)
 
