@@ -113,9 +113,9 @@ def test_what_waits_too_long_is_refused(io: FakeRunnerIO) -> None:
     runner.add(accepted(run("a"), 1.0), 1.0)
     runner.add(accepted(run("b", start_within_ms=100.0), 1.0), 1.0)
 
-    runner.enforce_limits(1.05)
+    runner.check_limits(1.05)
     assert not io.of(Refused)
-    runner.enforce_limits(1.2)
+    runner.check_limits(1.2)
 
     refused = io.last("b")
     assert isinstance(refused, Refused)
@@ -238,9 +238,9 @@ def test_a_timeout_kills_the_container_and_names_the_late(io: FakeRunnerIO) -> N
     runner.add(accepted(run("young"), 1.5), 1.5)
     runner.add(accepted(run("waits", start_within_ms=9_000.0), 1.6), 1.6)
 
-    runner.enforce_limits(1.9)
+    runner.check_limits(1.9)
     assert not io.kills
-    runner.enforce_limits(2.1)
+    runner.check_limits(2.1)
     assert "call old ran past its timeout of 1 s" in io.kills[0]
     runner.on_death(io.kills[0], 2.2)
 
@@ -429,7 +429,7 @@ def test_a_batch_that_raised_as_a_whole_is_tried_alone_once(io: FakeRunnerIO) ->
     failed = tuple(GuestItemResult(call=call, outcome=Outcome.RAISED, error=ERROR) for call in "abc")
     runner.on_batch_result(BatchResult(batch=1, results=failed, whole=True), 1.9)
     runner.cancel("b", "cancelled", 1.95)
-    runner.enforce_limits(2.5)
+    runner.check_limits(2.5)
     assert not io.kills
 
     runner.on_batch_result(BatchResult(batch=2, results=failed[:1], whole=True), 2.6)
