@@ -1,9 +1,9 @@
-"""The controller's rim: it listens, decides every tick and on each edge, and sends commands, while it is leader.
+"""The controller process: it listens, decides at each tick and edge, and sends commands, while it is leader.
 
     observe   NodeReport, Demand, Credit -> World
     decide    decide.Pass (pure)
-    act       request each command to its agent; what is lost is decided again at the next tick
-    go on     with plans of which some commands wait for others (works.Works), as reports show how far they are
+    act       request each command to its agent; a lost one is decided again at the next tick
+    advance   plans whose commands wait for others (PlanExecutions), as reports show how far they are
 
 Only the leader acts: the lease's epoch is in every command, and agents refuse an older one.
 """
@@ -47,7 +47,7 @@ MAX_COMMANDS = 256
 """On their way at a time; the rest is decided again at the next pass."""
 
 MAX_FAILED_PASSES = 8
-"""After so many passes that went wrong, and no version is at fault, a new process may do better."""
+"""After so many failed passes in a row without a version at fault, a new process may do better."""
 LEARN_EVERY_S = 0.25
 """How often a few of the curves that were learnt are written."""
 ROOM_EVERY_S = 2.0
@@ -61,7 +61,7 @@ class Repacking:
     """How running containers may be moved. Seconds."""
 
     every_s: float = 30.0
-    """How often devices that are hardly used are emptied; 0: never."""
+    """How often the least used devices are emptied; 0: never."""
     min_residency_s: float = 600.0
     """A container younger than this is not moved."""
     per_hour: int = PER_HOUR
