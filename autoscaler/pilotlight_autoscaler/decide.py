@@ -88,6 +88,24 @@ class PassOptions:
         return forced if self.repack else replace(forced, empties=0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PassInput:
+    """What a pass decides on, beside the world. `at` is in seconds, on the world's clock."""
+
+    versions: Mapping[str, VersionRecord]
+    """By id."""
+    deployed: Iterable[str]
+    """Ids of the current versions."""
+    epoch: int
+    """Of the leader's lease."""
+    new_id: Callable[[VersionRecord], str]
+    """A new container's id."""
+    at: float
+    curves: Mapping[str, Curves] = field(default_factory=dict)
+    """What is known of speeds, by version."""
+    options: PassOptions = field(default_factory=PassOptions)
+
+
 def views(
     world: World,
     versions: Mapping[str, VersionRecord],
@@ -148,32 +166,21 @@ def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
 class Pass:
     """One pass of decisions over a world."""
 
-    def __init__(
-        self,
-        world: World,
-        versions: Mapping[str, VersionRecord],
-        deployed: Iterable[str],
-        *,
-        epoch: int,
-        new_id: Callable[[VersionRecord], str],
-        at: float,
-        bounds: PassOptions | None = None,
-        curves: Mapping[str, Curves] | None = None,
-    ) -> None:
-        self._world = world
+    def __init__(self, world: World, given: PassInput) -> None:
+        self._world, at, versions = world, given.at, given.versions
         self._versions = versions
-        self._epoch = epoch
-        self._new_id = new_id
+        self._epoch = given.epoch
+        self._new_id = given.new_id
         self._at = at
-        self._bounds = bounds or PassOptions()
-        self._curves = curves or {}
+        self._options = given.options
+        self._curves = given.curves
         self._where = {container.id: node for node, container in world.containers(at)}
         self._running = {container.id: container.version for _, container in world.containers(at)}
         self._leaving: set[str] = set(world.executions.containers())
         world.observe_versions(versions)
         self._fleet: Fleet = world.fleet(at)
         self._fleet.follow(world.asked)
-        self._views = views(world, versions, deployed, at, self._speed)
+        self._views = views(world, versions, given.deployed, at, self._speed)
         self._reservation = self._current_reservation()
         self._idle = IdleContainers(
             views=self._views, tenants={name: record.tenant for name, record in versions.items()}
@@ -201,10 +208,10 @@ class Pass:
                 self._drain_surplus(version)
         asks, missing = self._missing(only)
         desired = DesiredState(wants=(), starts=tuple(missing), epoch=self._epoch, kept=self._reservation)
-        made = plan(self._fleet, desired, self._at, self._bounds.plain)
+        made = plan(self._fleet, desired, self._at, self._options.plain)
         shorts, blocked = made.short, self._preempt_for_all(made, asks)
         helped = without(shorts, blocked)
-        if only is None and ((blocked and self._bounds.force) or self._bounds.repack):
+        if only is None and ((blocked and self._options.force) or self._options.repack):
             made = self._plan_with_moves(missing, made, blocked)
             blocked = list(made.short)
         self._add_commands(made, asks)
@@ -281,7 +288,7 @@ class Pass:
             counts[ask] = counts.get(ask, 0) + count
         for short in without(plain.short, blocked):
             counts[short.refusal.record.ask] -= short.missing  # somebody gives way to it
-        limits = self._bounds.forceful
+        limits = self._options.forceful
         moves = self._world.moves
         limits = replace(
             limits,

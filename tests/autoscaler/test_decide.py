@@ -7,7 +7,7 @@ from itertools import count
 import msgspec
 
 from pilotlight_autoscaler.controller import subject_of_command
-from pilotlight_autoscaler.decide import Decision, Pass
+from pilotlight_autoscaler.decide import Decision, Pass, PassInput
 from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain, RemoteError
@@ -22,7 +22,9 @@ from tests.builders.nodes import container
 def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None) -> Decision:
     ids = count(1)
     known = {version.id: version for version in versions}
-    return Pass(world, known, known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at).run(only)
+    return Pass(
+        world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at)
+    ).run(only)
 
 
 def test_an_edge_starts_the_first_container_at_once() -> None:
@@ -180,7 +182,10 @@ def test_a_service_level_gets_containers_by_the_curve_of_their_slices() -> None:
     curves = {"ver_1": Curves({("CPU", "slot"): points})}
     ids = count(1)
 
-    decision = Pass(world, known, known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, curves=curves).run()
+    decision = Pass(
+        world,
+        PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, curves=curves),
+    ).run()
 
     assert [type(sent.command) for sent in decision.commands] == [Bind, Bind]
     told = "hello.greet@v1: 3 containers carry 71.4 calls per second within 50 ms, used to 80%"

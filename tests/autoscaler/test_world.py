@@ -7,7 +7,7 @@ from itertools import count
 import msgspec
 
 from pilotlight_autoscaler.controller import subject_of_command
-from pilotlight_autoscaler.decide import Decision, Pass
+from pilotlight_autoscaler.decide import Decision, Pass, PassInput
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.api.curve_api import CurveSource
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState
@@ -21,7 +21,9 @@ from tests.builders.nodes import bind, container
 def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None) -> Decision:
     ids = count(1)
     known = {version.id: version for version in versions}
-    return Pass(world, known, known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at).run(only)
+    return Pass(
+        world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at)
+    ).run(only)
 
 
 def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> None:
