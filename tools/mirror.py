@@ -1,9 +1,9 @@
 """Hold tests to the tree: `python -m tools.mirror`.
 
-`gateway/pilotlight_gateway/tenancy/keys.py` is tested by `tests/gateway/tenancy/test_keys.py`; a longer name such as
-`test_keys_revoked.py` beside it may hold more. Every module with behaviour has such a file, or a line in `ELSEWHERE`
-that says where it is tested and why there. Behaviour is a function or method with a statement of its own: records,
-constants, errors, and protocols have none. What is in `ELSEWHERE` without need fails too.
+`gateway/pilotlight_gateway/tenancy/api_keys.py` is tested by `tests/gateway/tenancy/test_api_keys.py`; a longer name
+such as `test_api_keys_revoked.py` beside it may hold more. Every module with behaviour has such a file, or a line in
+`ELSEWHERE` that says where it is tested and why there. Behaviour is a function or method with a statement of its own:
+records, constants, errors, and protocols have none. What is in `ELSEWHERE` without need fails too.
 """
 
 # ruff: noqa: T201 - it is a command; printing is what it does
@@ -20,7 +20,41 @@ NO_MODULES = ("__init__.py", "__main__.py")
 MIN_STATEMENTS = 4
 """A module whose functions have fewer statements in all only passes something on."""
 
-ELSEWHERE: dict[str, str] = {}
+ELSEWHERE: dict[str, str] = {
+    "core/pilotlight_core/host/blobs/memory_blobs.py": (
+        "tests/core/host/blobs/test_blob_port.py: it keeps the contract that the stores for real keep"
+    ),
+    "gateway/pilotlight_gateway/calls/call_fake.py": (
+        "tests/gateway/http/endpoints: it does what a test's script says, and each test reads the result"
+    ),
+    "gateway/pilotlight_gateway/jobs/memory_jobs.py": (
+        "tests/gateway/jobs/test_bus_jobs.py: it keeps the contract that the store on the bus keeps"
+    ),
+    "gateway/pilotlight_gateway/ledger/migrations/versions/r0001_usage_and_receipts.py": (
+        "tests/gateway/ledger/test_upgrade.py: a revision is right if it makes the tables that the code declares"
+    ),
+    "gateway/pilotlight_gateway/webhooks/bus_webhooks.py": (
+        "tests/gateway/webhooks/test_store.py: it keeps the contract of every store of webhooks"
+    ),
+    "gateway/pilotlight_gateway/webhooks/http_sender_fake.py": (
+        "tests/gateway/duties/test_webhook_duty.py: it does what a test's script says, and each test reads the result"
+    ),
+    "gateway/pilotlight_gateway/webhooks/webhook_port.py": (
+        "tests/gateway/webhooks/test_store.py: the store in memory keeps the contract that the one on the bus keeps"
+    ),
+    "runtime/pilotlight_runtime/devices/fake/fake_gpu.py": (
+        "tests/runtime/devices/nvidia/test_mig.py: its rules for cutting are held against the driver's"
+    ),
+    "runtime/pilotlight_runtime/devices/fake/fake_mig.py": (
+        "tests/runtime/devices/nvidia/test_mig.py: it keeps the contract that the driver keeps"
+    ),
+    "runtime/pilotlight_runtime/devices/fake/fake_nvml.py": (
+        "tests/runtime/devices/nvidia/test_nvml_port.py: it keeps the contract that the driver's library keeps"
+    ),
+    "runtime/pilotlight_runtime/sandbox/fake_launcher.py": (
+        "tests/runtime/sandbox/test_launchers.py: it keeps the contract that the launchers for real keep"
+    ),
+}
 """Module -> where it is tested instead, and why."""
 
 

@@ -39,7 +39,7 @@ TENANTS_WORDS = "pilotlight"
 
 ALLOWED: dict[str, str] = {
     "pilotlight_core.host.config._Parser.error": "argparse's name",
-    "pilotlight_gateway.server.BoundedProtocol.timeout_keep_alive_handler": "uvicorn's name",
+    "pilotlight_gateway.http.server.BoundedProtocol.timeout_keep_alive_handler": "uvicorn's name",
 }
 """`module.name` as the tool prints it -> why it reads better so."""
 

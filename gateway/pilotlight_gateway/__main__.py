@@ -13,7 +13,7 @@ from pilotlight_core.host import telemetry
 from pilotlight_core.host.config import load
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.cluster.identity_guard import NameTaken
-from pilotlight_gateway.ledger.upgrade import LedgerRefused
+from pilotlight_gateway.ledger.ledger_upgrade import LedgerRefused
 from pilotlight_gateway.serving import BusLost, serve
 from pilotlight_gateway.settings import ServeSettings
 

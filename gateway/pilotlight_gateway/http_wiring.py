@@ -37,7 +37,7 @@ from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.unary_calls import UnaryCalls
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
-from pilotlight_gateway.http.protocol.operations import BoundOperation
+from pilotlight_gateway.http.protocol.api_operations import BoundOperation
 from pilotlight_gateway.http.protocol.readiness import Readiness
 from pilotlight_gateway.http.protocol.slot_limit import SlotLimit
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
@@ -49,7 +49,7 @@ from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.tenancy.auth import Authenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
-from pilotlight_gateway.webhooks.addresses import Network
+from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 BODY_BYTES_HELD = 512 * 10**6

@@ -39,17 +39,17 @@ from pilotlight_gateway.idempotency.keyed_calls import Idempotency
 from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobQueue, MemoryJobs
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.prices import load_prices
+from pilotlight_gateway.ledger.price_book import load_prices
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
 from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.schemas.schema_validators import Validators
+from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.auth import Authenticator
 from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
-from pilotlight_gateway.tenancy.keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
-from pilotlight_gateway.webhooks.addresses import Network
+from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.builders.specs import function_spec, manifest, method, version_record
 

@@ -50,8 +50,9 @@ from pilotlight_runtime.containers.staging import TrustedKey
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.devices.several_devices import SeveralDevices
-from pilotlight_runtime.node.agent import Agent, AgentDependencies
+from pilotlight_runtime.node.agent import Agent, open_agent
 from pilotlight_runtime.node.agent_folders import own_folders
+from pilotlight_runtime.node.agent_parts import AgentDependencies
 from pilotlight_runtime.node.node_reports import NodeIdentity
 from pilotlight_runtime.sandbox.launchers import launcher
 from tests.builders.specs import function_spec, manifest, method
@@ -392,23 +393,27 @@ async def agent(
         stack.callback(started.close)
         bus = await stack.enter_async_context(connect(world.url, name="agent"))
         world.devices = Slots(cpu_slots)
-        world.agent = made = Agent(
-            AgentDependencies(
-                identity=NodeIdentity(
-                    node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox
-                ),
-                bus=bus,
-                blobs=world.blobs,
-                verifier=TrustedKey(world.folder / "keys"),
-                launcher=started,
-                devices=SeveralDevices(world.devices, gpus) if gpus else world.devices,
-                base=own_environment(preimport=""),
-                folders=folders,
-                blanks=blanks,
-            )
+        needs = AgentDependencies(
+            identity=NodeIdentity(node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox),
+            bus=bus,
+            blobs=world.blobs,
+            verifier=TrustedKey(world.folder / "keys"),
+            launcher=started,
+            devices=SeveralDevices(world.devices, gpus) if gpus else world.devices,
+            base=own_environment(preimport=""),
+            folders=folders,
+            blanks=blanks,
         )
+        opened: asyncio.Future[Agent] = asyncio.get_running_loop().create_future()
+
+        async def run() -> None:
+            async with open_agent(needs) as made:
+                opened.set_result(made)
+                await made.run(stop)
+
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(made.run(stop))
+            running = group.create_task(run())
+            world.agent = made = await opened
             await made.up.wait()
             try:
                 yield made

@@ -14,7 +14,7 @@ from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.units import NS_PER_MS, WHOLE_DEVICE
 from pilotlight_core.model.values import decode_opaque, to_json
 from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
-from pilotlight_gateway.ledger.prices import PriceBook, cost_text
+from pilotlight_gateway.ledger.price_book import PriceBook, cost_text
 from pilotlight_gateway.schemas.schema_validators import Validators
 
 _json = msgspec.json.Encoder(enc_hook=to_json)

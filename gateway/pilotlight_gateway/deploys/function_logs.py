@@ -31,7 +31,7 @@ class FunctionLine(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     container: str
     function: str
-    call: str = ""
+    call_id: str = msgspec.field(name="call", default="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ def _named(line: LogLine, subject: str) -> FunctionLine:
         text=line.text,
         container=line.container,
         function=subject.rpartition(".")[2],
-        call=line.call,
+        call_id=line.call,
     )
 
 

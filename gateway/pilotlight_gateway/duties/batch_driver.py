@@ -260,9 +260,9 @@ class BatchDriver:
         while not self._progress.all_begun and self._progress.may_begin:
             self._progress.begin()
         begun = range(self._progress.settled_chunks, self._progress.next_chunk)
-        await _each([(number, index) for number in begun for index in _indices(chunks[number])], self._look)
+        await _each([(number, index) for number in begun for index in _indices(chunks[number])], self._recover_item)
 
-    async def _look(self, place: tuple[int, int]) -> None:
+    async def _recover_item(self, place: tuple[int, int]) -> None:
         chunk, index = place
         job = self._job_id(index)
         if chunk < self._progress.settled_chunks or self._progress.knows(job, chunk):
@@ -287,11 +287,11 @@ class BatchDriver:
             page = await position.read()
             for stored in page.records:
                 if not stored.gone:
-                    self._hear(stored.data)
+                    self._on_record(stored.data)
             if not page.records:
                 await position.wait_bell(POLL)
 
-    def _hear(self, data: bytes) -> None:
+    def _on_record(self, data: bytes) -> None:
         try:
             job = _end.decode(data)
         except msgspec.DecodeError as error:

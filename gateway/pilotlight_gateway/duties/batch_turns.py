@@ -19,7 +19,7 @@ TURN_S = 60.0
 
 class _Turn(NamedTuple):
     tenant: str
-    began: float
+    began_at: float
 
 
 class BatchTurns:
@@ -50,15 +50,15 @@ class BatchTurns:
         chosen = [record for _, record in ranked[: self._places]]
         if len(ranked) <= self._places:
             return chosen, None
-        ends = (turn.began + TURN_S for turn in self._turns.values())
+        ends = (turn.began_at + TURN_S for turn in self._turns.values())
         return chosen, min((end for end in ends if end > at), default=at + TURN_S)
 
     def _order(self, rank: int, record: BatchRecord, at: float) -> tuple[int, int, float, float, str]:
         turn = self._turns.get(record.key)
-        if turn is not None and at - turn.began < TURN_S:
+        if turn is not None and at - turn.began_at < TURN_S:
             return -1, 0, 0.0, record.created_at, record.id
         if turn is not None:
-            return rank, 1, -turn.began, record.created_at, record.id
+            return rank, 1, -turn.began_at, record.created_at, record.id
         return rank, 0, self._rested.get(record.tenant, float("-inf")), record.created_at, record.id
 
 

@@ -33,8 +33,8 @@ from pilotlight_gateway.http.server import listen, make_server
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.prices import load_prices
-from pilotlight_gateway.ledger.upgrade import LedgerRefused
+from pilotlight_gateway.ledger.ledger_upgrade import LedgerRefused
+from pilotlight_gateway.ledger.price_book import load_prices
 from pilotlight_gateway.settings import DutyProcessSettings
 from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 
@@ -44,14 +44,14 @@ PAUSE = 5.0
 log = structlog.get_logger(__name__)
 
 
-async def run_forever(name: str, run: Callable[[], Awaitable[None]], pause: float = PAUSE) -> None:
+async def run_forever(name: str, run: Callable[[], Awaitable[None]], pause_s: float = PAUSE) -> None:
     """Run a duty on and on: what one of them did not expect must not end the others. Ends only by cancellation."""
     while True:
         try:
             await run()
         except Exception:
             log.exception("a duty failed; it begins anew", duty=name)
-        await asyncio.sleep(pause)
+        await asyncio.sleep(pause_s)
 
 
 async def serve(settings: DutyProcessSettings) -> int:
@@ -67,7 +67,7 @@ async def serve(settings: DutyProcessSettings) -> int:
         loop.add_signal_handler(number, stop.set)
     async with (
         connect(settings.nats_url, name=name, inbox=bus_users.duties().inbox, makes_streams=False) as bus,
-        VettedHttpSender(allowed=settings.webhook_networks, ca_file=settings.webhook_ca_file) as poster,
+        VettedHttpSender(allowed=settings.webhook_networks, ca_file=settings.webhook_ca_file) as http_sender,
     ):
         settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
         ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
@@ -78,7 +78,7 @@ async def serve(settings: DutyProcessSettings) -> int:
         )
         try:
             async with publisher.running(), asyncio.TaskGroup() as group:
-                webhooks = WebhookDuty(bus, poster, holder=name)
+                webhooks = WebhookDuty(bus, http_sender, holder=name)
                 jobs = JobDuty(bus, blobs, region=region, holder=name)
                 batches = BatchDuty(bus, ground, holder=name)
                 duties = (FoldDuty(bus, ledger, holder=name), LogDuty(bus, holder=name), webhooks, jobs, batches)

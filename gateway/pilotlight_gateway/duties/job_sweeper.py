@@ -162,10 +162,10 @@ class JobWatchlist:
         """(key, tenant, digests) of what may go, if its record is gone. Given once, unless it is seen again."""
         return [(key, *self._blobs.pop(key)) for key in self._due.due(at)]
 
-    def postpone(self, key: str, tenant: str, digests: tuple[str, ...], until: float) -> None:
-        """What was given as forgettable could not be forgotten: it may go at `until`."""
+    def postpone(self, key: str, tenant: str, digests: tuple[str, ...], due_at: float) -> None:
+        """What was given as forgettable could not be forgotten: it may go at `due_at`."""
         self._blobs[key] = (tenant, digests)
-        self._due.set(key, until)
+        self._due.set(key, due_at)
 
 
 class JobDuty:
@@ -210,7 +210,7 @@ class JobDuty:
             try:
                 await self._catch_up(position, watchlist)
                 if watchlist.old(time.time()):
-                    await self.mend(watchlist)
+                    await self.republish(watchlist)
                 await self.forget(watchlist, time.time())
             except (BusError, BlobsDown) as error:
                 log.warning("sweeping jobs failed; it is tried again", error=str(error))
@@ -242,9 +242,9 @@ class JobDuty:
             for record in records:
                 _note(watchlist, record.subject[start:], record)
 
-    async def mend(self, watchlist: JobWatchlist) -> None:
+    async def republish(self, watchlist: JobWatchlist) -> None:
         """Tell the work queue of the jobs that no message names; raises as the bus does."""
-        told = {note.id for note in await self._told()}
+        told = {note.id for note in await self._published_notes()}
         for flow, jobs in watchlist.missing(told, time.time()).items():
             notes = [note for key, note in jobs if await self._stands(key, watchlist)]
             for first in range(0, len(notes), NOTES_AT_ONCE):
@@ -254,7 +254,7 @@ class JobDuty:
                 self._told_again += len(notes)
                 log.info("jobs were told of again", flow=flow, jobs=len(notes))
 
-    async def _told(self) -> Iterable[JobNote]:
+    async def _published_notes(self) -> Iterable[JobNote]:
         return [
             note
             async for stored in self._bus.read_stream(JOB_STREAM, f"jobs.{self._region}.>")

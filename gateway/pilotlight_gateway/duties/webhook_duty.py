@@ -30,9 +30,9 @@ class WebhookStatistics:
 class WebhookDuty:
     """Sends webhooks for as long as it runs."""
 
-    def __init__(self, bus: Bus, poster: HttpSender, *, holder: str) -> None:
+    def __init__(self, bus: Bus, http_sender: HttpSender, *, holder: str) -> None:
         self._bus = bus
-        self._poster = poster
+        self._http_sender = http_sender
         self._holder = holder
         self._sending: tuple[Mirror, DeliverySender] | None = None
 
@@ -50,7 +50,7 @@ class WebhookDuty:
     async def _send(self, _lease: Lease) -> None:
         try:
             async with self._bus.mirror(WEBHOOK_BUCKET) as webhooks, asyncio.TaskGroup() as group:
-                sender = DeliverySender(self._bus, self._poster, webhooks)
+                sender = DeliverySender(self._bus, self._http_sender, webhooks)
                 self._sending = webhooks, sender
                 group.create_task(sender.run())
                 group.create_task(WebhookFeeds(self._bus, webhooks, sender).run())

@@ -69,25 +69,25 @@ class FleetPlacements:
         ask = Ask.of(record.spec, function=function, tenant=record.tenant, curves=curves)
         theirs = self.view.containers(record.tenant, self._clock())
         there = sum(each["version"] == record.id and each["state"] is not ContainerState.DRAINING for each in theirs)
-        return await self._told(record.spec, ask, record.ref, rps, there)
+        return await self._placement_of(record.spec, ask, record.ref, rps, there)
 
     async def of_spec(self, spec: FunctionSpec, tenant: str) -> FunctionPlacement:
         """The same for a function that is not deployed."""
-        return await self._told(spec, Ask.of(spec, function=f"{tenant}:{spec.name}", tenant=tenant), spec.name)
+        return await self._placement_of(spec, Ask.of(spec, function=f"{tenant}:{spec.name}", tenant=tenant), spec.name)
 
-    async def _told(
+    async def _placement_of(
         self, spec: FunctionSpec, ask: Ask, version: str, rps: float | None = None, there: int = 0
     ) -> FunctionPlacement:
         wanted = spec.min_containers
         free = await self._room(ask, min(ROOM_COUNTED, max(0, wanted - there))) if wanted else 0
 
-        def told(fleet: Fleet) -> FunctionPlacement:
+        def describe(fleet: Fleet) -> FunctionPlacement:
             floor = (
                 FloorInfo(wanted=wanted, there=there, room=free, most=most_containers(fleet, ask)) if wanted else None
             )
             return placement_info(fleet, spec, ask, version, rps, floor)
 
-        return await self._inventory.ask(self.view.remembered(self._clock()), told)
+        return await self._inventory.ask(self.view.remembered(self._clock()), describe)
 
     async def _room(self, ask: Ask, missing: int) -> int:
         """How many of so many containers have a place beside whoever is in the fleet now."""

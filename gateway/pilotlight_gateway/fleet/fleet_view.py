@@ -66,7 +66,7 @@ class FleetView:
     def containers(self, tenant: str | None, at: float) -> list[dict[str, Any]]:
         """The containers of a tenant (None: of all), with their node, what it guarantees, and their breakers:
         their own, their version's, and of how many tenants that call it."""
-        breakers = self._told(at)
+        breakers = self._fresh_reports(at)
         shut = Counter(version for (version, _, of), told in breakers.items() if of and told.state != "closed")
         return [
             {
@@ -104,7 +104,7 @@ class FleetView:
                 counts[container.state.value] = counts.get(container.state.value, 0) + 1
         return counts
 
-    def _told(self, at: float) -> dict[tuple[str, str, str], BreakerReport]:
+    def _fresh_reports(self, at: float) -> dict[tuple[str, str, str], BreakerReport]:
         return {
             (told.version, told.container, told.tenant): told
             for message, heard in self._breakers.values()

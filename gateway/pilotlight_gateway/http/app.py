@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pilotlight_gateway.http.edge import Edge
 from pilotlight_gateway.http.endpoints.call_limits import CallLimits
 from pilotlight_gateway.http.endpoints.calls import CallEndpoint
+from pilotlight_gateway.http.protocol.api_operations import BoundOperation, Operation
 from pilotlight_gateway.http.protocol.openapi import document
-from pilotlight_gateway.http.protocol.operations import BoundOperation, Operation
 from pilotlight_gateway.http.routes import CALL_OPERATION, OPERATIONS
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.tenancy.auth import Authenticator

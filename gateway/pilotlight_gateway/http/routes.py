@@ -23,7 +23,7 @@ from pilotlight_gateway.http.endpoints.curves import CURVES
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
-from pilotlight_gateway.http.protocol.operations import BODY, Operation, Parameter, list_of
+from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
 from pilotlight_gateway.ledger.usage_report import UsageReport
 

@@ -28,7 +28,7 @@ from starlette.types import ASGIApp
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from pilotlight_gateway.http.protocol.exchange import SERVED
+from pilotlight_gateway.http.protocol.http_exchange import SERVED
 
 log = structlog.get_logger(__name__)
 
@@ -152,13 +152,13 @@ class BoundedProtocol(HttpToolsProtocol):
     def _rest(self) -> None:
         self._resting_since = self.loop.time()
         if self.timeout_keep_alive_task is None:
-            self._look_in(self.timeout_keep_alive)
+            self._inspect_in(self.timeout_keep_alive)
 
     def _unset_keepalive_if_required(self) -> None:
         # Its timer runs on: setting one for each request takes longer than looking once in a while.
         self._resting_since = 0.0
 
-    def _look_in(self, seconds: float) -> None:
+    def _inspect_in(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def timeout_keep_alive_handler(self) -> None:
@@ -167,7 +167,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return  # it is set again when there is nothing to do
         rested = self.loop.time() - self._resting_since
         if rested < self.timeout_keep_alive - SHORTEST_LOOK_S:
-            self._look_in(self.timeout_keep_alive - rested)
+            self._inspect_in(self.timeout_keep_alive - rested)
         else:
             super().timeout_keep_alive_handler()
 

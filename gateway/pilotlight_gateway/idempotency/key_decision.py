@@ -30,7 +30,7 @@ class ClaimKey(msgspec.Struct, frozen=True):
 class ReplayAnswer(msgspec.Struct, frozen=True):
     """Answer as the first time."""
 
-    call: str
+    call_id: str
     answer: StoredAnswer
 
 
@@ -38,7 +38,7 @@ class RefuseKey(msgspec.Struct, frozen=True):
     """Say no."""
 
     error: PilotlightError
-    call: str
+    call_id: str
 
 
 class KeyBusy(msgspec.Struct, frozen=True):
@@ -66,22 +66,22 @@ def decide(found: StoredFirstCall | None, fingerprint: bytes) -> KeyDecision:
     if first is None or first.stage is FirstCallState.VOID:
         return ClaimKey(found.revision)
     if first.fingerprint != fingerprint:
-        return RefuseKey(_reused(), first.call)
+        return RefuseKey(_reused(), first.call_id)
     if first.stage is FirstCallState.RUNNING:
         return KeyBusy(first, found.revision)
-    return (
-        ReplayAnswer(first.call, first.answer) if first.answer is not None else RefuseKey(_not_kept(first), first.call)
-    )
+    if first.answer is None:
+        return RefuseKey(_not_kept(first), first.call_id)
+    return ReplayAnswer(first.call_id, first.answer)
 
 
 def decide_orphaned(busy: KeyBusy, *, idempotent: bool) -> ClaimKey | RefuseKey:
     """The same where the first call's gateway is gone, or its time is long over. It may have run, or may run yet."""
-    return ClaimKey(busy.revision) if idempotent else RefuseKey(_lost(busy.first), busy.first.call)
+    return ClaimKey(busy.revision) if idempotent else RefuseKey(_lost(busy.first), busy.first.call_id)
 
 
 def is_over(first: FirstCall, at: float) -> bool:
     """Whether the call has ended by now (unix seconds), though nobody has said so."""
-    return at > first.until
+    return at > first.ends_at
 
 
 def fate_of(error: PilotlightError, *, idempotent: bool) -> FailureRetention:
@@ -97,10 +97,10 @@ def in_use(first: FirstCall, at: float) -> Conflict:
     How long that will take is not known; what has lasted t lasts about t more. A second at least, a minute at most,
     and no longer than the call may take.
     """
-    guess = min(max(at - first.began, SHORTEST_WAIT_S), LONGEST_WAIT_S, max(first.until - at, SHORTEST_WAIT_S))
+    guess = min(max(at - first.began_at, SHORTEST_WAIT_S), LONGEST_WAIT_S, max(first.ends_at - at, SHORTEST_WAIT_S))
     return Conflict(
         f"The first call with this {HEADER} still runs.", code="idempotency_key_in_use", retry_after=guess,
-        call_id=first.call,
+        call_id=first.call_id,
     )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def _reused() -> BadInput:
 def _not_kept(first: FirstCall) -> NotFound:
     return NotFound(
         f"The first call with this {HEADER} ended with status {first.status}; its answer was too large to keep.",
-        code="answer_not_kept", call_id=first.call,
+        code="answer_not_kept", call_id=first.call_id,
     )  # fmt: skip
 
 
@@ -122,5 +122,5 @@ def _lost(first: FirstCall) -> UnknownCall:
     return UnknownCall(
         f"The gateway of the first call with this {HEADER} is gone, and the call with it: whether it ran is not known. "
         "It runs again only under another key.",
-        code="call_lost", call_id=first.call,
+        code="call_lost", call_id=first.call_id,
     )  # fmt: skip

@@ -51,12 +51,12 @@ class FirstCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The record of a key."""
 
     fingerprint: bytes
-    call: str
-    """Its id, which names the epoch of the gateway that runs it."""
+    call_id: str = msgspec.field(name="call")
+    """The call's, which names the epoch of the gateway that runs it."""
     owner: CallOwner
-    began: float
+    began_at: float = msgspec.field(name="began")
     """Unix seconds, as the other times."""
-    until: float
+    ends_at: float = msgspec.field(name="until")
     """When it is over at the latest."""
     stage: FirstCallState = FirstCallState.RUNNING
     status: int = 0
@@ -86,9 +86,11 @@ def fingerprint_of(ref: str, method: str, accepts: bytes, arguments: bytes) -> b
     return said.digest()
 
 
-def begun(fingerprint: bytes, call: str, owner: CallOwner, *, at: float, patience: float) -> FirstCall:
-    """A call that begins at `at` and ends within `patience` seconds."""
-    return FirstCall(fingerprint=fingerprint, call=call, owner=owner, began=at, until=at + patience + GRACE_S)
+def begun(fingerprint: bytes, call_id: str, owner: CallOwner, *, at: float, timeout_s: float) -> FirstCall:
+    """A call that begins at `at` and ends within `timeout_s` seconds."""
+    return FirstCall(
+        fingerprint=fingerprint, call_id=call_id, owner=owner, began_at=at, ends_at=at + timeout_s + GRACE_S
+    )
 
 
 def ended(first: FirstCall, answer: StoredAnswer, *, keep: bool = True) -> FirstCall:

@@ -24,8 +24,8 @@ from pilotlight_gateway.idempotency.key_decision import (
     is_over,
 )
 from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, StoredAnswer, begun, ended, place_of, voided
-from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
-from pilotlight_gateway.idempotency.record_port import Doorbell, KeyRecords
+from pilotlight_gateway.idempotency.key_record_port import Doorbell, KeyRecords
+from pilotlight_gateway.idempotency.memory_key_records import MemoryKeyRecords
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.storage_quota.quota_shares import RECORD_BYTES
@@ -45,13 +45,13 @@ class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     key: str
     fingerprint: bytes
-    call: str
+    call_id: str
     """The id that the call gets if it runs."""
     idempotent: bool
     """Whether its function may run twice."""
-    patience: float
+    timeout_s: float
     """Seconds within which the call ends."""
-    wait: float = 0.0
+    wait_s: float = 0.0
     """Seconds that it would wait for the first one."""
 
 
@@ -59,7 +59,7 @@ class KeyedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What it gets."""
 
     answer: StoredAnswer
-    call: str
+    call_id: str
     replayed: bool
 
 
@@ -110,11 +110,11 @@ class Idempotency:
         self,
         ask: KeyedRequest,
         work: Callable[[], Awaitable[StoredAnswer]],
-        told: Callable[[PilotlightError], StoredAnswer],
+        stored_error: Callable[[PilotlightError], StoredAnswer],
     ) -> KeyedAnswer:
         """The answer of `work`, if this is the key's first request, else the first one's.
 
-        `told` turns an error into the answer that is remembered of it.
+        `stored_error` turns an error into the answer that is remembered of it.
 
         Raises:
             PilotlightError: `work`'s own; or why there is no answer: `idempotency_key_reused`, `answer_not_kept`,
@@ -129,7 +129,7 @@ class Idempotency:
             nonlocal revision
             if (claimed := await self._claim(place, ask, revision)) is not None:
                 return claimed
-            verdict = await self._look(place, ask)
+            verdict = await self._read_decision(place, ask)
             if isinstance(verdict, KeyBusy):
                 verdict = await self._wait(place, ask, verdict)
             if isinstance(verdict, ClaimKey):
@@ -140,10 +140,10 @@ class Idempotency:
         crowded = Conflict("Too many requests with this key at once.", code="idempotency_key_in_use", retry_after=1.0)
         match await retry_conflicts(attempt, failed=crowded):
             case ClaimedKey() as claimed:
-                return await self._first(claimed, work, told)
-            case ReplayAnswer(answer=answer, call=call):
+                return await self._first(claimed, work, stored_error)
+            case ReplayAnswer(answer=answer, call_id=call_id):
                 self._counts.replayed += 1
-                return KeyedAnswer(answer=answer, call=call, replayed=True)
+                return KeyedAnswer(answer=answer, call_id=call_id, replayed=True)
             case RefuseKey(error=error):
                 self._counts.refused += 1
                 raise error
@@ -156,9 +156,9 @@ class Idempotency:
             if isinstance(decide(await self._records.read(place), ask.fingerprint), ClaimKey):
                 raise
             return None
-        first = begun(ask.fingerprint, ask.call, self._owner, at=self._wall(), patience=ask.patience)
+        first = begun(ask.fingerprint, ask.call_id, self._owner, at=self._wall(), timeout_s=ask.timeout_s)
         # No record may expire before its call has ended, or the call could be run a second time.
-        ttl = max(self._ttl, first.until - first.began)
+        ttl = max(self._ttl, first.ends_at - first.began_at)
         try:
             revision = await self._records.claim(place, first, revision, ttl)
         except (KeyConflict, Unavailable) as error:
@@ -172,26 +172,28 @@ class Idempotency:
         self,
         claimed: ClaimedKey,
         work: Callable[[], Awaitable[StoredAnswer]],
-        told: Callable[[PilotlightError], StoredAnswer],
+        stored_error: Callable[[PilotlightError], StoredAnswer],
     ) -> KeyedAnswer:
         self._counts.first += 1
         try:
             answer = await work()
         except PilotlightError as error:
-            await self._failed(claimed, error, told)
+            await self._failed(claimed, error, stored_error)
             raise
         except Exception:
             # What it came to is not known. Cancelled, it stays RUNNING: this process ends, and is missed by the others.
-            await self._failed(claimed, PilotlightError(code="internal"), told)
+            await self._failed(claimed, PilotlightError(code="internal"), stored_error)
             raise
         await self._settle(claimed, await self._ended(claimed, answer))
-        return KeyedAnswer(answer=answer, call=claimed.first.call, replayed=False)
+        return KeyedAnswer(answer=answer, call_id=claimed.first.call_id, replayed=False)
 
     async def _failed(
-        self, claimed: ClaimedKey, error: PilotlightError, told: Callable[[PilotlightError], StoredAnswer]
+        self, claimed: ClaimedKey, error: PilotlightError, stored_error: Callable[[PilotlightError], StoredAnswer]
     ) -> None:
         forget = fate_of(error, idempotent=claimed.ask.idempotent) is FailureRetention.FORGET
-        await self._settle(claimed, voided(claimed.first) if forget else await self._ended(claimed, told(error)))
+        await self._settle(
+            claimed, voided(claimed.first) if forget else await self._ended(claimed, stored_error(error))
+        )
 
     async def _settle(self, claimed: ClaimedKey, record: FirstCall) -> None:
         await self._records.settle(claimed.place, record, claimed.revision, self._ttl)
@@ -209,7 +211,7 @@ class Idempotency:
             self._quota.owe(tenant, size)  # it has run, so its answer is kept: it is written when the bus is back
         return record
 
-    async def _look(self, place: str, ask: KeyedRequest) -> KeyDecision:
+    async def _read_decision(self, place: str, ask: KeyedRequest) -> KeyDecision:
         verdict = decide(await self._records.read(place), ask.fingerprint)
         if not isinstance(verdict, KeyBusy) or await self._lives(verdict.first):
             return verdict
@@ -224,20 +226,20 @@ class Idempotency:
 
     async def _wait(self, place: str, ask: KeyedRequest, busy: KeyBusy) -> ClaimKey | ReplayAnswer | RefuseKey:
         """The verdict once the first call has ended, or the refusal when the request has waited long enough."""
-        end = time.monotonic() + ask.wait
-        if ask.wait <= 0.0:
+        end = time.monotonic() + ask.wait_s
+        if ask.wait_s <= 0.0:
             return self._in_use(busy)
         async with self._records.watch(place) as bell:
-            while isinstance(verdict := await self._look(place, ask), KeyBusy):
+            while isinstance(verdict := await self._read_decision(place, ask), KeyBusy):
                 left = end - time.monotonic()
                 if left <= 0.0:
                     return self._in_use(verdict)
-                await self._news(bell, verdict.first, min(left, LOOK_S))
+                await self._wait_change(bell, verdict.first, min(left, LOOK_S))
             return verdict
 
-    async def _news(self, bell: Doorbell, first: FirstCall, patience: float) -> None:
-        """Until something was written, or its gateway seems to be gone, or `patience` seconds have passed."""
-        end = time.monotonic() + patience
+    async def _wait_change(self, bell: Doorbell, first: FirstCall, timeout_s: float) -> None:
+        """Until something was written, or its gateway seems to be gone, or `timeout_s` seconds have passed."""
+        end = time.monotonic() + timeout_s
         while (left := end - time.monotonic()) > 0.0:
             if await bell.wait(min(self._glance, left)):
                 return
@@ -246,4 +248,4 @@ class Idempotency:
                 return
 
     def _in_use(self, busy: KeyBusy) -> RefuseKey:
-        return RefuseKey(in_use(busy.first, self._wall()), busy.first.call)
+        return RefuseKey(in_use(busy.first, self._wall()), busy.first.call_id)

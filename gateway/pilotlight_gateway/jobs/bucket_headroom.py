@@ -34,7 +34,7 @@ class Headroom:
     def full(self) -> bool:
         """Whether there is room for no new job, as far as is known."""
         if self._asking is None and self._clock() - self._asked >= LOOK_EVERY_S:
-            self._asking = asyncio.get_running_loop().create_task(self._look())
+            self._asking = asyncio.get_running_loop().create_task(self._refresh())
         return self._full
 
     @property
@@ -42,7 +42,7 @@ class Headroom:
         """Whether it is being asked."""
         return self._asking is not None
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         try:
             self._full = await self._ask() >= MOST_FILLED
         except BusError as error:

@@ -17,7 +17,7 @@ from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity, job_key
 from pilotlight_core.model.subjects import JOB_BUCKET, LEASE_BUCKET
-from pilotlight_gateway.idempotency.bus_records import BusDoorbell
+from pilotlight_gateway.idempotency.bus_key_records import BusDoorbell
 from pilotlight_gateway.jobs.bucket_headroom import Headroom
 from pilotlight_gateway.jobs.job_port import SCAN_AT_MOST, JobPage, StoredJob
 from pilotlight_gateway.jobs.sealed_cursors import SECRET_BYTES
@@ -138,8 +138,8 @@ class BusJobs:
             start = page.records[-1].seq + 1
         return found
 
-    async def _read_page(self, subject: str, seq: int, patience: float) -> StreamPage:
-        return await self._bus.jetstream.page(self._stream, subject, seq, timeout=patience)
+    async def _read_page(self, subject: str, seq: int, timeout_s: float) -> StreamPage:
+        return await self._bus.jetstream.page(self._stream, subject, seq, timeout=timeout_s)
 
 
 def _readable(record: StreamMessage) -> JobRecord | None:

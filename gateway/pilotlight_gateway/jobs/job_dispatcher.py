@@ -1,4 +1,4 @@
-"""Feeds the jobs of a gateway's shards into its homes: a lodger of the shards.
+"""Feeds the jobs of a gateway's shards into its homes: a participant of the shards.
 
 The home of a function reads the work queue of each of its flows by sequence, as every stream is read here: without a
 consumer. Its right to do so is the shard's lease. When its gateway dies, the heir of the shard reads the same messages
@@ -104,7 +104,7 @@ class JobDispatcher:
         self._group: asyncio.TaskGroup | None = None
         self._bell = asyncio.Event()
 
-    # -- the lodger ----------------------------------------------------------------------------------------------
+    # -- shards --------------------------------------------------------------------------------------------------
 
     def begin(self, shard: int, epoch: int, state: bytes) -> None:  # noqa: ARG002 - the stream knows the rest
         """The shard is ours; see `ShardParticipant`."""
@@ -129,7 +129,7 @@ class JobDispatcher:
         }
         async with self._bus.listening(handlers, reconnected=self._reconnected), asyncio.TaskGroup() as group:
             self._group = group
-            look = group.create_task(self._look())
+            look = group.create_task(self._find_flows())
             try:
                 yield
             finally:
@@ -184,7 +184,7 @@ class JobDispatcher:
             return JobPlace()
         return JobPlace(position=position, seconds=work.pace.wait(position, time.monotonic()))
 
-    async def _look(self) -> None:
+    async def _find_flows(self) -> None:
         """Find flows that no bell has told of: those of a shard that has just become ours, above all."""
         while True:
             self._bell.clear()
@@ -255,13 +255,13 @@ class JobDispatcher:
             page = await jetstream.persist(partial(self._page, flow), READ_TIMEOUT)
             work.rings.read(len(page.records))
             for record in page.records:
-                flow.heard(record.seq, _notes(record))
+                flow.add(record.seq, _notes(record))
             if not page.records:
                 work.fresh = False
                 work.look_at = time.monotonic() + (work.rings.pause() or POLL_S)
 
-    async def _page(self, flow: JobFlow, patience: float) -> StreamPage:
-        return await self._bus.jetstream.page(JOB_STREAM, flow.subject, flow.next, timeout=patience)
+    async def _page(self, flow: JobFlow, timeout_s: float) -> StreamPage:
+        return await self._bus.jetstream.page(JOB_STREAM, flow.subject, flow.next, timeout=timeout_s)
 
     async def _tidy(self, work: DispatchedFlow) -> None:
         """Remove the messages of jobs that are over. What is not removed is only looked at once more."""
@@ -297,12 +297,12 @@ class JobDispatcher:
         runner = JobRunner(self._ground, tenant, name, started)
         try:
             if name in self._running:  # it was ours before the shard came back
-                until: float | None = self._ground.wall() + 1.0
+                due_at: float | None = self._ground.wall() + 1.0
             else:
-                until = await runner.run(work.tries.get(name, 0))
+                due_at = await runner.run(work.tries.get(name, 0))
         except Exception:
             log.exception("looking after a job failed; it is tried again", job=name)
-            until = self._ground.wall() + LOOK_EVERY_S
+            due_at = self._ground.wall() + LOOK_EVERY_S
         finally:
             if runner.sent:
                 self._running.pop(name, None)
@@ -310,12 +310,12 @@ class JobDispatcher:
             else:
                 work.waiting -= 1
                 work.tasks.pop(name, None)
-        if runner.held and until is not None:
+        if runner.held and due_at is not None:
             work.flow.give_back(name)
-            work.held_until, work.width = until, 1
+            work.held_until, work.width = due_at, 1
             work.bell.set()
         else:
-            self._settle(work, name, until)
+            self._settle(work, name, due_at)
 
     def _ended(self, tenant: str) -> None:
         """A job of the tenant has ended: what its limits hold back may start now."""
@@ -324,12 +324,12 @@ class JobDispatcher:
                 work.held_until = 0.0
                 work.bell.set()
 
-    def _settle(self, work: DispatchedFlow, name: str, until: float | None) -> None:
-        if until is None:
-            work.flow.over(name)
+    def _settle(self, work: DispatchedFlow, name: str, due_at: float | None) -> None:
+        if due_at is None:
+            work.flow.remove(name)
             work.tries.pop(name, None)
         else:
-            work.flow.put_off(name, until)
+            work.flow.put_off(name, due_at)
             work.tries[name] = work.tries.get(name, 0) + 1
         work.bell.set()
 

@@ -62,7 +62,7 @@ class JobFlow:
         """Whether it should read on."""
         return len(self._jobs) < READ_AHEAD
 
-    def heard(self, seq: int, notes: Iterable[JobNote]) -> None:
+    def add(self, seq: int, notes: Iterable[JobNote]) -> None:
         """The message at `seq` was read."""
         self.next = max(self.next, seq + 1)
         names = {note.id: note for note in notes}
@@ -94,12 +94,12 @@ class JobFlow:
         """When the next job is due that is put off; None: none is."""
         return self._later.next()
 
-    def put_off(self, name: str, until: float) -> None:
-        """A taken job waits until `until`."""
+    def put_off(self, name: str, due_at: float) -> None:
+        """A taken job waits due_at `due_at`."""
         job = self._give(name)
         if job is not None:
             self._forget_order(job)
-            job.order, job.run_at = self._next_order(), until
+            job.order, job.run_at = self._next_order(), due_at
             self._queue(name, job)
 
     def give_back(self, name: str) -> None:
@@ -107,7 +107,7 @@ class JobFlow:
         if self._give(name) is not None:
             self._ready.appendleft(name)
 
-    def over(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Nothing is left to do for a taken job."""
         job = self._give(name)
         if job is None:

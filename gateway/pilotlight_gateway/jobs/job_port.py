@@ -11,7 +11,7 @@ import msgspec
 
 from pilotlight_core.model.messages.job_messages import JobNote, JobPlace
 from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity
-from pilotlight_gateway.idempotency.record_port import Doorbell
+from pilotlight_gateway.idempotency.key_record_port import Doorbell
 
 PAGE_AT_MOST = 1_000
 SCAN_AT_MOST = 5_000

@@ -9,7 +9,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.job_messages import AskJob, JobNote, JobPlace
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_core.model.records.jobs import JobRecord
-from pilotlight_gateway.cluster.shards import Shards
+from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
 
 REQUEST_TIMEOUT_S = 1.0
@@ -18,7 +18,7 @@ REQUEST_TIMEOUT_S = 1.0
 class JobQueueClient:
     """The real `JobQueue`."""
 
-    def __init__(self, bus: Bus, publisher: JobPublisher, shards: Shards, *, region: str) -> None:
+    def __init__(self, bus: Bus, publisher: JobPublisher, shards: ShardOwnership, *, region: str) -> None:
         self._bus = bus
         self._publisher = publisher
         self._shards = shards

@@ -90,13 +90,13 @@ class JobRunner:
         try:
             if not await self._record.read() or self._record.ended:
                 return None
-            return await self._look()
+            return await self._decide()
         except BusError:
             return self._ground.wall() + LOOK_AGAIN_S
 
     # -- before it runs ------------------------------------------------------------------------------------------
 
-    async def _look(self) -> float | None:
+    async def _decide(self) -> float | None:
         ground, job = self._ground, self._record.job
         registry, at = ground.calls.registry, ground.wall()
         if job.state is JobState.RUNNING:
@@ -141,7 +141,7 @@ class JobRunner:
         permit = ground.permits.of(job)
         start = self._start = self._make_start(permit)
         try:
-            call = ground.calls.prepare(job, version, data, left, usage, start.gate)
+            call = ground.calls.prepare(job, version, data, left, usage, start.open_gate)
             match await self._outcome(call, start, left):
                 case None:
                     return await self._not_started(NO_START)
@@ -213,18 +213,18 @@ class JobRunner:
         # It may be our own write, whose confirmation was lost.
         if not written and (self._record.job.state, self._record.job.run) != (JobState.SUCCEEDED, run):
             await ground.results.drop(self._record.job, stored)
-        return self._look_at(written=written)
+        return self._next_look(written=written)
 
     async def _failed(self, error: PilotlightError, start: JobStart, usage: CallUsage) -> float | None:
         ground, failure = self._ground, jobs.job_error(error)
         # A run that used nothing was never begun, whatever was written before: an agent had turned it away.
         began = not start.progress.unsent and bool(usage.known or usage.lost or usage.is_open)
         if not began and failure.code == "cancelled":
-            match await start.look_for_unsent():
+            match await start.find_unsent():
                 case UnsentStart.NEVER:
                     return ground.wall() + LOOK_AGAIN_S
                 case UnsentStart.LOST:
-                    return self._look_at(written=False)
+                    return self._next_look(written=False)
         point = jobs.failure_point_of(failure.code, began=began)
         if point is FailurePoint.NOT_STARTED:
             return await self._not_started(failure)
@@ -240,15 +240,15 @@ class JobRunner:
 
     async def _write_failure(self, point: FailurePoint, failure: jobs.JobError) -> float | None:
         wall = self._ground.wall
-        return self._look_at(
+        return self._next_look(
             written=await self._record.write_end(lambda record: jobs.failed(record, point, failure, wall()))
         )
 
     async def _write(self, job: JobRecord) -> float | None:
         """Write a change; when to look again. Raises BusError: it may be written or not."""
-        return self._look_at(written=await self._record.write(job))
+        return self._next_look(written=await self._record.write(job))
 
-    def _look_at(self, *, written: bool) -> float | None:
+    def _next_look(self, *, written: bool) -> float | None:
         """When to look again after a write of ours, or of somebody else's that was first."""
         if self._record.ended:
             return None

@@ -6,7 +6,7 @@ r"""The start of a job's run: written into the job's record between the grant of
        \--written or maybe, not sent--> UNSENT --granted again, sent--> SENT
 
 A call may be granted several times before its run begins. Each grant writes the start anew, so the record names the
-run that was sent last. What is UNSENT may stand in the record although nothing runs: `look_for_unsent` says so.
+run that was sent last. What is UNSENT may stand in the record although nothing runs: `find_unsent` says so.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class JobStart:
         self.time_limit: asyncio.Timeout | None = None
         """Of the wait for the start: lifted once it is written."""
 
-    def gate(self, run: Run, go: Go) -> None:
+    def open_gate(self, run: Run, go: Go) -> None:
         """Write the start, then call `go`; see `Gate`."""
         self._writing = asyncio.get_running_loop().create_task(self._open(run, go))
         self._writing.add_done_callback(self._log_crash)
@@ -110,7 +110,7 @@ class JobStart:
         """The job's gateway ends, or is not its home any more: a start that is not sent from now on is taken back."""
         self._abandoned = True
 
-    async def look_for_unsent(self) -> UnsentStart:
+    async def find_unsent(self) -> UnsentStart:
         """Find out whether the start that was not sent stands in the record, however long the bus is away.
 
         Raises:
@@ -167,7 +167,7 @@ class JobStart:
 
     async def _take_back(self) -> None:
         """Nobody else makes up for a start that was not sent once its gateway is gone: it is queued again."""
-        if self._abandoned and await self.look_for_unsent() is UnsentStart.STANDS:
+        if self._abandoned and await self.find_unsent() is UnsentStart.STANDS:
             told = jobs.JobError(code="container_died", detail="its gateway was not its home any more")
             await self._record.write_end(
                 lambda record: jobs.failed(record, FailurePoint.NOT_STARTED, told, self._wall())

@@ -12,7 +12,7 @@ import msgspec
 from pilotlight_core.bus import BusError, WrongRevision
 from pilotlight_core.model.messages.job_messages import JobNote, JobPlace
 from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity, job_key
-from pilotlight_gateway.idempotency.memory_records import MemoryDoorbell
+from pilotlight_gateway.idempotency.memory_key_records import MemoryDoorbell
 from pilotlight_gateway.jobs.job_port import JobPage, StoredJob
 
 

@@ -15,10 +15,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from pilotlight_core.host.file_permissions import private_file
 from pilotlight_core.model.messages.usage import UsageEvent
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_gateway.ledger.entries import LedgerRows, UsageSum, day_of, entries_of
-from pilotlight_gateway.ledger.prices import PriceBook
-from pilotlight_gateway.ledger.tables import USAGE_KEY, call_line, fold_result, folded, lease_line, usage_day
-from pilotlight_gateway.ledger.upgrade import upgrade
+from pilotlight_gateway.ledger.ledger_entries import LedgerRows, UsageSum, day_of, entries_of
+from pilotlight_gateway.ledger.ledger_tables import USAGE_KEY, call_line, fold_result, folded, lease_line, usage_day
+from pilotlight_gateway.ledger.ledger_upgrade import upgrade
+from pilotlight_gateway.ledger.price_book import PriceBook
 
 KNOWN_IDS_AT_A_TIME = 500
 """SQLite binds at most 32,766 parameters in a statement; older builds 999."""

@@ -15,7 +15,7 @@ from pilotlight_core.model.api.call_api import UsageLine
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.units import WHOLE_DEVICE, cost_of, money
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.tables import call_line, usage_day
+from pilotlight_gateway.ledger.ledger_tables import call_line, usage_day
 
 GROUPS = ("day", "app", "function", "version", "state", "price", "ppm")
 """What a line can be per; what a report is not grouped by is "" (ppm: 0) in its lines."""
@@ -82,9 +82,9 @@ def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: s
     return UsageReport(lines=lines, total=_total(sums.values(), currency))
 
 
-def receipts(ledger: Ledger, tenant: str, call: str) -> list[dict[str, Any]]:
+def receipts(ledger: Ledger, tenant: str, call_id: str) -> list[dict[str, Any]]:
     """The lines of one call, with `cost` as an exact Fraction of dollars. Blocks: call in a thread."""
-    rows = ledger.read(sa.select(call_line).where(call_line.c.call == call, call_line.c.tenant == tenant))
+    rows = ledger.read(sa.select(call_line).where(call_line.c.call == call_id, call_line.c.tenant == tenant))
     return [row | {"cost": cost_of(row["ns"], row["ppm"], row["rate"])} for row in rows]
 
 

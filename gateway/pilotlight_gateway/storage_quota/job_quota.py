@@ -43,47 +43,47 @@ class StorageCharge(NamedTuple):
 
 
 class JobStorageQuota:
-    """As one gateway takes it for its tenants. `until` is when what is stored is forgotten (unix seconds)."""
+    """As one gateway takes it for its tenants. `expires_at` is when what is stored is forgotten (unix seconds)."""
 
     def __init__(self, records: QuotaRecords, *, limit: int, life: float, wall: Callable[[], float]) -> None:
-        self._room = StorageQuota(records, limit=limit, life=life, wall=wall)
+        self._quota = StorageQuota(records, limit=limit, life=life, wall=wall)
         self._wall = wall
         self._full: dict[str, float] = {}
         """tenant -> until when it is not asked whether there is room."""
 
-    def spend(self, tenant: str, size: int, until: float) -> StorageCharge | None:
+    def spend(self, tenant: str, size: int, expires_at: float) -> StorageCharge | None:
         """Count what is to be stored anew, if that needs nobody; else see `take`."""
-        slot = self._room.spend(tenant, size, until)
+        slot = self._quota.spend(tenant, size, expires_at)
         return None if slot is None else StorageCharge(tenant, size, slot)
 
-    async def take(self, tenant: str, size: int, until: float) -> StorageCharge:
+    async def take(self, tenant: str, size: int, expires_at: float) -> StorageCharge:
         """Count what is to be stored anew.
 
         Raises:
             TooMuch: it has stored too much. BusError: nobody can say.
         """
         try:
-            return StorageCharge(tenant, size, await self._room.take(tenant, size, until, part=NEW_AT_MOST))
+            return StorageCharge(tenant, size, await self._quota.take(tenant, size, expires_at, part=NEW_AT_MOST))
         except TooMuch as error:
             raise TooMuch("The tenant's room for jobs is used up for now.", retry_after=error.retry_after) from None
 
-    async def fit(self, tenant: str, size: int, until: float) -> StorageCharge | None:
+    async def fit(self, tenant: str, size: int, expires_at: float) -> StorageCharge | None:
         """Count what is to be written into the record of a job that is there; None: there is no room for it."""
         try:
-            return StorageCharge(tenant, size, await self._room.take(tenant, size, until))
+            return StorageCharge(tenant, size, await self._quota.take(tenant, size, expires_at))
         except (TooMuch, BusError):
             return None
 
-    async def count(self, tenant: str, size: int, until: float) -> StorageCharge:
+    async def count(self, tenant: str, size: int, expires_at: float) -> StorageCharge:
         """Count a result that is kept as a blob, whether or not there is room."""
-        slot, fits = await self._room.count(tenant, size, until, part=RESULTS_AT_MOST)
+        slot, fits = await self._quota.count(tenant, size, expires_at, part=RESULTS_AT_MOST)
         if not fits:
             self._full.setdefault(tenant, self._wall())
         return StorageCharge(tenant, size, slot)
 
     def give_back(self, counted: StorageCharge) -> None:
         """It was not stored after all."""
-        self._room.give_back(*counted)
+        self._quota.give_back(*counted)
 
     async def pause(self, tenant: str) -> float:
         """Seconds for which no job of the tenant is to start; 0.0: it may."""
@@ -95,7 +95,7 @@ class JobStorageQuota:
             return asked_at - at
         self._full[tenant] = at + ASKING_S  # for those who come while it is asked
         with contextlib.suppress(BusError):
-            if not await self._room.is_full(tenant, part=RESULTS_AT_MOST):
+            if not await self._quota.is_full(tenant, part=RESULTS_AT_MOST):
                 self._full.pop(tenant, None)
                 return 0.0
             log.warning(

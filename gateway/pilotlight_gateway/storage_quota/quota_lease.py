@@ -30,7 +30,7 @@ LINES = 64
 class StorageQuota:
     """What this gateway has taken for each tenant and not spent yet.
 
-    `until` is when what is stored expires (unix seconds), a life from now unless it is said. What is spent is known by
+    `expires_at` is the unix second at which what is stored expires; None: a life from now. What is spent is known by
     its slot, in which it may be given back.
     """
 
@@ -46,20 +46,20 @@ class StorageQuota:
         """tenant -> by slot, bytes that were spent without having been taken."""
         self._lines = tuple(asyncio.Lock() for _ in range(LINES))
 
-    async def take(self, tenant: str, size: int, until: float | None = None, *, part: float = 1.0) -> int:
+    async def take(self, tenant: str, size: int, expires_at: float | None = None, *, part: float = 1.0) -> int:
         """Spend `size` bytes of a tenant's share, of which no more than `part` may be taken by then; their slot.
 
         Raises:
             TooMuch: there is no room; `retry_after` says when there will be.
             BusError: nobody can say.
         """
-        if (slot := self.spend(tenant, size, until)) is not None:
+        if (slot := self.spend(tenant, size, expires_at)) is not None:
             return slot
 
         async def attempt() -> int:
-            if (slot := self.spend(tenant, size, until)) is None:
-                await self._take_block(tenant, size, self._slot_until(until), int(self._limit * part))
-                slot = self.spend(tenant, size, until)
+            if (slot := self.spend(tenant, size, expires_at)) is None:
+                await self._take_block(tenant, size, self._slot_until(expires_at), int(self._limit * part))
+                slot = self.spend(tenant, size, expires_at)
             if slot is None:
                 raise KeyConflict("Its slot has passed since it was taken.")
             return slot
@@ -68,12 +68,14 @@ class StorageQuota:
         async with self._lines[hash(tenant) % LINES]:
             return await retry_conflicts(attempt, failed=busy)
 
-    async def count(self, tenant: str, size: int, until: float | None = None, *, part: float = 1.0) -> tuple[int, bool]:
+    async def count(
+        self, tenant: str, size: int, expires_at: float | None = None, *, part: float = 1.0
+    ) -> tuple[int, bool]:
         """Spend `size` bytes that are stored anyway; their slot, and whether no more than `part` is taken then."""
         try:
-            return await self.take(tenant, size, until, part=part), True
+            return await self.take(tenant, size, expires_at, part=part), True
         except (TooMuch, BusError):
-            slot = self.owe(tenant, size, until)
+            slot = self.owe(tenant, size, expires_at)
 
         async def attempt() -> None:
             if tenant in self._debts:  # unless others have written it with theirs
@@ -89,9 +91,9 @@ class StorageQuota:
         taken, _ = await self._read(tenant)
         return used(taken, self._now()) >= int(self._limit * part)
 
-    def owe(self, tenant: str, size: int, until: float | None = None) -> int:
+    def owe(self, tenant: str, size: int, expires_at: float | None = None) -> int:
         """Spend `size` bytes that nobody can be asked for now: they are taken with the next ones. Their slot."""
-        slot = self._slot_until(until)
+        slot = self._slot_until(expires_at)
         self._debts.setdefault(tenant, Counter())[slot] += size
         return slot
 
@@ -99,10 +101,10 @@ class StorageQuota:
         """What was spent in a slot was not written after all."""
         self._left[tenant, slot] = self._left.get((tenant, slot), 0) + size
 
-    def spend(self, tenant: str, size: int, until: float | None = None) -> int | None:
+    def spend(self, tenant: str, size: int, expires_at: float | None = None) -> int | None:
         """Spend `size` bytes of what was taken already; their slot. None: that is not enough, see `take`."""
         self._now()
-        place = tenant, self._slot_until(until)
+        place = tenant, self._slot_until(expires_at)
         left = self._left.get(place, 0)
         if left < size:
             return None
@@ -116,8 +118,8 @@ class StorageQuota:
             self._slot, self._left = slot, {}
         return slot
 
-    def _slot_until(self, until: float | None) -> int:
-        return slot_of(self._wall(), self._life) if until is None else slot_until(until, self._life)
+    def _slot_until(self, expires_at: float | None) -> int:
+        return slot_of(self._wall(), self._life) if expires_at is None else slot_until(expires_at, self._life)
 
     async def _read(self, tenant: str) -> tuple[QuotaUsage, int]:
         return await self._records.read_share(quota_key(tenant)) or (NOTHING, 0)

@@ -49,9 +49,9 @@ def slot_of(at: float, life: float) -> int:
     return math.floor(at / life * SLOTS)
 
 
-def slot_until(until: float, life: float) -> int:
+def slot_until(expires_at: float, life: float) -> int:
     """The slot of what expires at an instant (unix seconds), whenever it is written."""
-    return slot_of(until, life) - SLOTS  # so that nothing expires in a later slot than it counts, however it is rounded
+    return slot_of(expires_at, life) - SLOTS  # however it is rounded, nothing expires later than it counts
 
 
 def used(taken: QuotaUsage, slot: int) -> int:

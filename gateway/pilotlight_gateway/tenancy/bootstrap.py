@@ -10,7 +10,7 @@ import msgspec
 
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.tenancy import TenantRecord
-from pilotlight_gateway.tenancy.keys import create_key, parse_key
+from pilotlight_gateway.tenancy.api_keys import create_key, parse_key
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 TENANT = "default"

@@ -9,8 +9,8 @@ from typing import Any
 
 from pilotlight_core.model.errors import Unauthenticated, Unavailable
 from pilotlight_core.model.tenancy import KeyRecord
+from pilotlight_gateway.tenancy.api_keys import parse_key
 from pilotlight_gateway.tenancy.auth import Principal
-from pilotlight_gateway.tenancy.keys import parse_key
 from pilotlight_gateway.tenancy.registry_port import TenantRegistry
 
 TRUSTED_FOR = 1.0
@@ -92,7 +92,7 @@ class KeyAuthenticator:
             return TRUSTED_FOR
         return min(TRUSTED_FOR, record.expires_at - self._wall())
 
-    def _trust(self, authorization: bytes, principal: Principal, until: float) -> None:
+    def _trust(self, authorization: bytes, principal: Principal, expires_at: float) -> None:
         if len(self._trusted) >= TRUSTED_AT_MOST:
             self._trusted.pop(next(iter(self._trusted)))
-        self._trusted[authorization] = (until, principal)
+        self._trusted[authorization] = (expires_at, principal)

@@ -1,6 +1,6 @@
-"""Sends what is due: reads the deliveries' bucket into an agenda, posts, and writes down what came of each attempt.
+"""Sends what is due: reads the deliveries' bucket into an schedule, posts, and writes down what came of each attempt.
 
-The bucket is the truth; the agenda is a copy of when what is due. A copy may be behind, so each delivery is read anew
+The bucket is the truth; the schedule is a copy of when what is due. A copy may be behind, so each delivery is read anew
 before it is sent, and what came of it is written by compare-and-set.
 """
 
@@ -23,11 +23,11 @@ from pilotlight_core.model.api.webhook_api import DeliveryRecord, DeliveryState,
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.subjects import DELIVERY_BUCKET
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks, read_delivery, read_webhook
-from pilotlight_gateway.webhooks.delivery import DeliveryOutcome, attempted, given_up, judged
+from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome, attempted, given_up, judged
 from pilotlight_gateway.webhooks.delivery_schedule import DeliveryLimits, DeliverySchedule, EndpointKey
 from pilotlight_gateway.webhooks.http_sender import HttpSender
-from pilotlight_gateway.webhooks.signing import signed_headers
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
+from pilotlight_gateway.webhooks.webhook_signing import signed_headers
 
 PENDING_AT_MOST = 500
 """Deliveries of a webhook that wait; what ends beyond that is told when there is room, in its order."""
@@ -50,7 +50,7 @@ class DeliverySender:
     def __init__(
         self,
         bus: Bus,
-        poster: HttpSender,
+        http_sender: HttpSender,
         webhooks: Mirror,
         *,
         bounds: DeliveryLimits | None = None,
@@ -60,10 +60,10 @@ class DeliverySender:
         self._bus = bus
         self._kv = bus.kv(DELIVERY_BUCKET)
         self._store = store or BusWebhooks(bus)
-        self._poster = poster
+        self._http_sender = http_sender
         self._webhooks = webhooks
         self._wall = wall
-        self._agenda = DeliverySchedule(bounds)
+        self._schedule = DeliverySchedule(bounds)
         self._finished: dict[EndpointKey, OrderedDict[str, int]] = {}
         self._position = StreamCursor(bus, bucket_stream(DELIVERY_BUCKET), f"{SUBJECT}>")
         self._changed = asyncio.Event()
@@ -86,21 +86,21 @@ class DeliverySender:
     @property
     def pending(self) -> int:
         """Deliveries that are not over."""
-        return len(self._agenda)
+        return len(self._schedule)
 
     @property
     def under_way(self) -> int:
         """Those that are being sent."""
-        return self._agenda.under_way
+        return self._schedule.under_way
 
     def put(self, record: DeliveryRecord) -> None:
         """A delivery was written, and waits."""
-        self._agenda.put(_key(record), _line(record), record.next_at)
+        self._schedule.put(_key(record), _endpoint(record), record.next_at)
         self._changed.set()
 
-    async def wait_room(self, line: EndpointKey) -> None:
+    async def wait_room(self, endpoint: EndpointKey) -> None:
         """Until a webhook may have one more delivery that waits."""
-        while self._agenda.pending(line) >= PENDING_AT_MOST:
+        while self._schedule.pending(endpoint) >= PENDING_AT_MOST:
             self._room.clear()
             await self._room.wait()
 
@@ -121,15 +121,15 @@ class DeliverySender:
         if record is None:
             self._drop(key)
         elif record.state is DeliveryState.PENDING:
-            self._finished.get(_line(record), OrderedDict()).pop(key, None)
-            self._agenda.put(key, _line(record), record.next_at)
+            self._finished.get(_endpoint(record), OrderedDict()).pop(key, None)
+            self._schedule.put(key, _endpoint(record), record.next_at)
         else:
             self._drop(key)
-            await self._keep(key, _line(record), stored.seq)
+            await self._keep(key, _endpoint(record), stored.seq)
 
-    async def _keep(self, key: str, line: EndpointKey, seq: int) -> None:
+    async def _keep(self, key: str, endpoint: EndpointKey, seq: int) -> None:
         """Remember that one is over; the oldest beyond the bound is removed for good."""
-        kept = self._finished.setdefault(line, OrderedDict())
+        kept = self._finished.setdefault(endpoint, OrderedDict())
         kept[key] = seq
         kept.move_to_end(key)
         if len(kept) > FINISHED_KEPT:
@@ -139,34 +139,34 @@ class DeliverySender:
 
     def _note_webhook(self, key: str, entry: KvEntry | None) -> None:
         if entry is None:
-            line = EndpointKey(*key.split(".", 1))
-            self._finished.pop(line, None)
-            self._removed.put_nowait(line)
+            endpoint = EndpointKey(*key.split(".", 1))
+            self._finished.pop(endpoint, None)
+            self._removed.put_nowait(endpoint)
 
     async def _forget(self) -> None:
         """Remove what was, and was to be, sent to webhooks that are gone: their tenant may make others meanwhile."""
         while True:
-            line = await self._removed.get()
-            for key in self._agenda.waiting(line):
+            endpoint = await self._removed.get()
+            for key in self._schedule.waiting(endpoint):
                 self._drop(key)
             try:
-                subject = f"{SUBJECT}{line.tenant}.{line.webhook}.*"
+                subject = f"{SUBJECT}{endpoint.tenant}.{endpoint.webhook}.*"
                 await self._bus.purge_before(bucket_stream(DELIVERY_BUCKET), subject, BEYOND)
             except BusError as error:
-                log.warning("deliveries of a webhook are removed later", webhook=line.webhook, error=str(error))
+                log.warning("deliveries of a webhook are removed later", webhook=endpoint.webhook, error=str(error))
                 await asyncio.sleep(PAUSE)
-                self._removed.put_nowait(line)
+                self._removed.put_nowait(endpoint)
 
     def _drop(self, key: str) -> None:
-        self._agenda.drop(key)
+        self._schedule.drop(key)
         self._room.set()
 
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
         while True:
             self._changed.clear()
-            for key in self._agenda.take(self._wall()):
+            for key in self._schedule.take(self._wall()):
                 group.create_task(self._send(key))
-            due = self._agenda.next_at()
+            due = self._schedule.next_at()
             wait = LONGEST_SLEEP if due is None else min(max(0.0, due - self._wall()), LONGEST_SLEEP)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
@@ -179,7 +179,7 @@ class DeliverySender:
             if record is None or record.state is not DeliveryState.PENDING:
                 self._drop(key)
             elif record.next_at > self._wall():
-                self._agenda.put(key, _line(record), record.next_at)
+                self._schedule.put(key, _endpoint(record), record.next_at)
             else:
                 await self._attempt(key, record)
         except PilotlightError as error:
@@ -189,12 +189,12 @@ class DeliverySender:
             log.exception("a delivery is looked at again later", key=key)
             self._put_off(key, LONGEST_SLEEP)
         finally:
-            self._agenda.done(key)
+            self._schedule.done(key)
             self._changed.set()
 
     def _put_off(self, key: str, seconds: float) -> None:
         tenant, webhook, _ = key.split(".")
-        self._agenda.put(key, EndpointKey(tenant, webhook), self._wall() + seconds)
+        self._schedule.put(key, EndpointKey(tenant, webhook), self._wall() + seconds)
 
     async def _attempt(self, key: str, record: DeliveryRecord) -> None:
         name = f"{record.tenant}.{record.webhook}"
@@ -213,17 +213,17 @@ class DeliverySender:
         else:
             outcome = await self._post(webhook, record)
             spread = random.random()
-            after = await self._insist(record, lambda present: attempted(present, outcome, spread))
+            after = await self._retry_write(record, lambda present: attempted(present, outcome, spread))
             await self._judge(webhook, outcome)
         if after is None or after.state is not DeliveryState.PENDING:
             self._drop(key)
         else:
-            self._agenda.put(key, _line(after), after.next_at)
+            self._schedule.put(key, _endpoint(after), after.next_at)
 
     async def _post(self, webhook: WebhookRecord, record: DeliveryRecord) -> DeliveryOutcome:
         headers = {"content-type": "application/json", "user-agent": AGENT}
         headers |= signed_headers(webhook.secrets, record.id, self._wall(), record.body)
-        outcome = await self._poster.post(webhook.tenant, webhook.url, headers, record.body)
+        outcome = await self._http_sender.post(webhook.tenant, webhook.url, headers, record.body)
         log.info(
             "webhook sent", tenant=record.tenant, webhook=record.webhook, delivery=record.id,
             status=outcome.attempt.status, error=outcome.attempt.error, ms=outcome.attempt.ms,
@@ -240,7 +240,7 @@ class DeliverySender:
 
         return await self._store.change_delivery(record.tenant, record.webhook, record.id, changed)
 
-    async def _insist(
+    async def _retry_write(
         self, record: DeliveryRecord, change: Callable[[DeliveryRecord], DeliveryRecord | None]
     ) -> DeliveryRecord | None:
         """Write what came of an attempt, however long it takes: what is not written down is sent again."""
@@ -265,5 +265,5 @@ def _key(record: DeliveryRecord) -> str:
     return f"{record.tenant}.{record.webhook}.{record.id}"
 
 
-def _line(record: DeliveryRecord) -> EndpointKey:
+def _endpoint(record: DeliveryRecord) -> EndpointKey:
     return EndpointKey(record.tenant, record.webhook)

@@ -22,8 +22,8 @@ import httpcore
 
 from pilotlight_core.model.api.webhook_api import URL_PATTERN, DeliveryAttempt
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.webhooks.addresses import Network, literal, vetted, why_refused
-from pilotlight_gateway.webhooks.delivery import DeliveryOutcome
+from pilotlight_gateway.webhooks.address_policy import Network, literal, vetted, why_refused
+from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
 from pilotlight_gateway.webhooks.name_resolver import DnsResolver
 
 TOTAL_SECONDS = 15.0

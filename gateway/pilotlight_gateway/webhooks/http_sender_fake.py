@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pilotlight_core.model.api.webhook_api import DeliveryAttempt
-from pilotlight_gateway.webhooks.delivery import DeliveryOutcome
+from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
 
 
 @dataclass(frozen=True, kw_only=True)

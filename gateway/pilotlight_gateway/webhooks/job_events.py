@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.api.webhook_api import JOB_EVENTS, DeliveryRecord, WebhookEvent, WebhookRecord
-from pilotlight_gateway.webhooks.events import job_event
+from pilotlight_gateway.webhooks.webhook_events import job_event
 
 LONGEST_DETAIL = 1_000
 TERMINAL = {event.partition(".")[2]: event for event in JOB_EVENTS}
@@ -51,11 +51,11 @@ def event_of(data: bytes, webhook: WebhookRecord) -> DeliveryRecord | None:
     event = TERMINAL.get(job.state)
     if event is None or event not in webhook.events:
         return None
-    return job_event(job.tenant, webhook.id, event, job.id, _told(job, event), job.ended_at, round=job.redrives)
+    return job_event(job.tenant, webhook.id, event, job.id, _event_data(job, event), job.ended_at, round=job.redrives)
 
 
-def _told(job: EndedJob, event: WebhookEvent) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _event_data(job: EndedJob, event: WebhookEvent) -> dict[str, Any]:
+    shown: dict[str, Any] = {
         "id": job.id,
         "state": job.state,
         "function": job.ref,
@@ -68,7 +68,7 @@ def _told(job: EndedJob, event: WebhookEvent) -> dict[str, Any]:
         "url": f"/v1/calls/{job.id}",
     }
     if event is not WebhookEvent.SUCCEEDED:
-        told["reason"] = job.reason
+        shown["reason"] = job.reason
     if job.error is not None:
-        told["error"] = {"code": job.error.code, "detail": job.error.detail[:LONGEST_DETAIL]}
-    return told
+        shown["error"] = {"code": job.error.code, "detail": job.error.detail[:LONGEST_DETAIL]}
+    return shown

@@ -23,7 +23,7 @@ async def test_a_duty_that_fails_begins_anew_and_ends_no_other() -> None:
         await asyncio.Event().wait()
 
     async with asyncio.TaskGroup() as group:
-        duty = group.create_task(run_forever("a duty", run, pause=0.0))
+        duty = group.create_task(run_forever("a duty", run, pause_s=0.0))
         async with asyncio.timeout(30):
             await third.wait()
         duty.cancel()

@@ -144,7 +144,7 @@ async def test_what_cannot_be_read_holds_no_sweep_up(bus: Bus) -> None:
         watchlist.see(one.key, seen(one), 1.0)
     await bus.kv(subjects.JOB_BUCKET).put(odd.key, b"\xc1 of a version to come")
 
-    await duty.mend(watchlist)
+    await duty.republish(watchlist)
 
     flow = subjects.job_flow(region, lost.function, tenant, "standard")
     notes = [n.id async for one in bus.read_stream(subjects.JOB_STREAM, flow) for n in one.message.jobs]

@@ -17,8 +17,8 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
 from pilotlight_gateway.duties.ledger_folder import FoldDuty
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.prices import load_prices
-from pilotlight_gateway.ledger.tables import lease_line
+from pilotlight_gateway.ledger.ledger_tables import lease_line
+from pilotlight_gateway.ledger.price_book import load_prices
 from tests.gateway.ledger.metering import busy
 from tests.waiting import until
 

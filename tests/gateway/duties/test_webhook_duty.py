@@ -26,11 +26,11 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_BUCKET
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
-from pilotlight_gateway.webhooks.delivery import resent
+from pilotlight_gateway.webhooks.delivery_attempts import resent
 from pilotlight_gateway.webhooks.delivery_sender import FINISHED_KEPT, DeliverySender
-from pilotlight_gateway.webhooks.endpoints import change_webhook, create_webhook, delete_webhook, ping
-from pilotlight_gateway.webhooks.events import delivery_id
 from pilotlight_gateway.webhooks.http_sender_fake import FakeHttpSender
+from pilotlight_gateway.webhooks.webhook_events import delivery_id
+from pilotlight_gateway.webhooks.webhook_service import change_webhook, create_webhook, delete_webhook, ping
 from tests.waiting import until_found
 
 

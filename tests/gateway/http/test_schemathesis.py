@@ -16,9 +16,9 @@ import msgspec
 import pytest
 
 from pilotlight_gateway.http.server import listen, make_server, url_of
+from pilotlight_gateway.tenancy.api_keys import new_key
 from pilotlight_gateway.tenancy.auth import Authenticator, Principal
 from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
-from pilotlight_gateway.tenancy.keys import new_key
 from tests.gateway.world import World, function, generator
 
 CALLERS = {

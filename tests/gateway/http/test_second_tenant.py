@@ -19,9 +19,9 @@ from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord, TenantRecord
-from pilotlight_gateway.http.protocol.operations import Operation
+from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
-from pilotlight_gateway.webhooks.events import ping_event
+from pilotlight_gateway.webhooks.webhook_events import ping_event
 from tests.builders.jobs import dead_job
 from tests.gateway.batches.makers import batch
 from tests.gateway.ledger.metering import SECOND, busy

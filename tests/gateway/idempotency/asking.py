@@ -13,8 +13,8 @@ from pilotlight_gateway.idempotency.keyed_calls import Idempotency, KeyedAnswer,
 
 def ask(key: str = "k", body: bytes = b"body", call: str = "call_1", **more: Any) -> KeyedRequest:
     """A request."""
-    fields: dict[str, Any] = {"tenant": "acme", "idempotent": False, "patience": 30.0} | more
-    return KeyedRequest(key=key, fingerprint=fingerprint_of("app.fn", "", b"json", body), call=call, **fields)
+    fields: dict[str, Any] = {"tenant": "acme", "idempotent": False, "timeout_s": 30.0} | more
+    return KeyedRequest(key=key, fingerprint=fingerprint_of("app.fn", "", b"json", body), call_id=call, **fields)
 
 
 def told(error: PilotlightError) -> StoredAnswer:

@@ -19,7 +19,7 @@ from pilotlight_gateway.idempotency.key_decision import (
 )
 from pilotlight_gateway.idempotency.key_record import CallOwner, StoredAnswer, StoredFirstCall, begun, ended, voided
 
-FIRST = begun(b"f", "call_1", CallOwner(name="gw", instance="gw-1"), at=1000.0, patience=30.0)
+FIRST = begun(b"f", "call_1", CallOwner(name="gw", instance="gw-1"), at=1000.0, timeout_s=30.0)
 ANSWER = StoredAnswer(status=200, headers=(), body=b"x")
 
 
@@ -72,8 +72,8 @@ def test_a_call_whose_gateway_is_gone_runs_again_only_if_it_may() -> None:
 
 def test_a_call_is_over_when_its_time_is() -> None:
     """Not before its deadline and the grace."""
-    assert not is_over(FIRST, FIRST.until)
-    assert is_over(FIRST, FIRST.until + 0.1)
+    assert not is_over(FIRST, FIRST.ends_at)
+    assert is_over(FIRST, FIRST.ends_at + 0.1)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pilotlight_gateway.idempotency.key_record import (
     voided,
 )
 
-FIRST = begun(b"f", "call_1", CallOwner(name="gw", instance="gw-1"), at=1000.0, patience=30.0)
+FIRST = begun(b"f", "call_1", CallOwner(name="gw", instance="gw-1"), at=1000.0, timeout_s=30.0)
 PARTS = st.tuples(st.text(max_size=8), st.text(max_size=8), st.binary(max_size=8), st.binary(max_size=8))
 
 
@@ -43,7 +43,7 @@ def test_a_key_is_its_tenants_own() -> None:
 
 def test_a_call_is_over_by_its_deadline_and_a_grace() -> None:
     """So that a record that nobody settles does not say RUNNING for ever."""
-    assert (FIRST.stage, FIRST.began, FIRST.until) == (FirstCallState.RUNNING, 1000.0, 1030.0 + GRACE_S)
+    assert (FIRST.stage, FIRST.began_at, FIRST.ends_at) == (FirstCallState.RUNNING, 1000.0, 1030.0 + GRACE_S)
 
 
 def test_an_answer_is_kept_up_to_its_bound() -> None:

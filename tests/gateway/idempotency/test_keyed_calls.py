@@ -15,7 +15,7 @@ from pilotlight_core.model.errors import CallFailed, PilotlightError, TooMuch, U
 from pilotlight_gateway.idempotency.key_decision import NOT_TAKEN
 from pilotlight_gateway.idempotency.key_record import KEPT_BYTES, CallOwner, StoredAnswer
 from pilotlight_gateway.idempotency.keyed_calls import DAY_S, Idempotency
-from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
+from pilotlight_gateway.idempotency.memory_key_records import MemoryKeyRecords
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from tests.gateway.idempotency.asking import Work, ask, give, told
@@ -39,7 +39,7 @@ async def test_the_second_request_gets_the_first_ones_answer() -> None:
 
     assert (work.begun, records.reads) == (1, 1)
     assert (first.replayed, second.replayed) == (False, True)
-    assert (second.answer, second.call) == (first.answer, "call_1")
+    assert (second.answer, second.call_id) == (first.answer, "call_1")
     assert (one.statistics().first, two.statistics().replayed) == (1, 1)
 
 
@@ -99,9 +99,9 @@ async def test_while_the_first_runs_the_second_comes_again_or_waits() -> None:
         await work.running.wait()
         for waits in (0.0, 0.01):
             with pytest.raises(PilotlightError) as refused:
-                await give(two, ask(wait=waits), work)
+                await give(two, ask(wait_s=waits), work)
             assert (refused.value.wire_code, refused.value.retry_after) == ("idempotency_key_in_use", 1.0)
-        waiting = tasks.create_task(give(two, ask(wait=30.0), work))
+        waiting = tasks.create_task(give(two, ask(wait_s=30.0), work))
         assert work.hold is not None
         work.hold.set()
 
@@ -117,7 +117,7 @@ async def test_who_waits_reads_nothing_until_something_is_written() -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(give(one, ask(), work))
         await work.running.wait()
-        waiting = tasks.create_task(give(two, ask(wait=300.0), work))
+        waiting = tasks.create_task(give(two, ask(wait_s=300.0), work))
         await until(lambda: records.glances > 1)
         reads = records.reads
         await until(lambda: records.glances > 50)
@@ -137,7 +137,7 @@ async def test_who_waits_hears_that_the_first_ones_gateway_is_gone() -> None:
     work = Work(hold=asyncio.Event())
     lost = asyncio.create_task(give(one, ask(), work))
     await work.running.wait()
-    waiting = asyncio.create_task(give(two, ask(wait=300.0), work))
+    waiting = asyncio.create_task(give(two, ask(wait_s=300.0), work))
     await until(lambda: records.glances > 1)
     records.gone.add(ONE)
 

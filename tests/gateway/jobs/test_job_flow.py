@@ -16,7 +16,7 @@ def notes(*names: str, run_at: float = 0.0) -> list[JobNote]:
 def flow(*messages: list[JobNote]) -> JobFlow:
     made = JobFlow("jobs.local.1.x.acme.standard")
     for seq, message in enumerate(messages, 1):
-        made.heard(seq, message)
+        made.add(seq, message)
     return made
 
 
@@ -43,13 +43,13 @@ def test_done_messages_go_up_to_the_first_that_is_not() -> None:
     told = flow(notes("a"), notes("b"), notes("c"))
     for _ in range(3):
         told.take(0.0)
-    told.over("c")
-    told.over("a")
+    told.remove("c")
+    told.remove("a")
     assert told.purge_below() == 2
     assert told.purge_below() == 0
     assert told.strays() == [3]
     assert told.strays() == []
-    told.over("b")
+    told.remove("b")
     assert told.purge_below() == 4
     assert not told
 
@@ -58,7 +58,7 @@ def test_a_job_that_is_told_twice_is_one_job() -> None:
     """Both its messages are done when it is over."""
     told = flow(notes("a"), notes("a", "a"))
     assert [told.take(0.0), told.take(0.0)] == ["a", None]
-    told.over("a")
+    told.remove("a")
     assert told.purge_below() == 3
 
 
@@ -83,7 +83,7 @@ def test_it_reads_only_so_far_ahead() -> None:
     assert not told.wants
     name = told.take(0.0)
     assert name is not None
-    told.over(name)
+    told.remove(name)
     assert told.wants
 
 
@@ -94,8 +94,8 @@ def test_nothing_is_lost_and_nothing_is_removed_too_early(history: list[tuple[st
     wanted: dict[int, set[str]] = {}
     taken: set[str] = set()
 
-    def over(name: str) -> None:
-        told.over(name)
+    def remove(name: str) -> None:
+        told.remove(name)
         for names in wanted.values():
             names.discard(name)
         below = told.purge_below()
@@ -107,19 +107,19 @@ def test_nothing_is_lost_and_nothing_is_removed_too_early(history: list[tuple[st
         if what == "tell":
             seq += 1
             wanted[seq] = {str(number), str(number + 1)}
-            told.heard(seq, notes(*wanted[seq]))
+            told.add(seq, notes(*wanted[seq]))
         elif what == "take" and (name := told.take(at)) is not None:
             assert name not in taken
             taken.add(name)
         elif taken and what == "later":
             told.put_off(taken.pop(), at + number)
         elif taken and what == "over":
-            over(taken.pop())
+            remove(taken.pop())
         places = [place for name in range(11) if (place := told.position(str(name))) is not None]
         assert sorted(places) == list(range(len(told)))
     while taken or told:
         at += 100.0
         found = taken.pop() if taken else told.take(at)
         assert found is not None
-        over(found)
+        remove(found)
     assert not wanted

@@ -14,7 +14,7 @@ from pilotlight_gateway.batches.batch_port import MemoryBatches
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.idempotency.key_record import FirstCall
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
-from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
+from pilotlight_gateway.idempotency.memory_key_records import MemoryKeyRecords
 from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords

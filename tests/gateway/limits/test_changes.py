@@ -16,8 +16,8 @@ from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
-from pilotlight_gateway.tenancy.quotas import set_limits
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
+from pilotlight_gateway.tenancy.tenant_limits import set_limits
 
 FUNCTION = "acme:shop.hello"
 SHARD = 7

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from pilotlight_gateway.tenancy.api_keys import new_key, parse_key
 from pilotlight_gateway.tenancy.bootstrap import ClientFile, bootstrap, read_client_file
-from pilotlight_gateway.tenancy.keys import new_key, parse_key
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 
 URL = "http://127.0.0.1:8470"

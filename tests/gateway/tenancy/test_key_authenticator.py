@@ -10,13 +10,13 @@ import pytest
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.errors import PilotlightError, Unauthenticated, Unavailable
 from pilotlight_core.model.tenancy import TenantRecord
+from pilotlight_gateway.tenancy.api_keys import ApiKey, create_key, new_key, revoke_key
 from pilotlight_gateway.tenancy.key_authenticator import (
     LONGEST_AUTHORIZATION,
     TRUSTED_AT_MOST,
     TRUSTED_FOR,
     KeyAuthenticator,
 )
-from pilotlight_gateway.tenancy.keys import ApiKey, create_key, new_key, revoke_key
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.gateway.world import WALL, World
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pilotlight_core.model.api.webhook_api import JOB_EVENTS, SigningSecret, WebhookRecord
 from pilotlight_core.model.ids import token
-from pilotlight_gateway.webhooks.signing import new_secret
+from pilotlight_gateway.webhooks.webhook_signing import new_secret
 
 
 def webhook_of(tenant: str, **more: Any) -> WebhookRecord:

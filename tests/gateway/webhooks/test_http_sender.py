@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.webhooks.addresses import read_networks
-from pilotlight_gateway.webhooks.delivery import DeliveryOutcome
+from pilotlight_gateway.webhooks.address_policy import read_networks
+from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
 from pilotlight_gateway.webhooks.http_sender import ANSWER_BYTES, Resolve, VettedHttpSender, check_url
 from tests.gateway.webhooks.receivers import certificate, receiving, status
 

@@ -10,7 +10,7 @@ from pilotlight_core.model.api.webhook_api import DeliveryRecord, DeliveryState,
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import token
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks, life_of
-from pilotlight_gateway.webhooks.events import ping_event
+from pilotlight_gateway.webhooks.webhook_events import ping_event
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.gateway.webhooks.makers import webhook_of
 

@@ -31,7 +31,7 @@ def test_the_next_agent_finds_what_had_not_started(path: Path) -> None:
 
     second = WaitingCalls(path, BOOT)
 
-    assert second.former == (WaitingCall("waits", 3, "c1", "gw-2"),)
+    assert second.left_behind == (WaitingCall("waits", 3, "c1", "gw-2"),)
     assert len(second) == 0
     assert notes_in(path, BOOT) == ()
 
@@ -40,7 +40,7 @@ def test_notes_of_another_boot_are_not_believed(path: Path) -> None:
     """The kernel may have lost the last that was written."""
     WaitingCalls(path, BOOT).add(run("waits"))
 
-    assert WaitingCalls(path, "another").former == ()
+    assert WaitingCalls(path, "another").left_behind == ()
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 10, b"\xff" * SLOT * 3, BOOT.encode()])
@@ -48,7 +48,7 @@ def test_a_file_that_is_none_says_nothing(path: Path, data: bytes) -> None:
     """Whatever is found there, the agent starts."""
     path.write_bytes(data)
 
-    assert WaitingCalls(path, BOOT).former == ()
+    assert WaitingCalls(path, BOOT).left_behind == ()
 
 
 def test_a_note_that_is_garbage_is_passed(path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_note_that_is_garbage_is_passed(path: Path) -> None:
     data[SLOT + 1] = 0xC1
     path.write_bytes(data)
 
-    assert [note.call for note in notes_in(path, BOOT)] == ["second"]
+    assert [note.call_id for note in notes_in(path, BOOT)] == ["second"]
 
 
 def test_no_more_is_noted_than_there_is_room_for(path: Path) -> None:
@@ -88,7 +88,7 @@ def test_what_is_noted_is_what_was_not_taken_back(tmp_path_factory: pytest.TempP
         elif held:
             notes.remove(held.pop(sorted(held)[move % len(held)]))
 
-    assert {note.call for note in notes_in(path, BOOT)} == set(held)
+    assert {note.call_id for note in notes_in(path, BOOT)} == set(held)
     assert len(notes) == len(held)
 
 
@@ -103,5 +103,5 @@ def test_a_killed_process_leaves_its_notes(path: Path) -> None:
     ended = subprocess.run([sys.executable, "-c", code, str(path), BOOT], cwd=Path(__file__).parents[3], check=False)
 
     assert ended.returncode == -signal.SIGKILL
-    assert [note.call for note in notes_in(path, BOOT)] == ["waits"]
+    assert [note.call_id for note in notes_in(path, BOOT)] == ["waits"]
     assert path.stat().st_size == SLOT * (SLOTS + 1)

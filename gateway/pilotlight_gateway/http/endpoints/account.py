@@ -14,7 +14,7 @@ from pilotlight_core.model.errors import BadInput, UnknownCall
 from pilotlight_core.model.ids import CALL_ID, CLIENT_CALL_ID
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.http.endpoints.jobs import JobServices, show_job
-from pilotlight_gateway.http.protocol.operations import json_answer, principal_of
+from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.usage_report import UsageReport, as_csv, read_groups, usage_report
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -106,8 +106,8 @@ def _wants_csv(request: Request) -> bool:
 
 
 def _call_id(request: Request) -> str:
-    call: str = request.path_params["id"]
-    if not CALL_ID.fullmatch(call) and not CLIENT_CALL_ID.fullmatch(call):
+    call_id: str = request.path_params["id"]
+    if not CALL_ID.fullmatch(call_id) and not CLIENT_CALL_ID.fullmatch(call_id):
         expected = "call_… as the platform gave it, or cid_… with 8 to 60 characters"
-        raise UnknownCall(f"{call[:100]!r} is not a call's id: expected {expected}.")
-    return call
+        raise UnknownCall(f"{call_id[:100]!r} is not a call's id: expected {expected}.")
+    return call_id

@@ -19,7 +19,7 @@ from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.deploys.deploy_plan import app_info
 from pilotlight_gateway.deploys.deployer import Deployer
-from pilotlight_gateway.http.protocol.operations import json_answer, principal_of, read_struct
+from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of, read_struct
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
 from pilotlight_gateway.http.protocol.slot_limit import SlotLimit
 from pilotlight_gateway.tenancy.name_hints import known_app

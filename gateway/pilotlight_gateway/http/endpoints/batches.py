@@ -27,10 +27,17 @@ from pilotlight_gateway.batches.batch_service import BatchService, batch_info
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_responses import encode_json, read_value
 from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.http.protocol.api_operations import (
+    BODY,
+    Operation,
+    Parameter,
+    json_answer,
+    list_of,
+    principal_of,
+)
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.event_answers import EventStream, relay
-from pilotlight_gateway.http.protocol.exchange import exchange_of, header
-from pilotlight_gateway.http.protocol.operations import BODY, Operation, Parameter, json_answer, list_of, principal_of
+from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
 from pilotlight_gateway.idempotency.key_header import KEY, read_key
 

@@ -18,7 +18,7 @@ from pilotlight_gateway.calls.call_responses import (
     response_of,
 )
 from pilotlight_gateway.http.endpoints.call_reader import THREAD_BYTES
-from pilotlight_gateway.ledger.prices import PriceBook
+from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.schemas.schema_validators import Validators
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.http.protocol.exchange import Exchange
+from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates

@@ -18,7 +18,7 @@ from pilotlight_gateway.calls.call_requests import (
     seconds_to_wait,
 )
 from pilotlight_gateway.http.endpoints.call_limits import usage_of_call
-from pilotlight_gateway.http.protocol.exchange import exchange_of
+from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.scheduling_class import scheduling_class_of
@@ -66,11 +66,11 @@ class CallReader:
             input=packed,
             priority=standing.lowered(priority_of(spec.priority, headers.get(b"pilotlight-priority", b""))),
             standing=standing,
-            deadline=exchange.arrived + patience,
-            arrived=exchange.arrived,
+            deadline=exchange.arrived_at + patience,
+            arrived=exchange.arrived_at,
             stream=answer is BodyFormat.EVENTS or method.mode is not Mode.UNARY,
             traceparent=headers.get(b"traceparent", b"")[:64].decode("latin-1"),
-            gateway_ms=(self._clock() - exchange.arrived) * 1000,
+            gateway_ms=(self._clock() - exchange.arrived_at) * 1000,
             tab=usage_of_call(exchange),
         )
         return request, call

@@ -25,7 +25,7 @@ from pilotlight_gateway.http.endpoints.jobs import JobServices, accept_job, refu
 from pilotlight_gateway.http.endpoints.keyed_calls import KeyedCallAnswers
 from pilotlight_gateway.http.endpoints.unary_calls import UnaryCalls
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
-from pilotlight_gateway.http.protocol.exchange import exchange_of
+from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_body
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics

@@ -24,7 +24,7 @@ from pilotlight_gateway.deploys.deployer import Deployer
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.fleet.curve_trials import CurveService, loads_of
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
-from pilotlight_gateway.http.protocol.operations import BODY, Operation, json_answer, principal_of, read_struct
+from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, principal_of, read_struct
 
 UNKNOWN = ("bad_input", "unknown_function", "unknown_version")
 
@@ -42,7 +42,7 @@ class CurveServices:
 
 async def show(request: Request, services: CurveServices) -> Response:
     """`GET /v1/functions/{ref}/curves`."""
-    return json_answer(await _told(await _own(request, services), services))
+    return json_answer(await _curves_info(await _own(request, services), services))
 
 
 async def keep(request: Request, services: CurveServices) -> Response:
@@ -53,7 +53,7 @@ async def keep(request: Request, services: CurveServices) -> Response:
     check_points(given.points)
     kind = await _kind(version, given.gpu, given.slice, services)
     await services.curves.keep(version, given, software=kind.software, at=time.time())
-    return json_answer(await _told(version, services))
+    return json_answer(await _curves_info(version, services))
 
 
 async def begin_trial(request: Request, services: CurveServices) -> Response:
@@ -86,7 +86,7 @@ async def _kind(version: VersionRecord, gpu: str, cut: str, services: CurveServi
     raise BadInput(f"The fleet has no {gpu}/{cut} that {version.ref} could run on; there are: {known}.", field="slice")
 
 
-async def _told(version: VersionRecord, services: CurveServices) -> FunctionCurves:
+async def _curves_info(version: VersionRecord, services: CurveServices) -> FunctionCurves:
     return FunctionCurves(
         version=version.ref,
         version_id=version.id,

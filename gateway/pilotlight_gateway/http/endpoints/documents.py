@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
 from pilotlight_gateway.http.protocol.function_openapi import function_document
-from pilotlight_gateway.http.protocol.operations import json_answer, principal_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_gateway.http.protocol.operations import json_answer
+from pilotlight_gateway.http.protocol.api_operations import json_answer
 from pilotlight_gateway.http.protocol.readiness import Readiness
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics

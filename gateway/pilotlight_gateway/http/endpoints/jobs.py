@@ -20,14 +20,14 @@ from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
 from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_answer
 from pilotlight_gateway.calls.call_responses import encode_json, encode_msgpack, read_value, response_of, usage_of
-from pilotlight_gateway.http.protocol.exchange import exchange_of, header
+from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
+from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
-from pilotlight_gateway.http.protocol.operations import json_answer, principal_of
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER, read_wait, require_key
 from pilotlight_gateway.idempotency.key_record import fingerprint_of
 from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST
 from pilotlight_gateway.jobs.job_service import JobOptions, JobService
-from pilotlight_gateway.ledger.prices import PriceBook
+from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import check_listed
 from pilotlight_gateway.tenancy.registry_port import RegistryPort

@@ -15,9 +15,9 @@ from pilotlight_core.model.errors import BadInput, PilotlightError
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import PreparedCall
 from pilotlight_gateway.calls.call_requests import BodyFormat
-from pilotlight_gateway.http.protocol.exchange import Exchange, exchange_of, header
+from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
-from pilotlight_gateway.http.protocol.problems import problem_of
+from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.idempotency.key_decision import HEADER
 from pilotlight_gateway.idempotency.key_header import PREFER, read_wait, require_key
 from pilotlight_gateway.idempotency.key_record import StoredAnswer, fingerprint_of
@@ -56,7 +56,7 @@ class KeyedCallAnswers:
         async def run() -> StoredAnswer:
             return StoredAnswer(status=200, headers=((b"content-type", form.value),), body=await work())
 
-        def told(error: PilotlightError) -> StoredAnswer:
+        def stored_error(error: PilotlightError) -> StoredAnswer:
             problem = problem_of(error, exchange.request_id)
             repeated = tuple(pair for pair in problem.headers if pair[0] in REPEATED)
             return StoredAnswer(
@@ -64,14 +64,14 @@ class KeyedCallAnswers:
             )
 
         try:
-            given = await self._idempotency.give(ask, run, told)
+            given = await self._idempotency.give(ask, run, stored_error)
         except PilotlightError as error:
             exchange.call_id = str(error.more.get("call_id", "")) or call.id
             raise
         await self._send(call.tenant, exchange, given)
 
     async def _send(self, tenant: str, exchange: Exchange, given: KeyedAnswer) -> None:
-        exchange.call_id = given.call
+        exchange.call_id = given.call_id
         headers, body = list(given.answer.headers), given.answer.body
         if given.replayed:
             headers.append((b"idempotent-replayed", b"true"))
@@ -93,8 +93,8 @@ async def _ask_of(call: PreparedCall, form: BodyFormat, scope: Scope) -> KeyedRe
         tenant=call.tenant,
         key=key,
         fingerprint=fingerprint,
-        call=call.id,
+        call_id=call.id,
         idempotent=call.version.spec.idempotent,
-        patience=max(0.0, call.deadline - call.arrived),
-        wait=min(read_wait(header(scope, PREFER)), max(0.0, call.deadline - call.arrived)),
+        timeout_s=max(0.0, call.deadline - call.arrived),
+        wait_s=min(read_wait(header(scope, PREFER)), max(0.0, call.deadline - call.arrived)),
     )

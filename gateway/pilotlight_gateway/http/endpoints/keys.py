@@ -10,8 +10,8 @@ from starlette.responses import Response
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import RotateRequest
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
-from pilotlight_gateway.http.protocol.operations import json_answer, principal_of, read_struct, truth_of
-from pilotlight_gateway.tenancy.keys import create_key, list_keys, revoke_key, rotate_key
+from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of, read_struct, truth_of
+from pilotlight_gateway.tenancy.api_keys import create_key, list_keys, revoke_key, rotate_key
 from pilotlight_gateway.tenancy.tenants import visible_tenant
 
 

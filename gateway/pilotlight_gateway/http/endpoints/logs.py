@@ -19,9 +19,9 @@ from pilotlight_gateway.deploys.function_logs import (
     read_since,
     read_tail,
 )
+from pilotlight_gateway.http.protocol.api_operations import principal_of, truth_of
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
-from pilotlight_gateway.http.protocol.exchange import exchange_of
-from pilotlight_gateway.http.protocol.operations import principal_of, truth_of
+from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 from pilotlight_gateway.http.protocol.slot_limit import SlotLimit
 from pilotlight_gateway.tenancy.name_hints import check_function, known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort

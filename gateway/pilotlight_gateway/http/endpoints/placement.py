@@ -26,7 +26,7 @@ from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.fleet.curve_trials import CurveService
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
-from pilotlight_gateway.http.protocol.operations import (
+from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
     Operation,
     Parameter,

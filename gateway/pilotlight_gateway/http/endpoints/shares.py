@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from pilotlight_core.model.api.tenancy_api import FunctionShareRequest
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
-from pilotlight_gateway.http.protocol.operations import json_answer, principal_of, read_struct
+from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of, read_struct
 from pilotlight_gateway.tenancy.function_shares import share_app, shared_with, shares_of, unshare_app
 
 

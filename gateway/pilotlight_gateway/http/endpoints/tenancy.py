@@ -21,8 +21,8 @@ from pilotlight_core.model.api.tenancy_api import (
 )
 from pilotlight_core.model.limits import Limits
 from pilotlight_gateway.http.endpoints import keys, shares, tenants
-from pilotlight_gateway.http.protocol.operations import BODY, Operation, Parameter, list_of
-from pilotlight_gateway.tenancy.keys import KeyInfo, NewKey, RevokedKey
+from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
+from pilotlight_gateway.tenancy.api_keys import KeyInfo, NewKey, RevokedKey
 
 FORCE = Parameter(
     name="force", about="Also the last key that may manage keys, or run the platform.", schema={"type": "boolean"}

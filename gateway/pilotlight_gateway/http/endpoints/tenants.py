@@ -10,8 +10,8 @@ from starlette.responses import Response
 from pilotlight_core.model.api.tenancy_api import TenantChange, TenantRequest, TierRequest
 from pilotlight_core.model.limits import Limits
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
-from pilotlight_gateway.http.protocol.operations import json_answer, principal_of, read_struct, truth_of
-from pilotlight_gateway.tenancy import quotas, tenants
+from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of, read_struct, truth_of
+from pilotlight_gateway.tenancy import tenant_limits, tenants
 
 
 async def list_tenants(_: Request, services: TenancyServices) -> Response:
@@ -45,67 +45,67 @@ async def change_tenant(request: Request, services: TenancyServices) -> Response
 
 async def show_limits(request: Request, services: TenancyServices) -> Response:
     """`GET /v1/tenants/{tenant}/limits`."""
-    return json_answer(await quotas.limits_info(services.registry, await _tenant(request, services)))
+    return json_answer(await tenant_limits.limits_info(services.registry, await _tenant(request, services)))
 
 
 async def set_limits(request: Request, services: TenancyServices) -> Response:
     """`PUT /v1/tenants/{tenant}/limits`."""
     tenant = await _tenant(request, services)
     limits = await read_struct(request, services.budget, Limits)
-    await quotas.set_limits(services.registry, tenant, limits, home=services.limits.epoch(tenant))
-    return json_answer(await quotas.limits_info(services.registry, tenant))
+    await tenant_limits.set_limits(services.registry, tenant, limits, home=services.limits.epoch(tenant))
+    return json_answer(await tenant_limits.limits_info(services.registry, tenant))
 
 
 async def clear_limits(request: Request, services: TenancyServices) -> Response:
     """`DELETE /v1/tenants/{tenant}/limits`."""
-    await quotas.clear_limits(services.registry, await _tenant(request, services))
+    await tenant_limits.clear_limits(services.registry, await _tenant(request, services))
     return Response(status_code=204)
 
 
 async def show_function_limits(request: Request, services: TenancyServices) -> Response:
     """`GET /v1/tenants/{tenant}/limits/{function}`."""
     tenant, function = await _tenant_and_function(request, services)
-    return json_answer(await quotas.function_limits_info(services.registry, tenant, function))
+    return json_answer(await tenant_limits.function_limits_info(services.registry, tenant, function))
 
 
 async def set_function_limits(request: Request, services: TenancyServices) -> Response:
     """`PUT /v1/tenants/{tenant}/limits/{function}`."""
     tenant, function = await _tenant_and_function(request, services)
     if not truth_of(request, "ahead"):
-        await quotas.check_deployed(services.registry, function)
+        await tenant_limits.check_deployed(services.registry, function)
     limits = await read_struct(request, services.budget, Limits)
-    await quotas.set_limits(services.registry, tenant, limits, function, home=services.limits.epoch(tenant))
-    return json_answer(await quotas.function_limits_info(services.registry, tenant, function))
+    await tenant_limits.set_limits(services.registry, tenant, limits, function, home=services.limits.epoch(tenant))
+    return json_answer(await tenant_limits.function_limits_info(services.registry, tenant, function))
 
 
 async def clear_function_limits(request: Request, services: TenancyServices) -> Response:
     """`DELETE /v1/tenants/{tenant}/limits/{function}`."""
     tenant, function = await _tenant_and_function(request, services)
-    await quotas.clear_limits(services.registry, tenant, function)
+    await tenant_limits.clear_limits(services.registry, tenant, function)
     return Response(status_code=204)
 
 
 async def list_tiers(_: Request, services: TenancyServices) -> Response:
     """`GET /v1/tiers`."""
-    return json_answer({"tiers": quotas.tier_infos(services.registry)})
+    return json_answer({"tiers": tenant_limits.tier_infos(services.registry)})
 
 
 async def show_tier(request: Request, services: TenancyServices) -> Response:
     """`GET /v1/tiers/{tier}`."""
-    found = quotas.known_tier(services.registry, request.path_params["tier"])
-    return json_answer(quotas.tier_info(services.registry, found))
+    found = tenant_limits.known_tier(services.registry, request.path_params["tier"])
+    return json_answer(tenant_limits.tier_info(services.registry, found))
 
 
 async def put_tier(request: Request, services: TenancyServices) -> Response:
     """`PUT /v1/tiers/{tier}`."""
     asked = await read_struct(request, services.budget, TierRequest)
-    tier = await quotas.put_tier(services.registry, request.path_params["tier"], asked)
-    return json_answer(quotas.tier_info(services.registry, tier))
+    tier = await tenant_limits.put_tier(services.registry, request.path_params["tier"], asked)
+    return json_answer(tenant_limits.tier_info(services.registry, tier))
 
 
 async def drop_tier(request: Request, services: TenancyServices) -> Response:
     """`DELETE /v1/tiers/{tier}`."""
-    await quotas.drop_tier(services.registry, request.path_params["tier"])
+    await tenant_limits.drop_tier(services.registry, request.path_params["tier"])
     return Response(status_code=204)
 
 
@@ -116,4 +116,4 @@ async def _tenant(request: Request, services: TenancyServices) -> str:
 
 async def _tenant_and_function(request: Request, services: TenancyServices) -> tuple[str, str]:
     tenant = await _tenant(request, services)
-    return tenant, quotas.full_name(tenant, request.path_params["function"])
+    return tenant, tenant_limits.full_name(tenant, request.path_params["function"])

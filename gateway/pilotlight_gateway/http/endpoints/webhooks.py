@@ -18,7 +18,7 @@ from pilotlight_core.model.api.webhook_api import (
 )
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.http.protocol.operations import (
+from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
     Operation,
     Parameter,
@@ -27,8 +27,8 @@ from pilotlight_gateway.http.protocol.operations import (
     principal_of,
     read_struct,
 )
-from pilotlight_gateway.webhooks import endpoints
-from pilotlight_gateway.webhooks.addresses import Network
+from pilotlight_gateway.webhooks import webhook_service
+from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 SHOWN_BY_DEFAULT, SHOWN_AT_MOST = 50, 1_000
@@ -50,55 +50,59 @@ async def create(request: Request, services: WebhookServices) -> Response:
     """`POST /v1/webhooks`."""
     asked = await read_struct(request, services.budget, WebhookRequest)
     tenant = principal_of(request).tenant
-    made = await endpoints.create_webhook(services.webhooks, tenant, asked, time.time(), services.networks)
+    made = await webhook_service.create_webhook(services.webhooks, tenant, asked, time.time(), services.networks)
     return json_answer(made, status=201)
 
 
 async def show_all(request: Request, services: WebhookServices) -> Response:
     """`GET /v1/webhooks`."""
-    return json_answer({"webhooks": await endpoints.list_webhooks(services.webhooks, principal_of(request).tenant)})
+    return json_answer(
+        {"webhooks": await webhook_service.list_webhooks(services.webhooks, principal_of(request).tenant)}
+    )
 
 
 async def show(request: Request, services: WebhookServices) -> Response:
     """`GET /v1/webhooks/{id}`."""
-    return json_answer(endpoints.webhook_info(await endpoints.own_webhook(services.webhooks, *_named(request))))
+    return json_answer(
+        webhook_service.webhook_info(await webhook_service.own_webhook(services.webhooks, *_named(request)))
+    )
 
 
 async def change(request: Request, services: WebhookServices) -> Response:
     """`PATCH /v1/webhooks/{id}`."""
     asked = await read_struct(request, services.budget, WebhookChange)
     networks = services.networks
-    return json_answer(await endpoints.change_webhook(services.webhooks, *_named(request), asked, networks))
+    return json_answer(await webhook_service.change_webhook(services.webhooks, *_named(request), asked, networks))
 
 
 async def delete(request: Request, services: WebhookServices) -> Response:
     """`DELETE /v1/webhooks/{id}`."""
-    await endpoints.delete_webhook(services.webhooks, *_named(request))
+    await webhook_service.delete_webhook(services.webhooks, *_named(request))
     return Response(status_code=204)
 
 
 async def rotate(request: Request, services: WebhookServices) -> Response:
     """`POST /v1/webhooks/{id}/rotate`."""
     asked = await read_struct(request, services.budget, WebhookRotation, default=WebhookRotation())
-    made = await endpoints.rotate_secret(services.webhooks, *_named(request), asked, time.time())
+    made = await webhook_service.rotate_secret(services.webhooks, *_named(request), asked, time.time())
     return json_answer(made, status=201)
 
 
 async def ping(request: Request, services: WebhookServices) -> Response:
     """`POST /v1/webhooks/{id}/ping`."""
-    return json_answer(await endpoints.ping(services.webhooks, *_named(request), time.time()), status=202)
+    return json_answer(await webhook_service.ping(services.webhooks, *_named(request), time.time()), status=202)
 
 
 async def show_deliveries(request: Request, services: WebhookServices) -> Response:
     """`GET /v1/webhooks/{id}/deliveries`."""
-    found = await endpoints.list_deliveries(services.webhooks, *_named(request), _limit(request))
+    found = await webhook_service.list_deliveries(services.webhooks, *_named(request), _limit(request))
     return json_answer({"deliveries": found})
 
 
 async def resend(request: Request, services: WebhookServices) -> Response:
     """`POST /v1/webhooks/{id}/deliveries/{delivery}/resend`."""
     delivery = request.path_params["delivery"]
-    made = await endpoints.resend(services.webhooks, *_named(request), delivery, time.time())
+    made = await webhook_service.resend(services.webhooks, *_named(request), delivery, time.time())
     return json_answer(made, status=202)
 
 

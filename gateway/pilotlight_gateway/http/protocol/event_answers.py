@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from starlette.types import Receive
 
-from pilotlight_gateway.http.protocol.exchange import Exchange
+from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.http.protocol.large_answers import STUCK_S, split_pieces
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from pilotlight_gateway.http.protocol.exchange import Exchange
+from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 
 PIECE_BYTES = 64 * 1024

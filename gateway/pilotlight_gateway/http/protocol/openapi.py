@@ -14,7 +14,7 @@ from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, REF_PATTER
 from pilotlight_core.model.records.batches import ID_PATTERN as BATCH_PATTERN
 
 if TYPE_CHECKING:
-    from pilotlight_gateway.http.protocol.operations import Operation
+    from pilotlight_gateway.http.protocol.api_operations import Operation
 
 OpenApiDocument = dict[str, Any]
 REF = "#/components/schemas/{name}"

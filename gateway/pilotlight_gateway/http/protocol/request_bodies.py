@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.http.protocol.exchange import SERVED, ServerRequest, header
+from pilotlight_gateway.http.protocol.http_exchange import SERVED, ServerRequest, header
 
 LATE = "The request's body did not arrive in time."
 SLOW = "The request's body came too slowly: of one like this at least {least} bytes have to come in {window:g} s."
@@ -63,22 +63,22 @@ def too_large(limits: BodyLimits) -> BadInput:
 class MinThroughput:
     """Whether a streamed body comes fast enough. Pure.
 
-    It may be waited for as long as `window` says, and for longer as far as what came has earned it. Only waiting
+    It may be waited_s for as long as `window` says, and for longer as far as what came has earned it. Only waiting
     counts: not what is done with a piece before the next one is wanted.
     """
 
     def __init__(self, limits: BodyLimits) -> None:
         self._limits = limits
         self.left = limits.window
-        """Seconds for which the next piece may be waited for."""
+        """Seconds for which the next piece may be waited_s for."""
 
-    def came(self, size: int, waited: float) -> None:
+    def came(self, size: int, waited_s: float) -> None:
         """A piece of `size` bytes came after `waited` seconds."""
-        self.left = min(self._limits.window, self.left - waited + size / self._limits.rate)
+        self.left = min(self._limits.window, self.left - waited_s + size / self._limits.rate)
 
     @property
     def slow(self) -> bool:
-        """Whether it is not to be waited for any more, beyond a last look."""
+        """Whether it is not to be waited_s for any more, beyond a last look."""
         return self.left < LAST_LOOK_S
 
 

@@ -1,10 +1,10 @@
-"""Runs the scripts on the connection that `upgrade.py` passes, inside its transaction. alembic executes this file."""
+"""Runs the scripts on the connection and in the transaction of `ledger_upgrade.py`. alembic executes this file."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from pilotlight_gateway.ledger.tables import metadata
+from pilotlight_gateway.ledger.ledger_tables import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

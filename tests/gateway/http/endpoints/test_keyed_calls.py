@@ -14,10 +14,10 @@ from pilotlight_core.bus import connect
 from pilotlight_core.model.errors import FunctionRaised, Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
-from pilotlight_gateway.idempotency.bus_records import BusKeyRecords
+from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
 from pilotlight_gateway.idempotency.key_record import KEPT_BYTES, CallOwner
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
-from pilotlight_gateway.idempotency.memory_records import MemoryKeyRecords
+from pilotlight_gateway.idempotency.memory_key_records import MemoryKeyRecords
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, function, generator, packed
 from tests.waiting import until

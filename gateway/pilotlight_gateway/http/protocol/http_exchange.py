@@ -1,0 +1,112 @@
+"""One request on its way through the gateway, and what is known of its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, Protocol
+
+from starlette.types import Message, Scope, Send
+
+from pilotlight_gateway.http.protocol.drain_gate import current_task
+from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.limit_admission import Admission
+from pilotlight_gateway.tenancy.auth import NOBODY, Principal
+
+KEY = "pilotlight"
+"""Where the exchange is found in the ASGI scope."""
+SERVED = "pilotlight.served"
+"""In the scope: what our server knows of the request beyond ASGI (`ServerRequest`); another one may not."""
+_prefix = f"req_{secrets.token_hex(6)}"
+_numbers = count(1)
+
+
+class ServerRequest(Protocol):
+    """A request as our server has it."""
+
+    loop: asyncio.AbstractEventLoop
+    """That serves it: looking it up takes a system call in Python 3.11."""
+
+    def take_body(self) -> bytes | None:
+        """All of the body, once; None: it is not all here, or the client is not any more."""
+
+    def send_whole(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bool:
+        """Send an answer at once; False: nothing was sent."""
+
+
+class Exchange:
+    """Stands in for `send`: it names the request in every answer, and remembers what was answered."""
+
+    __slots__ = (
+        "_send",
+        "_served",
+        "admission",
+        "arrived_at",
+        "call_id",
+        "principal",
+        "request_id",
+        "route",
+        "status",
+        "tab",
+        "task",
+        "version",
+    )
+
+    def __init__(self, scope: Scope, send: Send, arrived_at: float) -> None:
+        self._send = send
+        self._served: ServerRequest | None = scope.get(SERVED)
+        self.arrived_at = arrived_at
+        """Monotonic seconds."""
+        self.task = current_task(self._served.loop if self._served is not None else None)
+        """In which the request is served."""
+        self.request_id = f"{_prefix}{next(_numbers):07x}"
+        self.principal: Principal = NOBODY
+        self.call_id = ""
+        self.route = ""
+        """The path pattern that was matched, for metrics."""
+        self.status = 0
+        """0 until the answer's head is sent."""
+        self.admission: Admission | None = None
+        """Of a call that is counted under its tenant's limits."""
+        self.version = ""
+        """The id of that call's version."""
+        self.tab: CallUsage | None = None
+        """What it takes; None while it cannot have run."""
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), *self._names()]
+        await self._send(message)
+
+    async def answer(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        """Send a whole answer."""
+        headers += ((b"content-length", b"%d" % len(body)), *self._names())
+        self.status = status
+        if self._served is None or not self._served.send_whole(status, headers, body):
+            await self._send({"type": "http.response.start", "status": status, "headers": headers})
+            await self._send({"type": "http.response.body", "body": body})
+
+    def _names(self) -> list[tuple[bytes, bytes]]:
+        names = [(b"x-request-id", self.request_id.encode())]
+        if self.call_id:
+            names.append((b"pilotlight-call-id", self.call_id.encode()))
+        if self.admission is not None:
+            names += self.admission.headers()
+        return names
+
+
+def exchange_of(scope: Scope) -> Exchange:
+    """The exchange that a request belongs to."""
+    found: Any = scope[KEY]
+    return found  # type: ignore[no-any-return]
+
+
+def header(scope: Scope, name: bytes) -> bytes:
+    """The first value of a header, b"" if it is absent. `name` in lower case."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return bytes(value)
+    return b""

@@ -1,0 +1,92 @@
+"""Errors as RFC 9457 problem documents, from the one table of `core.model.errors`."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.model.errors import PilotlightError
+
+MEDIA_TYPE = b"application/problem+json"
+LONGEST_RETRY_AFTER = 120.0
+"""Stock clients take a longer one as "give up", and nobody can see further ahead. What a rate gives back is certain."""
+JITTER = 0.1
+"""Of the time to wait_s, at most and only upward, so that those who were refused together do not come back together."""
+DEFAULT_RETRY_AFTER = 1.0
+LONGEST_DETAIL = 2_000
+KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+"""The `error.type` that OpenAI's clients know; other 4xx are `invalid_request_error`, 5xx `server_error`."""
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that says what went wrong."""
+
+    status: int
+    document: dict[str, Any]
+    headers: Headers
+
+    def encode(self) -> bytes:
+        """The document's JSON."""
+        return _encoder.encode(self.document)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+
+
+def problem_of(error: PilotlightError, request_id: str, chance: Callable[[], float] = random.random) -> Problem:
+    """The document and the headers for `error`; `chance`, 0 to 1, is this answer's jitter."""
+    meaning, code = error.meaning, error.wire_code
+    wait_s = retry_after(error)
+    told = None if wait_s is None else wait_s * (1 + JITTER * chance())
+    detail = error.detail if len(error.detail) <= LONGEST_DETAIL else error.detail[:LONGEST_DETAIL] + "…"
+    document: dict[str, Any] = {
+        "type": f"urn:pilotlight:error:{code}",
+        "title": meaning.title,
+        "status": meaning.status,
+        "detail": detail,
+        "code": code,
+        "advice": meaning.advice,
+        "request_id": request_id,
+    }
+    if told is not None:
+        document["retry_after"] = told
+    document |= {key: value for key, value in error.more.items() if key not in document and key != "allow"}
+    document["error"] = {
+        "message": detail,
+        "type": KINDS.get(meaning.status, "invalid_request_error" if meaning.status < 500 else "server_error"),
+        "param": error.more.get("field"),
+        "code": code,
+    }
+    return Problem(status=meaning.status, document=document, headers=_headers(error, wait_s, told))
+
+
+def retry_after(error: PilotlightError) -> float | None:
+    """Seconds that the caller should wait_s; None where waiting does not help."""
+    if error.retry_after is None and not (error.meaning.retry and error.meaning.status in (429, 503)):
+        return None
+    wait_s = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after
+    wait_s = max(wait_s, 0.0)
+    return wait_s if error.wire_code == "rate_limited" else min(wait_s, LONGEST_RETRY_AFTER)
+
+
+def _headers(error: PilotlightError, wait_s: float | None, told: float | None) -> Headers:
+    headers = [
+        (b"content-type", MEDIA_TYPE),
+        (b"x-should-retry", b"true" if error.meaning.retry else b"false"),
+        (b"cache-control", b"no-store"),
+    ]
+    if wait_s is not None and told is not None:
+        # Whole seconds are never too early anyway; jitter must not make two of one.
+        headers.append((b"retry-after", b"%d" % max(math.ceil(wait_s), math.floor(told))))
+        headers.append((b"retry-after-ms", b"%d" % math.ceil(told * 1000)))
+    if error.meaning.status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="pilotlight"'))
+    if "allow" in error.more:
+        headers.append((b"allow", str(error.more["allow"]).encode()))
+    return headers

@@ -1,0 +1,154 @@
+"""What usage events add to the ledger, as plain functions over values.
+
+An interval is cut at midnight (UTC) so that days sum to it, and a busy one is cut among its calls: the shares are laid
+end to end over the interval, so both cuts are exact in integer nanoseconds and commute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import structs
+
+from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
+from pilotlight_core.model.units import NS_PER_S
+from pilotlight_gateway.ledger.price_book import PriceBook
+
+NS_PER_DAY = 86_400 * NS_PER_S
+
+UsageKey = tuple[str, str, str, str, str, str, str, int, int]
+"""day, tenant, app, function, version, state, price, ppm, rate"""
+CallKey = tuple[str, str, str, str, str, int, int]
+"""tenant, call, day, version, price, ppm, rate"""
+LONGEST_NS = 31 * NS_PER_DAY
+"""Agents write an interval each second; what claims to be longer than a month is a mistake."""
+
+
+@dataclass(slots=True)
+class UsageSum:
+    """What one line of a report grows by."""
+
+    ns: int = 0
+    calls: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class CallSum:
+    """What one line of a receipt grows by."""
+
+    app: str
+    function: str
+    ns: int = 0
+    outcome: str = ""
+    batch_size: int = 1
+
+
+@dataclass(kw_only=True)
+class LedgerRows:
+    """The rows that a number of events amount to."""
+
+    leases: list[dict[str, Any]] = field(default_factory=list)
+    usage: dict[UsageKey, UsageSum] = field(default_factory=dict)
+    calls: dict[CallKey, CallSum] = field(default_factory=dict)
+    unpriced: int = 0
+    """Events whose price id is not in the book; they are kept at the rate 0."""
+    misfits: int = 0
+    """Busy events whose shares do not sum to them: they are the operator's. And impossible ones: they are left out."""
+
+
+def day_of(wall_ns: int) -> str:
+    """The UTC day, `2026-11-20`, of unix nanoseconds."""
+    return datetime.fromtimestamp(wall_ns // NS_PER_S, UTC).strftime("%Y-%m-%d")
+
+
+def cut_at_midnights(end: int, ns: int) -> list[tuple[str, int]]:
+    """The days of the `ns` nanoseconds before the unix nanosecond `end`, in order, with the part that each has."""
+    at, parts = end - ns, []
+    while True:
+        midnight = (at // NS_PER_DAY + 1) * NS_PER_DAY
+        upto = min(midnight, end)
+        parts.append((day_of(at), upto - at))
+        if upto == end:
+            return parts
+        at = upto
+
+
+def lay_out(days: list[tuple[str, int]], shares: Iterable[int]) -> Iterator[list[tuple[str, int]]]:
+    """For each share its parts by day, where the shares lie end to end over the days. Both sums are kept exactly."""
+    index, left = 0, days[0][1]
+    for share in shares:
+        parts = []
+        while True:
+            taken = min(share, left)
+            parts.append((days[index][0], taken))
+            share, left = share - taken, left - taken
+            if not share:
+                break
+            index += 1
+            left = days[index][1]
+        yield parts
+
+
+def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
+    """The rows for `events`, each of which is new."""
+    entries = LedgerRows()
+    for event in events:
+        if not 0 <= event.t1 - event.t0 <= LONGEST_NS:
+            entries.misfits += 1
+            continue
+        if event.state is LeaseState.BUSY and sum(share.ns for share in event.shares) != event.t1 - event.t0:
+            entries.misfits += 1
+            event = structs.replace(event, tenant="", shares=())  # booked to the operator, whole
+        rate = book.rate(event.price)
+        entries.unpriced += not book.knows(event.price)
+        end = int(event.wall * NS_PER_S)
+        days = cut_at_midnights(end, event.t1 - event.t0)
+        entries.leases.append(_lease_row(event, rate, days[-1][0]))
+        if event.shares:
+            _add_shares(entries, event, rate, days)
+        else:
+            _add_whole(entries, event, rate, days)
+    return entries
+
+
+def _lease_row(event: UsageEvent, rate: int, day: str) -> dict[str, Any]:
+    return {
+        "id": event.id, "node": event.node, "device": event.device, "slice": event.slice, "ppm": event.ppm,
+        "price": event.price, "rate": rate, "state": event.state.value, "tenant": event.tenant, "app": event.app,
+        "function": event.function, "version": event.version, "container": event.container, "t0": event.t0,
+        "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.wall, "day": day,
+    }  # fmt: skip
+
+
+def _usage(entries: LedgerRows, event: UsageEvent, rate: int, day: str, tenant: str) -> UsageSum:
+    key = (
+        day, tenant, event.app, event.function, event.version, event.state.value, event.price, event.ppm, rate,
+    )  # fmt: skip
+    return entries.usage.setdefault(key, UsageSum())
+
+
+def _add_whole(entries: LedgerRows, event: UsageEvent, rate: int, days: list[tuple[str, int]]) -> None:
+    for day, ns in days:
+        _usage(entries, event, rate, day, event.tenant).ns += ns
+
+
+def _add_shares(entries: LedgerRows, event: UsageEvent, rate: int, days: list[tuple[str, int]]) -> None:
+    if len(days) == 1:  # nearly always
+        laid_out: Iterable[list[tuple[str, int]]] = ([(days[0][0], share.ns)] for share in event.shares)
+    else:
+        laid_out = lay_out(days, (share.ns for share in event.shares))
+    for share, parts in zip(event.shares, laid_out, strict=True):
+        for day, ns in parts:
+            _usage(entries, event, rate, day, share.tenant).ns += ns
+            line = entries.calls.setdefault(
+                (share.tenant, share.call, day, event.version, event.price, event.ppm, rate),
+                CallSum(app=event.app, function=event.function),
+            )
+            line.ns += ns
+            line.batch_size = max(line.batch_size, share.batch_size)
+        if share.ended:
+            line.outcome = share.ended
+            _usage(entries, event, rate, day, share.tenant).calls += 1

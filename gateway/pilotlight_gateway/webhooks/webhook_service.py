@@ -1,0 +1,251 @@
+"""Webhooks as their tenant makes, changes and looks at them. Instants are unix seconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from pilotlight_core.model.api.webhook_api import (
+    DELIVERY_PATTERN,
+    ID_PATTERN,
+    WEBHOOKS_PER_TENANT,
+    DeliveryInfo,
+    DeliveryRecord,
+    DeliveryState,
+    NewWebhook,
+    WebhookChange,
+    WebhookEvent,
+    WebhookInfo,
+    WebhookRecord,
+    WebhookRequest,
+    WebhookRotation,
+)
+from pilotlight_core.model.errors import Conflict, NotFound
+from pilotlight_core.model.ids import token
+from pilotlight_gateway.webhooks.address_policy import Network
+from pilotlight_gateway.webhooks.delivery_attempts import resent
+from pilotlight_gateway.webhooks.http_sender import check_url
+from pilotlight_gateway.webhooks.webhook_events import ping_event
+from pilotlight_gateway.webhooks.webhook_port import WebhookStore
+from pilotlight_gateway.webhooks.webhook_signing import new_secret, rotated
+
+BY_OWNER = "its owner disabled it"
+PINGS_PENDING = 8
+"""Pings and resends of a webhook that may wait at a time: a tenant makes as many as it likes, so they are bounded."""
+WEBHOOK_ID, DELIVERY_ID = re.compile(ID_PATTERN), re.compile(DELIVERY_PATTERN)
+
+
+async def create_webhook(
+    store: WebhookStore, tenant: str, request: WebhookRequest, at: float, allowed: Sequence[Network]
+) -> NewWebhook:
+    """Make a webhook.
+
+    Raises:
+        BadInput: if nothing would ever be sent to its address. Conflict: if the tenant has too many.
+    """
+    check_url(request.url, allowed)
+    if len(await store.webhooks(tenant)) >= WEBHOOKS_PER_TENANT:
+        raise _too_many()
+    record = WebhookRecord(
+        id=f"wh_{token()}",
+        tenant=tenant,
+        url=request.url,
+        events=tuple(dict.fromkeys(request.events)),
+        secrets=rotated((), new_secret(), at, 0.0),
+        created_at=at,
+        after=await store.horizon(),
+        label=request.label,
+    )
+    await store.change_webhook(tenant, record.id, lambda _: record)
+    # Several may have been made at the same time, each of which saw room.
+    if record.id not in {one.id for one in (await store.webhooks(tenant))[:WEBHOOKS_PER_TENANT]}:
+        await store.change_webhook(tenant, record.id, lambda _: None)
+        raise _too_many()
+    return _with_secret(record)
+
+
+async def list_webhooks(store: WebhookStore, tenant: str) -> list[WebhookInfo]:
+    """The tenant's webhooks, oldest first."""
+    return [webhook_info(record) for record in await store.webhooks(tenant)]
+
+
+async def own_webhook(store: WebhookStore, tenant: str, id: str) -> WebhookRecord:  # noqa: A002
+    """One of the tenant's webhooks.
+
+    Raises:
+        NotFound: if it has none such.
+    """
+    record = await store.webhook(tenant, id) if WEBHOOK_ID.fullmatch(id) else None
+    if record is None:
+        raise _no_webhook(id)
+    return record
+
+
+async def change_webhook(
+    store: WebhookStore,
+    tenant: str,
+    id: str,  # noqa: A002
+    change: WebhookChange,
+    allowed: Sequence[Network],
+) -> WebhookInfo:
+    """Change what `change` gives. One that is enabled again hears of what ends from then on.
+
+    Raises:
+        NotFound: if there is none. BadInput: if nothing would ever be sent to its address.
+    """
+    if change.url is not None:
+        check_url(change.url, allowed)
+    await own_webhook(store, tenant, id)
+    horizon = await store.horizon()
+
+    def changed(present: WebhookRecord | None) -> WebhookRecord:
+        if present is None:
+            raise _no_webhook(id)
+        given = {name: getattr(change, name) for name in ("url", "label") if getattr(change, name) is not None}
+        if change.events is not None:
+            given["events"] = tuple(dict.fromkeys(change.events))
+        if change.disabled is True and not present.disabled:
+            given["disabled"] = BY_OWNER
+        if change.disabled is False and present.disabled:
+            given |= {"disabled": "", "failing_since": None, "after": horizon}
+        return structs.replace(present, **given)
+
+    made = await store.change_webhook(tenant, id, changed)
+    assert made is not None  # noqa: S101 - the function returns one
+    return webhook_info(made)
+
+
+async def delete_webhook(store: WebhookStore, tenant: str, id: str) -> None:  # noqa: A002
+    """End a webhook and what is on its way to it.
+
+    Raises:
+        NotFound: if there is none.
+    """
+    await own_webhook(store, tenant, id)
+    await store.change_webhook(tenant, id, lambda _: None)
+
+
+async def rotate_secret(
+    store: WebhookStore,
+    tenant: str,
+    id: str,  # noqa: A002
+    request: WebhookRotation,
+    at: float,
+) -> NewWebhook:
+    """Give a webhook a new secret; the former one signs beside it for a while.
+
+    Raises:
+        NotFound: if there is none.
+    """
+    fresh = new_secret()
+
+    def changed(present: WebhookRecord | None) -> WebhookRecord:
+        if present is None:
+            raise _no_webhook(id)
+        return structs.replace(present, secrets=rotated(present.secrets, fresh, at, request.overlap_s))
+
+    await own_webhook(store, tenant, id)
+    made = await store.change_webhook(tenant, id, changed)
+    assert made is not None  # noqa: S101 - the function returns one
+    return structs.replace(_with_secret(made), replaced_until=at + request.overlap_s)
+
+
+async def list_deliveries(
+    store: WebhookStore,
+    tenant: str,
+    id: str,  # noqa: A002
+    limit: int,
+) -> list[DeliveryInfo]:
+    """What was, and is to be, sent to a webhook, newest first.
+
+    Raises:
+        NotFound: if there is none.
+    """
+    await own_webhook(store, tenant, id)
+    newest = sorted(await store.deliveries(tenant, id), key=lambda record: (-record.created_at, record.id))
+    return [delivery_info(record) for record in newest[:limit]]
+
+
+async def resend(store: WebhookStore, tenant: str, id: str, delivery: str, at: float) -> DeliveryInfo:  # noqa: A002
+    """Send a delivery again, whatever became of it: under its id, with its body, by a schedule of its own.
+
+    Raises:
+        NotFound: if it is not kept. Conflict: if the webhook is disabled.
+    """
+    await _enabled(store, tenant, id)
+
+    def changed(present: DeliveryRecord | None) -> DeliveryRecord:
+        if present is None:
+            raise NotFound(f"There is no delivery {delivery[:100]}, or it is not kept any more.")
+        return resent(present, at)
+
+    if not DELIVERY_ID.fullmatch(delivery):
+        changed(None)
+    made = await store.change_delivery(tenant, id, delivery, changed)
+    assert made is not None  # noqa: S101 - the function returns one
+    return delivery_info(made)
+
+
+async def ping(store: WebhookStore, tenant: str, id: str, at: float) -> DeliveryInfo:  # noqa: A002
+    """Send an event of the type `webhook.ping`, whatever the webhook listens to.
+
+    Raises:
+        NotFound: if there is none. Conflict: if it is disabled, or too many pings wait already.
+    """
+    await _enabled(store, tenant, id)
+    waiting = [
+        record
+        for record in await store.deliveries(tenant, id)
+        if record.event == WebhookEvent.PING and record.state is DeliveryState.PENDING
+    ]
+    if len(waiting) >= PINGS_PENDING:
+        raise Conflict("Enough pings wait for this webhook; look at its deliveries.")
+    record = ping_event(tenant, id, at)
+    await store.change_delivery(tenant, id, record.id, lambda present: present or record)
+    return delivery_info(record)
+
+
+def webhook_info(record: WebhookRecord) -> WebhookInfo:
+    """A webhook as the API shows it."""
+    return WebhookInfo(**_shown(record))
+
+
+def delivery_info(record: DeliveryRecord) -> DeliveryInfo:
+    """A delivery as the API shows it."""
+    return DeliveryInfo(
+        id=record.id,
+        event=record.event,
+        about=record.about,
+        state=record.state,
+        created_at=record.created_at,
+        next_at=record.next_at if record.state is DeliveryState.PENDING else None,
+        attempts=record.attempts,
+    )
+
+
+async def _enabled(store: WebhookStore, tenant: str, id: str) -> None:  # noqa: A002
+    record = await own_webhook(store, tenant, id)
+    if record.disabled:
+        raise Conflict(f"The webhook is disabled: {record.disabled}. Enable it first.")
+
+
+def _with_secret(record: WebhookRecord) -> NewWebhook:
+    return NewWebhook(**_shown(record), secret=record.secrets[0].value)
+
+
+def _shown(record: WebhookRecord) -> dict[str, Any]:
+    named = msgspec.structs.asdict(record)
+    shown = {name: named[name] for name in ("id", "url", "events", "label", "created_at", "failing_since")}
+    return shown | {"disabled": bool(record.disabled), "disabled_because": record.disabled}
+
+
+def _too_many() -> Conflict:
+    return Conflict(f"There may be {WEBHOOKS_PER_TENANT} webhooks; delete one first.")
+
+
+def _no_webhook(id: str) -> NotFound:  # noqa: A002
+    return NotFound(f"There is no webhook {id[:100]}.")

@@ -1,0 +1,97 @@
+"""Cutting at midnight and among calls is exact."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_core.model.messages.usage import CallShare, LeaseState
+from pilotlight_gateway.ledger.ledger_entries import NS_PER_DAY, cut_at_midnights, day_of, entries_of, lay_out
+from pilotlight_gateway.ledger.price_book import load_prices
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event
+
+BOOK = load_prices()
+NOON = int(MIDNIGHT) * SECOND + 43_200 * SECOND
+
+
+@given(st.integers(0, 3 * NS_PER_DAY), st.integers(0, 3 * NS_PER_DAY))
+def test_days_sum_to_the_interval(offset: int, ns: int) -> None:
+    """However long it is and wherever it ends, and in order."""
+    days = cut_at_midnights(int(MIDNIGHT) * SECOND + offset, ns)
+
+    assert sum(part for _, part in days) == ns
+    assert all(part <= NS_PER_DAY for _, part in days)
+    assert [day for day, _ in days] == sorted({day for day, _ in days})
+
+
+@given(st.lists(st.integers(0, 100), max_size=6), st.data())
+def test_laying_out_keeps_both_sums(shares: list[int], data: st.DataObject) -> None:
+    """Every share keeps its size and every day its own."""
+    total = sum(shares)
+    cut = data.draw(st.integers(0, total))
+    days = [("one", cut), ("two", total - cut)]
+
+    parts = list(lay_out(days, shares))
+
+    assert [sum(ns for _, ns in part) for part in parts] == shares
+    for day, size in days:
+        assert sum(ns for part in parts for name, ns in part if name == day) == size
+
+
+def test_an_interval_over_midnight_is_two_days() -> None:
+    """Three seconds that end one second after midnight are two and one."""
+    entries = entries_of([event(1, 0, 3 * SECOND, wall=MIDNIGHT + 1.0)], BOOK)
+
+    assert {key[0]: line.ns for key, line in entries.usage.items()} == {
+        "2026-09-21": 2 * SECOND,
+        "2026-09-22": SECOND,
+    }
+
+
+def test_a_batch_is_split_among_its_calls_and_ends_are_counted() -> None:
+    """Each call has its own ns; a call counts where it ends."""
+    entries = entries_of([busy(1, 0, ("a", 3, "ok"), ("b", 4, "")), busy(2, 7, ("b", 5, "raised"))], BOOK)
+
+    (line,) = entries.usage.values()
+    assert (line.ns, line.calls) == (12, 2)
+    receipts = {key[1]: (sum_.ns, sum_.outcome, sum_.batch_size) for key, sum_ in entries.calls.items()}
+    assert receipts == {"a": (3, "ok", 2), "b": (9, "raised", 2)}
+
+
+def test_a_call_that_ended_without_time_is_still_counted() -> None:
+    """A share of nothing is a share."""
+    entries = entries_of([event(1, 5, 5, LeaseState.BUSY, shares=(CallShare("a", "acme", 0, "ok"),))], BOOK)
+
+    assert [(line.ns, line.calls) for line in entries.usage.values()] == [(0, 1)]
+
+
+@pytest.mark.parametrize("shares", [(), (CallShare("a", "acme", 4, "ok"),), (CallShare("a", "acme", 6, "ok"),)])
+def test_busy_time_that_does_not_fit_its_shares_is_the_operators(shares: tuple[CallShare, ...]) -> None:
+    """No tenant pays for what an agent got wrong, and it is counted."""
+    entries = entries_of([event(1, 0, 5, LeaseState.BUSY, shares=shares)], BOOK)
+
+    assert entries.misfits == 1
+    assert [(key[1], line.ns) for key, line in entries.usage.items()] == [("", 5)]
+    assert entries.leases[0]["tenant"] == ""
+    assert not entries.calls
+
+
+@pytest.mark.parametrize("t1", [-1, 2**70])
+def test_an_impossible_interval_is_left_out(t1: int) -> None:
+    """Neither time that runs backwards nor an age of the world stops the fold."""
+    entries = entries_of([event(1, 0, t1, wall=MIDNIGHT), event(2, 0, 5)], BOOK)
+
+    assert (entries.misfits, len(entries.leases)) == (1, 1)
+
+
+def test_a_price_that_nobody_knows_is_counted_and_free() -> None:
+    """It must not stop the fold."""
+    entries = entries_of([event(1, 0, 5, price="abacus")], BOOK)
+
+    assert (entries.unpriced, entries.leases[0]["rate"]) == (1, 0)
+
+
+def test_days_are_utc() -> None:
+    """Wherever the gateway stands."""
+    assert day_of(NOON) == "2026-09-22"
