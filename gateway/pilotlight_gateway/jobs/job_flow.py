@@ -95,7 +95,7 @@ class JobFlow:
         return self._later.next()
 
     def put_off(self, name: str, due_at: float) -> None:
-        """A taken job waits due_at `due_at`."""
+        """A taken job waits until `due_at` (unix seconds)."""
         job = self._give(name)
         if job is not None:
             self._forget_order(job)
