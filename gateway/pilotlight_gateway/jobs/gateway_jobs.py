@@ -55,7 +55,7 @@ class GatewayJobs:
         )
         self.service = JobService(
             store,
-            queue=JobQueueClient(bus, self._publisher, calls.shards, region=region),
+            queue=JobQueueClient(bus, self._publisher, self._home_of, region=region),
             quota=quota,
             blobs=blobs,
             region=region,
@@ -75,6 +75,10 @@ class GatewayJobs:
     def statistics(self) -> DispatcherStatistics:
         """How the jobs are whose home this gateway is."""
         return self._dispatcher.statistics()
+
+    def _home_of(self, shard: int) -> str | None:
+        owner = self._calls.shards.owner(shard)
+        return None if owner is None else owner.gateway
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
