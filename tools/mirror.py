@@ -22,16 +22,16 @@ MIN_STATEMENTS = 4
 
 ELSEWHERE: dict[str, str] = {
     "gateway/pilotlight_gateway/batches/batch_port.py": "test_bus_batches.py: one contract for the store and its fake",
-    "gateway/pilotlight_gateway/http/endpoints/call_answers.py": "test_calls.py: a part of the one endpoint of calls",
-    "gateway/pilotlight_gateway/http/endpoints/call_reader.py": "test_calls.py: a part of the one endpoint of calls",
+    "gateway/pilotlight_gateway/http/endpoints/call_answers.py": "test_calls.py: part of the endpoint of calls",
+    "gateway/pilotlight_gateway/http/endpoints/call_reader.py": "test_calls.py: part of the endpoint of calls",
     "gateway/pilotlight_gateway/http/endpoints/documents.py": "protocol/test_openapi.py, test_function_openapi.py",
-    "gateway/pilotlight_gateway/http/endpoints/unary_calls.py": "test_calls.py: a part of the one endpoint of calls",
+    "gateway/pilotlight_gateway/http/endpoints/unary_calls.py": "test_calls.py: part of the endpoint of calls",
     "gateway/pilotlight_gateway/http_wiring.py": "tests/gateway/http: `World` wires every application with it",
     "gateway/pilotlight_gateway/idempotency/memory_key_records.py": "test_keyed_calls.py: every test runs on it",
     "gateway/pilotlight_gateway/jobs/memory_jobs.py": "test_bus_jobs.py: one contract for the store and its fake",
-    "gateway/pilotlight_gateway/ledger/migrations/versions/r0001_usage_and_receipts.py": "ledger/test_ledger_upgrade.py",
+    "gateway/pilotlight_gateway/ledger/migrations/versions/r0001_usage_and_receipts.py": "test_ledger_upgrade.py",
     "gateway/pilotlight_gateway/storage_quota/memory_quota.py": "test_bus_quota.py: one contract for both",
-    "gateway/pilotlight_gateway/tenancy/registry_port.py": "every test of `World`; core/host/test_registry.py for the real one",
+    "gateway/pilotlight_gateway/tenancy/registry_port.py": "every test of `World` runs on the fake",
     "gateway/pilotlight_gateway/webhooks/http_sender_fake.py": "test_delivery_sender.py: every test runs on it",
     "gateway/pilotlight_gateway/webhooks/webhook_port.py": "test_bus_webhooks.py: one contract for both",
 }

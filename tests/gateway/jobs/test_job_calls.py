@@ -19,7 +19,7 @@ from tests.builders.specs import method
 from tests.gateway.world import World, function, generator
 
 
-def gate(_run: Run, _go: Go) -> None:
+def gate(run: Run, go: Go) -> None:
     """Where a start would be written."""
 
 

@@ -50,11 +50,12 @@ async def test_what_was_read_is_written_over() -> None:
     """Again and again, each time over the last write."""
     store = MemoryJobs()
     writer = await reading(store)
-    assert await writer.write(begun(writer.job))
-    assert not writer.ended
-    assert await writer.write(done(writer.job))
+    ended = []
+    for change in (begun, done):
+        assert await writer.write(change(writer.job))
+        ended.append(writer.ended)
 
-    assert writer.ended
+    assert ended == [False, True]
     assert [one.state for one in store.writes] == [JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED]
 
 

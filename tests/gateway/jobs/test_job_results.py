@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from pilotlight_core.host.blobs import BlobsDown, MemoryBlobs
@@ -74,7 +74,7 @@ async def test_an_output_waits_for_the_blob_store() -> None:
     tried = asyncio.Event()
 
     class Returning(MemoryBlobs):
-        async def put(self, tenant: str, sha256: str, content: bytes | AsyncIterable[bytes]) -> int:
+        async def put(self, tenant: str, sha256: str, content: bytes | AsyncIterator[bytes]) -> int:
             if not tried.is_set():
                 tried.set()
                 raise BlobsDown("away")
