@@ -22,8 +22,8 @@ FIRST = ("system", "gateway", "runtime")
 
 # How long a machine takes to make examples says how busy it is, and nothing of what is tested. A change is judged by
 # the same examples everywhere; `make test-seeds` looks for new ones.
-settings.register_profile("repeatable", suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-settings.register_profile("seeded", suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("repeatable", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.register_profile("seeded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
 # A shell's background has interrupts ignored, and so would everything that is started from here and is interrupted.

@@ -1,13 +1,39 @@
-"""Waiting for what rings no bell."""
+"""Waiting for what rings no bell: another process, a task of nobody's, an expiry."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeVar
+
+T = TypeVar("T")
+
+LOOK_EVERY_S = 0.005
+ASK_EVERY_S = 0.02
+"""Between two questions that cost somebody something."""
 
 
 async def until(condition: Callable[[], object], within: float = 30.0) -> None:
-    """Ask until the answer is true; TimeoutError if it never is."""
+    """Look until the condition is true; TimeoutError if it never is."""
     async with asyncio.timeout(within):
         while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(LOOK_EVERY_S)
+
+
+async def until_found(ask: Callable[[], Awaitable[T | Literal[False] | None]], within: float = 30.0) -> T:
+    """Ask until there is an answer, which is returned; TimeoutError if it stays None or False."""
+    async with asyncio.timeout(within):
+        while (found := await ask()) is None or found is False:  # noqa: ASYNC110
+            await asyncio.sleep(ASK_EVERY_S)
+        return found
+
+
+def wait_until(condition: Callable[[], T | Literal[False] | None], what: str, within_s: float = 60.0) -> T:
+    """Ask until the answer is true, which is returned; AssertionError says what never came. It needs no loop."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(ASK_EVERY_S)
+    raise AssertionError(f"not within {within_s:.0f} s: {what}")

@@ -14,14 +14,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.keeping import VersionReservation, WaitingVersion, next_keeping
-from pilotlight_autoscaler.policy import VersionSpeed, VersionView, to_drain, wanted, wanted_by_demand, wanted_by_level
-from pilotlight_autoscaler.steps import CommandContext, Steps
-from pilotlight_autoscaler.ways import IdleContainers, TrialBudget, choose_victims, round_robin
-from pilotlight_autoscaler.works import AgentCommand, PlanStep, independent_steps
+from pilotlight_autoscaler.plan_commands import AgentSteps, CommandContext
+from pilotlight_autoscaler.plan_execution import AgentCommand, PlanStep, independent_steps
+from pilotlight_autoscaler.preemption import IdleContainers, TrialBudget, choose_victims, round_robin
+from pilotlight_autoscaler.scaling_policy import (
+    VersionSpeed,
+    VersionView,
+    to_drain,
+    wanted,
+    wanted_by_demand,
+    wanted_by_level,
+)
+from pilotlight_autoscaler.version_reservation import VersionReservation, WaitingVersion, next_reservation
 from pilotlight_autoscaler.world import LIVE, FailedStarts, World
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
-from pilotlight_core.model.messages.agent_messages import ContainerReport, Drain, Shortage
+from pilotlight_core.model.messages.agent_messages import ContainerReport, Drain, Shortage, Stop
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves
@@ -29,7 +36,7 @@ from pilotlight_placement.explain.speeds import key_of_slice, on_slice
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.hardware.node import PlacedContainer
-from pilotlight_placement.plan.commands import PlannedStart, PlannedStop
+from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.draft import DesiredFunction, PlanLimits
 from pilotlight_placement.plan.plan import DesiredState, Plan, Shortfall, living, plan
 from pilotlight_placement.plan.reservation import Reservation, reserve
@@ -57,7 +64,7 @@ class Decision:
     """What one pass decided, and why (for people)."""
 
     commands: list[AddressedCommand] = field(default_factory=list)
-    works: list[list[PlanStep]] = field(default_factory=list)
+    executions: list[list[PlanStep]] = field(default_factory=list)
     """Commands of which some wait for others."""
     shortages: list[Shortage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -96,7 +103,7 @@ def views(
         if container.state in LIVE and container.id not in world.draining and not world.nodes[node].draining:
             containers.setdefault(container.version, []).append(container)
     pending: dict[str, int] = {}
-    for bind in (*(item.bind for item in world.pending.values()), *(bind for _, bind in world.works.starts())):
+    for bind in (*(item.bind for item in world.pending.values()), *(bind for _, bind in world.executions.starts())):
         pending[bind.version] = pending.get(bind.version, 0) + 1
     return {
         version: VersionView(
@@ -162,25 +169,25 @@ class Pass:
         self._curves = curves or {}
         self._where = {container.id: node for node, container in world.containers(at)}
         self._running = {container.id: container.version for _, container in world.containers(at)}
-        self._leaving: set[str] = set(world.works.containers())
-        world.look(versions)
+        self._leaving: set[str] = set(world.executions.containers())
+        world.observe_versions(versions)
         self._fleet: Fleet = world.fleet(at)
         self._fleet.follow(world.asked)
         self._views = views(world, versions, deployed, at, self._speed)
-        self._kept = self._still_kept()
+        self._reservation = self._current_reservation()
         self._idle = IdleContainers(
             views=self._views, tenants={name: record.tenant for name, record in versions.items()}
         )
         self.decision = Decision()
 
-    def _still_kept(self) -> Reservation | None:
+    def _current_reservation(self) -> Reservation | None:
         """What is kept, as long as somebody waits for it."""
-        keeping = self._world.keeping
-        if keeping is None or keeping.version not in self._views:
+        reservation = self._world.reservation
+        if reservation is None or reservation.version not in self._views:
             return None
-        demand = self._views[keeping.version].demand
+        demand = self._views[reservation.version].demand
         waited_for = demand is not None and demand.queued
-        return replace(keeping.kept, ask=self._ask(keeping.version)) if waited_for else None
+        return replace(reservation.kept, ask=self._ask(reservation.version)) if waited_for else None
 
     def run(self, only: str | None = None) -> Decision:
         """Decide for all versions, or for the one that just came to need something."""
@@ -191,20 +198,20 @@ class Pass:
                 if view.speed is not None and view.rate
             }
             for version in self._views:
-                self._shrink(version)
+                self._drain_surplus(version)
         asks, missing = self._missing(only)
-        desired = DesiredState(wants=(), starts=tuple(missing), kept=self._kept)
+        desired = DesiredState(wants=(), starts=tuple(missing), epoch=self._epoch, kept=self._reservation)
         made = plan(self._fleet, desired, self._at, self._bounds.plain)
-        shorts, blocked = made.short, self._make_ways(made, asks)
+        shorts, blocked = made.short, self._preempt_for_all(made, asks)
         helped = without(shorts, blocked)
         if only is None and ((blocked and self._bounds.force) or self._bounds.repack):
-            made = self._rearranged(missing, made, blocked)
+            made = self._plan_with_moves(missing, made, blocked)
             blocked = list(made.short)
-        self._take(made, asks)
+        self._add_commands(made, asks)
         if only is None:
-            self._world.keeping = self._next_keeping([*helped, *blocked], asks)
+            self._world.reservation = self._next_reservation([*helped, *blocked], asks)
         for short in blocked:
-            self._say_short(short, asks)
+            self._report_shortfall(short, asks)
         return self.decision
 
     def _missing(self, only: str | None) -> tuple[dict[Ask, list[str]], list[tuple[Ask, int]]]:
@@ -216,7 +223,7 @@ class Pass:
             count = wanted(view) - view.size
             if count > 0 and wanted_by_level(view) > wanted_by_demand(view):
                 self.decision.notes.append(explain_level(self._versions[version], view))
-            if count > 0 and self._world.failures.get(version, FailedStarts()).until <= self._at:
+            if count > 0 and self._world.failures.get(version, FailedStarts()).retry_at <= self._at:
                 ask = self._ask(version)
                 asks.setdefault(ask, []).extend([version] * count)
                 missing.append((ask, count))
@@ -228,34 +235,34 @@ class Pass:
         waiting = {v: view.demand.oldest_ms if view.demand else 0.0 for v, view in self._views.items()}
         return sorted(self._views, key=lambda version: (-waiting[version], version))
 
-    def _shrink(self, version: str) -> None:
+    def _drain_surplus(self, version: str) -> None:
         for container in to_drain(self._views[version]):
             if container.id not in self._leaving:
                 self._drain(container.id, self._versions[version], f"idle for {container.idle_s:.0f} s")
 
-    def _take(self, made: Plan, asks: dict[Ask, list[str]]) -> None:
+    def _add_commands(self, made: Plan, asks: dict[Ask, list[str]]) -> None:
         """Turn a plan into commands, and remember why."""
-        steps = Steps(names=CommandContext(epoch=self._epoch, new_id=self._new_id, drain=self._drain_command))
+        steps = AgentSteps(context=CommandContext(epoch=self._epoch, new_id=self._new_id, drain=self._drain_command))
         outcomes = dict(made.outcomes)
-        started = [command for command in made.commands if isinstance(command, PlannedStart)]
-        movers = {start.group: start.held.tenant for start in started if not start.replaces}
-        for command in made.commands:
+        starts = [(planned.group, planned.command) for planned in made.commands]
+        movers = {g: s.held.tenant for g, s in starts if isinstance(s, PlannedStart) and not s.replaces}
+        for planned in made.commands:
+            command = planned.command
             if isinstance(command, PlannedStart):
                 if command.replaces:
-                    self._world.moves.spend(self._at, movers.get(command.group, ""))
+                    self._world.moves.spend(self._at, movers.get(planned.group, ""))
                 outcome = outcomes[command.held.container]
                 record = self._version_of(command, outcome.record.ask, asks)
-                steps.start(command, record)
-                self._remember(outcome, steps.ids[command.held.container], record)
-            elif isinstance(command, PlannedStop):
-                steps.stop(command, self._versions[self._running[command.container]])
+                self._remember(outcome, steps.start(planned, command, record), record)
+            elif isinstance(command, Stop):
+                steps.stop(planned, command, self._versions[self._running[command.container]])
             else:
-                steps.device(command)
+                steps.change_device(planned, command)
         for part in independent_steps(steps.steps):
             if len(part) == 1:
                 self.decision.commands.append(AddressedCommand(node=part[0].node, command=part[0].command))
             else:
-                self.decision.works.append(part)
+                self.decision.executions.append(part)
         self.decision.notes += steps.notes
 
     def _version_of(self, command: PlannedStart, ask: Ask, asks: dict[Ask, list[str]]) -> VersionRecord:
@@ -267,7 +274,7 @@ class Pass:
         if (shape := AskShape.of(outcome.record.ask)) is not None:
             self._world.asked.observe(shape, self._at)
 
-    def _rearranged(self, missing: list[tuple[Ask, int]], plain: Plan, blocked: list[Shortfall]) -> Plan:
+    def _plan_with_moves(self, missing: list[tuple[Ask, int]], plain: Plan, blocked: list[Shortfall]) -> Plan:
         """The plan with room made by moving containers, for those who are blocked, and devices emptied."""
         counts: dict[Ask, int] = {}
         for ask, count in missing:
@@ -279,7 +286,7 @@ class Pass:
         limits = replace(
             limits,
             moves=min(limits.moves, moves.left(self._at)),
-            empties=limits.empties if moves.may(self._at, "") else 0,
+            empties=limits.empties if moves.allows(self._at, "") else 0,
         )
         tenants = {short.refusal.record.ask.tenant for short in blocked}
         leaving = {each.id for _, each in self._world.containers(self._at) if each.state not in LIVE}
@@ -288,9 +295,10 @@ class Pass:
         desired = DesiredState(
             wants=self._movable(),
             starts=tuple(counts.items()),
+            epoch=self._epoch,
             fixed=frozenset(fixed),
-            waiting=frozenset(tenant for tenant in tenants if not moves.may(self._at, tenant)),
-            kept=self._kept,
+            waiting=frozenset(tenant for tenant in tenants if not moves.allows(self._at, tenant)),
+            kept=self._reservation,
         )
         return plan(self._fleet, desired, self._at, limits)
 
@@ -330,36 +338,38 @@ class Pass:
     def _ask(self, version: str) -> Ask:
         return ask_of(self._versions[version], self._curves.get(version))
 
-    def _make_ways(self, made: Plan, asks: dict[Ask, list[str]]) -> list[Shortfall]:
+    def _preempt_for_all(self, made: Plan, asks: dict[Ask, list[str]]) -> list[Shortfall]:
         """Let idle containers go for versions that find no place; those for whom none is going are returned."""
         started = Counter(outcome.record.ask for name, outcome in made.outcomes if name)
         rest = {ask: names[started[ask] :] for ask, names in asks.items()}
-        first, self._world.turn = self._world.turn, 0
+        first, self._world.preemption_turn = self._world.preemption_turn, 0
         shorts, trials = round_robin(made.short, first), TrialBudget()
         helped: list[Shortfall] = []
         with self._fleet.trial():
-            for command in made.commands:
+            for command in (planned.command for planned in made.commands):
                 if isinstance(command, PlannedStart) and not self._fleet.refusal(command.held):
                     self._fleet.hold(command.held)
-            for container in self._world.going(self._at, ROOM_S):
+            for container in self._world.lately_drained(self._at, ROOM_S):
                 if container in self._fleet.held:
                     self._fleet.release(container)
-            if self._kept is not None:
-                mine = [short for short in shorts if short.refusal.record.ask == self._kept.ask]
-                shorts = [short for short in shorts if short.refusal.record.ask != self._kept.ask]
-                helped += [short for short in mine if self._make_way(short, rest, trials)]
+            if self._reservation is not None:
+                mine = [short for short in shorts if short.refusal.record.ask == self._reservation.ask]
+                shorts = [short for short in shorts if short.refusal.record.ask != self._reservation.ask]
+                helped += [short for short in mine if self._preempt_for(short, rest, trials)]
                 if len(helped) < len(mine):
-                    self._clear(self._kept)
-                reserve(self._fleet, self._kept)
+                    self._drain_reserved(self._reservation)
+                reserve(self._fleet, self._reservation)
             for number, short in enumerate(shorts):
-                if self._make_way(short, rest, trials):
+                if self._preempt_for(short, rest, trials):
                     helped.append(short)
                 if trials.left <= 0:
-                    self._world.turn = first + number  # the next pass begins with whom this one had no time for
+                    self._world.preemption_turn = (
+                        first + number
+                    )  # the next pass begins with whom this one had no time for
                     break
         return without(made.short, helped)
 
-    def _make_way(self, short: Shortfall, asks: dict[Ask, list[str]], trials: TrialBudget) -> bool:
+    def _preempt_for(self, short: Shortfall, asks: dict[Ask, list[str]], trials: TrialBudget) -> bool:
         """Whether a version has a place when those are gone who go; if need be and they are idle, more of them go."""
         ask = short.refusal.record.ask
         version = asks[ask][0]
@@ -379,10 +389,10 @@ class Pass:
                 return False
             self._is_placed(ask)
         self._idle.held[ask.tenant] += 1  # whoever is blocked next is judged by what this one will have
-        self._say_short(short, asks)
+        self._report_shortfall(short, asks)
         return True
 
-    def _clear(self, kept: Reservation) -> None:
+    def _drain_reserved(self, kept: Reservation) -> None:
         """Let idle containers go from devices that are kept, even if that is not enough yet."""
         for container, version in self._idle.beyond_floors(waited_for=True):
             held = self._fleet.held.get(container.id)
@@ -390,7 +400,7 @@ class Pass:
             if on & kept.devices and container.id not in self._leaving:
                 self._drain(container.id, self._versions[version], f"its GPU is kept for {kept.ask.function}")
 
-    def _next_keeping(self, shorts: list[Shortfall], asks: dict[Ask, list[str]]) -> VersionReservation | None:
+    def _next_reservation(self, shorts: list[Shortfall], asks: dict[Ask, list[str]]) -> VersionReservation | None:
         """For whom devices are kept from now on: of no tenant that has more than an even share."""
         even = self._fleet.size / max(1, len(self._idle.held))
         greedy = {tenant for tenant, count in self._idle.held.items() if count > even}
@@ -400,7 +410,7 @@ class Pass:
             demand = self._views[asks[ask][0]].demand
             if not short.refusal.never and demand is not None and demand.queued and ask.tenant not in greedy:
                 waiting.append(WaitingVersion(version=asks[ask][0], ask=ask, waited_s=demand.oldest_ms / 1000.0))
-        return next_keeping(self._world.keeping, waiting, self._fleet, self._at)
+        return next_reservation(self._world.reservation, waiting, self._fleet, self._at)
 
     def _is_placed(self, ask: Ask) -> bool:
         """Whether an ask has a place now, which is then taken."""
@@ -415,9 +425,9 @@ class Pass:
             self._fleet.hold(held)
         return True
 
-    def _say_short(self, short: Shortfall, asks: dict[Ask, list[str]]) -> None:
+    def _report_shortfall(self, short: Shortfall, asks: dict[Ask, list[str]]) -> None:
         tenant = short.refusal.record.ask.tenant
-        if not short.refusal.never and (spent := self._world.moves.why_none(self._at, tenant)):
+        if not short.refusal.never and (spent := self._world.moves.refusal_for(self._at, tenant)):
             short = replace(short, refusal=replace(short.refusal, reason=f"{short.refusal.reason}; {spent}"))
         for version in dict.fromkeys(asks[short.refusal.record.ask]):
             self._world.decisions.add(short.refusal, version=self._versions[version].ref, at=self._at)

@@ -26,26 +26,26 @@ class MoveBudget:
             self._moves.popleft()
         return max(0, self.per_hour - len(self._moves))
 
-    def may(self, at: float, who: str) -> bool:
+    def allows(self, at: float, tenant: str) -> bool:
         """Whether somebody may begin one now."""
-        return sum(mover == who for _, mover in self._moves) < self.left(at)
+        return sum(mover == tenant for _, mover in self._moves) < self.left(at)
 
-    def spend(self, at: float, who: str = "") -> None:
+    def spend(self, at: float, tenant: str = "") -> None:
         """A move has begun."""
-        self._moves.append((at, who))
+        self._moves.append((at, tenant))
 
-    def why_none(self, at: float, who: str = "") -> str:
+    def refusal_for(self, at: float, tenant: str = "") -> str:
         """Why nothing is moved now for somebody; "" if something may be."""
         left = self.left(at)
-        if self.may(at, who):
+        if self.allows(at, tenant):
             return ""
         if not self.per_hour:
             return "running containers are not moved to make room (--moves-per-hour 0)"
         minutes = -(-(self._moves[0][0] + HOUR_S - at) // 60)
         if left:
-            own = sum(mover == who for _, mover in self._moves)
+            own = sum(mover == tenant for _, mover in self._moves)
             return (
-                f"{own} containers were moved for {who} in the last hour, and the {left} that may be moved still "
+                f"{own} containers were moved for {tenant} in the last hour, and the {left} that may be moved still "
                 f"(--moves-per-hour) are for others: the next may be in {minutes:.0f} min"
             )
         return (

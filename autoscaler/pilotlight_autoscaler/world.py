@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.keeping import VersionReservation
-from pilotlight_autoscaler.learning import CurveLearner
+from pilotlight_autoscaler.call_rate import CallRate
+from pilotlight_autoscaler.curve_learning import CurveLearner
 from pilotlight_autoscaler.move_budget import MoveBudget
-from pilotlight_autoscaler.rates import CallRate
-from pilotlight_autoscaler.works import PlanExecutions
+from pilotlight_autoscaler.plan_execution import PlanExecutions
+from pilotlight_autoscaler.version_reservation import VersionReservation
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.messages.agent_messages import (
     Bind,
@@ -64,7 +64,7 @@ class FailedStarts:
     """Consecutive failed starts of a version."""
 
     count: int = 0
-    until: float = 0.0
+    retry_at: float = 0.0
     """No further start before this instant."""
 
 
@@ -83,7 +83,7 @@ class World:
     """Why containers are where they are."""
     asked: DemandHistogram = field(default_factory=DemandHistogram)
     """What kinds of slices were asked for lately."""
-    works: PlanExecutions = field(default_factory=PlanExecutions)
+    executions: PlanExecutions = field(default_factory=PlanExecutions)
     """Plans under way."""
     levels: dict[str, str] = field(default_factory=dict)
     """Functions with a service level and a known curve: how many containers carry their calls, in words."""
@@ -91,9 +91,9 @@ class World:
     """Running containers that may still be moved."""
     learner: CurveLearner = field(default_factory=CurveLearner)
     """How fast versions are in use."""
-    keeping: VersionReservation | None = None
+    reservation: VersionReservation | None = None
     """Devices that are kept for whoever has waited longest."""
-    turn: int = 0
+    preemption_turn: int = 0
     """With whom of those who are blocked the next pass begins, when it looks for idle containers that give way."""
     agreeing: frozenset[str] = frozenset()
     """Versions that agree to other tenants on their GPU."""
@@ -160,7 +160,7 @@ class World:
 
     def _failed(self, version: str, at: float) -> None:
         count = min(MOST_FAILURES, self.failures.get(version, FailedStarts()).count + 1)
-        self.failures[version] = FailedStarts(count=count, until=at + min(30.0, 0.25 * 2**count))
+        self.failures[version] = FailedStarts(count=count, retry_at=at + min(30.0, 0.25 * 2**count))
 
     def forget(self, at: float) -> None:
         """Drop what has not been repeated for too long."""
@@ -174,7 +174,7 @@ class World:
         self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
         self._settled = {c: t for c, t in self._settled.items() if at - t <= 60.0}
-        self.failures = {v: f for v, f in self.failures.items() if at - f.until <= 300.0}
+        self.failures = {v: f for v, f in self.failures.items() if at - f.retry_at <= 300.0}
 
     def demand(self, version: str, at: float) -> Demand | None:
         """The version's demand, unless it is stale."""
@@ -199,7 +199,7 @@ class World:
         """The nodes that take containers, with what is on its way: always the same fleet, up to date."""
         live = [report for report in self.nodes.values() if at - self.seen.get(report.node, 0.0) <= NODE_SILENT_S]
         binds = [(pending.node, pending.bind) for pending in self.pending.values()]
-        binds += [(step.node, bind) for step, bind in self.works.starts()]
+        binds += [(step.node, bind) for step, bind in self.executions.starts()]
         coming = tuple(
             IncomingContainer(
                 container=bind.container,
@@ -212,11 +212,11 @@ class World:
             for node, bind in binds
         )
         beside = ReportOverlay(
-            coming=coming, closed=self.works.closed(), resident=self._weights_by_node(), agreeing=self.agreeing
+            coming=coming, closed=self.executions.closed(), resident=self._weights_by_node(), agreeing=self.agreeing
         )
         return self._mirror.sync(live, beside, at)
 
-    def look(self, versions: Mapping[str, VersionRecord]) -> None:
+    def observe_versions(self, versions: Mapping[str, VersionRecord]) -> None:
         """Take from the versions what reports do not say: who agrees to neighbours, and which weights are where.
 
         Weights count as resident on a node where a container that loads them became ready, as long as its agent lives:
@@ -258,7 +258,7 @@ class World:
         found = self._index.get(container)
         return found.state if found else None
 
-    def going(self, at: float, within_s: float) -> list[str]:
+    def lately_drained(self, at: float, within_s: float) -> list[str]:
         """The containers that were told to go so lately and are still there."""
         told = (name for name, since in self.draining.items() if at - since < within_s)
         return [name for name in told if self.state(name) not in (None, ContainerState.GONE)]
@@ -268,7 +268,7 @@ class World:
         report = self.nodes.get(node)
         return next((device for device in report.devices if device.id == gpu), None) if report else None
 
-    def heard(self, node: str) -> float | None:
+    def last_report_at(self, node: str) -> float | None:
         """When a node reported last; None if it is not there, or takes nothing any more."""
         report = self.nodes.get(node)
         return None if report is None or report.draining else self.seen.get(node)

@@ -28,9 +28,11 @@ from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.identity_guard import NameTaken
+from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
+from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.readiness import Readiness
@@ -151,11 +153,11 @@ async def _stop_when_lost(bus: Bus, stop: asyncio.Event) -> None:
     stop.set()
 
 
-def _idempotency(settings: ServeSettings, bus: Bus, calls: CallService, owner: CallOwner) -> Idempotency:
+def _idempotency(settings: ServeSettings, bus: Bus, table: ShardTable, owner: CallOwner) -> Idempotency:
     keep_s = settings.idempotency_seconds
     records = BusQuotaRecords(bus.kv(IDEMPOTENCY_BUCKET), stored="idempotency keys")
     return Idempotency(
-        BusKeyRecords(bus, lambda owner: owner.instance in calls.shards.others()),
+        BusKeyRecords(bus, lambda owner: owner.instance in table.others()),
         StorageQuota(records, limit=KEY_BYTES, life=keep_s, wall=time.time),
         owner=owner,
         ttl=keep_s,
@@ -193,23 +195,15 @@ async def _gateway(
     budget = ByteBudget(limit=BODY_BYTES_HELD)
     bodies = LargeBodies(url=internal_url, budget=budget)
     instance = instance_of(name, settings.launch or token(8))
-    calls = CallService(
-        bus,
-        region=settings.region,
-        gateway=instance,
-        name=name,
-        bodies=bodies,
-        budget=budget,
-        limits=QueueLimits(),
-    )
-    limiter = HomeLimiter(bus, calls.shards, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
-    calls.shards.lodgers["limits"] = limiter
+    calls = GatewayCalls(bus, bodies, region=settings.region, name=name, instance=instance, limits=QueueLimits())
+    limiter = HomeLimiter(bus, calls.table, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
     registry.on_change.append(limiter.record_changed)
     blobs, validators, costs = open_blobs(settings.blobs), Validators(), Estimates()
     jobs = GatewayJobs(
         bus,
         blobs,
-        calls,
+        calls.service,
+        calls.table,
         region=settings.region,
         keep_s=settings.job_seconds,
         tenant_bytes=settings.job_bytes,
@@ -220,9 +214,14 @@ async def _gateway(
         limits=limiter,
         costs=costs,
     )
-    idempotency = _idempotency(settings, bus, calls, CallOwner(name=name, instance=instance))
+    shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
+    idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness = Readiness(
-        gate=DrainGate(), bus_connected=lambda: bus.connected, registry=registry, calls=calls, clock=time.monotonic
+        gate=DrainGate(),
+        bus_connected=lambda: bus.connected,
+        registry=registry,
+        calls=calls.service,
+        clock=time.monotonic,
     )
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
@@ -238,7 +237,7 @@ async def _gateway(
         ),
         blobs=blobs,
         budget=budget,
-        calls=calls,
+        calls=calls.service,
         costs=costs,
         explainer=BusExplainer(bus, region=settings.region),
         followers=follower_slots(),
@@ -247,7 +246,7 @@ async def _gateway(
         ledger=ledger,
         limiter=limiter,
         logs=BusLogs(bus=bus, region=settings.region),
-        metrics=GatewayMetrics(_metric_sources(bus, calls, idempotency, limiter, jobs, readiness, budget)),
+        metrics=GatewayMetrics(_metric_sources(bus, calls.service, idempotency, limiter, jobs, readiness, budget)),
         networks=settings.webhook_networks,
         placements=FleetPlacements(calls.fleet),
         readiness=readiness,
@@ -259,12 +258,12 @@ async def _gateway(
     )
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
-        async with limiter.running(), jobs.running():
+        async with limiter.running(), calls.running(), shards.running(), jobs.running():
             yield Gateway(
                 gate=readiness.gate,
                 public=make_server(app),
                 internal=make_server(bodies),
-                superseded=calls.shards.superseded,
+                superseded=shards.superseded,
             )
     finally:
         await blobs.aclose()

@@ -24,8 +24,9 @@ from pilotlight_runtime.devices.nvidia.mps import open_mps
 from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 from pilotlight_runtime.devices.several_devices import SeveralDevices
 from pilotlight_runtime.metering.usage_metering import boot_id
-from pilotlight_runtime.node.agent import Agent, AgentDependencies
+from pilotlight_runtime.node.agent import open_agent
 from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
+from pilotlight_runtime.node.agent_parts import AgentDependencies
 from pilotlight_runtime.node.node_reports import NodeIdentity
 from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
@@ -36,10 +37,10 @@ CONNECT_S = 30.0
 
 
 def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevices:
-    """The GPUs of this node, or those that it is told to pretend it had.
+    """The GPUs of this node, or the GPUs in software that its settings ask for.
 
     Raises:
-        BadInput: if what it is to pretend is not understood, or MPS is not at work.
+        BadInput: if those cannot be read, or MPS does not work.
     """
     if not settings.fake_gpus:
         mps = open_mps(settings.mps_pipes)
@@ -52,10 +53,10 @@ def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevic
 
 
 async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
-    """Be the node until told to stop.
+    """Run the agent until SIGTERM or SIGINT.
 
     Raises:
-        BadInput, BusError, SandboxError: if it cannot be one.
+        BadInput, BusError, SandboxError: if it cannot run.
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -81,22 +82,21 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 timeout=CONNECT_S,
             ) as bus,
         ):
-            agent = Agent(
-                AgentDependencies(
-                    identity=identity,
-                    bus=bus,
-                    blobs=blobs,
-                    verifier=TrustedKey(settings.keys_dir),
-                    launcher=started,
-                    devices=SeveralDevices(CpuDevices(settings.cpu_slots or usable_cores()), gpus),
-                    base=own_environment(settings.preimport),
-                    folders=folders,
-                    blanks=settings.blanks,
-                )
+            needs = AgentDependencies(
+                identity=identity,
+                bus=bus,
+                blobs=blobs,
+                verifier=TrustedKey(settings.keys_dir),
+                launcher=started,
+                devices=SeveralDevices(CpuDevices(settings.cpu_slots or usable_cores()), gpus),
+                base=own_environment(settings.preimport),
+                folders=folders,
+                blanks=settings.blanks,
             )
             freeze()
             log.info("the agent is up", node=identity.node, instance=identity.instance, sandbox=identity.sandbox)
-            await agent.run(stop)
+            async with open_agent(needs) as agent:
+                await agent.run(stop)
     finally:
         await blobs.aclose()
         started.close()

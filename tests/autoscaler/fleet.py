@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_autoscaler.decide import Decision, Pass, PassOptions
-from pilotlight_autoscaler.works import AgentCommand
+from pilotlight_autoscaler.plan_execution import AgentCommand
 from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, SliceName
 from pilotlight_core.model.messages.agent_messages import (
@@ -32,7 +32,6 @@ from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.hardware.catalogue import standard
-from pilotlight_placement.hardware.geometry import Instance
 from tests.autoscaler.builders import record
 
 MIB = 2**20
@@ -45,7 +44,7 @@ class FakeGpu:
     id: str
     kind: str
     mig: MigMode = MigMode.OFF
-    instances: set[Instance] = field(default_factory=set)
+    instances: set[MigPlacement] = field(default_factory=set)
     refused: str = ""
     broken: bool = False
     """Cutting it fails, after it was said to be under way."""
@@ -160,7 +159,7 @@ class FakeNode:
             gpu = self.gpu(device)
             taken = self.used(gpu)
             if wanted.profile:
-                assert Instance(start=wanted.start, profile=wanted.profile) in gpu.instances, (
+                assert MigPlacement(start=wanted.start, profile=wanted.profile) in gpu.instances, (
                     "its instance is not there"
                 )
                 if any((t.profile, t.start) == (wanted.profile, wanted.start) for t in taken):
@@ -175,9 +174,9 @@ class FakeNode:
     def _cut(self, command: Cut) -> str:
         gpu = self.gpu(command.device)
         assert gpu.mig is MigMode.ON, "a GPU that is not in MIG mode was cut"
-        destroy = {Instance(start=place.start, profile=place.profile) for place in command.destroy}
-        create = {Instance(start=place.start, profile=place.profile) for place in command.create}
-        used = {Instance(start=name.start, profile=name.profile) for name in self.used(gpu)}
+        destroy = {MigPlacement(start=place.start, profile=place.profile) for place in command.destroy}
+        create = {MigPlacement(start=place.start, profile=place.profile) for place in command.create}
+        used = {MigPlacement(start=name.start, profile=name.profile) for name in self.used(gpu)}
         assert not used & destroy, "an instance in use would be destroyed"
         if gpu.broken:
             gpu.refused = "the driver failed"
@@ -225,7 +224,7 @@ class FakeFleet:
         for version, waiting in (queued or {}).items():
             self.world.on_demand(self._demand(version, waiting), self.at)
         self.world.forget(self.at)
-        self._go_on()
+        self._advance_plans()
         made = Pass(
             self.world, self.versions, self.versions, epoch=1, new_id=lambda _: f"ctr_{next(self._ids)}", at=self.at,
             bounds=self.bounds,
@@ -234,9 +233,9 @@ class FakeFleet:
         self.short = {shortage.version: shortage.reason for shortage in made.shortages}
         for sent in made.commands:
             self._send(sent.node, sent.command)
-        for steps in made.works:
-            assert self.world.works.add(steps)
-        self._go_on()
+        for steps in made.executions:
+            assert self.world.executions.add(steps)
+        self._advance_plans()
         self.check()
         return made
 
@@ -256,8 +255,8 @@ class FakeFleet:
             if container in node.containers
         )
 
-    def _go_on(self) -> None:
-        due, notes = self.world.works.advance(self.world, self.at)
+    def _advance_plans(self) -> None:
+        due, notes = self.world.executions.advance(self.world, self.at)
         self.notes += notes
         for step in due:
             self._send(step.node, step.command)
@@ -271,7 +270,7 @@ class FakeFleet:
         if name in self.silent:
             return
         if reason := node.take(command, self.at):
-            self.world.works.refused(command, reason)
+            self.world.executions.refused(command, reason)
             if isinstance(command, Bind):
                 del self.world.pending[command.container]
 

@@ -19,7 +19,7 @@ from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource, CurvesRecord
 from pilotlight_core.model.api.placement_api import DecisionInfo
-from pilotlight_core.model.devices import MigMode
+from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
@@ -27,7 +27,6 @@ from pilotlight_core.model.messages.explaining import ExplainPlacement, Placemen
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.hardware.geometry import Instance
 from tests.autoscaler.builders import demand, record, report
 from tests.autoscaler.fleet import FakeGpu
 from tests.builders.nodes import container
@@ -42,7 +41,7 @@ class ScriptedNode:
         self.reply = CommandReply(ok=True)
         self.answers = True
         self._bus, self._region, self._seq = bus, region, 0
-        self._told = asyncio.Event()
+        self._decision_lines = asyncio.Event()
         self._last: NodeReport | None = None
 
     async def listen(self) -> None:
@@ -50,7 +49,7 @@ class ScriptedNode:
 
     def _on_command(self, _: str, message: Bind | Drain | Stop | Cut | SwitchMig, reply: str) -> None:
         self.commands.append(message)
-        self._told.set()
+        self._decision_lines.set()
         if self.answers:
             self._bus.publish_nowait(reply, self.reply)
 
@@ -71,8 +70,8 @@ class ScriptedNode:
         """The command with that number, when it has come."""
         async with asyncio.timeout(30):
             while len(self.commands) < number:
-                self._told.clear()
-                await self._told.wait()
+                self._decision_lines.clear()
+                await self._decision_lines.wait()
         return self.commands[number - 1]
 
 
@@ -278,7 +277,7 @@ async def test_a_plan_goes_on_as_soon_as_reports_show_it_may(
     async with meanwhile(calls_wait(bus, region, made.id)):
         cut = await node.told(1)
         assert isinstance(cut, Cut)
-        gpu.instances = {Instance(start=place.start, profile=place.profile) for place in cut.create}
+        gpu.instances = {MigPlacement(start=place.start, profile=place.profile) for place in cut.create}
         node.report(report(devices=(gpu.report({}),)))
         bind = await node.told(2)
 

@@ -6,9 +6,9 @@ from itertools import count
 
 import msgspec
 
-from pilotlight_autoscaler.answers import answer
 from pilotlight_autoscaler.controller import subject_of_command
 from pilotlight_autoscaler.decide import Decision, Pass
+from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.api.curve_api import CurveSource
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain, RemoteError
@@ -139,7 +139,7 @@ def test_a_version_that_fails_for_days_is_tried_each_half_minute() -> None:
         world.forget(at)
         at += 31.0
 
-    assert world.failures["ver_1"].until == at - 31.0 + 30.0
+    assert world.failures["ver_1"].retry_at == at - 31.0 + 30.0
 
 
 def test_stale_demand_starts_nothing() -> None:

@@ -10,13 +10,12 @@ import pytest
 from pilotlight_autoscaler.decide import PassOptions
 from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_autoscaler.world import PendingBind
-from pilotlight_core.model.devices import MigMode
+from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.messages.agent_messages import Bind, Drain
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.placing import Placing
 from pilotlight_core.model.spec import Isolation, VersionRecord
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_placement.plan.draft import PlanLimits
 from pilotlight_placement.search.decision_record import NoFit
 from tests.autoscaler.fleet import FakeFleet, FakeGpu, FakeNode, version
@@ -60,7 +59,7 @@ def test_an_idle_gpu_is_cut_before_the_container_starts_on_it() -> None:
 
     assert commands(node) == ["Cut", "Bind"]
     assert fleet.running("ver_small") == ["ctr_1"]
-    assert node.gpus[0].instances == {Instance(start=6, profile="1g")}
+    assert node.gpus[0].instances == {MigPlacement(start=6, profile="1g")}
     why = fleet.world.decisions.of_container("ctr_1")
     assert why is not None
     assert why.outcome.record.value is not None
@@ -84,7 +83,7 @@ def test_a_whole_gpu_is_switched_to_mig_where_a_part_would_do() -> None:
 def test_mig_mode_is_switched_off_for_a_whole_one() -> None:
     """Idle instances go with it."""
     gpu = h100("GPU-1", mig=True)
-    gpu.instances = {Instance(start=4, profile="3g")}
+    gpu.instances = {MigPlacement(start=4, profile="3g")}
     node = FakeNode(name="n1", gpus=[gpu])
     fleet = fleet_of(node, versions=(version("pair", gpu=(GpuAsk("H100", 2),)),))
     node.gpus.append(h100("GPU-2"))
@@ -176,7 +175,7 @@ def test_room_is_made_by_moving_and_nothing_stops_before_its_copy_is_ready() -> 
     large = version("large", gpu=H100, vram=60 * GIB, max_containers=1)
     fleet = fleet_of(*nodes, versions=(small(max_containers=4), large), bounds=MOVES_AT_ONCE)
     for node, gpu in zip(nodes, (one, two), strict=True):
-        gpu.instances = {Instance(start=6, profile="1g")}
+        gpu.instances = {MigPlacement(start=6, profile="1g")}
         occupy(node, f"{gpu.id}:1g@6", "small", fleet.at - 100.0)
         node.log.clear()
 
@@ -201,7 +200,7 @@ def two_apart(**more: Any) -> tuple[FakeFleet, list[FakeNode]]:
     large = version("large", gpu=H100, vram=60 * GIB, max_containers=1)
     fleet = fleet_of(*nodes, versions=(small(max_containers=4, **more), large), bounds=MOVES_AT_ONCE)
     for node in nodes:
-        node.gpus[0].instances = {Instance(start=6, profile="1g")}
+        node.gpus[0].instances = {MigPlacement(start=6, profile="1g")}
         occupy(node, f"{node.gpus[0].id}:1g@6", "small", fleet.at - 100.0)
         node.log.clear()
     return fleet, nodes
@@ -265,7 +264,7 @@ def test_who_is_on_its_way_or_leaves_is_not_moved() -> None:
 
     made = fleet.step({"ver_large": 1})
 
-    assert not made.works
+    assert not made.executions
     assert "in use" in fleet.short["ver_large"]
 
 
@@ -275,7 +274,7 @@ def test_the_young_are_not_moved() -> None:
     large = version("large", gpu=H100, vram=60 * GIB)
     fleet = fleet_of(*nodes, versions=(small(), large), bounds=PassOptions(limits=PlanLimits(min_residency_s=500.0)))
     for node in nodes:
-        node.gpus[0].instances = {Instance(start=6, profile="1g")}
+        node.gpus[0].instances = {MigPlacement(start=6, profile="1g")}
         occupy(node, f"{node.gpus[0].id}:1g@6", "small", fleet.at - 100.0)
         node.log.clear()
 
@@ -294,7 +293,7 @@ def test_no_more_is_moved_in_an_hour_than_may_be_and_that_is_said() -> None:
     fleet.world.moves = MoveBudget(per_hour=1)
     fleet.world.moves.spend(fleet.at)
     for node in nodes:
-        node.gpus[0].instances = {Instance(start=6, profile="1g")}
+        node.gpus[0].instances = {MigPlacement(start=6, profile="1g")}
         occupy(node, f"{node.gpus[0].id}:1g@6", "small", fleet.at - 100.0)
         node.log.clear()
 
@@ -317,7 +316,7 @@ def test_hardly_used_gpus_are_emptied_onto_those_in_use() -> None:
     nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}", mig=True)]) for n in (1, 2)]
     fleet = fleet_of(*nodes, versions=(small(min_containers=2, max_containers=4),), bounds=REPACKS)
     for node in nodes:
-        node.gpus[0].instances = {Instance(start=6, profile="1g")}
+        node.gpus[0].instances = {MigPlacement(start=6, profile="1g")}
         occupy(node, f"{node.gpus[0].id}:1g@6", "small", fleet.at - 10_000.0)
 
     for _ in range(10):
@@ -366,7 +365,7 @@ def test_a_node_that_falls_silent_takes_its_plan_with_it() -> None:
     for _ in range(20):
         fleet.step({"ver_small": 1})
 
-    assert len(fleet.world.works) == 0
+    assert len(fleet.world.executions) == 0
     (other,) = [node for node in nodes if node is not chosen]
     assert len(other.containers) == 1
 
@@ -423,7 +422,7 @@ def test_whatever_comes_the_promises_hold(seed: int) -> None:
         fleet.step({"ver_f0": 1, "ver_f1": 1})
         served |= {name for name in ("ver_f0", "ver_f1") if fleet.running(name)}
     assert served == {"ver_f0", "ver_f1"}
-    assert len(fleet.world.works) <= 1
+    assert len(fleet.world.executions) <= 1
 
 
 def test_a_leader_forgets_the_plans_of_the_one_before() -> None:
@@ -431,8 +430,8 @@ def test_a_leader_forgets_the_plans_of_the_one_before() -> None:
     node = FakeNode(name="n1", gpus=[h100("GPU-1", mig=True)])
     fleet = fleet_of(node, versions=(small(max_containers=1),))
     fleet.step({"ver_small": 1})
-    assert len(fleet.world.works) == 1
-    fleet.world.works.clear()
+    assert len(fleet.world.executions) == 1
+    fleet.world.executions.clear()
 
     for _ in range(5):
         fleet.step({"ver_small": 1})

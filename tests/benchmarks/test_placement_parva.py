@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.placement_parva import DEVICE, SLO_PART, check, read_curves, read_scenarios, solve
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_placement.capacity_planner.capacity_plan import PlanningTerms, demands_of
 from pilotlight_placement.capacity_planner.greedy_planner import plan_greedily
 from pilotlight_placement.capacity_planner.ilp_planner import plan_exactly
-from pilotlight_placement.hardware.geometry import Instance
 
 TERMS = PlanningTerms(utilisation=1.0, slo_part=SLO_PART, prices={DEVICE: 1.0})
 HEAD = "Mig instance,Batch size,Workload Number,Throughput,Latency\n"
@@ -90,7 +90,7 @@ def test_the_check_finds_what_the_driver_would_refuse(data: Path) -> None:
     card = plan.cuttings[0]
 
     def with_layout(*places: tuple[int, str]) -> object:
-        layout = tuple(Instance(start=start, profile=key) for start, key in places)
+        layout = tuple(MigPlacement(start=start, profile=key) for start, key in places)
         return replace(plan, cuttings=(replace(card, layout=layout, functions=("alpha",) * len(layout)),))
 
     with pytest.raises(AssertionError, match="no legal start"):

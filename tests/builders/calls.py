@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_core.model.messages.agent_messages import CallDescriptor, ContainerState, Credit, Grant, Run
+from pilotlight_core.model.messages.agent_messages import BodyRef, CallDescriptor, ContainerState, Credit, Grant, Run
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.call_plan import CallPlan
+
+BODY = BodyRef(url="http://origin/bodies/x", token="x", size=10)
+"""A large input, where its origin has it."""
 
 
 def call(name: str, tenant: str = "acme", **more: Any) -> CallDescriptor:
@@ -47,6 +50,6 @@ def run(call: str = "a", grant: int = 1, **more: Any) -> Run:
     """A granted call, as its container's agent gets it."""
     fields: dict[str, Any] = {
         "tenant": "acme", "version": "ver_1", "container": "c1", "method": "", "epoch": 1, "gateway": "gw1",
-        "home": "gw1", "start_within_ms": 10_000.0, "timeout_ms": 10_000.0,
+        "home": "gw1", "start_within_ms": 10_000.0, "timeout_ms": 10_000.0, "input": b"\x80",
     }  # fmt: skip
     return Run(call=call, grant=grant, **fields | more)

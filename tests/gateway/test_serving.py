@@ -17,13 +17,18 @@ from pilotlight_core.host.signing import Verifier
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse
 from pilotlight_gateway.tenancy.bootstrap import read_client_file
 from tests.gateway.world import entry, function
-from tests.waiting import until
+from tests.waiting import until, until_found
 
 CONTENT = b"def hello(name): ..."
 
 
 def changed(path: Path) -> int:
     return path.stat().st_mtime_ns if path.exists() else 0
+
+
+async def is_ready(client: httpx.AsyncClient) -> bool:
+    """Whether the gateway takes calls."""
+    return (await client.get("/readyz")).status_code == 200
 
 
 @asynccontextmanager
@@ -44,8 +49,7 @@ async def gateway(server_url: str, folder: Path, *flags: str) -> AsyncIterator[h
             assert found is not None
             headers = {"authorization": f"Bearer {found.api_key}"}
             async with httpx.AsyncClient(base_url=found.url, headers=headers, timeout=10) as client:
-                while (await client.get("/readyz")).status_code != 200:  # noqa: ASYNC110 - another process
-                    await asyncio.sleep(0.02)
+                await until_found(lambda: is_ready(client))
                 yield client
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), 10) == 0

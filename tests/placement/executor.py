@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from pilotlight_core.model.messages.agent_messages import Stop
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.plan.commands import (
-    AnyPlannedCommand,
-    PlannedCut,
-    PlannedMigSwitch,
-    PlannedStart,
-    PlannedStop,
-)
+from pilotlight_placement.plan.commands import PlanCommand, PlannedStart
 from pilotlight_placement.plan.plan import Plan
 
 
-def carry_out(fleet: Fleet, made: Plan, check: Callable[[AnyPlannedCommand], None] = lambda _: None) -> None:
+def carry_out(fleet: Fleet, made: Plan, check: Callable[[PlanCommand], None] = lambda _: None) -> None:
     """Apply the commands in their order; each must be possible, and wait only for what was done before."""
     for number, command in enumerate(made.commands):
         assert command.number == number
@@ -27,8 +23,8 @@ def carry_out(fleet: Fleet, made: Plan, check: Callable[[AnyPlannedCommand], Non
         check(command)
 
 
-def apply(fleet: Fleet, made: Plan, command: AnyPlannedCommand) -> None:
-    match command:
+def apply(fleet: Fleet, made: Plan, command: PlanCommand) -> None:
+    match command.command:
         case PlannedStart(held=held):
             unit = fleet.places[held.slice.node].by_id[held.slice.ids[0]]
             assert not unit.node.node.draining
@@ -36,14 +32,16 @@ def apply(fleet: Fleet, made: Plan, command: AnyPlannedCommand) -> None:
                 there = [(each.start, each.profile) for each in unit.gpu.instances] if unit.gpu else []
                 assert (held.slice.start, held.slice.profile) in there, "its instance was not cut"
             fleet.hold(held)
-        case PlannedStop(container=container, node=node):
-            assert not fleet.places[node].node.draining
-            copies = [c for c in made.commands if isinstance(c, PlannedStart) and c.replaces == container]
+        case Stop(container=container):
+            assert not fleet.places[command.node].node.draining
+            copies = [
+                c for c in made.commands if isinstance(c.command, PlannedStart) and c.command.replaces == container
+            ]
             assert all(copy.number in command.after for copy in copies), "broken before made"
             _leave_instances(fleet, container)
             fleet.release(container)
-        case PlannedCut() | PlannedMigSwitch():
-            _describe(fleet, command)
+        case Cut() | SwitchMig():
+            _describe(fleet, command.node, command.command)
 
 
 def _leave_instances(fleet: Fleet, container: str) -> None:
@@ -57,12 +55,12 @@ def _leave_instances(fleet: Fleet, container: str) -> None:
         fleet.put(replace(place.node, gpus=gpus))
 
 
-def _describe(fleet: Fleet, command: PlannedCut | PlannedMigSwitch) -> None:
-    place = fleet.places[command.node]
+def _describe(fleet: Fleet, node: str, command: Cut | SwitchMig) -> None:
+    place = fleet.places[node]
     assert not place.node.draining
-    unit = place.by_id[command.gpu]
+    unit = place.by_id[command.device]
     assert unit.gpu is not None
-    if isinstance(command, PlannedCut):
+    if isinstance(command, Cut):
         used = set(unit.instances())
         there = set(unit.gpu.instances) | used
         assert not used & set(command.destroy), "an instance in use would be destroyed"
@@ -75,5 +73,5 @@ def _describe(fleet: Fleet, command: PlannedCut | PlannedMigSwitch) -> None:
         assert unit.is_empty, "MIG mode of a GPU in use"
         assert unit.gpu.device.online_mig, "MIG mode switched where it needs a reset"
         changed = replace(unit.gpu, mig=command.on, instances=())
-    gpus = tuple(changed if gpu.id == command.gpu else gpu for gpu in place.node.gpus)
+    gpus = tuple(changed if gpu.id == command.device else gpu for gpu in place.node.gpus)
     fleet.put(replace(place.node, gpus=gpus))

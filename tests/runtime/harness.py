@@ -42,7 +42,7 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
-from pilotlight_core.model.spec import Batching, FileEntry, FunctionSpec, Manifest, MethodSpec, Mode
+from pilotlight_core.model.spec import Batching, FileEntry, Manifest, MethodSpec, Mode
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_runtime.containers.base_environment import own_environment
@@ -50,10 +50,12 @@ from pilotlight_runtime.containers.staging import TrustedKey
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.devices.several_devices import SeveralDevices
-from pilotlight_runtime.node.agent import Agent, AgentDependencies
+from pilotlight_runtime.node.agent import Agent, open_agent
 from pilotlight_runtime.node.agent_folders import own_folders
+from pilotlight_runtime.node.agent_parts import AgentDependencies
 from pilotlight_runtime.node.node_reports import NodeIdentity
 from pilotlight_runtime.sandbox.launchers import launcher
+from tests.builders.specs import function_spec, manifest, method
 
 REGION = "local"
 TENANT = "acme"
@@ -71,11 +73,6 @@ class Version:
     @property
     def id(self) -> str:
         return self.manifest.version_id
-
-
-def method(name: str = "", attribute: str = "f", **more: Any) -> MethodSpec:
-    """A method of a function."""
-    return MethodSpec(name=name, attribute=attribute, **more)
 
 
 def generator() -> tuple[MethodSpec, ...]:
@@ -211,9 +208,7 @@ class Harness:
             digest = hashlib.sha256(data).hexdigest()
             await self.blobs.put(tenant, digest, data)
             entries.append(FileEntry(path, digest, len(data)))
-        fields = {"name": "f", "module": "app", "qualname": "f", "methods": (method(),), **spec}
-        manifest = Manifest(tenant=tenant, app="demo", function="f", spec=FunctionSpec(**fields), files=tuple(entries))
-        return await self.store(manifest)
+        return await self.store(manifest(function_spec("f", **spec), *entries, tenant=tenant, app="demo"))
 
     async def store(self, manifest: Manifest, *, signer: Signer | None = None) -> Version:
         """Sign and store a manifest."""
@@ -398,23 +393,27 @@ async def agent(
         stack.callback(started.close)
         bus = await stack.enter_async_context(connect(world.url, name="agent"))
         world.devices = Slots(cpu_slots)
-        world.agent = made = Agent(
-            AgentDependencies(
-                identity=NodeIdentity(
-                    node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox
-                ),
-                bus=bus,
-                blobs=world.blobs,
-                verifier=TrustedKey(world.folder / "keys"),
-                launcher=started,
-                devices=SeveralDevices(world.devices, gpus) if gpus else world.devices,
-                base=own_environment(preimport=""),
-                folders=folders,
-                blanks=blanks,
-            )
+        needs = AgentDependencies(
+            identity=NodeIdentity(node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox),
+            bus=bus,
+            blobs=world.blobs,
+            verifier=TrustedKey(world.folder / "keys"),
+            launcher=started,
+            devices=SeveralDevices(world.devices, gpus) if gpus else world.devices,
+            base=own_environment(preimport=""),
+            folders=folders,
+            blanks=blanks,
         )
+        opened: asyncio.Future[Agent] = asyncio.get_running_loop().create_future()
+
+        async def run() -> None:
+            async with open_agent(needs) as made:
+                opened.set_result(made)
+                await made.run(stop)
+
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(made.run(stop))
+            running = group.create_task(run())
+            world.agent = made = await opened
             await made.up.wait()
             try:
                 yield made

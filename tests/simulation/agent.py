@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_messages import (
+    CallFrame,
     Cancel,
     Chunk,
     ContainerState,
@@ -25,11 +27,15 @@ from pilotlight_core.model.messages.agent_messages import (
     Stages,
     Started,
 )
-from pilotlight_gateway.home.node_incarnations import LOST_AFTER
-from pilotlight_runtime.calls.slot_table import OccupiedSlot, SlotTable
+from pilotlight_core.model.messages.scheduling import CreditsWanted
+from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER
+from pilotlight_runtime.calls.accepted_call import AcceptedCall
+from pilotlight_runtime.calls.slot_table import SlotTable
 from tests.simulation.promises import Broken
-from tests.simulation.world import Process, World
+from tests.simulation.world import REGION, Mail, Process, World
 
+FUNCTIONS = {"ver_1": "acme:app.fn", "ver_2": "acme:app.gn"}
+"""Version -> its function: each has a home of its own."""
 _bills = itertools.count(1)
 LATE = 1.0
 """An agent that was away for nearly as long as nodes are waited for may speak too late for its predecessor."""
@@ -47,17 +53,15 @@ class SimContainer:
 class SimAgent(Process):
     """One node. Killed, its containers die with it; the next life has a new instance and none of them."""
 
-    def __init__(self, world: World, name: str, slots: type[SlotTable], gateways: list[str]) -> None:
+    def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)
-        self._make_table = slots
-        self._gateways = gateways
         self._notes: list[Run] = []
         """What the last life had accepted and not started, as it would be found on the node's disk."""
         self.muted = False
 
     def boot(self) -> None:
-        self.instance = f"{self.name}.{self.life}"
-        self.table = self._make_table(instance=self.instance)
+        self.instance = f"{self.name}-{self.life}"
+        self.table = SlotTable(instance=self.instance)
         self.containers: dict[str, SimContainer] = {}
         self._runs: dict[tuple[str, int], Run] = {}
         self._seq = 0
@@ -80,10 +84,8 @@ class SimAgent(Process):
         for run in notes:
             if self.world.now - self.killed_at > LOST_AFTER - LATE:
                 self.world.promises.excused.add(run.call)
-            self.send(
-                run.gateway,
-                Ended(call=run.call, grant=run.grant, container=run.container, outcome=Outcome.DIED, started=False),
-            )
+            ended = Ended(call=run.call, grant=run.grant, container=run.container, outcome=Outcome.DIED, started=False)
+            self._tell(run.gateway, ended)
 
     # -- containers ----------------------------------------------------------------------------------------------
 
@@ -127,7 +129,7 @@ class SimAgent(Process):
         if known is None:
             return
         for item in self.table.close(container):
-            self._over(self._run_of(item), Outcome.DIED, started=item.started, reason="exit code 139")
+            self._over(self._run_of(item), Outcome.DIED, started=item.was_started, reason="exit code 139")
         known.state = ContainerState.GONE
         self._credit(container)
         del self.containers[container]
@@ -139,11 +141,10 @@ class SimAgent(Process):
 
     def _beat(self) -> None:
         report = NodeReport(node=self.name, instance=self.instance, seq=0, region="local", zone="a", sandbox="process")
-        for gateway in self._gateways:
-            self.send(gateway, report)
-        for item in self.table.overdue(self.clock):
+        self.publish(subjects.beat(REGION, self.name), report)
+        for item in self.table.release_overdue(self.clock):
             run = self._run_of(item)
-            del self._runs[item.call, item.grant]
+            del self._runs[item.call_id, item.grant_number]
             self._refuse(run, Refusal.EXPIRED)
         for container in self.containers:
             self._credit(container)
@@ -155,6 +156,7 @@ class SimAgent(Process):
             container=container,
             version=known.version,
             tenant="acme",
+            function=FUNCTIONS[known.version],
             node=self.name,
             instance=self.instance,
             epoch=self.table.epoch(known.version),
@@ -164,13 +166,22 @@ class SimAgent(Process):
             held=self.table.held(container),
         )
         if not self.muted:
-            for gateway in self._gateways:
-                self.send(gateway, credit)
+            self.publish(subjects.credit(REGION, known.version), credit)
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
-    def receive(self, message: Any) -> None:
-        match message:
+    def listens(self, subject: str) -> bool:
+        return subject in (
+            subjects.run(REGION, self.name, self.instance),
+            subjects.control(REGION, self.name),
+            subjects.credits_wanted(REGION),
+        )
+
+    def receive(self, mail: Mail) -> None:
+        match message := mail.message:
+            case CreditsWanted():
+                for container in self.containers:
+                    self._credit(container)
             case Run():
                 self._run(message)
             case Cancel():
@@ -180,17 +191,18 @@ class SimAgent(Process):
                 found = self.table.reconcile(message, self.clock)
                 for item in found.orphans:
                     self._orphan(item)
-                for past in found.over:
+                for past in found.released:
                     lost = Ended(
-                        call=past.call, grant=past.grant, container="", outcome=Outcome.DIED, started=past.started,
+                        call=past.call_id, grant=past.grant_number, container="", outcome=Outcome.DIED,
+                        started=past.was_started,
                         reason="its answer was lost",
                     )  # fmt: skip
-                    self.send(message.gateway, lost)
+                    self._tell(message.gateway, lost)
 
     def _run(self, run: Run) -> None:
-        refusal = self.table.accept(run, self.clock)
-        if refusal is not None:
-            self._refuse(run, refusal)
+        outcome = self.table.accept(run, self.clock)
+        if isinstance(outcome, Refusal):
+            self._refuse(run, outcome)
             return
         self._runs[run.call, run.grant] = run
         wait = self.world.rng.random() * 0.2 if self.world.rng.random() < 0.3 else 0.0
@@ -205,24 +217,24 @@ class SimAgent(Process):
         self.world.note("RUNS", run.call, run.grant, "in", run.container)
         self.world.promises.started(run, self.instance, self.containers[run.container].slots)
         fate = self.world.promises.fates[run.call]
-        self.send(run.gateway, Started(call=run.call, grant=run.grant))
+        self._tell(run.gateway, Started(call=run.call, grant=run.grant))
         for seq in range(1, fate.chunks + 1):
             self.later(fate.seconds * seq / (fate.chunks + 1), partial(self._chunk, run, seq))
         self.later(fate.seconds, partial(self._finish, run))
 
-    def _run_of(self, item: OccupiedSlot) -> Run:
-        run = self._runs.get((item.call, item.grant))
+    def _run_of(self, item: AcceptedCall) -> Run:
+        run = self._runs.get((item.call_id, item.grant_number))
         if run is None:
-            raise Broken("P6", f"{item.call} has ended and still holds a slot")
+            raise Broken("P6", f"{item.call_id} has ended and still holds a slot")
         return run
 
     def _is_running(self, run: Run) -> bool:
         held = self.table._held.get(run.call, {}).get(run.grant)
-        return held is not None and held.started
+        return held is not None and held.was_started
 
     def _chunk(self, run: Run, seq: int) -> None:
         if (run.call, run.grant) in self._runs:
-            self.send(run.gateway, Chunk(call=run.call, grant=run.grant, seq=seq, data=b""))
+            self._tell(run.gateway, Chunk(call=run.call, grant=run.grant, seq=seq, data=b""))
 
     def _finish(self, run: Run) -> None:
         if (run.call, run.grant) not in self._runs:
@@ -231,11 +243,14 @@ class SimAgent(Process):
         if promises.fates[run.call].deadly:
             self.crash(run.container)
             return
-        cancelled = self.table._held[run.call][run.grant].cancelled
+        cancelled = self.table._held[run.call][run.grant].is_cancelled
         self.table.release(run.call, run.grant)
         if cancelled:
-            del self._runs[run.call, run.grant]
-            promises.stopped(run.container)
+            if self.world.rng.random() < 0.5:
+                self._over(run, Outcome.CANCELLED, spent=Spent(ns=1, ppm=1, price="cpu"))
+            else:  # it is asked what became of it
+                del self._runs[run.call, run.grant]
+                promises.stopped(run.container)
             self._credit(run.container)
         elif promises.raised[run.call] < promises.fates[run.call].raises:
             promises.raised[run.call] += 1
@@ -255,21 +270,24 @@ class SimAgent(Process):
             call=run.call, grant=run.grant, container=run.container, outcome=outcome, started=started,
             stages=Stages(execute=self.world.rng.random() * 3000.0), **more,
         )  # fmt: skip
-        self.send(run.gateway, ended)
+        self._tell(run.gateway, ended)
 
     def _refuse(self, run: Run, reason: Refusal) -> None:
-        self.send(run.gateway, Refused(call=run.call, grant=run.grant, container=run.container, reason=reason))
+        self._tell(run.gateway, Refused(call=run.call, grant=run.grant, container=run.container, reason=reason))
 
-    def _cancel(self, items: tuple[OccupiedSlot, ...]) -> None:
+    def _tell(self, gateway: str, frame: CallFrame) -> None:
+        self.publish(subjects.reply(REGION, gateway), frame)
+
+    def _cancel(self, items: tuple[AcceptedCall, ...]) -> None:
         for item in items:
-            run = self._runs.get((item.call, item.grant))
-            if run is not None and not item.started:
+            run = self._runs.get((item.call_id, item.grant_number))
+            if run is not None and not item.was_started:
                 self._over(run, Outcome.CANCELLED, started=False)
 
-    def _orphan(self, item: OccupiedSlot) -> None:
+    def _orphan(self, item: AcceptedCall) -> None:
         """Cancelled, but not for ever: the call may come again with a newer grant."""
-        item.cancelled = True
+        item.is_cancelled = True
         run = self._run_of(item)
-        if not item.started:
-            self.table.release(item.call, item.grant)
+        if not item.was_started:
+            self.table.release(item.call_id, item.grant_number)
             self._over(run, Outcome.CANCELLED, started=False)

@@ -4,7 +4,7 @@ P1  A grant starts at most once, and a call at most once more than its code rais
 P2  In particular no call that is not idempotent starts twice, whatever homes come and go.
 P3  Every call of a living gateway ends exactly once, with an answer or an error, by its deadline and a margin.
 P4  A call that never started does not fail with container_died, unless a message of it was lost, or its agent died and
-    was away for long.
+    was away or stood still for long.
     It runs elsewhere: no call fails for want of a place, and after the storm every call is answered.
 P5  No container runs more calls than it has slots.
 P6  When all is quiet, no slot is taken, nothing is queued, and the books of all parts are in order.
@@ -19,16 +19,17 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.agent_messages import Chunk, Ended, Refused, Run, Started
-from pilotlight_gateway.calls.effects import FailCall, FinishCall
+from pilotlight_gateway.calls.call_port import CallResult
 
 MARGIN = 1.0
 """Seconds beyond its deadline, or beyond its gateway's awakening, by which a call must have ended."""
 MAX_STARTS = 3
 
 
-class Broken(AssertionError):
-    """A promise was broken."""
+class Broken(BaseException):
+    """A promise was broken. No handler of errors in the drivers may keep it to itself."""
 
     def __init__(self, promise: str, what: str) -> None:
         super().__init__(f"{promise}: {what}")
@@ -84,6 +85,11 @@ class Promises:
         if isinstance(message, Run | Refused | Started | Chunk | Ended):
             self.excused.add(message.call)
 
+    def stands_still(self, message: Any) -> None:
+        """A message has come to somebody who is stopped: a death of before may be told and believed meanwhile."""
+        if isinstance(message, Run):
+            self.excused.add(message.call)
+
     def started(self, run: Run, agent: str, slots: int) -> None:
         call, fate = run.call, self.fates[run.call]
         self.starts[call] += 1
@@ -97,6 +103,9 @@ class Promises:
         self._granted.add(call)
         self._running[run.container] += 1
         _keep("P5", self._running[run.container] <= slots, f"{run.container} runs more than {slots} calls")
+
+    def knows_home(self, call: str, does: bool) -> None:
+        _keep("P7", does, f"{call} waits, and was not enqueued at its new home")
 
     def stopped(self, container: str) -> None:
         self._running[container] -= 1
@@ -112,27 +121,32 @@ class Promises:
         _keep("P1", seq == self._chunks[call] + 1, f"{call}: chunk {seq} came after {self._chunks[call]}")
         self._chunks[call] = seq
 
-    def ended(self, call: str, end: FinishCall | FailCall, at: float, woke_at: float) -> None:
+    def answered(self, call: str, result: CallResult, at: float, woke_at: float) -> None:
+        fate = self._ended(call, at, woke_at)
+        self.outcomes["ok"] += 1
+        bill = result.spent.ns if result.spent is not None else 0
+        _keep("P8", self._bills.pop(bill, None) == call, f"{call} was answered with bill {bill}, which is not its own")
+        _keep("P3", self._chunks[call] == fate.chunks, f"{call} was answered without all of its chunks")
+
+    def _ended(self, call: str, at: float, woke_at: float) -> Fate:
         fate = self.open.pop(call, None)
         _keep("P3", fate is not None, f"{call} ended twice")
         assert fate is not None
         _keep("P3", at <= max(fate.deadline, woke_at) + MARGIN, f"{call} ended {at - fate.deadline:.1f} s too late")
-        if isinstance(end, FinishCall):
-            self.outcomes["ok"] += 1
-            bill = end.spent.ns if end.spent is not None else 0
-            _keep(
-                "P8", self._bills.pop(bill, None) == call, f"{call} was answered with bill {bill}, which is not its own"
-            )
-            _keep("P3", self._chunks[call] == fate.chunks, f"{call} was answered without all of its chunks")
-            return
-        code = end.error.wire_code
+        return fate
+
+    def failed(self, call: str, error: PilotlightError, at: float, woke_at: float) -> None:
+        fate = self._ended(call, at, woke_at)
+        code = error.wire_code
         self.outcomes[code] += 1
         never = not self.starts[call]
         _keep("P4", code != "container_died" or not never or call in self.excused, f"{call} never started, and died")
-        _keep("P4", "in turn" not in end.error.detail, f"{call} found no place: {end.error.detail}")
+        _keep("P4", "in turn" not in error.detail, f"{call} found no place: {error.detail}")
         _keep("P7", not never or code in ALLOWED or call in self.excused, f"{call} never started and failed: {code}")
-        expected = not fate.must_succeed or (code == "function_raised" and fate.raises > fate.retries)
-        _keep("P4", expected, f"{call} was sent after the storm and failed: {code}: {end.error.detail}")
+        deadly = any(fate.deadly for fate in self.fates.values())  # whose containers were lost, its breaker may be open
+        raised = code == "function_raised" and fate.raises > fate.retries
+        expected = not fate.must_succeed or raised or (code == "breaker_open" and deadly)
+        _keep("P4", expected, f"{call} was sent after the storm and failed: {code}: {error.detail}")
 
     def check_open(self, now: float, woke_at: dict[str, float]) -> None:
         """No call is overdue."""
@@ -141,7 +155,7 @@ class Promises:
             _keep("P3", late <= 2 * MARGIN, f"{call} hangs {late:.1f} s after its deadline")
 
 
-ALLOWED = ("deadline_exceeded", "cancelled", "queue_full", "no_capacity")
+ALLOWED = ("deadline_exceeded", "cancelled", "queue_full", "no_capacity", "breaker_open")
 """How a call that was never started may fail: by its own time or will, or refused at once when it came."""
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
+from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_messages import ContainerState, Demand
-from pilotlight_gateway.calls.origin import Origin
-from pilotlight_gateway.home.home import Home
-from pilotlight_runtime.calls.slot_table import SlotTable
-from tests.simulation.agent import SimAgent
-from tests.simulation.gateway import Lease, SimGateway
+from tests.simulation.agent import FUNCTIONS, SimAgent
+from tests.simulation.board import Board
+from tests.simulation.gateway_process import GatewayProcess
 from tests.simulation.promises import Broken, Fate, Promises
-from tests.simulation.world import Process, World
+from tests.simulation.world import Mail, Process, World
 
 STORM_ENDS = 8.0
 AFTERWARDS = 15.0
@@ -24,16 +21,6 @@ LONGEST = 60.0
 SLOTS = 2
 MOST_CONTAINERS = 4
 """Of one version, on all nodes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parts:
-    """The real parts under test, or a mutant of one of them."""
-
-    home: type[Home] = Home
-    origin: type[Origin] = Origin
-    slots: type[SlotTable] = SlotTable
-    agent: type[SimAgent] = SimAgent
 
 
 class Controller(Process):
@@ -48,7 +35,11 @@ class Controller(Process):
     def boot(self) -> None:
         self.every(0.5, self._tick)
 
-    def receive(self, message: Any) -> None:
+    def listens(self, subject: str) -> bool:
+        return True
+
+    def receive(self, mail: Mail) -> None:
+        message = mail.message
         assert isinstance(message, Demand)
         self._wanted[message.version] = message.queued
         if message.edge:
@@ -69,21 +60,18 @@ class Controller(Process):
 class History:
     """The world of one seed, set up and ready to run."""
 
-    def __init__(self, seed: int, parts: Parts, *, traced: bool = False) -> None:
+    def __init__(self, seed: int, *, traced: bool = False) -> None:
         world = self.world = World(seed, traced=traced)
         self._rng = world.rng
-        lease = self.lease = Lease()
+        self._versions = list(FUNCTIONS)[: self._rng.choice((1, 2))]
+        world.shards = tuple(subjects.shard_of(FUNCTIONS[version]) for version in self._versions)
+        board = Board()
         gateways = [f"gateway{n}" for n in range(self._rng.choice((1, 2, 2, 3)))]
         agents = [f"agent{n}" for n in range(self._rng.choice((1, 2, 2)))]
-        home, origin = parts.home, parts.origin
-        self.gateways = [
-            SimGateway(world, name, gateways=gateways, agents=agents, lease=lease, home=home, origin=origin)
-            for name in gateways
-        ]
-        self.agents = [parts.agent(world, name, parts.slots, gateways) for name in agents]
+        self.gateways = [GatewayProcess(world, name, board) for name in gateways]
+        self.agents = [SimAgent(world, name) for name in agents]
         for process in (*self.gateways, *self.agents, Controller(world, self.agents)):
             process.start()
-        self._versions = ["ver_1", "ver_2"][: self._rng.choice((1, 2))]
         self._calls = 0
         for _ in range(self._rng.randint(5, 25)):
             self._callers(self._rng.uniform(0.2, STORM_ENDS), must_succeed=False)
@@ -131,12 +119,12 @@ class History:
 
     def _submit(self, call: str, tenant: str, version: str, fate: Fate) -> None:
         gateway = self.world.processes[fate.gateway]
-        if isinstance(gateway, SimGateway) and gateway.alive and not gateway.paused:
+        if isinstance(gateway, GatewayProcess) and gateway.alive and not gateway.paused:
             gateway.submit(call, tenant, version, fate)
 
     def _cancel(self, name: str, call: str) -> None:
         gateway = self.world.processes[name]
-        if isinstance(gateway, SimGateway) and gateway.alive and not gateway.paused:
+        if isinstance(gateway, GatewayProcess) and gateway.alive and not gateway.paused:
             gateway.cancel(call)
 
     # -- the storm -----------------------------------------------------------------------------------------------
@@ -150,7 +138,7 @@ class History:
             (process.kill, process.start),
             (process.pause, process.resume),
             (process.pause, process.resume),
-            (partial(self.world.cut_off.add, process.name), partial(self.world.cut_off.discard, process.name)),
+            (process.cut, process.mend),
             (partial(self._container, agent, "crash"), None),
             (partial(self._container, agent, "drain"), None),
             (agent.mute, agent.unmute),
@@ -169,10 +157,10 @@ class History:
             getattr(agent, verb)(self._rng.choice(sorted(agent.containers)))
 
     def _calm(self) -> None:
-        self.world.cut_off.clear()
         for agent in self.agents:
             agent.muted = False
         for process in (*self.gateways, *self.agents):
+            process.mend()
             process.resume()
             process.start()
 
@@ -182,16 +170,23 @@ class History:
         if self.world.now < AFTERWARDS + 1.5 or self.world.promises.open:
             return False
         busy = any(agent.table.statistics().held for agent in self.agents)
-        return not busy and not any(g.origins or self._believes(g) for g in self.gateways)
+        return not busy and not any(self._believes(gateway) for gateway in self.gateways)
 
-    def _believes(self, gateway: SimGateway) -> str:
-        """What the present home still counts as queued or running; empty if nothing."""
-        home = gateway.home
-        if home is None or home.epoch != self.lease.epoch:
-            return ""
-        known = home.statistics(gateway.clock)
-        running = {desk.version: count for desk in home._desks.values() if (count := desk.rooms.running())}
-        return f"{gateway.name} counts {known} and {running}" if known.queued or known.granted or running else ""
+    def _believes(self, gateway: GatewayProcess) -> str:
+        """What a gateway still counts as live, and its homes as queued or running; empty if nothing."""
+        origins, at = gateway.drivers.origins, gateway.clock
+        if len(origins):
+            return f"{gateway.name} still has calls"
+        excused = self.world.promises.excused
+        if left := [call for call, tab in gateway.tabs.items() if tab.is_open and call not in excused]:
+            return f"{gateway.name} has not heard what became of {left}"
+        for shard in self.world.shards:
+            if (home := gateway.drivers.homes.get(shard, at)) is not None:
+                known = home.statistics(at)
+                running = {desk.version: count for desk in home._desks.values() if (count := desk.rooms.running())}
+                if known.queued or known.granted or running:
+                    return f"{gateway.name} counts {known} and {running}"
+        return ""
 
     def _check_quiet(self) -> None:
         promises, now = self.world.promises, self.world.now
@@ -201,21 +196,20 @@ class History:
                 agent.table.check_integrity()
                 assert not agent.table.statistics().held, f"{agent.name} still holds calls"
             for gateway in self.gateways:
-                assert not gateway.origins, f"{gateway.name} still has calls"
                 assert not (believes := self._believes(gateway)), believes
-                if gateway.home is not None:
-                    gateway.home.check_integrity()
+                for home in gateway.drivers.homes:
+                    home.check_integrity()
         except AssertionError as error:
             raise Broken("P6", str(error)) from error
 
 
-def simulate(seed: int, parts: Parts | None = None, *, traced: bool = False) -> Promises:
+def simulate(seed: int, *, traced: bool = False) -> Promises:
     """The history of one seed.
 
     Raises:
         Broken: naming the promise, and the trace if `traced`.
     """
-    history = History(seed, parts or Parts(), traced=traced)
+    history = History(seed, traced=traced)
     try:
         return history.run()
     except Broken as broken:

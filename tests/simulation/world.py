@@ -3,7 +3,7 @@
 Everything random comes from one seeded generator, so a seed is a history. The bus behaves as core NATS does, or worse:
 it delays, it drops what goes to or comes from a process that is cut off or dead, it hands a paused process its
 messages when that wakes up, it tells a sender "nobody listens" only when that is true (and not always then), and in
-some worlds it duplicates, or reorders even between one sender and one receiver.
+some worlds it duplicates, or reorders even between one sender and one receiver. Subjects are the real ones.
 """
 
 from __future__ import annotations
@@ -11,21 +11,27 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pilotlight_core.model.messages.agent_messages import Run
+from pilotlight_core.bus import NO_RESPONDERS
 from tests.simulation.promises import Promises
 
+REGION = "local"
+OWN = f"pl.{REGION}.gw."
+"""What is said to one gateway, which may be oneself."""
 LAST_BREATH = 0.05
 """What a process sent this shortly before it was killed may still have been in its own buffers."""
 
 
-class NoResponders:
-    """The server's notice that nobody listened where a run was sent."""
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """A message on its way, as a handler gets it."""
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    subject: str
+    message: Any
+    reply: str = ""
 
 
 class World:
@@ -41,6 +47,8 @@ class World:
         self.duplicates = 0.05 if self.rng.random() < 0.3 else 0.0
         self.traced = traced
         self.trace: list[str] = []
+        self.shards: tuple[int, ...] = ()
+        """Those that matter: of the functions and tenants that there are."""
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._latest: dict[tuple[str, str], float] = {}
@@ -65,8 +73,22 @@ class World:
             if events % 32 == 0 and quiet():
                 break
 
-    def send(self, sender: Process, receiver: str, message: Any) -> None:
-        """Put a message on the bus."""
+    def publish(self, sender: Process, mail: Mail) -> None:
+        """Put a message on the bus, for everybody whom it concerns."""
+        for receiver in self._receivers(mail.subject):
+            if receiver != sender.name or mail.subject.startswith(OWN):
+                self._send(sender, receiver, mail)
+
+    def _receivers(self, subject: str) -> list[str]:
+        kind = subject.split(".")[2]
+        if kind == "node":
+            return [subject.split(".")[3]]
+        if kind == "gw":
+            return [subject.split(".")[3].rpartition("-")[0]]
+        wanted = "controller" if kind == "demand" else "agent" if kind == "credits" else "gateway"
+        return [name for name in self.processes if name.startswith(wanted)]
+
+    def _send(self, sender: Process, receiver: str, mail: Mail) -> None:
         copies = 2 if self.duplicates and self.rng.random() < self.duplicates else 1
         for _ in range(copies):
             delay = 0.0005 + (self.rng.random() * 0.4 if self.rng.random() < 0.03 else self.rng.random() * 0.003)
@@ -74,24 +96,20 @@ class World:
             if self.in_order:
                 pair = (sender.name, receiver)
                 arrives = self._latest[pair] = max(arrives, self._latest.get(pair, 0.0))
-            self.at(arrives, partial(self._deliver, sender, sender.life, self.now, receiver, message))
+            self.at(arrives, partial(self._deliver, sender, sender.life, self.now, receiver, mail))
 
-    def _deliver(self, sender: Process, life: int, sent: float, receiver: str, message: Any) -> None:
-        target = self.processes[receiver]
+    def _deliver(self, sender: Process, life: int, sent: float, receiver: str, mail: Mail) -> None:
+        target, message = self.processes[receiver], mail.message
         buffered = sender.life != life and sender.killed_at - sent < LAST_BREATH and self.rng.random() < 0.5
-        if buffered or {sender.name, receiver} & self.cut_off or not target.alive:
+        nobody = not target.alive or receiver in self.cut_off or not target.listens(mail.subject)
+        if buffered or nobody or sender.name in self.cut_off:
             self.note("LOST", sender.name, "->", receiver, message)
             self.promises.lost(message)
-            if (
-                isinstance(message, Run)
-                and not buffered
-                and sender.name not in self.cut_off
-                and self.rng.random() < 0.7
-            ):
-                self.at(self.now + 0.001, lambda: sender.take(NoResponders(message)))
+            if mail.reply and not buffered and sender.name not in self.cut_off and self.rng.random() < 0.7:
+                self.at(self.now + 0.001, lambda: sender.take(Mail(mail.reply, NO_RESPONDERS, mail.subject)))
             return
         self.note(sender.name, "->", receiver, message)
-        target.take(message)
+        target.take(mail)
 
 
 class Process:
@@ -107,7 +125,7 @@ class Process:
         self.woke_at = 0.0
         self._skew = world.rng.uniform(0.0, 10_000.0)
         self._missed: list[Callable[[], None]] = []
-        self._unread: list[Any] = []
+        self._unread: list[Mail] = []
         world.processes[name] = self
 
     @property
@@ -119,18 +137,23 @@ class Process:
         """Begin, with nothing remembered."""
         raise NotImplementedError
 
-    def receive(self, message: Any) -> None:
+    def listens(self, subject: str) -> bool:
+        """Whether messages on a subject are for this life of it."""
+        raise NotImplementedError
+
+    def receive(self, mail: Mail) -> None:
         """A message has come."""
         raise NotImplementedError
 
     def died(self) -> None:
         """It was killed."""
 
-    def take(self, message: Any) -> None:
+    def take(self, mail: Mail) -> None:
         """Receive a message as soon as it runs."""
         if self.paused:
-            self._unread.append(message)
-        self._do(lambda: self.receive(message))
+            self._unread.append(mail)
+            self.world.promises.stands_still(mail.message)
+        self._do(lambda: self.receive(mail))
 
     def later(self, seconds: float, do: Callable[[], None]) -> None:
         """A timer: dies with this life, and is late if the process is paused."""
@@ -146,9 +169,9 @@ class Process:
 
         self.later(self.world.rng.random() * seconds, again)
 
-    def send(self, receiver: str, message: Any) -> None:
+    def publish(self, subject: str, message: Any, reply: str = "") -> None:
         """Put a message on the bus."""
-        self.world.send(self, receiver, message)
+        self.world.publish(self, Mail(subject, message, reply))
 
     def start(self) -> None:
         """Run, if it does not."""
@@ -165,9 +188,17 @@ class Process:
             self.alive = self.paused = False
             self.life += 1
             self.killed_at = self.world.now
-            for message in self._unread:
-                self.world.promises.lost(message)
+            for mail in self._unread:
+                self.world.promises.lost(mail.message)
             self._missed, self._unread = [], []
+
+    def cut(self) -> None:
+        """Nothing reaches it, and nothing that it sends arrives."""
+        self.world.cut_off.add(self.name)
+
+    def mend(self) -> None:
+        """It is reached again."""
+        self.world.cut_off.discard(self.name)
 
     def pause(self) -> None:
         """SIGSTOP."""

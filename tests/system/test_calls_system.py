@@ -17,10 +17,11 @@ import torch
 import pilotlight
 from pilotlight.client.face import face
 from pilotlight_core.model.units import cost_of, money
-from tests.system.conftest import APPS, deployed
-from tests.system.events import events_of, read_events
-from tests.system.ledger import check_no_instant_is_sold_twice, ended, receipts, rows
-from tests.system.platform import Platform, wait_until
+from tests.system.support.events import events_of, read_events
+from tests.system.support.ledger import check_no_instant_is_sold_twice, ended, receipts, rows
+from tests.system.support.platform import Platform
+from tests.system.support.sample_apps import APPS, deployed
+from tests.waiting import wait_until
 
 MB_10 = 10 * 10**6
 AHEAD = 1_500

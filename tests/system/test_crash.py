@@ -14,16 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_gateway.home.node_incarnations import LOST_AFTER
+from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER
 from pilotlight_runtime.calls.waiting_calls import notes_in
 from pilotlight_runtime.metering.usage_metering import boot_id
 from tests.system.apps.crash.app import MARK
-from tests.system.conftest import APPS, EXAMPLES
-from tests.system.ledger import check_no_instant_is_sold_twice, receipts
-from tests.system.load import BROKEN, Load, Outcome
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
-from tests.system.processes import descendants, is_alive, sandboxes_of
+from tests.system.support.ledger import check_no_instant_is_sold_twice, receipts
+from tests.system.support.load import BROKEN, Load, Outcome
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.system.support.processes import descendants, is_alive, sandboxes_of
+from tests.system.support.sample_apps import APPS, EXAMPLES
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))

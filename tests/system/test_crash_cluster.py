@@ -14,11 +14,12 @@ from pilotlight_core.bus import connect
 from pilotlight_core.bus.streams import bucket_stream
 from pilotlight_core.model.subjects import LEASE_BUCKET
 from pilotlight_supervisor.embedded_bus import folder_of, server_name
-from tests.system.conftest import APPS
-from tests.system.jobload import survive
-from tests.system.load import TARGETS, Load
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
+from tests.system.support.jobload import survive
+from tests.system.support.load import TARGETS, Load
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.system.support.sample_apps import APPS
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(200)]
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))

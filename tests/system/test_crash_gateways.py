@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.system.conftest import APPS
-from tests.system.load import BROKEN, TARGETS, Load
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
+from tests.system.support.load import BROKEN, TARGETS, Load
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.system.support.sample_apps import APPS
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))

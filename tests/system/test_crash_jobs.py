@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 import pilotlight
-from tests.system.conftest import APPS
-from tests.system.jobload import STARTS_AGAIN, JobLoad, survive
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
-from tests.system.processes import is_alive
+from tests.system.support.jobload import STARTS_AGAIN, JobLoad, survive
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.system.support.processes import is_alive
+from tests.system.support.sample_apps import APPS
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))

@@ -12,9 +12,10 @@ import httpx
 import pytest
 
 import pilotlight
-from tests.system.conftest import APPS
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.system.support.sample_apps import APPS
+from tests.waiting import wait_until
 
 RATE, BURST = 2, 6
 

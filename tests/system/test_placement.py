@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.platform import Platform, wait_until
+from tests.system.support.platform import Platform
+from tests.waiting import wait_until
 
 SOURCE = """\
 import pilotlight

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model.units import WHOLE_DEVICE
-from tests.system.conftest import make_tenant
-from tests.system.ledger import check_devices_are_accounted_whole
-from tests.system.ledger import rows as rows_of
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
+from tests.system.support.ledger import check_devices_are_accounted_whole
+from tests.system.support.ledger import rows as rows_of
+from tests.system.support.platform import Platform, make_tenant
+from tests.system.support.platform import platform as run_platform
+from tests.waiting import wait_until
 
 SOURCE = """\
 import pilotlight

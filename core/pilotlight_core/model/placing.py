@@ -8,15 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import NAME, check_name
-
-if TYPE_CHECKING:
-    from pilotlight_core.model.spec import FunctionSpec
 
 PRECISIONS = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5}
 """Bytes of one parameter."""
@@ -110,18 +106,19 @@ class Placing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Only on this kind of slice, "H100-80GB/3g": what a trial is pinned to (`check_slice`); "" is any."""
 
 
-def check_placing(spec: FunctionSpec) -> None:
-    """Refuse what contradicts itself or goes beyond the bounds.
+def check_placing(placing: Placing, *, function: str, gives_vram: bool, takes_gpu: bool) -> None:
+    """Refuse a placing that contradicts itself, or the spec of `function`, or goes beyond the bounds.
+
+    `gives_vram` says whether the spec has vram=, `takes_gpu` whether one of its choices is a GPU.
 
     Raises:
         BadInput: naming the field.
     """
-    for field, expected in _wrong(spec):
-        raise BadInput(f"{spec.name}: {field}= {expected}.", field=field)
+    for field, expected in _wrong(placing, gives_vram=gives_vram, takes_gpu=takes_gpu):
+        raise BadInput(f"{function}: {field}= {expected}.", field=field)
 
 
-def _wrong(spec: FunctionSpec) -> Iterator[tuple[str, str]]:
-    placing = spec.placing
+def _wrong(placing: Placing, *, gives_vram: bool, takes_gpu: bool) -> Iterator[tuple[str, str]]:
     spread = placing.spread
     if spread is not None and spread.most is not None and not 1 <= spread.most <= 10_000:
         yield "spread", f"allows {spread.most} containers in one {spread.over.value}: expected 1 to 10000"
@@ -141,17 +138,15 @@ def _wrong(spec: FunctionSpec) -> Iterator[tuple[str, str]]:
         yield "weights", f"expected a name of at most {MAX_WEIGHTS} printable characters"
     if len(placing.slice) > 127 or not placing.slice.isprintable():
         yield "slice", 'expected a device and a slice of it, such as "H100-80GB/3g"'
-    yield from _wrong_model(spec)
+    if placing.model is not None:
+        yield from _wrong_model(placing.model, gives_vram=gives_vram, takes_gpu=takes_gpu)
     yield from _wrong_points(placing.measured)
 
 
-def _wrong_model(spec: FunctionSpec) -> Iterator[tuple[str, str]]:
-    model = spec.placing.model
-    if model is None:
-        return
-    if spec.vram is not None:
+def _wrong_model(model: Model, *, gives_vram: bool, takes_gpu: bool) -> Iterator[tuple[str, str]]:
+    if gives_vram:
         yield "model", "and vram= both say how much memory is needed: give one of them"
-    if not any(choice.type != "CPU" for choice in spec.gpu):
+    if not takes_gpu:
         yield "model", 'is memory of a GPU: say which with gpu=, or gpu="any"'
     if not (math.isfinite(model.parameters) and 0 < model.parameters <= 1e15):
         yield "model", f"parameters={model.parameters!r} is out of range: expected more than 0 and at most 1e15"

@@ -273,7 +273,12 @@ def check_spec(spec: FunctionSpec) -> None:
             raise BadInput(
                 f"{spec.name}: {field}={getattr(spec, field)!r} is out of range: expected {expected}.", field=field
             )
-    check_placing(spec)
+    check_placing(
+        spec.placing,
+        function=spec.name,
+        gives_vram=spec.vram is not None,
+        takes_gpu=any(choice.type != "CPU" for choice in spec.gpu),
+    )
     for method in spec.methods:
         _check_method(spec, method)
 

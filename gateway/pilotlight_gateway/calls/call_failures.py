@@ -14,7 +14,7 @@ from pilotlight_core.model.errors import (
     PilotlightError,
     error_from_code,
 )
-from pilotlight_core.model.messages.agent_messages import CallDescriptor, Ended, Outcome, RemoteError
+from pilotlight_core.model.messages.agent_messages import Ended, Outcome, RemoteError
 from pilotlight_core.model.messages.scheduling import Dropped
 
 
@@ -44,18 +44,6 @@ def dropped_error(dropped: Dropped) -> PilotlightError:
     sentence = _sentence(dropped.error, dropped.detail)
     more = _more(dropped.error) | ({"limits": list(dropped.limits)} if dropped.limits else {})
     return error_from_code(dropped.code, sentence, retry_after=dropped.retry_after, **more)
-
-
-def dropped_of(call: CallDescriptor, error: PilotlightError) -> Dropped:
-    """What the origin of a call hears that was not let into the queue."""
-    return Dropped(
-        call=call.call,
-        gateway=call.gateway,
-        code=error.wire_code,
-        detail=error.detail,
-        retry_after=error.retry_after,
-        limits=tuple(error.more.get("limits", ())),
-    )
 
 
 def _sentence(error: RemoteError | None, reason: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.agent_messages import Cancel, Ended, Grant, Run, Spent, Window
 from pilotlight_core.model.messages.scheduling import Enqueue, HandBack, Settle, Withdraw
+from pilotlight_gateway.limits.call_usage import gpu_ms
 
 
 class SendRun(msgspec.Struct, frozen=True):
@@ -81,12 +82,11 @@ Effect = (
 
 def settlement_of(ended: Ended) -> Settle:
     """What the home must know of a call that has ended, whether or not anybody still waits for it."""
-    spent = ended.spent
     return Settle(
         call=ended.call,
         container=ended.container,
         number=ended.grant,
-        cost=spent.ns / 1e6 * (spent.ppm / 1e6) if spent is not None else None,
+        cost=gpu_ms(ended.spent),
         frees=ended.frees,
         outcome=ended.outcome,
     )

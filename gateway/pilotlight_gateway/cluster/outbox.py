@@ -1,4 +1,4 @@
-"""Mail between gateways: what comes up in one turn of the event loop for one of them is one message."""
+"""Mail between gateways: what comes up in one turn for one of them is one message."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TypeVar
 
 import structlog
 
-from pilotlight_core.bus import Bus, BusDown, MessageTooLarge
+from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_messages import Grant, Message
 from pilotlight_core.model.messages.scheduling import Dropped, HomeItem, ToHome, ToOrigin
+from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
 
 T = TypeVar("T")
 ITEMS = 256
@@ -24,36 +25,30 @@ log = structlog.get_logger(__name__)
 class Outbox:
     """Letters for other gateways. One that is lost is no harm: origins repeat themselves, agents tell homes again."""
 
-    def __init__(self, bus: Bus, region: str) -> None:
-        self._bus = bus
+    def __init__(self, port: DriverPort, region: str) -> None:
+        self._port = port
         self._region = region
         self._to_home: defaultdict[tuple[str, int], list[HomeItem]] = defaultdict(list)
         self._granted: defaultdict[str, list[Grant]] = defaultdict(list)
         self._dropped: defaultdict[str, list[Dropped]] = defaultdict(list)
-        self._due = False
 
     def to_home(self, gateway: str, shard: int, item: HomeItem) -> None:
         """Send something to the gateway that is the home of a shard."""
         self._to_home[gateway, shard].append(item)
-        self._soon()
+        self._port.wake_at(SOON)
 
     def grant(self, grant: Grant) -> None:
         """Send a grant to its origin."""
         self._granted[grant.gateway].append(grant)
-        self._soon()
+        self._port.wake_at(SOON)
 
     def drop(self, dropped: Dropped) -> None:
         """Tell an origin that its call is out of the queue."""
         self._dropped[dropped.gateway].append(dropped)
-        self._soon()
+        self._port.wake_at(SOON)
 
-    def _soon(self) -> None:
-        if not self._due:
-            self._due = True
-            self._bus.loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._due = False
+    def flush(self) -> None:
+        """Send what there is: at the end of each turn."""
         for (gateway, shard), items in self._to_home.items():
             self._send(subjects.to_home(self._region, gateway), items, partial(_to_home, shard))
         for gateway, grants in self._granted.items():
@@ -70,7 +65,7 @@ class Outbox:
         while todo:
             some = todo.pop()
             try:
-                self._bus.publish_nowait(subject, message_of(tuple(some)))
+                self._port.send(subject, message_of(tuple(some)))
             except MessageTooLarge as error:
                 # An error that a home tells to all that waited has a traceback, as large as its tenant made it.
                 if len(some) > 1:

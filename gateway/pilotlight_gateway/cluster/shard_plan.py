@@ -31,7 +31,7 @@ class ShardRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     home: GatewayMember
     state: dict[str, bytes] = {}
-    """By lodger, where the former home handed over in order."""
+    """By participant, where the former home handed over in order."""
 
 
 class OwnedShard(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,13 +97,13 @@ def steps(
     found: list[ShardStep] = []
     for shard in range(SHARDS):
         owned = records.get(shard)
-        step = _step(shard, owned, heir_of(shard, heirs), members, me, acting.get(shard), leaving=leaving)
+        step = step_of(shard, owned, heir_of(shard, heirs), members, me, acting.get(shard), leaving=leaving)
         if step is not None:
             found.append(step)
     return found
 
 
-def _step(
+def step_of(
     shard: int,
     owned: OwnedShard | None,
     heir: GatewayMember | None,
@@ -113,6 +113,7 @@ def _step(
     *,
     leaving: bool,
 ) -> ShardStep | None:
+    """What it must do about one shard, whose heir is `heir`; None: nothing."""
     if owned is None or owned.record.home not in members:
         if acting is not None:
             return LeaveShard(shard)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -19,9 +19,10 @@ import structlog
 
 from pilotlight_core.bus import Bus, BusError, WrongRevision
 from pilotlight_core.bus.kv import KvEntry
-from pilotlight_core.bus.lease import read_holder
+from pilotlight_core.bus.lease import Lease, read_holder
 from pilotlight_core.model.subjects import LEASE_BUCKET, SHARD_BUCKET, SHARDS
 from pilotlight_gateway.cluster.identity_guard import IdentityGuard, NameTaken
+from pilotlight_gateway.cluster.shard_ownership import ShardOwner
 from pilotlight_gateway.cluster.shard_plan import (
     BeginShard,
     GatewayMember,
@@ -33,6 +34,7 @@ from pilotlight_gateway.cluster.shard_plan import (
     TakeShard,
     steps,
 )
+from pilotlight_gateway.cluster.shard_table import ShardTable
 
 LOOK_EVERY_S = 0.25
 MOVE_AFTER_S = 2.0
@@ -46,9 +48,8 @@ LEAVE_S = 3.0
 COMPLAIN_EVERY_S = 10.0
 """Between two tracebacks of the same."""
 PREFIX = "gateway."
-EPOCHS_KNOWN = 10_000
 STATE_BYTES = 384 * 1024
-"""Of what a lodger hands over; beyond it nothing is, as after a death: origins enqueue anew."""
+"""Of what a participant hands over; beyond it nothing is, as after a death: origins enqueue anew."""
 
 NOBODY = GatewayMember("", "", 0)
 """Whose shards may be taken."""
@@ -66,8 +67,8 @@ class ShardParticipant(Protocol):
         """Act as its home no more; what the next one should know."""
 
 
-class CallerParticipant(ShardParticipant, Protocol):
-    """The lodger that also has callers: it hears of other homes, and of gateways that are gone."""
+class MembershipListener(Protocol):
+    """Whoever has callers: it hears of other homes, and of gateways that are gone."""
 
     def homes_changed(self, shards: frozenset[int]) -> None:
         """Other gateways are their homes now."""
@@ -76,79 +77,51 @@ class CallerParticipant(ShardParticipant, Protocol):
         """A gateway is gone, and its callers with it."""
 
 
-class ShardOwner(msgspec.Struct, frozen=True):
-    """The home of a shard."""
-
-    gateway: str
-    """The process, as subjects name it."""
-    epoch: int
+def gateway_lease(bus: Bus, *, region: str, name: str, instance: str) -> Lease:
+    """The lease of the gateway `name`, in the hands of the process `instance`."""
+    namesakes = IdentityGuard(bus, region=region, name=name)
+    return bus.lease(f"{PREFIX}{name}", name, data=instance.encode(), may_succeed=namesakes.is_gone)
 
 
 class Shards:
-    """This gateway among all: `mine` and `owner` answer at once, from memory."""
+    """This gateway among all: takes shards and hands them over, and keeps its `ShardTable` up to date."""
 
-    def __init__(self, bus: Bus, host: CallerParticipant, *, region: str, name: str, instance: str) -> None:
-        self._bus = bus
-        self._host = host
-        self.lodgers: dict[str, ShardParticipant] = {"calls": host}
-        """By the name under which their part is handed over; to be complete before it runs."""
-        namesakes = IdentityGuard(bus, region=region, name=name)
-        self._identity = bus.lease(f"{PREFIX}{name}", name, data=instance.encode(), may_succeed=namesakes.is_gone)
+    def __init__(
+        self,
+        bus: Bus,
+        table: ShardTable,
+        lease: Lease,
+        *,
+        name: str,
+        callers: MembershipListener,
+        participants: Mapping[str, ShardParticipant],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`participants` live in shards, by the name under which their part is handed over."""
+        self._table = table
+        self._identity = lease
+        self._callers = callers
+        self._participants = dict(participants)
+        self._clock = clock
         self._kv = bus.kv(SHARD_BUCKET)
         self._leases = bus.mirror(LEASE_BUCKET, PREFIX)
         self._records = bus.mirror(SHARD_BUCKET)
         self._name = name
-        self._instance = instance
-        self._acting: dict[int, int] = {}
+        self._instance = table.instance
         self._kept: dict[int, tuple[int, dict[str, bytes]]] = {}
         """What was taken out of a shard whose move may have failed: the record's revision, and the state."""
         self._owned: dict[int, OwnedShard] = {}
         self._since = [float("-inf")] * SHARDS
         """When each shard got its present home."""
-        self._owners: list[ShardOwner | None] = [None] * SHARDS
-        self._members: tuple[GatewayMember, ...] = ()
         self._members_since = float("-inf")
-        self._instances: dict[int, str] = {}
-        """Which process has, or had, a lease of an epoch: a call keeps the one under which it came."""
-        self.newest = 0
-        """The highest epoch that any gateway has had, as far as was seen."""
         self._complained: dict[tuple[str, str], float] = {}
-        """(what, lodger) -> when it was told with its traceback."""
+        """(what, participant) -> when it was told with its traceback."""
         self.move_after_s = MOVE_AFTER_S
         """As `MOVE_AFTER_S`, for where less happens."""
         self._leaving = False
         self._bell = asyncio.Event()
-        self.settled = asyncio.Event()
-        """Set once every shard has had a living home."""
-        self.superseded: asyncio.Future[NameTaken] = asyncio.get_running_loop().create_future()
+        self.superseded: asyncio.Future[NameTaken] = bus.loop.create_future()
         """Done when another process has our name: this one is the home of nothing any more, and should end."""
-
-    @property
-    def epoch(self) -> int:
-        """Of this gateway's own lease: the calls that it takes carry it; 0 before there is one."""
-        return self._identity.epoch
-
-    def mine(self, shard: int, at: float) -> int | None:
-        """The epoch under which this gateway may act as the shard's home at `at`; None if it may not."""
-        return self._acting.get(shard) if self._identity.valid(at) else None
-
-    def owner(self, shard: int) -> ShardOwner | None:
-        """Who is the shard's home, as last heard; None while nobody is."""
-        return self._owners[shard]
-
-    def home_under(self, epoch: int) -> tuple[int, str] | None:
-        """The shard whose home acts under `epoch`, and that home's process; None: nobody does now."""
-        owners = ((shard, self._owners[shard]) for shard in range(SHARDS))
-        return next(((shard, one.gateway) for shard, one in owners if one is not None and one.epoch == epoch), None)
-
-    def process_of(self, epoch: int) -> str | None:
-        """The living gateway whose calls carry `epoch`; None if it is gone."""
-        instance = self._instances.get(epoch)
-        return instance if any(member.instance == instance for member in self._members) else None
-
-    def others(self) -> list[str]:
-        """The other gateways that live."""
-        return [member.instance for member in self._members if member.instance != self._instance]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -189,29 +162,19 @@ class Shards:
                 record = msgspec.msgpack.decode(entry.value, type=ShardRecord)
                 self._owned[shard] = OwnedShard(record=record, revision=entry.revision)
                 self._kept.pop(shard, None)  # what was kept is in this record, or too old for it
-                self._since[shard] = time.monotonic()
+                self._since[shard] = self._clock()
                 self._bell.set()
 
     def _look(self, at: float) -> None:
         """Take over what the mirrors know, and tell what has changed."""
-        members = tuple(sorted(self._living(), key=lambda member: member.name))
-        if members != self._members:
-            gone = {m.instance for m in self._members} - {m.instance for m in members}
-            self._members, self._members_since = members, at
-            self.newest = max([self.newest, *(member.epoch for member in members)])
-            self._instances |= {member.epoch: member.instance for member in members}
-            while len(self._instances) > EPOCHS_KNOWN:
-                del self._instances[min(self._instances)]
-            log.info("gateways", names=[member.name for member in members])
-            for instance in gone - {self._instance}:
-                self._host.gateway_gone(instance)
-        owners = [self._owner_now(shard) for shard in range(SHARDS)]
-        changed = frozenset(s for s in range(SHARDS) if owners[s] is not None and owners[s] != self._owners[s])
-        self._owners = owners
-        if all(owner is not None for owner in owners):
-            self.settled.set()
-        if changed:
-            self._host.homes_changed(changed)
+        gone = self._table.see_members(self._living())
+        if gone is not None:
+            self._members_since = at
+            log.info("gateways", names=[member.name for member in self._table.members])
+            for instance in gone:
+                self._callers.gateway_gone(instance)
+        if changed := self._table.see_owners([self._owner_now(shard) for shard in range(SHARDS)]):
+            self._callers.homes_changed(changed)
 
     def _living(self) -> list[GatewayMember]:
         me, found = self._me(), []
@@ -230,12 +193,12 @@ class Shards:
 
     def _me(self) -> GatewayMember | None:
         # Our own lease knows better than a copy of what we wrote.
-        valid = self._identity.valid(time.monotonic())
+        valid = self._identity.valid(self._clock())
         return GatewayMember(self._name, self._instance, self._identity.epoch) if valid else None
 
     def _owner_now(self, shard: int) -> ShardOwner | None:
         owned = self._owned.get(shard)
-        if owned is None or owned.record.home not in self._members:
+        if owned is None or owned.record.home not in self._table.members:
             return None
         return ShardOwner(owned.record.home.instance, owned.revision)
 
@@ -244,7 +207,7 @@ class Shards:
     async def _run(self) -> None:
         while True:
             if self._identity.lost.is_set():
-                for shard in list(self._acting):
+                for shard in list(self._table.acting):
                     self._stop_acting(shard)
                 try:
                     await self._identity.acquire()
@@ -254,7 +217,7 @@ class Shards:
                     self.superseded.set_result(error)
                     return
             try:
-                await self._turn(time.monotonic())
+                await self._turn(self._clock())
             except Exception:
                 log.exception("looking after the shards failed; it is tried again")
             with contextlib.suppress(TimeoutError):
@@ -267,11 +230,11 @@ class Shards:
         me = self._me()
         if me is None:
             return
-        planned = steps(self._owned, self._members, me, self._acting, leaving=self._leaving)
+        planned = steps(self._owned, self._table.members, me, self._table.acting, leaving=self._leaving)
         moves = [step for step in planned if isinstance(step, MoveShard) and self._calm(step.shard, at)]
         todo = [step for step in planned if not isinstance(step, MoveShard)]
         await self._perform(me, [*todo, *moves[: SHARDS if self._leaving else MOVES_AT_ONCE]])
-        self._look(time.monotonic())
+        self._look(self._clock())
 
     def _calm(self, shard: int, at: float) -> bool:
         return self._leaving or at - max(self._members_since, self._since[shard]) >= self.move_after_s
@@ -300,7 +263,7 @@ class Shards:
 
     async def _move(self, step: MoveShard) -> None:
         # Where an earlier move was cut off, or what we were handed was not begun with, it goes on to the heir.
-        acting = step.shard in self._acting
+        acting = step.shard in self._table.acting
         state = self._stop_acting(step.shard) if acting else self._state_of(step.shard, step.owned)
         state = {name: part for name, part in state.items() if len(part) <= STATE_BYTES}
         self._kept[step.shard] = (step.owned.revision, state)
@@ -349,38 +312,38 @@ class Shards:
         return (holder.data.decode(errors="replace"), holder.epoch) == (home.instance, home.epoch)
 
     def _act(self, shard: int, epoch: int, state: dict[str, bytes]) -> None:
-        self._acting[shard] = epoch
-        for name, lodger in self.lodgers.items():
+        self._table.acting[shard] = epoch
+        for name, participant in self._participants.items():
             try:
-                lodger.begin(shard, epoch, state.get(name, b""))
-            except Exception:  # noqa: BLE001 - a lodger may be wrong in any way, and ends no gateway
+                participant.begin(shard, epoch, state.get(name, b""))
+            except Exception:  # noqa: BLE001 - a participant may be wrong in any way, and ends no gateway
                 self._complain("what was handed over cannot be used", shard, name)
-                lodger.begin(shard, epoch, b"")
+                participant.begin(shard, epoch, b"")
 
     def _stop_acting(self, shard: int) -> dict[str, bytes]:
-        self._acting.pop(shard, None)
+        self._table.acting.pop(shard, None)
         state = {}
-        for name, lodger in self.lodgers.items():
+        for name, participant in self._participants.items():
             try:
-                state[name] = lodger.end(shard)
-            except Exception:  # noqa: BLE001 - a lodger may be wrong in any way, and ends no gateway
+                state[name] = participant.end(shard)
+            except Exception:  # noqa: BLE001 - a participant may be wrong in any way, and ends no gateway
                 self._complain("nothing is handed over", shard, name)
         return state
 
-    def _complain(self, what: str, shard: int, lodger: str) -> None:
+    def _complain(self, what: str, shard: int, participant: str) -> None:
         # What goes wrong with one shard goes wrong with 64 at once: one traceback tells it, and while 64 were written
         # nothing else would be done, not even our lease renewed.
-        now = time.monotonic()
-        first = now - self._complained.get((what, lodger), float("-inf")) >= COMPLAIN_EVERY_S
+        now = self._clock()
+        first = now - self._complained.get((what, participant), float("-inf")) >= COMPLAIN_EVERY_S
         if first:
-            self._complained[what, lodger] = now
-        log.error(what, shard=shard, lodger=lodger, exc_info=first)
+            self._complained[what, participant] = now
+        log.error(what, shard=shard, participant=participant, exc_info=first)
 
     async def _leave(self) -> None:
         self._leaving = True
         with contextlib.suppress(TimeoutError, BusError):
             async with asyncio.timeout(LEAVE_S):
-                if self._identity.valid(time.monotonic()) and self.others():
-                    await self._turn(time.monotonic())
-        for shard in list(self._acting):
+                if self._identity.valid(self._clock()) and self._table.others():
+                    await self._turn(self._clock())
+        for shard in list(self._table.acting):
             self._stop_acting(shard)

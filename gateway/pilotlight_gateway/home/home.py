@@ -40,6 +40,7 @@ from pilotlight_core.model.messages.agent_messages import (
 from pilotlight_core.model.messages.scheduling import BreakerReport, Dropped, HomeState
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.timers import Timers
+from pilotlight_gateway.cluster.node_incarnations import NodeIncarnations
 from pilotlight_gateway.home import home_state
 from pilotlight_gateway.home.call_admission import QueueLimits, admit
 from pilotlight_gateway.home.container_pool import PooledContainer
@@ -48,7 +49,6 @@ from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.home_report import BreakerCounts, HomeStatistics, breakers_of, worst_of
 from pilotlight_gateway.home.integrity import require
 from pilotlight_gateway.home.loose_grants import GrantBook
-from pilotlight_gateway.home.node_incarnations import NodeIncarnations
 from pilotlight_gateway.home.version_queue import OutstandingGrant, VersionQueue
 
 __all__ = ["Dropped", "Home", "HomeStatistics", "QueueLimits"]
@@ -262,7 +262,8 @@ class Home:
         """When to ask again if nothing happens; None: never."""
         if self._dropped:
             return 0.0  # at once: a grant was refused to a call that is too late, and its origin is to hear of it
-        wakes = (self._deadlines.next(), self._demands.next(), self._look_at if self._versions else None)
+        looks = self._look_at if self._versions else None
+        wakes = (self._deadlines.next(), self._demands.next(), looks, self._grants.untold_at())
         return min((wake for wake in wakes if wake is not None), default=None)
 
     def hand_over(self, at: float) -> HomeState:

@@ -51,6 +51,10 @@ class GrantBook:
             self.take(granted)
             yield granted
 
+    def untold_at(self) -> float | None:
+        """When `take_untold` has something to strike out; None: never."""
+        return next(iter(self._loose.values())) + DONE_WITHIN if self._loose else None
+
     def check_integrity(self) -> None:
         """Raise AssertionError if a loose grant is none."""
         require(set(self._loose) <= set(self.by_call), "a loose grant is not known")

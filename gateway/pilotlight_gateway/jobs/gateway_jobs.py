@@ -11,7 +11,8 @@ from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.records.jobs import RunnerIdentity
 from pilotlight_core.model.subjects import JOB_BUCKET
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.calls.call_port import CallPort
+from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.jobs.job_dispatcher import DispatcherStatistics, JobDispatcher
@@ -30,13 +31,14 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 
 class GatewayJobs:
-    """Jobs on a bus: `service` accepts them, the dispatcher runs them while `running` is open."""
+    """Jobs on a bus: `service` accepts them; `dispatcher`, a participant of shards, runs them."""
 
     def __init__(
         self,
         bus: Bus,
         blobs: BlobStore,
-        calls: CallService,
+        calls: CallPort,
+        ownership: ShardOwnership,
         *,
         region: str,
         keep_s: float,
@@ -49,13 +51,13 @@ class GatewayJobs:
         costs: Estimates,
     ) -> None:
         """`tenant_bytes` is what one tenant may store, over all gateways, for `keep_s` seconds after a job's end."""
-        store, self._calls, self._publisher = BusJobs(bus), calls, JobPublisher(bus)
+        store, self._publisher = BusJobs(bus), JobPublisher(bus)
         quota = JobStorageQuota(
             BusQuotaRecords(bus.kv(JOB_BUCKET), stored="jobs"), limit=tenant_bytes, life=keep_s, wall=time.time
         )
         self.service = JobService(
             store,
-            queue=JobQueueClient(bus, self._publisher, self._home_of, region=region),
+            queue=JobQueueClient(bus, self._publisher, ownership, region=region),
             quota=quota,
             blobs=blobs,
             region=region,
@@ -69,19 +71,14 @@ class GatewayJobs:
             me=runner,
             wall=time.time,
         )
-        self._dispatcher = JobDispatcher(bus, ground, region=region, gateway=runner.instance)
-        calls.shards.lodgers["jobs"] = self._dispatcher
+        self.dispatcher = JobDispatcher(bus, ground, region=region, gateway=runner.instance)
 
     def statistics(self) -> DispatcherStatistics:
         """How the jobs are whose home this gateway is."""
-        return self._dispatcher.statistics()
-
-    def _home_of(self, shard: int) -> str | None:
-        owner = self._calls.shards.owner(shard)
-        return None if owner is None else owner.gateway
+        return self.dispatcher.statistics()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run calls, and jobs as calls among them, until the block ends: shards are taken with their jobs."""
-        async with self._calls.running(), self._publisher.running(), self._dispatcher.running():
+        """Take jobs, and run those of our shards, until the block ends."""
+        async with self._publisher.running(), self.dispatcher.running():
             yield

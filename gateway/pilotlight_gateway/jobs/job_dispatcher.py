@@ -1,4 +1,4 @@
-"""Feeds the jobs of a gateway's shards into its homes: a lodger of the shards.
+"""Feeds the jobs of a gateway's shards into its homes: a participant of the shards.
 
 The home of a function reads the work queue of each of its flows by sequence, as every stream is read here: without a
 consumer. Its right to do so is the shard's lease. When its gateway dies, the heir of the shard reads the same messages
@@ -104,7 +104,7 @@ class JobDispatcher:
         self._group: asyncio.TaskGroup | None = None
         self._bell = asyncio.Event()
 
-    # -- the lodger ----------------------------------------------------------------------------------------------
+    # -- shards --------------------------------------------------------------------------------------------------
 
     def begin(self, shard: int, epoch: int, state: bytes) -> None:  # noqa: ARG002 - the stream knows the rest
         """The shard is ours; see `ShardParticipant`."""

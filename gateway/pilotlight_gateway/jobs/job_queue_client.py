@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 
 from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.job_messages import AskJob, JobNote, JobPlace
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_core.model.records.jobs import JobRecord
+from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
 
 REQUEST_TIMEOUT_S = 1.0
 
 
 class JobQueueClient:
-    """The real `JobQueue`. `home_of` names the gateway that is the home of a shard, as far as that is known."""
+    """The real `JobQueue`."""
 
-    def __init__(self, bus: Bus, publisher: JobPublisher, home_of: Callable[[int], str | None], *, region: str) -> None:
+    def __init__(self, bus: Bus, publisher: JobPublisher, shards: ShardOwnership, *, region: str) -> None:
         self._bus = bus
         self._publisher = publisher
-        self._home_of = home_of
+        self._shards = shards
         self._region = region
 
     def publish(self, flow: str, note: JobNote) -> None:
@@ -30,10 +30,10 @@ class JobQueueClient:
 
     async def locate(self, job: JobRecord, flow: str) -> JobPlace:
         """Ask the home of the job's function; see `JobQueue`."""
-        home = self._home_of(subjects.shard_of(job.function))
+        home = self._shards.owner(subjects.shard_of(job.function))
         if home is not None:
             with contextlib.suppress(BusError):
-                subject = subjects.jobs_asked(self._region, home)
+                subject = subjects.jobs_asked(self._region, home.gateway)
                 answer = await self._bus.request(subject, AskJob(flow=flow, job=job.id), timeout=REQUEST_TIMEOUT_S)
                 if isinstance(answer, JobPlace):
                     return answer

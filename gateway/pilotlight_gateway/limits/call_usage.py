@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import Ended, Grant, Refused
-from pilotlight_gateway.calls.effects import FailCall, settlement_of
+from pilotlight_core.model.messages.agent_messages import Ended, Grant, Refused, Spent
 
 AFTER_TIMEOUT_S = 15.0
 """A container that runs past its function's timeout is killed, and its agent tells so; this is more than that takes."""
@@ -88,14 +87,12 @@ class UsageTracker:
     def __iter__(self) -> Iterator[OpenUsage]:
         return iter(self.open.values())
 
-    def failed(self, tab: CallUsage, fail: FailCall, timeout: float, at: float) -> None:
-        """A call has failed, whose function may run for `timeout` seconds."""
-        tab.count(fail.cost, fail.starts - fail.lost, fail.lost)
-        if fail.left is not None:
-            tab.keep_open()
-            self.open[fail.left.call] = OpenUsage(tab, fail.left, at, at + timeout + AFTER_TIMEOUT_S)
-            if len(self.open) > OPEN_AT_MOST:
-                self.open.pop(next(iter(self.open))).tab.close(None)
+    def left(self, tab: CallUsage, grant: Grant, timeout: float, at: float) -> None:
+        """A call has failed of which a start may run on, for `timeout` seconds: its function's."""
+        tab.keep_open()
+        self.open[grant.call] = OpenUsage(tab, grant, at, at + timeout + AFTER_TIMEOUT_S)
+        if len(self.open) > OPEN_AT_MOST:
+            self.open.pop(next(iter(self.open))).tab.close(None)
 
     def told(self, frame: Ended | Refused) -> None:
         """An agent says what became of a start."""
@@ -105,7 +102,7 @@ class UsageTracker:
         del self.open[frame.call]
         if isinstance(frame, Ended):
             # One without a container is of a call that the agent does not hold: what it took nobody knows there.
-            found.tab.close(settlement_of(frame).cost or (0.0 if frame.container else None), started=frame.started)
+            found.tab.close(gpu_ms(frame.spent) or (0.0 if frame.container else None), started=frame.started)
         else:
             found.tab.close(None, started=False)
 
@@ -120,3 +117,8 @@ class UsageTracker:
     def _lose(self, calls: list[str]) -> None:
         for call in calls:
             self.open.pop(call).tab.close(None)
+
+
+def gpu_ms(spent: Spent | None) -> float | None:
+    """GPU-milliseconds that a start has taken; None: nobody has metered it."""
+    return spent.ns / 1e6 * (spent.ppm / 1e6) if spent is not None else None

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_placement.capacity_planner.capacity_plan import PlannedDevice
 from pilotlight_placement.hardware.catalogue import Device
-from pilotlight_placement.hardware.geometry import Family, Instance, Layout, Profile, maximal_layouts
+from pilotlight_placement.hardware.geometry import Family, Layout, Profile, maximal_layouts
 
 
 @cache
@@ -41,7 +42,7 @@ class PartialDevice:
     device: Device
     price: float
     mask: int = 0
-    held: list[tuple[Instance, str]] = field(default_factory=list)
+    held: list[tuple[MigPlacement, str]] = field(default_factory=list)
 
     @property
     def family(self) -> Family:
@@ -70,10 +71,10 @@ class PartialDevice:
         start = self.start_for(profile)
         if start is None:
             return False
-        self.put(Instance(start=start, profile=key), function)
+        self.put(MigPlacement(start=start, profile=key), function)
         return True
 
-    def put(self, instance: Instance, function: str) -> None:
+    def put(self, instance: MigPlacement, function: str) -> None:
         """Take a certain place, which must be free."""
         self.held.append((instance, function))
         self.mask |= self.family.by_key[instance.profile].mask(instance.start)

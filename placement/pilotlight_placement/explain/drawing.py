@@ -57,7 +57,7 @@ def row(unit: Unit) -> DeviceRow:
     return DeviceRow(
         node=unit.node.name,
         unit=unit.id,
-        type=unit.cell.kind.name,
+        type=unit.group.kind.name,
         mig=mig,
         draining=unit.node.node.draining,
         width=sum(segment.width for segment in segments),

@@ -99,10 +99,10 @@ def _lost(outcome: Placement, rival: Rival) -> str:
 def _compared(ask: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
     """Why one place went before another, in the words of the step that decided."""
     step = first_difference(mine, theirs)
-    return f"Not {_told_apart(loser, winner)}: {REASONS[step](ask, winner, mine, loser, theirs)} (rule: {step})."
+    return f"Not {_distinct_text(loser, winner)}: {REASONS[step](ask, winner, mine, loser, theirs)} (rule: {step})."
 
 
-def _told_apart(loser: Slice, winner: Slice) -> str:
+def _distinct_text(loser: Slice, winner: Slice) -> str:
     """A slice in words; with its device's name where the words are the winner's too."""
     return f"{loser} ({'+'.join(loser.ids)})" if str(loser) == str(winner) else str(loser)
 

@@ -65,9 +65,9 @@ def _on_node(where: NodeOccupancy, ask: Ask, known: dict[DeviceClass, DeviceCapa
     for unit in where.units:
         if not unit.serves:
             continue
-        kind = unit.cell.kind
+        kind = unit.group.kind
         if kind not in known:
-            known[kind] = _on_device(unit.cell, ask)
+            known[kind] = _on_device(unit.group, ask)
         alone, several = known[kind]
         count += alone
         if several and not alone:
@@ -75,18 +75,18 @@ def _on_node(where: NodeOccupancy, ask: Ask, known: dict[DeviceClass, DeviceCapa
     return count + sum(len(needs) // min(needs) for needs in together.values())
 
 
-def _on_device(cell: DeviceGroup, ask: Ask) -> DeviceCapacity:
-    if cell.slot is not None:
-        return int(not isinstance(slot_options(ask, cell.slot), NoOption)), 0
-    if cell.device is None:
+def _on_device(group: DeviceGroup, ask: Ask) -> DeviceCapacity:
+    if group.slot is not None:
+        return int(not isinstance(slot_options(ask, group.slot), NoOption)), 0
+    if group.device is None:
         return 0, 0
     alone, several = 0, 0
-    for mig in (True, False) if cell.device.online_mig else (cell.kind.mig,):
-        made = options(ask, cell.device, mig=mig, shareable=cell.kind.shareable)
+    for mig in (True, False) if group.device.online_mig else (group.kind.mig,):
+        made = options(ask, group.device, mig=mig, shareable=group.kind.shareable)
         if isinstance(made, NoOption):
             continue
-        if mig and cell.device.family is not None:
-            alone = max(alone, instances(cell.device.family, frozenset(option.profile for option in made)))
+        if mig and group.device.family is not None:
+            alone = max(alone, instances(group.device.family, frozenset(option.profile for option in made)))
         elif not mig:
             alone = max(alone, _plain(made))
             several = min((option.count for option in made if option.count > 1), default=0)

@@ -57,8 +57,8 @@ class Fleet:
         self.places: dict[str, NodeOccupancy] = {}
         self.by_rank: dict[int, NodeOccupancy] = {}
         self.units: dict[int, Unit] = {}
-        self.cells: dict[tuple[DeviceClass, Domain], DeviceGroup] = {}
-        self.sorts: dict[DeviceClass, list[DeviceGroup]] = {}
+        self.groups: dict[tuple[DeviceClass, Domain], DeviceGroup] = {}
+        self.classes: dict[DeviceClass, list[DeviceGroup]] = {}
         self.held: dict[str, PlacedContainer] = {}
         self.functions: dict[str, dict[str, PlacedContainer]] = {}
         """function -> its containers by id."""
@@ -132,8 +132,8 @@ class Fleet:
         """Score places by a new mix of demand from now on."""
         self.mix = dict(mix)
         self._scores.clear()
-        for cell in self.cells.values():
-            self._score(cell)
+        for group in self.groups.values():
+            self._score(group)
 
     def follow(self, histogram: DemandHistogram) -> None:
         """Score places by what was asked for lately, if that has changed enough to matter."""
@@ -185,21 +185,21 @@ class Fleet:
     def offers(self, ask: Ask) -> Offers:
         """What kinds of device would do for an ask, whatever is free of them."""
         cached = self._offers.get(ask)
-        if cached is not None and cached[0] == len(self.cells):
+        if cached is not None and cached[0] == len(self.groups):
             return cached[1]
         if len(self._offers) >= MAX_CACHED_ASKS:
             self._offers.clear()
-        found = offers_of(ask, self.sorts, self.prices)
-        self._offers[ask] = (len(self.cells), found)
+        found = offers_of(ask, self.classes, self.prices)
+        self._offers[ask] = (len(self.groups), found)
         return found
 
-    def offers_in(self, ask: Ask, cell: DeviceGroup) -> tuple[Offer, ...]:
+    def offers_in(self, ask: Ask, group: DeviceGroup) -> tuple[Offer, ...]:
         """What of one kind of device would do for an ask."""
-        return self.offers(ask).by_cell.get(cell, ())
+        return self.offers(ask).by_group.get(group, ())
 
-    def refusal_of(self, ask: Ask, cell: DeviceGroup) -> NoOption | None:
+    def refusal_of(self, ask: Ask, group: DeviceGroup) -> NoOption | None:
         """Why nothing of one kind of device would do, ever; None if something would."""
-        return self.offers(ask).why.get(cell)
+        return self.offers(ask).why.get(group)
 
     def zones(self, function: str) -> Mapping[Zone, int]:
         """How many containers a function has in each zone (with its region)."""
@@ -212,9 +212,9 @@ class Fleet:
     def describe(self) -> str:
         """What there is on nodes that take containers: "4 CPU slots, 1 H100-80GB"."""
         counts: dict[str, int] = {}
-        for cell in sorted(self.cells.values(), key=lambda cell: cell.kind.name):
-            name = "CPU slot" if cell.slot is not None and cell.slot.kind is SliceKind.CPU else cell.kind.name
-            counts[name] = counts.get(name, 0) + cell.total
+        for group in sorted(self.groups.values(), key=lambda group: group.kind.name):
+            name = "CPU slot" if group.slot is not None and group.slot.kind is SliceKind.CPU else group.kind.name
+            counts[name] = counts.get(name, 0) + group.total
         return ", ".join(f"{n} {name}{'s' * (n > 1)}" for name, n in counts.items() if n) or "nothing"
 
     # --- trials ---
@@ -361,13 +361,13 @@ class Fleet:
         place = NodeOccupancy(node, rank)
         self.places[node.name] = self.by_rank[rank] = place
         for index, part in enumerate(parts_of(node)):
-            cell = self._cell(node, part)
-            unit = Unit(place, rank_in(rank, index), cell, part)
+            group = self._group(node, part)
+            unit = Unit(place, rank_in(rank, index), group, part)
             place.add(unit)
             self.units[unit.rank] = unit
             if unit.serves:
-                cell.total += 1
-                cell.nodes.add(rank)
+                group.total += 1
+                group.nodes.add(rank)
                 self._offer(unit)
             else:
                 self._count_out(node, 1)
@@ -385,8 +385,8 @@ class Fleet:
     def _take_away(self, place: NodeOccupancy) -> None:
         for unit in place.units:
             if unit.serves:
-                unit.cell.total -= 1
-                unit.cell.nodes.discard(place.rank)
+                unit.group.total -= 1
+                unit.group.nodes.discard(place.rank)
                 self._withdraw(unit)
             else:
                 self._count_out(place.node, -1)
@@ -397,26 +397,26 @@ class Fleet:
             del self.hosts[bisect_left(self.hosts, (place.node.host_memory, place.rank))]
         del self.places[place.name], self.by_rank[place.rank]
 
-    def _cell(self, node: Node, part: Gpu | Slot) -> DeviceGroup:
+    def _group(self, node: Node, part: Gpu | Slot) -> DeviceGroup:
         sort = class_of_unit(part, spot=node.domain.spot)
-        if (cell := self.cells.get((sort, node.domain))) is None:
+        if (group := self.groups.get((sort, node.domain))) is None:
             device, slot = (part.device, None) if isinstance(part, Gpu) else (None, part)
-            alike = self.sorts.setdefault(sort, [])
-            tally = alike[0].tally if alike else None
-            cell = self.cells[sort, node.domain] = DeviceGroup(sort, node.domain, device, slot, tally)
-            alike.append(cell)
-            self.sorts[sort].sort(key=lambda cell: cell.domain)
-            self._score(cell)
-        return cell
+            alike = self.classes.setdefault(sort, [])
+            class_index = alike[0].class_index if alike else None
+            group = self.groups[sort, node.domain] = DeviceGroup(sort, node.domain, device, slot, class_index)
+            alike.append(group)
+            self.classes[sort].sort(key=lambda group: group.domain)
+            self._score(group)
+        return group
 
-    def _score(self, cell: DeviceGroup) -> None:
-        if cell.device is None:
+    def _score(self, group: DeviceGroup) -> None:
+        if group.device is None:
             return
-        key = (cell.kind.name, cell.kind.variant)
+        key = (group.kind.name, group.kind.variant)
         if key not in self._scores:
-            self._scores[key] = scores_of(cell.device, self.mix)
-        cell.scores = self._scores[key]
-        cell.tally.invalidate()
+            self._scores[key] = scores_of(group.device, self.mix)
+        group.scores = self._scores[key]
+        group.class_index.reset_scores()
 
 
 def is_same_hardware(one: Node, other: Node) -> bool:

@@ -6,8 +6,8 @@ a slot is free or not. Nothing here knows of indexes: `Fleet` takes a unit out o
 
 from __future__ import annotations
 
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_placement.fleet.device_classes import DeviceGroup, InstanceKey
-from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_placement.hardware.node import SHARE_UNITS, Gpu, Node, PlacedContainer, Slot
 
 NO_CUTS: frozenset[InstanceKey] = frozenset()
@@ -18,9 +18,9 @@ class Unit:
 
     __slots__ = (
         "agrees",
-        "cell",
         "free",
         "gpu",
+        "group",
         "held",
         "id",
         "idle",
@@ -33,10 +33,10 @@ class Unit:
         "tenant",
     )
 
-    def __init__(self, node: NodeOccupancy, rank: int, cell: DeviceGroup, part: Gpu | Slot) -> None:
+    def __init__(self, node: NodeOccupancy, rank: int, group: DeviceGroup, part: Gpu | Slot) -> None:
         self.node = node
         self.rank = rank
-        self.cell = cell
+        self.group = group
         self.gpu = part if isinstance(part, Gpu) else None
         self.slot = part if isinstance(part, Slot) else None
         self.id = part.id
@@ -126,10 +126,10 @@ class Unit:
         self.mask, self.free, self.media = occupied(self)
         self.idle = idle_cuts(self)
 
-    def instances(self) -> list[Instance]:
+    def instances(self) -> list[MigPlacement]:
         """The MIG instances that containers use, by start."""
         return sorted(
-            Instance(start=held.slice.start, profile=held.slice.profile)
+            MigPlacement(start=held.slice.start, profile=held.slice.profile)
             for held in self.held.values()
             if held.slice.profile
         )
@@ -161,7 +161,7 @@ def idle_cuts(unit: Unit) -> frozenset[InstanceKey]:
 class NodeOccupancy:
     """One node with its units."""
 
-    __slots__ = ("by_cell", "by_id", "different", "node", "rank", "units", "vacant")
+    __slots__ = ("by_group", "by_id", "different", "node", "rank", "units", "vacant")
 
     def __init__(self, node: Node, rank: int) -> None:
         self.node = node
@@ -170,7 +170,7 @@ class NodeOccupancy:
         self.by_id: dict[str, Unit] = {}
         self.different: dict[DeviceGroup, list[Unit]] = {}
         """What of each cell a search looks at here; made when it is asked for, forgotten at each change."""
-        self.by_cell: dict[DeviceGroup, list[Unit]] = {}
+        self.by_group: dict[DeviceGroup, list[Unit]] = {}
         self.vacant: dict[DeviceGroup, list[int]] = {}
         """Ranks of its empty devices that are given whole, by cell."""
 
@@ -181,4 +181,4 @@ class NodeOccupancy:
     def add(self, unit: Unit) -> None:
         self.units.append(unit)
         self.by_id[unit.id] = unit
-        self.by_cell.setdefault(unit.cell, []).append(unit)
+        self.by_group.setdefault(unit.group, []).append(unit)

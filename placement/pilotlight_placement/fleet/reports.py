@@ -16,7 +16,6 @@ from pilotlight_core.model.messages.agent_messages import NodeReport, SliceKind,
 from pilotlight_placement.asks.ask import CPU, MIB
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import Device, ProfileReading, corrected, standard
-from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_placement.hardware.node import SHARE_UNITS, Domain, Gpu, Node, PlacedContainer, Slice, Slot
 
 CHANGING = "it is being changed"
@@ -41,7 +40,7 @@ def gpu_of(report: DeviceReport) -> Gpu:
     device = standard().device(report.type.upper(), report.memory // MIB)
     try:
         device = _as_read(report.type, report.memory, report.profiles)
-        instances = tuple(sorted(Instance(start=i.place.start, profile=i.place.profile) for i in report.instances))
+        instances = tuple(sorted(instance.place for instance in report.instances))
         if mig and device.family is None:
             raise ValueError(f"how a {device.name} is cut is not known")
         if device.family is not None:
@@ -168,29 +167,29 @@ class FleetMirror:
         self._known: dict[str, tuple[NodeReport, Node, tuple[PlacedContainer, ...]]] = {}
         self._since: dict[str, float] = {}
 
-    def sync(self, reports: Iterable[NodeReport], beside: ReportOverlay | None = None, at: float = 0.0) -> Fleet:
+    def sync(self, reports: Iterable[NodeReport], overlay: ReportOverlay | None = None, at: float = 0.0) -> Fleet:
         """Make the fleet what the reports say; what else was changed in it since the last time is undone."""
-        beside = beside or ReportOverlay()
-        self._known = {report.node: self._read(report, beside, at) for report in reports}
+        overlay = overlay or ReportOverlay()
+        self._known = {report.node: self._read(report, overlay, at) for report in reports}
         for name in [name for name in self.fleet.places if name not in self._known]:
             self.fleet.remove(name)
         for _, node, _ in self._known.values():
-            self.fleet.put(_beside(node, beside))
-        truth = [held for _, _, every in self._known.values() for held in every]
-        self._since = {held.container: held.since for held in truth}
-        self._hold_exactly(truth, beside.coming)
+            self.fleet.put(_with_overlay(node, overlay))
+        reported = [held for _, _, every in self._known.values() for held in every]
+        self._since = {held.container: held.since for held in reported}
+        self._hold_exactly(reported, overlay.coming)
         return self.fleet
 
     def _read(
-        self, report: NodeReport, beside: ReportOverlay, at: float
+        self, report: NodeReport, overlay: ReportOverlay, at: float
     ) -> tuple[NodeReport, Node, tuple[PlacedContainer, ...]]:
         known = self._known.get(report.node)
         if known is not None and known[0] is report:
             return known
         node = node_of(report)
-        return report, node, tuple(self._held(report, node, beside, at))
+        return report, node, tuple(self._held(report, node, overlay, at))
 
-    def _held(self, report: NodeReport, node: Node, beside: ReportOverlay, at: float) -> Iterator[PlacedContainer]:
+    def _held(self, report: NodeReport, node: Node, overlay: ReportOverlay, at: float) -> Iterator[PlacedContainer]:
         """Who runs on which of the node's slices, by the node's own word."""
         containers = {container.id: container for container in report.containers}
         on = {part.id: part.container for part in report.slices if part.container}
@@ -209,13 +208,13 @@ class FleetMirror:
                     function=f"{container.tenant}:{container.app}.{container.function}",
                     tenant=container.tenant,
                     since=self._since.get(holder, at - container.age_s),
-                    neighbours=container.version in beside.agreeing,
+                    neighbours=container.version in overlay.agreeing,
                 )
             yield held
 
-    def _hold_exactly(self, truth: Iterable[PlacedContainer], coming: Iterable[IncomingContainer]) -> None:
+    def _hold_exactly(self, reported: Iterable[PlacedContainer], coming: Iterable[IncomingContainer]) -> None:
         wanted: dict[str, PlacedContainer] = {}
-        for held in truth:
+        for held in reported:
             # Two nodes may speak of one container while one of them is behind: both of their slots are taken.
             name = held.container if held.container not in wanted else f"{held.container} {held.slice}"
             wanted[name] = replace(held, container=name) if name != held.container else held
@@ -248,13 +247,13 @@ class FleetMirror:
         )
 
 
-def _beside(node: Node, beside: ReportOverlay) -> Node:
+def _with_overlay(node: Node, overlay: ReportOverlay) -> Node:
     """The node with what only the controller knows of it."""
     gpus = node.gpus
-    if any((node.name, gpu.id) in beside.closed for gpu in gpus):
+    if any((node.name, gpu.id) in overlay.closed for gpu in gpus):
         closed = [replace(gpu, kept=CHANGING) for gpu in gpus]
         gpus = tuple(
-            other if (node.name, gpu.id) in beside.closed else gpu for gpu, other in zip(gpus, closed, strict=True)
+            other if (node.name, gpu.id) in overlay.closed else gpu for gpu, other in zip(gpus, closed, strict=True)
         )
-    weights = beside.resident.get(node.name, frozenset())
+    weights = overlay.resident.get(node.name, frozenset())
     return node if gpus is node.gpus and not weights else replace(node, gpus=gpus, weights=weights)

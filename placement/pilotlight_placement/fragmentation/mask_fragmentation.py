@@ -54,7 +54,7 @@ class MaskChange:
 
     start: int
     lost: int
-    hope: float
+    expected_value: float
 
 
 class MaskFragmentation:
@@ -68,7 +68,7 @@ class MaskFragmentation:
         self.mix = tuple(part / total for part in mix)
 
     @cached_property
-    def hope(self) -> tuple[float, ...]:
+    def expected_value(self) -> tuple[float, ...]:
         """By mask: what is to be hoped of a device in that state; masks that no layout has count nothing."""
         weights = [
             part * math.pow(p.size / HALF, HOPE_POWER) for part, p in zip(self.mix, self.family.profiles, strict=True)
@@ -82,14 +82,14 @@ class MaskFragmentation:
     @cached_property
     def changes(self) -> tuple[tuple[tuple[MaskChange, ...], ...], ...]:
         """`changes[profile][mask]`: the places that the profile has in a device in that state, highest start first."""
-        fits, hope = self.family.fits, self.hope
+        fits, expected_value = self.family.fits, self.expected_value
         return tuple(
             tuple(
                 tuple(
                     MaskChange(
                         start=start,
                         lost=fits[mask] & ~fits[mask | profile.mask(start)],
-                        hope=hope[mask] - hope[mask | profile.mask(start)],
+                        expected_value=expected_value[mask] - expected_value[mask | profile.mask(start)],
                     )
                     for start in reversed(self.family.free_starts[mask][profile.index])
                 )
@@ -114,7 +114,7 @@ class MaskFragmentation:
 
     def cost(self, change: MaskChange, prices: Sequence[float]) -> float:
         """What a change costs: less is better, and only differences mean something."""
-        return change.hope + sum(price for bit, price in enumerate(prices) if change.lost >> bit & 1)
+        return change.expected_value + sum(price for bit, price in enumerate(prices) if change.lost >> bit & 1)
 
     def best(self, profile: int, masks: Iterable[int], prices: Sequence[float]) -> tuple[float, int, int] | None:
         """Cost, mask and start of the cheapest place for a profile in any of the masks; None if it fits in none.
@@ -127,8 +127,8 @@ class MaskFragmentation:
         for mask in masks:
             for change in changes[mask]:
                 if change.lost not in lost:
-                    lost[change.lost] = self.cost(change, prices) - change.hope
-                key = (round(lost[change.lost] + change.hope, 12), slots[mask], -change.start, mask)
+                    lost[change.lost] = self.cost(change, prices) - change.expected_value
+                key = (round(lost[change.lost] + change.expected_value, 12), slots[mask], -change.start, mask)
                 if found is None or key < found:
                     found = key
         return None if found is None else (found[0], found[3], -found[2])

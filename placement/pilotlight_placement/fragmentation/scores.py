@@ -66,7 +66,7 @@ def best_start(
     """The key of a profile's best place in a mask, and its start; None if it has none. `prices` are of the moment."""
     best: tuple[float, int] | None = None
     for change in scores.changes[profile][mask]:
-        cost = change.hope
+        cost = change.expected_value
         for index, price in enumerate(prices):
             if change.lost >> index & 1:
                 cost += price

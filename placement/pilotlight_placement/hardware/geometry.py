@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from pilotlight_core.model.devices import MigPlacement
+
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
@@ -47,18 +49,7 @@ class Profile:
         return ((1 << self.size) - 1) << start
 
 
-@dataclass(frozen=True, kw_only=True, order=True)
-class Instance:
-    """An instance somewhere on a device: a profile's key at a start."""
-
-    start: int
-    profile: str
-
-    def __str__(self) -> str:
-        return f"{self.profile}@{self.start}"
-
-
-Layout = tuple[Instance, ...]
+Layout = tuple[MigPlacement, ...]
 """Instances of one device, by start."""
 
 
@@ -113,7 +104,7 @@ class Family:
         """`free_slots[mask]`: how many memory slices are free."""
         return tuple(self.slots - mask.bit_count() for mask in range(self.full + 1))
 
-    def masks_of(self, layout: Iterable[Instance]) -> int:
+    def masks_of(self, layout: Iterable[MigPlacement]) -> int:
         """The occupancy of a layout.
 
         Raises:
@@ -144,7 +135,7 @@ def layouts(family: Family, keys: Iterable[str]) -> Iterator[Layout]:
             for profile in chosen:
                 taken = profile.mask(start)
                 if start in profile.starts and not mask & taken and media + profile.media <= 1:
-                    more = (*placed, Instance(start=start, profile=profile.key))
+                    more = (*placed, MigPlacement(start=start, profile=profile.key))
                     yield from extend(more, mask | taken, media + profile.media, start + 1)
 
     return extend((), 0, 0, 0)

@@ -104,13 +104,13 @@ class Slice:
     def what(self) -> str:
         """What it is, without where: "3g of an H100-80GB", "2 whole T4"."""
         if self.profile:
-            return f"{self.profile} at {self.start} of {_a(self.type)}"
+            return f"{self.profile} at {self.start} of {_with_article(self.type)}"
         if self.kind is SliceKind.CPU:
             return "a CPU slot"
         if self.units or self.kind is SliceKind.SHARE:
-            return f"{self.ppm / 10_000:.0f} % of {_a(self.type)}"
+            return f"{self.ppm / 10_000:.0f} % of {_with_article(self.type)}"
         if self.kind is SliceKind.MIG:
-            return f"a MIG instance of {_a(self.type)}"
+            return f"a MIG instance of {_with_article(self.type)}"
         return f"a whole {self.type}" if len(self.ids) == 1 else f"{len(self.ids)} whole {self.type}"
 
     def __str__(self) -> str:
@@ -135,7 +135,7 @@ def rank_of(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=6).digest(), "big")
 
 
-def _a(name: str) -> str:
+def _with_article(name: str) -> str:
     return f"an {name}" if name[:1] in "AHL" else f"a {name}"
 
 

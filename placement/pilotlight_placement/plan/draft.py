@@ -10,17 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from pilotlight_core.model.devices import MigPlacement
+from pilotlight_core.model.messages.agent_messages import Stop
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_placement.hardware.node import Gpu, Node, PlacedContainer, Slice
-from pilotlight_placement.plan.commands import (
-    AnyPlannedCommand,
-    PlannedCut,
-    PlannedMigSwitch,
-    PlannedStart,
-    PlannedStop,
-)
+from pilotlight_placement.plan.commands import PlanCommand, PlannedCommand, PlannedStart
 from pilotlight_placement.search.decision_record import NoFit, Placement
 
 
@@ -74,7 +70,9 @@ class Draft:
     at: float
     revision: int
     limits: PlanLimits
-    commands: list[AnyPlannedCommand] = field(default_factory=list)
+    epoch: int = 0
+    """Of the leader whose commands these are."""
+    commands: list[PlanCommand] = field(default_factory=list)
     outcomes: list[PlanOutcome] = field(default_factory=list)
     freed: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
     """(node, device) -> the commands that free something there: their numbers, and of which memory slices."""
@@ -129,10 +127,7 @@ class Draft:
         if found.slice.profile:
             self.cut(found.slice, group)
         self.fleet.hold(held)
-        number = len(self.commands)
-        self.commands.append(
-            PlannedStart(number=number, group=group, after=self._waits(held.slice), held=held, replaces=replaces)
-        )
+        self._add(held.slice.node, PlannedStart(held=held, replaces=replaces), group, self._waits(held.slice))
         self.outcomes.append((held.container, found))
         return held
 
@@ -142,11 +137,8 @@ class Draft:
             node, gpu, used = self._gpu(held.slice.node, held.slice.ids[0])
             self._describe(node, replace(gpu, instances=tuple(sorted({*gpu.instances, *used}))))
         self.fleet.release(held.container)
-        number = len(self.commands)
-        command = PlannedStop(
-            number=number, group=group, after=after, container=held.container, node=held.slice.node, reason=reason
-        )
-        self.commands.append(command)
+        command = Stop(epoch=self.epoch, container=held.container, reason=reason)
+        number = self._add(held.slice.node, command, group, after)
         self.stopped.add(held.container)
         for name in held.slice.ids:
             self._frees(held.slice.node, name, number, self._window(held.slice))
@@ -155,7 +147,7 @@ class Draft:
         """Have the instance of a slice made, and idle ones destroyed that lie in its way."""
         node, gpu, used = self._gpu(wanted.node, wanted.ids[0])
         family = gpu.device.family
-        instance = Instance(start=wanted.start, profile=wanted.profile)
+        instance = MigPlacement(start=wanted.start, profile=wanted.profile)
         there = {*gpu.instances, *used}
         if family is None or (instance in there and instance not in used):
             return
@@ -166,27 +158,27 @@ class Draft:
             if family.by_key[other.profile].mask(other.start) & profile.mask(wanted.start)
             or (profile.media and family.by_key[other.profile].media)
         }
-        self.commands.append(
-            PlannedCut(
-                number=len(self.commands), group=group, after=self._waits(wanted), node=node.name, gpu=gpu.id,
-                destroy=tuple(sorted(in_the_way)), create=(instance,),
-            )
-        )  # fmt: skip
+        command = Cut(epoch=self.epoch, device=gpu.id, destroy=tuple(sorted(in_the_way)), create=(instance,))
+        number = self._add(node.name, command, group, self._waits(wanted))
         touched = family.masks_of(in_the_way) | profile.mask(wanted.start)
-        self._frees(node.name, gpu.id, len(self.commands) - 1, touched)
+        self._frees(node.name, gpu.id, number, touched)
         self._describe(node, replace(gpu, instances=tuple(sorted(there - in_the_way | {instance}))))
 
     def switch(self, node_name: str, gpu_id: str, group: int, *, on: bool) -> None:
         """Switch the MIG mode of an idle GPU; its instances are gone then."""
         node, gpu, _ = self._gpu(node_name, gpu_id)
         waits = tuple(number for number, _ in self.freed.get((node_name, gpu_id), ()))
-        number = len(self.commands)
-        self.commands.append(
-            PlannedMigSwitch(number=number, group=group, after=waits, node=node_name, gpu=gpu_id, on=on)
-        )
+        number = self._add(node_name, SwitchMig(epoch=self.epoch, device=gpu_id, on=on), group, waits)
         self._frees(node_name, gpu_id, number, EVERYTHING)
         self.switched += 1
         self._describe(node, replace(gpu, mig=on, instances=()))
+
+    def _add(
+        self, node: str, command: PlannedStart | Stop | Cut | SwitchMig, group: int, after: tuple[int, ...]
+    ) -> int:
+        number = len(self.commands)
+        self.commands.append(PlannedCommand(number=number, group=group, after=after, node=node, command=command))
+        return number
 
     def _frees(self, node: str, device: str, number: int, window: int) -> None:
         self.freed.setdefault((node, device), []).append((number, window))
@@ -206,7 +198,7 @@ class Draft:
         # The video engines go to one instance of a device, wherever it lies.
         return EVERYTHING if profile.media else profile.mask(slice_.start)
 
-    def _gpu(self, node_name: str, gpu_id: str) -> tuple[Node, Gpu, set[Instance]]:
+    def _gpu(self, node_name: str, gpu_id: str) -> tuple[Node, Gpu, set[MigPlacement]]:
         place = self.fleet.places[node_name]
         unit = place.by_id[gpu_id]
         if unit.gpu is None:

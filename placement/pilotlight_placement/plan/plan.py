@@ -18,7 +18,7 @@ from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import PlacedContainer
-from pilotlight_placement.plan.commands import AnyPlannedCommand
+from pilotlight_placement.plan.commands import PlanCommand
 from pilotlight_placement.plan.draft import DesiredFunction, Draft, PlanLimits, PlanOutcome
 from pilotlight_placement.plan.mig_switches import instead_of_whole, switch_off, switch_on
 from pilotlight_placement.plan.moves import empty_devices, make_room
@@ -29,7 +29,8 @@ from pilotlight_placement.search.place import place
 
 @dataclass(frozen=True, kw_only=True)
 class DesiredState:
-    """What there should be. Functions that are not named are left as they are; `revision` makes container ids.
+    """What there should be. Functions that are not named are left as they are; `revision` makes container ids,
+    `epoch` is the leader's, for its commands.
 
     `starts` are containers to start in any case, in this order and before all wants: whose turn it is was decided
     elsewhere. `fixed` containers are not moved, and nothing is moved for `waiting` tenants. `kept` devices are for one
@@ -39,6 +40,7 @@ class DesiredState:
     wants: tuple[DesiredFunction, ...]
     starts: tuple[tuple[Ask, int], ...] = ()
     revision: int = 0
+    epoch: int = 0
     fixed: frozenset[str] = frozenset()
     waiting: frozenset[str] = frozenset()
     kept: Reservation | None = None
@@ -57,7 +59,7 @@ class Shortfall:
 class Plan:
     """Commands in an order in which they can be done, the decisions behind them, and what remains to be wished for."""
 
-    commands: tuple[AnyPlannedCommand, ...]
+    commands: tuple[PlanCommand, ...]
     outcomes: tuple[PlanOutcome, ...]
     short: tuple[Shortfall, ...]
 
@@ -72,7 +74,7 @@ def plan(fleet: Fleet, desired: DesiredState, at: float, limits: PlanLimits | No
     if len(wants) != len(desired.wants) or "" in wants:
         raise ValueError("each function is wanted once, by its name")
     draft = Draft(
-        fleet=fleet, wants=wants, at=at, revision=desired.revision, limits=limits or PlanLimits(),
+        fleet=fleet, wants=wants, at=at, revision=desired.revision, epoch=desired.epoch, limits=limits or PlanLimits(),
         fixed=desired.fixed, waiting=desired.waiting,
     )  # fmt: skip
     with fleet.trial():
@@ -82,7 +84,7 @@ def plan(fleet: Fleet, desired: DesiredState, at: float, limits: PlanLimits | No
         stop_surplus(draft)
         if missing and draft.stopped:
             missing = start_missing(draft, [(short.refusal.record.ask, short.missing) for short in missing])
-        missing = [*first, *(after for short in missing if (after := _force(draft, short)).missing)]
+        missing = [*first, *(after for short in missing if (after := _make_room_for(draft, short)).missing)]
         empty_devices(draft)
     outcomes = (*draft.outcomes, *(("", short.refusal) for short in missing))
     return Plan(commands=tuple(draft.commands), outcomes=outcomes, short=tuple(missing))
@@ -94,7 +96,7 @@ def _first(draft: Draft, desired: DesiredState) -> tuple[list[Shortfall], list[t
     if kept is None:
         return [], list(desired.starts)
     mine = [(ask, count) for ask, count in desired.starts if ask == kept.ask]
-    short = [after for each in start_missing(draft, mine) if (after := _force(draft, each)).missing]
+    short = [after for each in start_missing(draft, mine) if (after := _make_room_for(draft, each)).missing]
     if short or not mine:
         reserve(draft.fleet, kept)
     return short, [(ask, count) for ask, count in desired.starts if ask != kept.ask]
@@ -145,12 +147,12 @@ def stop_surplus(draft: Draft) -> None:
             continue
         there = living(draft.fleet, function)
         for _ in range(len(there) - want.count):
-            least = min(there, key=lambda held: _worth(draft.fleet, want, held))
+            least = min(there, key=lambda held: _keeping_value(draft.fleet, want, held))
             there.remove(least)
             draft.stop(least, f"{want.count} wanted, {len(there) + 1} there", draft.new_group())
 
 
-def _worth(fleet: Fleet, want: DesiredFunction, held: PlacedContainer) -> tuple[int, int, float, str]:
+def _keeping_value(fleet: Fleet, want: DesiredFunction, held: PlacedContainer) -> tuple[int, int, float, str]:
     """What keeping a container is worth; the least goes first."""
     place, crowd = fleet.places[held.slice.node], 0
     if want.ask.spread is not None:
@@ -161,7 +163,7 @@ def _worth(fleet: Fleet, want: DesiredFunction, held: PlacedContainer) -> tuple[
     return (-crowd, company, -held.since, held.container)
 
 
-def _force(draft: Draft, short: Shortfall) -> Shortfall:
+def _make_room_for(draft: Draft, short: Shortfall) -> Shortfall:
     """Make room for what is blocked, one container at a time, as far as the limits allow."""
     ask, missing = short.refusal.record.ask, short.missing
     while missing and draft.tries < draft.limits.blocked:

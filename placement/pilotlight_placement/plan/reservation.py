@@ -31,16 +31,16 @@ class Reservation:
         return f"it is kept for {self.ask.function}, which has waited longest"
 
 
-def choose_reservation(fleet: Fleet, ask: Ask, but: Collection[NodeDevice] = ()) -> frozenset[NodeDevice]:
+def choose_reservation(fleet: Fleet, ask: Ask, avoided: Collection[NodeDevice] = ()) -> frozenset[NodeDevice]:
     """The devices of one node that would hold the ask and have least on them; none if there are none.
 
     Those in `but` are chosen only where there are no others.
     """
-    shut = blocked_nodes(fleet, ask)
-    found = [units for cell in fleet.cells.values() for units in _ways(fleet, ask, cell, shut)]
+    blocked = blocked_nodes(fleet, ask)
+    found = [units for group in fleet.groups.values() for units in _ways(fleet, ask, group, blocked)]
 
     def burden(units: list[Unit]) -> tuple[bool, int, int]:
-        again = any((unit.node.name, unit.id) in but for unit in units)
+        again = any((unit.node.name, unit.id) in avoided for unit in units)
         return again, sum(map(used, units)), units[0].rank
 
     return frozenset((unit.node.name, unit.id) for unit in min(found, key=burden, default=[]))
@@ -51,15 +51,15 @@ def used(unit: Unit) -> int:
     return sum(held.slice.ppm // len(held.slice.ids) for held in unit.held.values())
 
 
-def _ways(fleet: Fleet, ask: Ask, cell: DeviceGroup, shut: Collection[int]) -> Iterator[list[Unit]]:
+def _ways(fleet: Fleet, ask: Ask, group: DeviceGroup, blocked: Collection[int]) -> Iterator[list[Unit]]:
     """Of each node the devices of a sort with least on them, as many as the ask needs."""
     offers = fleet.offers(ask)
-    options = [offer.option for offer in offers.by_cell.get(cell, ())] or offers.switched.get(cell, ())
-    if cell.device is None or not options:
+    options = [offer.option for offer in offers.by_group.get(group, ())] or offers.switched.get(group, ())
+    if group.device is None or not options:
         return
     count = min(option.count for option in options)
-    for rank in cell.nodes - set(shut):
-        units = [unit for unit in fleet.by_rank[rank].by_cell[cell] if unit.is_offered]
+    for rank in group.nodes - set(blocked):
+        units = [unit for unit in fleet.by_rank[rank].by_group[group] if unit.is_offered]
         if len(units) >= count:
             yield sorted(units, key=lambda unit: (used(unit), unit.rank))[:count]
 

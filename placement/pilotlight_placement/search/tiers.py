@@ -70,12 +70,13 @@ def runs(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[CandidateRun]
     """The tier's candidates, best first: those on nodes with the weights, then the others."""
     warm = fleet.resident.get(ask.weights, set()) if ask.weights else set()
     within = tier.within
-    if tier.only is not None:
-        ordered = ([rank for rank in tier.only if rank in warm], [rank for rank in tier.only if rank not in warm])
+    if tier.only is None:
+        on_certain_nodes = [sorted(warm)]
     else:
-        ordered = (sorted(warm), [])
-    for ranks in ordered:
-        yield from on_nodes(tier.choice.by_cell, ask, [fleet.by_rank[rank] for rank in ranks], within)
+        on_certain_nodes = [[r for r in tier.only if r in warm], [r for r in tier.only if r not in warm]]
+    for ranks in on_certain_nodes:
+        if ranks:
+            yield from on_nodes(tier.choice.by_group, ask, [fleet.by_rank[rank] for rank in ranks], within)
     if tier.only is None:
         elsewhere = SearchScope(within.zones, warm.union(within.blocked)) if warm else within
         yield from by_index(tier.choice.levels, ask, fleet.by_rank, elsewhere)

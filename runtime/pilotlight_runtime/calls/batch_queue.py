@@ -1,7 +1,7 @@
-"""The batches of one container: calls that gather for a batched method, and the batch of it that the guest has.
+"""The batches of one container: the calls that wait for a batched method, and the batch that the guest has.
 
-`batching.BatchFormer` says who goes together and when; here are the calls themselves. A method has one batch with the
-guest at a time, and the next one grows meanwhile.
+`batching.BatchFormer` decides which calls go together and when; here are the calls themselves. The guest has one batch
+of a method at a time, and the next one grows meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pilotlight_runtime.calls.batching import BatchFormer, item_cost
 from pilotlight_runtime.guest.frames import MAX_FRAME, BatchResult
 
 BATCH_BYTES = MAX_FRAME * 3 // 4
-"""Of the inputs of one batch: together they must fit one frame."""
+"""Bytes of the inputs of one batch: together they must fit one frame."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -30,12 +30,12 @@ class DynamicBatch:
     method: str
     items: list[AcceptedCall]
     rest: deque[AcceptedCall] = field(default_factory=deque)
-    """Those that run after this one, each alone, since the batch had raised as a whole."""
+    """Items that run after this one, each alone, since their batch raised as a whole."""
     is_retry: bool = False
 
     @property
     def can_split(self) -> bool:
-        """Whether its items may do better alone."""
+        """Whether its items may be run again one by one."""
         return len(self.items) > 1 and not self.is_retry
 
 
@@ -46,24 +46,24 @@ class BatchedMethod:
     batching: Batching
     former: BatchFormer
     waiting: dict[str, AcceptedCall] = field(default_factory=dict)
-    with_guest: DynamicBatch | None = None
+    running: DynamicBatch | None = None
 
-    def due(self, at: float) -> bool:
+    def is_due(self, at: float) -> bool:
         """Whether its next batch must go now."""
-        due = self.former.due(at) if self.with_guest is None else None
+        due = self.former.due_at(at) if self.running is None else None
         return due is not None and due <= at
 
     @property
-    def oldest(self) -> float:
-        """Since when its first call waits."""
-        return next(iter(self.waiting.values())).ready
+    def oldest_at(self) -> float:
+        """When its first waiting call was ready."""
+        return next(iter(self.waiting.values())).ready_at
 
 
 class DynamicBatches:
     """All batched methods of one container."""
 
     def __init__(self, spec: FunctionSpec) -> None:
-        self._lanes = {
+        self._methods = {
             method.name: BatchedMethod(
                 batching=method.batching, former=BatchFormer(method.batching, slo_p95_ms=spec.slo.p95_ms)
             )
@@ -73,78 +73,78 @@ class DynamicBatches:
         self._numbers = itertools.count(1)
 
     def __bool__(self) -> bool:
-        return bool(self._lanes)
+        return bool(self._methods)
 
-    def has(self, held: AcceptedCall) -> bool:
-        """Whether its method is a batched one."""
-        return held.run.method in self._lanes
+    def is_batched(self, call: AcceptedCall) -> bool:
+        """Whether the call's method is batched."""
+        return call.run.method in self._methods
 
-    def add(self, held: AcceptedCall, at: float) -> bool:
-        """Let a call gather; False if its method is not batched."""
-        lane = self._lanes.get(held.run.method)
-        if lane is None:
+    def add(self, call: AcceptedCall, at: float) -> bool:
+        """Let a call wait for its batch; False if its method is not batched."""
+        method = self._methods.get(call.run.method)
+        if method is None:
             return False
-        lane.waiting[held.run.call] = held
-        cost = _cost(lane.batching, held.input)
-        lane.former.add(held.run.call, cost=cost, at=at, deadline_at=min(held.start_by, held.ends_by))
+        method.waiting[call.call_id] = call
+        cost = _cost(method.batching, call.input)
+        method.former.add(call.call_id, cost=cost, at=at, deadline_at=min(call.start_deadline_at, call.deadline_at))
         return True
 
-    def remove(self, held: AcceptedCall) -> bool:
-        """Take a call out that gathers; False if it does not."""
-        lane = self._lanes.get(held.run.method)
-        if lane is None or lane.waiting.pop(held.run.call, None) is None:
+    def remove(self, call: AcceptedCall) -> bool:
+        """Take out a call that waits for its batch; False if it does not."""
+        method = self._methods.get(call.run.method)
+        if method is None or method.waiting.pop(call.call_id, None) is None:
             return False
-        return lane.former.remove(held.run.call)
+        return method.former.remove(call.call_id)
 
-    def take(self, at: float, before: float) -> DynamicBatch | None:
+    def pop_due(self, at: float, before: float) -> DynamicBatch | None:
         """The batch that is due and has waited longest, if its first call came before that instant."""
-        due = [lane for lane in self._lanes.values() if lane.due(at)]
-        lane = min(due, key=lambda lane: lane.oldest, default=None)
-        if lane is None or lane.oldest > before:
+        due = [method for method in self._methods.values() if method.is_due(at)]
+        method = min(due, key=lambda method: method.oldest_at, default=None)
+        if method is None or method.oldest_at > before:
             return None
-        items = [lane.waiting.pop(call) for call in lane.former.take(at)]
+        items = [method.waiting.pop(call) for call in method.former.pop_due(at)]
         fit = _that_fit(items)
-        for held in items[fit:]:
-            self.add(held, at)
-        lane.with_guest = self._batch(items[:fit])
-        return lane.with_guest
+        for call in items[fit:]:
+            self.add(call, at)
+        method.running = self._batch(items[:fit])
+        return method.running
 
-    def alone(self, held: AcceptedCall, rest: deque[AcceptedCall]) -> DynamicBatch:
-        """A batch of one, of those that raised as a whole; `rest` are still to come."""
-        batch = self._batch([held])
+    def begin_single(self, call: AcceptedCall, rest: deque[AcceptedCall]) -> DynamicBatch:
+        """Run one item of a batch that raised as a whole as a batch of its own; `rest` follow."""
+        batch = self._batch([call])
         batch.rest, batch.is_retry = rest, True
-        self._lanes[batch.method].with_guest = batch
+        self._methods[batch.method].running = batch
         return batch
 
-    def dropped(self, batch: DynamicBatch) -> None:
-        """Nothing of it was given to the guest."""
-        self._lanes[batch.method].with_guest = None
+    def discard(self, batch: DynamicBatch) -> None:
+        """Drop a batch that was not given to the guest."""
+        self._methods[batch.method].running = None
 
-    def answered(self, frame: BatchResult, at: float) -> DynamicBatch | None:
-        """The batch that the guest has ended; None if it has none that this answers."""
-        for lane in self._lanes.values():
-            batch = lane.with_guest
+    def finish(self, frame: BatchResult, at: float) -> DynamicBatch | None:
+        """The batch that a result ends; None if the guest has no such batch."""
+        for method in self._methods.values():
+            batch = method.running
             if batch is not None and batch.number == frame.batch:
-                if [result.call for result in frame.results] != [held.run.call for held in batch.items]:
+                if [result.call for result in frame.results] != [call.call_id for call in batch.items]:
                     return None
-                lane.with_guest = None
-                lane.former.compute.learn(len(batch.items), (at - batch.items[0].started) * 1000)
+                method.running = None
+                method.former.compute.observe(len(batch.items), (at - batch.items[0].started_at) * 1000)
                 return batch
         return None
 
-    def expect_nobody(self) -> None:
-        """No more calls come: nobody waits for company."""
-        for lane in self._lanes.values():
-            lane.former.expect_nobody()
+    def stop_waiting(self) -> None:
+        """No more calls come: every batch is due at once."""
+        for method in self._methods.values():
+            method.former.stop_waiting()
 
-    def wake(self, at: float) -> float | None:
-        """When the next batch is due if nothing happens until then."""
-        due = [lane.former.due(at) for lane in self._lanes.values() if lane.with_guest is None]
+    def next_due_at(self, at: float) -> float | None:
+        """When the next batch is due if no call comes until then."""
+        due = [method.former.due_at(at) for method in self._methods.values() if method.running is None]
         return min((instant for instant in due if instant is not None), default=None)
 
     def room(self) -> int:
         """Items that a batch now forming could still take."""
-        return sum(lane.former.room for lane in self._lanes.values())
+        return sum(method.former.room for method in self._methods.values())
 
     def _batch(self, items: list[AcceptedCall]) -> DynamicBatch:
         return DynamicBatch(number=next(self._numbers), method=items[0].run.method, items=items)
@@ -152,7 +152,7 @@ class DynamicBatches:
 
 def _that_fit(items: list[AcceptedCall]) -> int:
     """How many of the first fit one frame; at least one."""
-    sizes = itertools.accumulate(len(held.input) for held in items)
+    sizes = itertools.accumulate(len(call.input) for call in items)
     return max(1, sum(size <= BATCH_BYTES for size in sizes))
 
 

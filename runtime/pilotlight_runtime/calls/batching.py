@@ -1,12 +1,12 @@
-"""Dynamic batching of one method in one container: who goes together, and when. Plain functions of the instant `at`.
+"""Dynamic batching of one method in one container: which calls run together, and when. Pure; `at` is an argument.
 
-A batch goes as soon as one of these holds, and always in the order in which its calls were granted:
+A batch is due as soon as one of these holds, and takes calls in the order in which they were granted:
     size      it has `max_batch_size` items
     cost      the next item would bring it beyond `max_batch_cost` (an item that alone is beyond goes alone)
     wait      its first item has waited min(wait_ms, SLO p95 - measured compute - margin)
     deadline  one of its items would be too late otherwise
-It waits for company even while the device is idle: whether somebody comes cannot be known, and who cannot wait says so
-by `wait_ms` or by its SLO. While the guest works on another batch, a batch that is due goes on growing.
+It waits for more calls even while the device is idle: whether some come cannot be known, and `wait_ms` and the SLO
+bound the wait. While the guest works on another batch, a batch that is due goes on growing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import Batching
 
 SAMPLES = 64
-"""Recent batches of one size class by which its compute time is known."""
+"""Recent batches of one size class from which its compute time is estimated."""
 MARGIN_SHARE = 0.1
 """Part of the SLO that is left for everything but waiting and computing: transport, answer, a busy machine."""
 MARGIN_LEAST_MS = 1.0
@@ -37,7 +37,7 @@ class ComputeModel:
         self._recent: dict[int, deque[float]] = {}
         self._p95: dict[int, float] = {}
 
-    def learn(self, size: int, ms: float) -> None:
+    def observe(self, size: int, ms: float) -> None:
         """A batch of `size` items took `ms`."""
         bucket = _bucket(size)
         recent = self._recent.setdefault(bucket, deque(maxlen=SAMPLES))
@@ -68,39 +68,39 @@ class WaitingItem(msgspec.Struct, frozen=True, kw_only=True):
     """One call that waits."""
 
     cost: float
-    added: float
-    deadline: float
+    added_at: float
+    deadline_at: float
 
 
 @dataclass(slots=True)
 class FormingBatch:
-    """A batch as it forms. Kept up to date by each call that joins, so that looking costs nothing."""
+    """A batch as it forms, updated by each call that joins it."""
 
     count: int = 0
     cost: float = 0.0
-    complete: bool = False
-    """It can take no more."""
+    is_full: bool = False
+    """Whether it can take no more."""
 
-    def join(self, cost: float, batching: Batching) -> bool:
-        """Whether an item of `cost` is in; if not, the batch is complete without it."""
+    def try_add(self, cost: float, batching: Batching) -> bool:
+        """Add an item of `cost`; False if it does not fit, which makes the batch full."""
         most_cost = math.inf if batching.max_batch_cost is None else batching.max_batch_cost
-        if self.complete or (self.count and self.cost + cost > most_cost):
-            self.complete = True
+        if self.is_full or (self.count and self.cost + cost > most_cost):
+            self.is_full = True
             return False
         self.count += 1
         self.cost += cost
-        self.complete = self.count >= batching.max_batch_size or self.cost >= most_cost
+        self.is_full = self.count >= batching.max_batch_size or self.cost >= most_cost
         return True
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchFormerStatistics:
-    """How a former is."""
+    """The state of a `BatchFormer`."""
 
     waiting: int
     room: int
     wait_ms: float
-    """What a first item would wait now."""
+    """How long a first item would wait now."""
     compute_p95_ms: float
     """Of the batch that forms."""
 
@@ -113,69 +113,69 @@ class BatchFormer:
     ) -> None:
         self.compute = compute or ComputeModel()
         self._batching = batching
-        self._slo = slo_p95_ms
+        self._slo_ms = slo_p95_ms
         self._items: dict[str, WaitingItem] = {}
-        self._earliest_deadline = math.inf
+        self._earliest_deadline_at = math.inf
         self._first = self._last = FormingBatch()
-        self._alone = False
+        self._is_draining = False
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def add(self, call: str, *, cost: float = 1.0, at: float, deadline_at: float = math.inf) -> None:
-        """A call joins behind all others; it must have been computed by `deadline_at`."""
-        self._items[call] = WaitingItem(cost=cost, added=at, deadline=deadline_at)
-        self._earliest_deadline = min(self._earliest_deadline, deadline_at)
+    def add(self, call_id: str, *, cost: float = 1.0, at: float, deadline_at: float = math.inf) -> None:
+        """Append a call, which must have been computed by `deadline_at`."""
+        self._items[call_id] = WaitingItem(cost=cost, added_at=at, deadline_at=deadline_at)
+        self._earliest_deadline_at = min(self._earliest_deadline_at, deadline_at)
         self._join(cost)
 
-    def remove(self, call: str) -> bool:
-        """Take out a call that nobody waits for; False if it does not wait here."""
-        if self._items.pop(call, None) is None:
+    def remove(self, call_id: str) -> bool:
+        """Take out a call; False if it does not wait here."""
+        if self._items.pop(call_id, None) is None:
             return False
-        self._form_anew()
+        self._rebuild()
         return True
 
-    def expect_nobody(self) -> None:
-        """The container drains: nobody else comes, so nobody waits for company."""
-        self._alone = True
+    def stop_waiting(self) -> None:
+        """The container drains: no more calls come, so every batch is due at once."""
+        self._is_draining = True
 
-    def due(self, at: float) -> float | None:
-        """When the first batch must go: not after `at` is now, None is never, as nothing waits."""
+    def due_at(self, at: float) -> float | None:
+        """The instant at which the first batch must go; `at` if now, None if no call waits."""
         if not self._items:
             return None
-        if self._first.complete or self._alone:
+        if self._first.is_full or self._is_draining:
             return at
         count = self._first.count
-        oldest = next(iter(self._items.values())).added
-        before_deadline = self._earliest_deadline - (self.compute.p95_ms(count) + self._margin_ms()) / 1000
-        return min(oldest + self.wait_ms(count) / 1000, before_deadline)
+        oldest_at = next(iter(self._items.values())).added_at
+        latest_start_at = self._earliest_deadline_at - (self.compute.p95_ms(count) + self._margin_ms()) / 1000
+        return min(oldest_at + self.wait_ms(count) / 1000, latest_start_at)
 
-    def take(self, at: float) -> tuple[str, ...]:
+    def pop_due(self, at: float) -> tuple[str, ...]:
         """The first batch, in order, if it is due; else nothing."""
-        due = self.due(at)
+        due = self.due_at(at)
         if due is None or due > at:
             return ()
         taken = tuple(islice(self._items, self._first.count))
-        for call in taken:
-            del self._items[call]
-        self._form_anew()
+        for call_id in taken:
+            del self._items[call_id]
+        self._rebuild()
         return taken
 
     @property
     def room(self) -> int:
-        """Items that the batch now forming could still take; 0 when none forms. By size: costs to come are unknown."""
-        forms = self._last.count and not self._last.complete
+        """Items that the batch now forming could still take, by `max_batch_size`; 0 when none forms."""
+        forms = self._last.count and not self._last.is_full
         return self._batching.max_batch_size - self._last.count if forms else 0
 
     def wait_ms(self, size: int) -> float:
-        """How long a first item waits for company when the batch would have `size` items."""
-        if self._slo is None:
+        """How many ms a first item waits for more when the batch would have `size` items."""
+        if self._slo_ms is None:
             return self._batching.wait_ms
-        spare = self._slo - self.compute.p95_ms(size) - self._margin_ms()
+        spare = self._slo_ms - self.compute.p95_ms(size) - self._margin_ms()
         return max(0.0, min(self._batching.wait_ms, spare))
 
     def statistics(self) -> BatchFormerStatistics:
-        """What waits, and how long it would."""
+        """How many calls wait, and for how long."""
         size = max(1, self._first.count)
         return BatchFormerStatistics(
             waiting=len(self._items),
@@ -185,17 +185,17 @@ class BatchFormer:
         )
 
     def _margin_ms(self) -> float:
-        return max(MARGIN_LEAST_MS, MARGIN_SHARE * (self._slo or 0.0))
+        return max(MARGIN_LEAST_MS, MARGIN_SHARE * (self._slo_ms or 0.0))
 
     def _join(self, cost: float) -> None:
-        if self._last.join(cost, self._batching):
+        if self._last.try_add(cost, self._batching):
             return
         self._last = FormingBatch()
-        self._last.join(cost, self._batching)
+        self._last.try_add(cost, self._batching)
 
-    def _form_anew(self) -> None:
-        """After items have left: those behind them move up."""
-        self._earliest_deadline = min((item.deadline for item in self._items.values()), default=math.inf)
+    def _rebuild(self) -> None:
+        """Form the batches anew after items have left."""
+        self._earliest_deadline_at = min((item.deadline_at for item in self._items.values()), default=math.inf)
         self._first = self._last = FormingBatch()
         for item in self._items.values():
             self._join(item.cost)

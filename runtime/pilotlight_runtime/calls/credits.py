@@ -1,7 +1,7 @@
-"""What an agent says of its containers' room: Credits, gathered so that a busy container sends few.
+"""Credits: what an agent publishes of its containers' free slots, coalesced so that a busy container sends few.
 
-A change of state is said to everybody, and how all are each second. A slot that is free again only to the home that
-had it taken, if that is not told by the origin at once.
+A container's change of state is published to all, and every container's state each second. A freed slot is published
+to the home that granted it alone, where the home does not learn of it from the origin.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pilotlight_runtime.calls.origin_frames import Publisher
 log = structlog.get_logger(__name__)
 
 REPEAT_GONE_S = 10.0
-"""How long the end of a container is repeated, for homes and controllers that missed it."""
+"""How long the credit of a container that is gone is repeated, for homes and controllers that missed it."""
 
 
 class CreditSource(Protocol):
-    """What a credit says of one container."""
+    """One container, as its credits describe it."""
 
     id: str
     version: str
@@ -46,7 +46,7 @@ class CreditSource(Protocol):
 
 
 class Credits:
-    """Publishes credits. `soon(callback)` runs a callback when the loop turns: changes until then are one message."""
+    """Publishes credits. `call_soon` runs a callback at the loop's next turn: changes until then are one message."""
 
     def __init__(
         self,
@@ -56,44 +56,44 @@ class Credits:
         node: str,
         instance: str,
         epoch_of: Callable[[str], int],
-        soon: Callable[[Callable[[], None]], object],
+        call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._bus = bus
         self._region = region
         self._node = node
         self._instance = instance
         self._epoch_of = epoch_of
-        self._soon = soon
+        self._call_soon = call_soon
         self._dirty: dict[str, CreditSource] = {}
         self._freed: defaultdict[str, dict[str, CreditSource]] = defaultdict(dict)
         """Home -> the containers in which slots were freed."""
         self._gone: dict[str, tuple[CreditSource, float]] = {}
         self._seq = 0
 
-    def changed(self, container: CreditSource) -> None:
-        """Say how `container` is, soon."""
+    def publish_soon(self, container: CreditSource) -> None:
+        """Publish a container's credit at the loop's next turn."""
         self._flush_soon()
         self._dirty[container.id] = container
 
-    def freed(self, container: CreditSource, home: str) -> None:
-        """A slot is free that was taken for another gateway than its `home`: say so to that one, soon."""
+    def slot_freed(self, container: CreditSource, home: str) -> None:
+        """Publish to `home`, at the loop's next turn, that a slot of the container is free."""
         self._flush_soon()
         self._freed[home][container.id] = container
 
-    def gone(self, container: CreditSource, at: float) -> None:
-        """Say that it has ended, soon and for a while."""
+    def container_gone(self, container: CreditSource, at: float) -> None:
+        """Publish that a container has ended, and repeat it for REPEAT_GONE_S."""
         self._gone[container.id] = (container, at)
-        self.changed(container)
+        self.publish_soon(container)
 
-    def repeat(self, containers: Iterable[CreditSource], at: float) -> None:
-        """Each second: say again how all are."""
+    def publish_all(self, containers: Iterable[CreditSource], at: float) -> None:
+        """Publish the credit of every container; called each second."""
         self._gone = {name: (c, since) for name, (c, since) in self._gone.items() if at - since < REPEAT_GONE_S}
         for container in (*containers, *(container for container, _ in self._gone.values())):
             self._dirty[container.id] = container
         self.flush()
 
     def flush(self) -> None:
-        """Send what is due; what the bus does not take is said again with the next second."""
+        """Publish what is due; what the bus refuses is published with the next second."""
         due = [(subjects.credit(self._region, one.version), one) for one in self._dirty.values()]
         for home, freed in self._freed.items():
             subject = subjects.reply(self._region, home)
@@ -103,14 +103,14 @@ class Credits:
         for subject, container in due:
             try:
                 self._bus.publish_nowait(subject, self._credit(container))
-            except MessageTooLarge as error:  # one container's fault must not silence, or end, the others
+            except MessageTooLarge as error:  # one container's fault must not stop the others'
                 log.error("a credit was not sent", container=container.id, error=str(error))
             except BusError:
                 return
 
     def _flush_soon(self) -> None:
         if not self._dirty and not self._freed:
-            self._soon(self.flush)
+            self._call_soon(self.flush)
 
     def _credit(self, container: CreditSource) -> Credit:
         self._seq += 1

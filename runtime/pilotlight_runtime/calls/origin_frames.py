@@ -1,7 +1,7 @@
-"""Frames to the gateways that hold the callers, and what to do when one of them does not listen.
+"""Frames to the gateways that hold the callers, and what happens when a gateway does not listen.
 
-A last frame that could not be delivered is kept for a while and sent again: the gateway, or the bus, may be back in a
-moment, and the caller still waits there. A gateway that stays away is reported, so that its calls are cancelled.
+An undelivered last frame is kept for KEEP_S and sent again: the gateway, or the bus, may be back in a moment, and the
+caller still waits there. `OriginSender.sweep` returns the gateways that stayed away, whose calls are to be cancelled.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_messages import CallFrame, Ended, Message, Refused, Started
 
 DELIVERED_S = 2.0
-"""No complaint for so long: it arrived."""
+"""A frame has arrived when the bus has not reported it as unheard for so long."""
 KEEP_S = 10.0
-"""How long an undelivered last frame is offered again."""
+"""How long an undelivered last frame is sent again."""
 KEEP_BYTES = 64 * 2**20
-"""Of last frames in all; beyond it the oldest are given up."""
+"""Bytes of all last frames kept; beyond it the oldest are dropped."""
 RETRY_S = 0.5
 VANISHED_S = 3.0
-"""A gateway where nobody has listened for so long is gone."""
+"""A gateway that has not listened for so long is gone."""
 FRAME_BYTES = 256
-"""What a frame takes besides its output."""
+"""Bytes of a frame besides its output."""
 
 
 class Publisher(Protocol):
-    """The one verb that is needed of the bus."""
+    """The part of `Bus` that publishing needs."""
 
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
         """Send a message; raises BusError when it was not sent."""
@@ -41,129 +41,132 @@ class _Last:
     gateway: str
     frame: Ended | Refused
     size: int
-    born: float
-    sent: float
+    first_sent_at: float
+    sent_at: float
 
 
 @dataclass(kw_only=True, slots=True)
 class _Silence:
-    since: float
-    heard: float
-    """When the bus last said that nobody listens there."""
-    probed: float = 0.0
+    since_at: float
+    noticed_at: float
+    """When the bus last reported that the gateway does not listen."""
+    probed_at: float = 0.0
 
 
 class OriginSender:
-    """`complaints` is the subject under which the bus says that nobody listens; `vanished` gets a gateway's name."""
+    """Sends frames to origins. `notices` is the subject below which the bus reports frames that nobody heard."""
 
     def __init__(
         self,
         bus: Publisher,
         region: str,
-        complaints: str,
+        notices: str,
         *,
         clock: Callable[[], float],
-        vanished: Callable[[str], None],
     ) -> None:
         self._bus = bus
-        self._complaints = complaints
+        self._notices = notices
         self._clock = clock
-        self._vanished = vanished
         self._region = region
         self._routes: dict[str, tuple[str, str]] = {}
         self._last: OrderedDict[str, _Last] = OrderedDict()  # in the order in which they were sent
-        self._lost: OrderedDict[str, _Last] = OrderedDict()  # of which it is known that nobody heard them
+        self._lost: OrderedDict[str, _Last] = OrderedDict()  # reported as unheard
         self._bytes = 0
         self._silent: dict[str, _Silence] = {}
 
     @property
     def subject(self) -> str:
-        """What to subscribe with `on_notice`."""
-        return f"{self._complaints}.>"
+        """The subject to subscribe with `on_notice`."""
+        return f"{self._notices}.>"
 
-    def tell(self, gateway: str, frame: CallFrame) -> None:
+    def send(self, gateway: str, frame: CallFrame) -> None:
         """Send a frame; one that cannot be sent now is lost, unless it is the last of its call."""
         if isinstance(frame, Ended | Refused):
-            self._keep(gateway, frame)
+            self._send_last(gateway, frame)
             return
-        subject, complain = self._route(gateway)
-        # What is lost here the origin misses: its stream has a gap, or its call's last frame says more.
+        subject, notice = self._route(gateway)
+        # The origin notices the loss: its stream has a gap, or the call's last frame supersedes the lost one.
         with contextlib.suppress(BusError):
-            self._bus.publish_nowait(subject, frame, reply=complain + "-")
+            self._bus.publish_nowait(subject, frame, reply=notice + "-")
 
-    def repeat(self, call: str, grant: int) -> bool:
+    def resend(self, call_id: str, grant_number: int) -> bool:
         """Send a call's last frame once more; False if it is not kept any more."""
-        last = self._last.get(call) or self._lost.get(call)
-        if last is None or last.frame.grant != grant:
+        last = self._last.get(call_id) or self._lost.get(call_id)
+        if last is None or last.frame.grant != grant_number:
             return False
-        self._last.pop(call, None)
-        self._lost.pop(call, None)
-        self._send(call, last)
+        self._last.pop(call_id, None)
+        self._lost.pop(call_id, None)
+        self._publish(call_id, last)
         return True
 
     def on_notice(self, subject: str, message: Any, _reply: str) -> None:
-        """The bus says that nobody listened; `subject` names the gateway and the call."""
+        """The bus reports a frame that nobody heard; `subject` names the gateway and the call."""
         if message is not NO_RESPONDERS:
             return
-        gateway, _, call = subject.removeprefix(f"{self._complaints}.").partition(".")
+        gateway, _, call_id = subject.removeprefix(f"{self._notices}.").partition(".")
         at = self._clock()
-        silence = self._silent.setdefault(gateway, _Silence(since=at, heard=at))
-        silence.heard = at
-        if (last := self._last.pop(call, None)) is not None:
-            self._lost[call] = last
+        silence = self._silent.setdefault(gateway, _Silence(since_at=at, noticed_at=at))
+        silence.noticed_at = at
+        if (last := self._last.pop(call_id, None)) is not None:
+            self._lost[call_id] = last
 
-    def sweep(self, at: float) -> None:
-        """Every half second: forget what has arrived, offer again what has not, and ask who is still away."""
-        while self._last and at - next(iter(self._last.values())).sent > DELIVERED_S:
+    def sweep(self, at: float) -> list[str]:
+        """Forget last frames that have arrived, send the others again, probe silent gateways; called every RETRY_S.
+
+        Returns the gateways found gone: nobody waits for their calls any more.
+        """
+        while self._last and at - next(iter(self._last.values())).sent_at > DELIVERED_S:
             self._forget(next(iter(self._last)))
         lost, self._lost = self._lost, OrderedDict()
-        for call, last in lost.items():
-            if at - last.born > KEEP_S:
+        for call_id, last in lost.items():
+            if at - last.first_sent_at > KEEP_S:
                 self._bytes -= last.size
             else:
-                self._send(call, last)
+                self._publish(call_id, last)
+        gone = []
         for gateway, silence in list(self._silent.items()):
-            if silence.probed and silence.heard < silence.probed:
+            if silence.probed_at and silence.noticed_at < silence.probed_at:
                 del self._silent[gateway]
-            elif at - silence.since > VANISHED_S:
+            elif at - silence.since_at > VANISHED_S:
                 del self._silent[gateway]
-                self._vanished(gateway)
+                gone.append(gateway)
             else:
                 self._probe(gateway, silence, at)
+        return gone
 
-    def _keep(self, gateway: str, frame: Ended | Refused) -> None:
+    def _send_last(self, gateway: str, frame: Ended | Refused) -> None:
         self._forget(frame.call)
         size = FRAME_BYTES + (len(frame.output) if isinstance(frame, Ended) else 0)
         at = self._clock()
         self._bytes += size
         while self._bytes > KEEP_BYTES and (oldest := next(iter(self._last or self._lost), "")):
             self._forget(oldest)
-        self._send(frame.call, _Last(gateway=gateway, frame=frame, size=size, born=at, sent=at))
+        self._publish(frame.call, _Last(gateway=gateway, frame=frame, size=size, first_sent_at=at, sent_at=at))
 
-    def _send(self, call: str, last: _Last) -> None:
-        subject, complain = self._route(last.gateway)
-        last.sent = self._clock()
+    def _publish(self, call_id: str, last: _Last) -> None:
+        subject, notice = self._route(last.gateway)
+        last.sent_at = self._clock()
         try:
-            self._bus.publish_nowait(subject, last.frame, reply=complain + call)
-            self._last[call] = last
+            self._bus.publish_nowait(subject, last.frame, reply=notice + call_id)
+            self._last[call_id] = last
         except BusError:
-            self._lost[call] = last
+            self._lost[call_id] = last
 
     def _probe(self, gateway: str, silence: _Silence, at: float) -> None:
-        subject, complain = self._route(gateway)
+        subject, notice = self._route(gateway)
         try:
-            self._bus.publish_nowait(subject, Started(call="", grant=0), reply=complain + "-")
-            silence.probed = at
+            self._bus.publish_nowait(subject, Started(call="", grant=0), reply=notice + "-")
+            silence.probed_at = at
         except BusError:
-            silence.since = at  # we are away ourselves: that says nothing of the gateway
+            silence.since_at = at  # this node is cut off itself: that says nothing of the gateway
 
-    def _forget(self, call: str) -> None:
-        if (last := self._last.pop(call, None) or self._lost.pop(call, None)) is not None:
+    def _forget(self, call_id: str) -> None:
+        if (last := self._last.pop(call_id, None) or self._lost.pop(call_id, None)) is not None:
             self._bytes -= last.size
 
     def _route(self, gateway: str) -> tuple[str, str]:
         route = self._routes.get(gateway)
         if route is None:
-            route = (subjects.reply(self._region, gateway), f"{self._complaints}.{gateway}.")
+            route = (subjects.reply(self._region, gateway), f"{self._notices}.{gateway}.")
             self._routes[gateway] = route
         return route

@@ -1,4 +1,4 @@
-"""Large inputs and answers, fetched from and left at the origin's internal listener under one-time tokens."""
+"""Large inputs and answers, fetched from and uploaded to the origin's internal listener under one-time tokens."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import httpx
 from pilotlight_core.model.messages.agent_messages import BodyRef
 
 AT_ONCE = 8
-"""Transfers at a time; more wait, so that they do not slow each other past their deadlines."""
+"""Transfers at a time; the others wait, so that they do not slow each other past their deadlines."""
 MAX_BODY = 16 * 2**20
-"""Bytes of one body, whatever the origin says."""
+"""Bytes of one body, whatever size the origin declares."""
 BUDGET = 512 * 2**20
-"""Bytes of inputs and answers that are on their way at a time, waiting ones counted."""
+"""Bytes of all transfers at a time, waiting ones counted."""
 TIMEOUT = httpx.Timeout(10.0, connect=1.0)
 TRIES = 2
 """A listener that was just restarted refuses the first connection at most."""
 
 
 class BodyTransfers:
-    """Starts transfers and reports their end; everything that it runs ends with `close()`."""
+    """Transfers bodies in tasks of `group`; `budget` bounds the bytes of all of them."""
 
     def __init__(self, group: asyncio.TaskGroup, budget: int = BUDGET) -> None:
         self._group = group
@@ -33,23 +33,23 @@ class BodyTransfers:
         )
 
     def fetch(self, ref: BodyRef, done: Callable[[bytes | None], None]) -> None:
-        """Get a body; `done` is called once with its bytes, or None if it cannot be had whole."""
+        """Fetch a body; `done` is called once with its bytes, or None if it cannot be had whole."""
         if ref.size > MAX_BODY or self._used + ref.size > self._budget:
             asyncio.get_running_loop().call_soon(done, None)
             return
         self._used += ref.size
         self._group.create_task(self._fetch(ref, done))
 
-    def leave(self, ref: BodyRef | None, data: bytes, done: Callable[[bool], None]) -> None:
-        """Put an answer; `done` is called once with whether the origin took it."""
+    def upload(self, ref: BodyRef | None, data: bytes, done: Callable[[bool], None]) -> None:
+        """Upload an answer; `done` is called once with whether the origin took it."""
         if ref is None or len(data) > MAX_BODY or self._used + len(data) > self._budget:
             asyncio.get_running_loop().call_soon(done, False)  # noqa: FBT003 - it is the answer
             return
         self._used += len(data)
-        self._group.create_task(self._leave(ref, data, done))
+        self._group.create_task(self._upload(ref, data, done))
 
     async def close(self) -> None:
-        """Give up the connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def _fetch(self, ref: BodyRef, done: Callable[[bytes | None], None]) -> None:
@@ -83,7 +83,7 @@ class BodyTransfers:
                     return None
         return b"".join(parts) if size == ref.size else None
 
-    async def _leave(self, ref: BodyRef, data: bytes, done: Callable[[bool], None]) -> None:
+    async def _upload(self, ref: BodyRef, data: bytes, done: Callable[[bool], None]) -> None:
         taken = False
         try:
             async with self._turns:

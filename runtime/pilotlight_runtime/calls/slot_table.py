@@ -1,7 +1,7 @@
-"""The slot table of a node: which calls its containers hold. It is the hard truth about room, and the last fence.
+"""The slot table of a node: which calls its containers hold. It alone decides who has a slot, and is the last fence.
 
 What a home or an origin believes may be old: a process that was paused wakes up and acts on what it knew. So every
-granted call passes through here before it may touch a container:
+granted call passes `SlotTable.accept` before it may touch a container:
 
     epoch      a version's grants come from one home at a time; once a newer one has spoken, older ones are refused
     container  it must be here, and not draining
@@ -10,9 +10,9 @@ granted call passes through here before it may touch a container:
     room       never more calls in a container than it has slots
     time       a call that has not started within its time never starts: `start` is asked right before the guest is
 
-What has ended is remembered (call -> highest grant, and whether it started), the last `memory` of them, so that a
-copy is recognised and `reconcile` can tell an origin what became of a call whose last frame was lost. To say "it
-never came" binds: the grant is entered as seen, so that it cannot start later.
+The last `memory` calls that ended are remembered (call id -> highest grant, and whether it started), so that a copy is
+recognised and `reconcile` can tell an origin what became of a call whose last frame was lost. The answer "it never
+came" binds: the grant is entered as seen, so that it cannot start later.
 """
 
 from __future__ import annotations
@@ -24,47 +24,34 @@ from dataclasses import dataclass
 from cachetools import FIFOCache
 
 from pilotlight_core.model.messages.agent_messages import Reconcile, Refusal, Run
+from pilotlight_runtime.calls.accepted_call import AcceptedCall
 
 MEMORY = 100_000
-"""Calls that are remembered after they ended."""
+"""Ended calls that are remembered."""
 EPOCHS = 10_000
 """Versions whose fence is remembered."""
-ORPHANED_AFTER = 2.0
+ORPHANED_AFTER_S = 2.0
 """Seconds that a call must be held before its absence from its origin's list means anything: the list may be older."""
 EVERY_GRANT = sys.maxsize
 
 
-@dataclass(slots=True)
-class OccupiedSlot:
-    """A call that occupies a slot."""
-
-    call: str
-    grant: int
-    container: str
-    gateway: str
-    accepted: float
-    start_by: float
-    started: bool = False
-    cancelled: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class ReleasedCall:
-    """A call that holds no slot any more: the highest grant that was seen, and whether that one started."""
+    """A call that holds no slot any more: the highest grant seen of it, and whether that one started."""
 
-    call: str
-    grant: int
-    started: bool
+    call_id: str
+    grant_number: int
+    was_started: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reconciled:
     """What an origin's list of live calls leads to."""
 
-    orphans: tuple[OccupiedSlot, ...]
-    """Held for the origin, which does not want them any more. To be cancelled."""
-    over: tuple[ReleasedCall, ...]
-    """Wanted by the origin and not held: its last frame was lost, or it never came. To be told."""
+    orphans: tuple[AcceptedCall, ...]
+    """Held for the origin, which does not list them: the agent cancels them."""
+    released: tuple[ReleasedCall, ...]
+    """Listed by the origin and not held: their last frame was lost, or they never came. The agent sends it again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +71,7 @@ class _Container:
         self.version = version
         self.slots = slots
         self.draining = False
-        self.held: dict[tuple[str, int], OccupiedSlot] = {}
+        self.held: dict[tuple[str, int], AcceptedCall] = {}
 
 
 class SlotTable:
@@ -95,11 +82,11 @@ class SlotTable:
         """The agent's incarnation: what an earlier one held is unknown here."""
         self._memory = memory
         self._containers: dict[str, _Container] = {}
-        self._held: dict[str, dict[int, OccupiedSlot]] = {}
-        """Call -> grant -> what is held; more than one only while an abandoned run has not ended yet."""
+        self._held: dict[str, dict[int, AcceptedCall]] = {}
+        """Call id -> grant number -> call; more than one only while an abandoned run has not ended yet."""
         self._past: OrderedDict[str, ReleasedCall] = OrderedDict()
         self._forgot = False
-        """Whether something was forgotten: then what is not known may have been here."""
+        """Whether a call was forgotten: then an unknown one may have been here."""
         self._epochs: FIFOCache[str, int] = FIFOCache(EPOCHS)
 
     # -- containers ----------------------------------------------------------------------------------------------
@@ -109,22 +96,22 @@ class SlotTable:
         self._containers[container] = _Container(version, slots)
 
     def drain(self, container: str) -> None:
-        """It takes no more calls, and finishes those that it holds."""
+        """Refuse further calls of a container; it finishes those that it holds."""
         if container in self._containers:
             self._containers[container].draining = True
 
-    def close(self, container: str) -> tuple[OccupiedSlot, ...]:
-        """It is gone. Returns what it held: each must be answered, and may go elsewhere if it has not started."""
+    def close(self, container: str) -> tuple[AcceptedCall, ...]:
+        """Forget a container that is gone. Returns what it held: each must be answered."""
         gone = self._containers.pop(container, None)
         held = tuple(gone.held.values()) if gone is not None else ()
-        for item in held:
-            self._drop(item)
+        for call in held:
+            self._drop(call)
         return held
 
     def held(self, container: str) -> tuple[str, ...]:
         """The calls that occupy its slots: what its credit says."""
         known = self._containers.get(container)
-        return tuple(call for call, _ in known.held) if known is not None else ()
+        return tuple(call_id for call_id, _ in known.held) if known is not None else ()
 
     def room(self, container: str) -> int:
         """Its free slots; 0 if it takes nothing."""
@@ -137,85 +124,88 @@ class SlotTable:
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
-    def accept(self, run: Run, at: float) -> Refusal | None:
-        """Take a granted call into a slot (None), or say why not. Either way this grant has been answered for good."""
+    def accept(self, run: Run, at: float, received_at: float | None = None) -> AcceptedCall | Refusal:
+        """Take a granted call into a slot, or say why not. Either way this grant has been answered for good.
+
+        `received_at` is when the run can have come at the earliest (default: `at`); its time to start counts from then.
+        """
         if run.grant <= self._highest(run.call):
             return Refusal.DUPLICATE
         refusal = self._refusal(run)
         if refusal is not None:
-            self._remember(ReleasedCall(run.call, run.grant, started=False))
+            self._remember(ReleasedCall(run.call, run.grant, was_started=False))
             return refusal
-        item = OccupiedSlot(run.call, run.grant, run.container, run.gateway, at, at + run.start_within_ms / 1000.0)
-        self._containers[run.container].held[run.call, run.grant] = item
-        self._held.setdefault(run.call, {})[run.grant] = item
-        return None
+        call = AcceptedCall.of(run, at, at if received_at is None else received_at)
+        self._containers[run.container].held[run.call, run.grant] = call
+        self._held.setdefault(run.call, {})[run.grant] = call
+        return call
 
-    def start(self, call: str, grant: int, at: float) -> Refusal | None:
-        """To be asked right before the guest gets the call. None: it counts as started from now on.
+    def start(self, call_id: str, grant_number: int, at: float) -> Refusal | None:
+        """Asked right before the guest gets the call. None: it counts as started from now on.
 
-        GONE: it is not held (any more), or was cancelled; whoever ended it has answered. EXPIRED: it is too late; the
-        slot is free, and the origin is to be told.
+        GONE: it is not held, or was cancelled; whoever ended it has answered. EXPIRED: it is too late; the slot is
+        free, and the caller of `start` answers the origin.
         """
-        item = self._held.get(call, {}).get(grant)
-        if item is None or item.cancelled:
+        call = self._held.get(call_id, {}).get(grant_number)
+        if call is None or call.is_cancelled:
             return Refusal.GONE
-        if at > item.start_by and not item.started:
-            self.release(call, grant)
+        if at > call.start_deadline_at and not call.was_started:
+            self.release(call_id, grant_number)
             return Refusal.EXPIRED
-        item.started = True
+        call.start(at)
         return None
 
-    def release(self, call: str, grant: int) -> bool:
-        """The call has ended: its slot is free. False if it held none."""
-        item = self._held.get(call, {}).get(grant)
-        if item is None:
+    def release(self, call_id: str, grant_number: int) -> bool:
+        """Free the slot of a call that has ended. False if it held none."""
+        call = self._held.get(call_id, {}).get(grant_number)
+        if call is None:
             return False
-        del self._containers[item.container].held[call, grant]
-        self._drop(item)
+        del self._containers[call.run.container].held[call_id, grant_number]
+        self._drop(call)
         return True
 
-    def cancel(self, call: str) -> tuple[OccupiedSlot, ...]:
-        """Nobody wants the call any more. Returns what was held of it.
+    def cancel(self, call_id: str) -> tuple[AcceptedCall, ...]:
+        """Cancel every grant of a call. Returns what was held of it.
 
-        What had not started is released, and will not. What had started keeps its slot until `release`. A cancel that
-        overtook its run keeps it from being accepted.
+        A call that had not started is released and never starts; one that had keeps its slot until `release`. The
+        cancel also keeps a run that it overtook from being accepted.
         """
-        items = tuple(self._held.get(call, {}).values())
-        for item in items:
-            item.cancelled = True
-            if not item.started:
-                self.release(call, item.grant)
-        started = any(item.started for item in items)
-        self._remember(ReleasedCall(call, EVERY_GRANT, started=started))
-        return items
+        calls = tuple(self._held.get(call_id, {}).values())
+        for call in calls:
+            call.is_cancelled = True
+            if not call.was_started:
+                self.release(call_id, call.grant_number)
+        started = any(call.was_started for call in calls)
+        self._remember(ReleasedCall(call_id, EVERY_GRANT, was_started=started))
+        return calls
 
-    def overdue(self, at: float) -> tuple[OccupiedSlot, ...]:
-        """The calls that had not started in time, now released: each is to be answered with EXPIRED."""
+    def release_overdue(self, at: float) -> tuple[AcceptedCall, ...]:
+        """Release the calls that did not start in time; the caller answers each with EXPIRED."""
         late = tuple(
-            item
+            call
             for grants in self._held.values()
-            for item in grants.values()
-            if not item.started and at > item.start_by
+            for call in grants.values()
+            if not call.was_started and at > call.start_deadline_at
         )
-        for item in late:
-            self.release(item.call, item.grant)
+        for call in late:
+            self.release(call.call_id, call.grant_number)
         return late
 
     def reconcile(self, message: Reconcile, at: float) -> Reconciled:
         """Compare with an origin's live calls: all that it believes to be here, and those whose fate it asks for."""
-        calls, grants = set(message.calls), message.grants
+        listed, grants = set(message.calls), message.grants
         orphans = tuple(
-            item
-            for call, held in self._held.items()
-            for item in held.values()
-            if item.gateway == message.gateway
-            and item.accepted < at - ORPHANED_AFTER
-            and (call not in calls or item.grant < grants.get(call, 0))
+            call
+            for call_id, held in self._held.items()
+            for call in held.values()
+            if call.run.gateway == message.gateway
+            and call.accepted_at < at - ORPHANED_AFTER_S
+            and (call_id not in listed or call.grant_number < grants.get(call_id, 0))
         )
         asked = grants if message.instance in ("", self._instance) else {}
         sure = bool(self._instance) and message.instance == self._instance and not self._forgot
-        over = tuple(self._past_of(c, g, sure) for c, g in asked.items() if g not in self._held.get(c, {}))
-        return Reconciled(orphans=orphans, over=over)
+        released = tuple(self._past_of(c, g, sure) for c, g in asked.items() if g not in self._held.get(c, {}))
+        return Reconciled(orphans=orphans, released=released)
 
     # -- how it is -----------------------------------------------------------------------------------------------
 
@@ -243,10 +233,10 @@ class SlotTable:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _highest(self, call: str) -> int:
-        past = self._past.get(call)
-        held = self._held.get(call)
-        return max(past.grant if past is not None else 0, max(held) if held else 0)
+    def _highest(self, call_id: str) -> int:
+        past = self._past.get(call_id)
+        held = self._held.get(call_id)
+        return max(past.grant_number if past is not None else 0, max(held) if held else 0)
 
     def _refusal(self, run: Run) -> Refusal | None:
         if run.epoch < self.epoch(run.version):
@@ -261,27 +251,27 @@ class SlotTable:
             return Refusal.NO_SLOT
         return Refusal.EXPIRED if run.start_within_ms <= 0 else None
 
-    def _past_of(self, call: str, grant: int, sure: bool) -> ReleasedCall:
-        past = self._past.get(call)
-        if past is None or past.grant < grant:
+    def _past_of(self, call_id: str, grant_number: int, sure: bool) -> ReleasedCall:
+        past = self._past.get(call_id)
+        if past is None or past.grant_number < grant_number:
             # Never seen: from now on it is, and cannot start any more. Unless it is sure that nothing was forgotten and
             # that it was sent to this incarnation, it may have started before.
-            self._remember(ReleasedCall(call, grant, started=not sure))
-            return ReleasedCall(call, grant, started=not sure)
-        return ReleasedCall(call, grant, started=past.started)
+            self._remember(ReleasedCall(call_id, grant_number, was_started=not sure))
+            return ReleasedCall(call_id, grant_number, was_started=not sure)
+        return ReleasedCall(call_id, grant_number, was_started=past.was_started)
 
-    def _drop(self, item: OccupiedSlot) -> None:
-        grants = self._held[item.call]
-        del grants[item.grant]
+    def _drop(self, call: AcceptedCall) -> None:
+        grants = self._held[call.call_id]
+        del grants[call.grant_number]
         if not grants:
-            del self._held[item.call]
-        self._remember(ReleasedCall(item.call, item.grant, item.started))
+            del self._held[call.call_id]
+        self._remember(ReleasedCall(call.call_id, call.grant_number, call.was_started))
 
     def _remember(self, past: ReleasedCall) -> None:
-        known = self._past.get(past.call)
-        if known is None or known.grant <= past.grant:
-            self._past[past.call] = past
-            self._past.move_to_end(past.call)
+        known = self._past.get(past.call_id)
+        if known is None or known.grant_number <= past.grant_number:
+            self._past[past.call_id] = past
+            self._past.move_to_end(past.call_id)
         if len(self._past) > self._memory:
             self._past.popitem(last=False)
             self._forgot = True

@@ -1,12 +1,12 @@
 """The calls that a node's agent has accepted and not started, readable after its death.
 
-Nothing can be concluded from the silence of an agent that was killed: what it held may have run. So what waits (in a
-batch that forms, for its large input, for a turn) is noted in a file that is mapped into memory. The kernel keeps what
-was written there when the process is killed, at any instruction. The next agent of the node reads the notes and tells
-the origins, who may then let those calls run elsewhere.
+The silence of a killed agent proves nothing: the calls that it held may have run. So `WaitingCalls` notes each call
+that waits (for its batch, its large input or its turn) in a file that is mapped into memory, which the kernel keeps
+when the process is killed, at any instruction. The node's next agent reads the notes and tells the origins, which may
+then run those calls elsewhere.
 
-A note is taken back before the guest is given its call, so a note means "never started", and the lack of one means
-nothing. The notes of another boot are not believed: what the kernel had not written back then is lost.
+A note is removed before the guest is given its call, so a note means "never started", and the lack of one means
+nothing. The notes of another boot are ignored: what the kernel had not written back then is lost.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ NO_NOTE = -1
 
 
 class WaitingCall(msgspec.Struct, frozen=True, array_like=True):
-    """What an origin must be told of a call that never started."""
+    """One note: a call that never started, and the origin to be told."""
 
-    call: str
-    grant: int
+    call_id: str
+    grant_number: int
     container: str
     gateway: str
 
 
 class WaitingCalls:
-    """The notes of one agent in the file `path`, of which it must be the only user. `boot` names the machine's boot.
+    """The notes of one agent in the file `path`, of which it must be the only user; `boot` names the machine's boot.
 
-    `former` is what the agent before it had not started when it was killed; empty after another boot.
+    `left_behind` are the calls that the agent before it had not started when it was killed; empty after another boot.
 
     Raises:
         OSError: if the file cannot be made, for instance because the disk is full.
     """
 
     def __init__(self, path: Path, boot: str) -> None:
-        self.former = notes_in(path, boot)
+        self.left_behind = notes_in(path, boot)
         path.unlink(missing_ok=True)
         with path.open("xb+") as file:
             # Allocated, not sparse: a write to a mapped page that finds the disk full would kill the process.
@@ -56,7 +56,7 @@ class WaitingCalls:
         self._write(0, boot.encode())
 
     def add(self, run: Run) -> int:
-        """Note a call that waits. Returns where, for `remove`; `NO_NOTE` if there is no room for it."""
+        """Note a call that waits. Returns the note's slot, for `remove`; NO_NOTE if there is no room for it."""
         note = _encoder.encode(WaitingCall(run.call, run.grant, run.container, run.gateway))
         if len(note) >= SLOT or not self._free:
             return NO_NOTE
@@ -65,7 +65,7 @@ class WaitingCalls:
         return slot
 
     def remove(self, slot: int) -> None:
-        """Take a note back: its call is about to start, or has ended."""
+        """Remove a note: its call is about to start, or has ended."""
         start = slot * SLOT
         self._map[start : start + 1] = FREE
         self._free.append(slot)
@@ -74,7 +74,7 @@ class WaitingCalls:
         return SLOTS - len(self._free)
 
     def close(self) -> None:
-        """Let the file go."""
+        """Unmap the file."""
         self._map.close()
 
     def _write(self, slot: int, note: bytes) -> None:
@@ -89,7 +89,7 @@ _decoder = msgspec.msgpack.Decoder(WaitingCall)
 
 
 def notes_in(path: Path, boot: str) -> tuple[WaitingCall, ...]:
-    """What the file says; nothing if it is of another boot, or not there."""
+    """The notes in the file; none if it is of another boot, or not there."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """A blank: a sandbox that is started ahead, with the expensive imports done, for one later container.
 
-A blank has an empty code folder of its own, which it sees read-only; the agent links a version's files into it. What
-has been bound once is never used again.
+A blank has an empty code folder of its own, which it sees read-only; the agent links a version's files into it. A
+blank is used for one container and never again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BlankDied(Exception):
 
 
 class Blank:
-    """A sandbox with a guest in it, from its start to its end; it is one container's once it is taken."""
+    """A sandbox with a guest in it, from its start to its end."""
 
     def __init__(self, sandbox: Sandbox, *, folder: Path, root: Path, tap: LogTap) -> None:
         self.name = sandbox.name
@@ -41,17 +41,19 @@ class Blank:
         self.code = folder / "app"
         """Where the version's files go."""
         self.root = root
-        """The same folder as its guest sees it."""
-        self.on_frame: Callable[[Any], None] = self._greeted
-        self.on_exit: Callable[[SandboxExit], None] = nobody
+        """The path of `code` inside the sandbox."""
+        self.on_frame: Callable[[Any], None] = self._on_hello
+        self.on_exit: Callable[[SandboxExit], None] = ignore_exit
         self.exit: SandboxExit | None = None
         self.guest: GuestConnection | None = None
         self.hello_ms = 0.0
         self.broken = ""
-        """How its guest's connection ended, if it did."""
+        """Why its guest's connection ended; "" while it is open."""
         self._folder = folder
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())  # seen by whoever waits
+        self._ready.add_done_callback(
+            lambda ready: ready.cancelled() or ready.exception()
+        )  # retrieved, also when nothing waits for it
 
     @property
     def is_ready(self) -> bool:
@@ -59,9 +61,11 @@ class Blank:
         return self.exit is None and self._ready.done() and self._ready.exception() is None
 
     async def watch(self) -> None:
-        """Take over the socket and see the sandbox to its end; for as long as it lives."""
+        """Read the guest's frames until the sandbox has ended, then call `on_exit`."""
         try:
-            self.guest = await GuestConnection.open(self.sandbox.socket, on_frame=self._frame, on_closed=self._closed)
+            self.guest = await GuestConnection.open(
+                self.sandbox.socket, on_frame=self._on_frame, on_closed=self._on_closed
+            )
         except OSError as error:
             log.warning("a guest's socket could not be used", sandbox=self.name, error=str(error))
             self.sandbox.kill()
@@ -72,10 +76,10 @@ class Blank:
         self.on_exit(self.exit)
 
     async def wait_ready(self) -> None:
-        """Wait for its guest.
+        """Wait until the guest has said Hello.
 
         Raises:
-            BlankDied: if it did not come.
+            BlankDied: if it ended, or said nothing within HELLO_S.
         """
         try:
             async with asyncio.timeout(HELLO_S):
@@ -89,13 +93,13 @@ class Blank:
         assert self.guest is not None  # noqa: S101 - it has said Hello
         self.guest.send(frame)
 
-    def take_frames_of(self, limit: int) -> None:
+    def set_frame_limit(self, limit: int) -> None:
         """Take frames of up to `limit` bytes from its guest from now on."""
         assert self.guest is not None  # noqa: S101 - it has said Hello
-        self.guest.take_frames_of(limit)
+        self.guest.set_frame_limit(limit)
 
-    async def bury(self) -> None:
-        """End it and remove everything that was its own; takes at most seconds."""
+    async def destroy(self) -> None:
+        """End it and remove its files; takes seconds at most."""
         self.sandbox.kill()
         if self.guest is not None:
             self.guest.close()
@@ -103,21 +107,21 @@ class Blank:
         await self.sandbox.cleanup()
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
-    def _frame(self, frame: Any) -> None:
+    def _on_frame(self, frame: Any) -> None:
         self.on_frame(frame)
 
-    def _closed(self, error: Exception | None) -> None:
+    def _on_closed(self, error: Exception | None) -> None:
         self.broken = f"the guest's connection broke: {error}" if error else "the guest closed its connection"
         if error is not None:
             log.warning("a guest's connection broke", sandbox=self.name, error=str(error))
-        # Its process is ending, and says best itself how; without its socket it is of no use to anybody.
+        # A guest without a socket is useless, but its process is ending, and its own exit tells why: give it END_S.
         asyncio.get_running_loop().call_later(END_S, self.sandbox.kill)
 
-    def _greeted(self, frame: Any) -> None:
+    def _on_hello(self, frame: Any) -> None:
         if isinstance(frame, Hello) and not self._ready.done():
             self.hello_ms = frame.ms
             self._ready.set_result(None)
 
 
-def nobody(_exit: SandboxExit) -> None:
-    """Nobody has asked to be told."""
+def ignore_exit(_exit: SandboxExit) -> None:
+    """The `on_exit` of a blank whose end interests no container."""

@@ -1,105 +1,95 @@
-"""The world of one container's runner: its guest, its callers' gateways, its meter, its slots."""
+"""What one container's `CallRunner` is connected to: the guest, the callers' gateways, the meter, the slots."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-
-import structlog
+from functools import partial
 
 from pilotlight_core.model.messages.agent_messages import CallFrame, Outcome, Refusal, Spent
 from pilotlight_runtime.calls.accepted_call import AcceptedCall
-from pilotlight_runtime.calls.call_runner import CallRunner
+from pilotlight_runtime.calls.call_runner import InputFetched, OutputUploaded
+from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.waiting_calls import NO_NOTE
 from pilotlight_runtime.containers.blank import Blank
-from pilotlight_runtime.containers.container_services import NodeServices
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestGone, GuestSlow
-from pilotlight_runtime.metering.usage_metering import Meter
-
-log = structlog.get_logger(__name__)
+from pilotlight_runtime.metering.container_meter import ContainerMeter
 
 
 class ContainerIO:
-    """Implements `runner.RunnerIO`. `freed`, `kill` and `ran` are the container's."""
+    """Implements `call_runner.RunnerIO`. `release` and `kill` are the container's own steps."""
 
     def __init__(
         self,
         *,
-        services: NodeServices,
+        calls: NodeCalls,
         blank: Blank,
-        meter: Meter,
-        freed: Callable[[AcceptedCall], None],
+        meter: ContainerMeter,
+        release: Callable[[AcceptedCall], None],
         kill: Callable[[str], None],
-        ran: Callable[[int, float], None],
+        clock: Callable[[], float],
     ) -> None:
         self.kill = kill
-        self.ran = ran
-        self._freed = freed
-        self.tell: Callable[[str, CallFrame], None] = services.origins.tell
-        self.runner: CallRunner
-        self._services = services
+        self.send: Callable[[str, CallFrame], None] = calls.origins.send
+        self.record_batch = meter.record_batch
+        self._release = release
+        self._calls = calls
         self._blank = blank
         self._meter = meter
-        self._slots = services.slots
-        self._waiting = services.waiting
-        self._clock = services.clock
-        self._boot_ns = services.boot_ns
+        self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
 
-    def command(self, frame: guest.GuestFrame) -> None:
+    def command_guest(self, frame: guest.GuestFrame) -> None:
         try:
             self._blank.send(frame)
         except GuestGone:
-            pass  # its end is on the way, and will be told for every call
+            pass  # the sandbox's exit follows, and ends every call
         except (GuestSlow, guest.FrameTooLarge) as error:
             self.kill(str(error))
 
-    def fetch(self, held: AcceptedCall) -> None:
-        assert held.run.body is not None  # noqa: S101 - the runner asks only then
-        self._services.bodies.fetch(held.run.body, lambda data: self.runner.fetched(held, data, self._clock()))
+    def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
+        assert call.run.body is not None  # noqa: S101 - the runner asks only then
+        self._calls.bodies.fetch(call.run.body, lambda data: done(call, data, self._clock()))
 
-    def leave(self, held: AcceptedCall) -> None:
-        output = held.verdict.output if held.verdict else b""
-        self._services.bodies.leave(
-            held.run.answer, output, lambda taken: self.runner.left(held, self._clock(), taken=taken)
-        )
+    def upload_output(self, call: AcceptedCall, done: OutputUploaded) -> None:
+        output = call.decided.output if call.decided else b""
+        self._calls.bodies.upload(call.run.answer, output, lambda taken: done(call, taken, self._clock()))
 
-    def waits(self, held: AcceptedCall) -> None:
-        held.note = self._waiting.add(held.run)
+    def note_waiting(self, call: AcceptedCall) -> None:
+        call.note = self._calls.waiting.add(call.run)
 
-    def start(self, held: AcceptedCall, at: float) -> Refusal | None:
-        if held.note != NO_NOTE:
-            self._take_back(held)
-        refusal = self._slots.start(held.run.call, held.run.grant, at)
+    def start(self, call: AcceptedCall, at: float) -> Refusal | None:
+        self._remove_note(call)
+        refusal = self._calls.slots.start(call.call_id, call.grant_number, at)
         if refusal is None:
-            self._meter.call_started(held.run.call, held.run.tenant, self._boot_ns())
+            self._meter.call_started(call.call_id, call.run.tenant)
         return refusal
 
-    def spent(self, held: AcceptedCall, outcome: Outcome) -> Spent | None:
-        return self._meter.call_ended(held.run.call, outcome.value, self._boot_ns(), held.batch_size)
+    def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
+        return self._meter.call_ended(call.call_id, outcome, call.batch_size)
 
-    def freed(self, held: AcceptedCall) -> None:
-        if held.note != NO_NOTE:
-            self._take_back(held)
-        self._freed(held)
+    def release(self, call: AcceptedCall) -> None:
+        self._remove_note(call)
+        self._release(call)
 
-    def wake(self, at: float | None) -> None:
+    def pump_at(self, at: float | None, pump: Callable[[float], None]) -> None:
+        self.close()
+        if at is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(0.0, at - self._clock()), partial(self._pump, pump))
+
+    def close(self) -> None:
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if at is not None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(0.0, at - self._clock()), self._woken)
 
-    def close(self) -> None:
-        """No more timers."""
-        self.wake(None)
+    def _remove_note(self, call: AcceptedCall) -> None:
+        if call.note != NO_NOTE:
+            self._calls.waiting.remove(call.note)
+            call.note = NO_NOTE
 
-    def _take_back(self, held: AcceptedCall) -> None:
-        self._waiting.remove(held.note)
-        held.note = NO_NOTE
-
-    def _woken(self) -> None:
+    def _pump(self, pump: Callable[[float], None]) -> None:
         self._timer = None
-        self.runner.pump(self._clock())
+        pump(self._clock())

@@ -1,4 +1,4 @@
-"""The containers of a node: who is on which slice, what the controller may command, and where a granted call goes."""
+"""The containers of a node: which one is on which slice, and what the controller may command."""
 
 from __future__ import annotations
 
@@ -13,50 +13,48 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.messages.agent_messages import (
     Bind,
-    Cancel,
     CommandReply,
     ContainerCommand,
     ContainerState,
     Drain,
-    Ended,
-    Outcome,
-    Reconcile,
-    Refusal,
-    Refused,
-    Run,
     SliceReport,
-    Window,
 )
 from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.containers.container import Container
-from pilotlight_runtime.containers.container_services import NodeServices
 from pilotlight_runtime.metering.slices import Slices
 
 log = structlog.get_logger(__name__)
 
 REMEMBERED = 10_000
-"""Containers that are gone and whose ids are known still: a late or repeated bind must not bring them back."""
-LOST = "its last frame was lost"
+"""Ids of former containers that are remembered: a late or repeated bind must not bring one back."""
+
+MakeContainer = Callable[[Bind, SliceReport], Container]
 
 
 class Containers:
-    """`many_tenants` says whether the node's sandbox may hold several; `changed` is called when a report is due."""
+    """Binds containers to slices and runs them in `group`.
+
+    `many_tenants` says whether the node's sandboxes keep tenants apart; `changed` is called when a report is due.
+    """
 
     def __init__(
         self,
         *,
         slices: Slices,
-        services: NodeServices,
+        make: MakeContainer,
+        publisher: Credits,
         group: asyncio.TaskGroup,
         many_tenants: bool,
         changed: Callable[[], None],
     ) -> None:
         self.controller_epoch = 0
-        """The highest that has commanded."""
+        """The highest epoch of a command so far."""
         self.draining = False
-        """Nothing is bound any more."""
+        """Whether binds are refused."""
         self._slices = slices
-        self._services = services
+        self._make = make
+        self._credits = publisher
         self._group = group
         self._many_tenants = many_tenants
         self._tenant = ""
@@ -67,11 +65,15 @@ class Containers:
     def __iter__(self) -> Iterator[Container]:
         return iter(list(self._containers.values()))
 
-    # -- how it is ----------------------------------------------------------------------------------------------
+    # -- state --------------------------------------------------------------------------------------------------
+
+    def get(self, container: str) -> Container | None:
+        """The container of this id, if it is here."""
+        return self._containers.get(container)
 
     @property
     def cpu_slots(self) -> int:
-        """CPU slots, taken ones too: an idle container gives way at once to a caller, who then needs a blank."""
+        """CPU slots, taken ones too: an idle container may be ended for another one, which then needs a blank."""
         return self._slices.cpu_slots
 
     @property
@@ -80,17 +82,17 @@ class Containers:
         return any(container.is_starting for container in self._containers.values())
 
     def slices(self) -> tuple[SliceReport, ...]:
-        """What is offered, with who is on it."""
+        """The slices on offer, with the containers on them."""
         return self._slices.reports()
 
     def devices(self) -> tuple[DeviceReport, ...]:
-        """The GPUs."""
+        """The node's GPUs."""
         return self._slices.devices()
 
     # -- the controller's commands ------------------------------------------------------------------------------
 
     def command(self, command: ContainerCommand | DeviceCommand) -> CommandReply:
-        """Obey, or say why not."""
+        """Obey a command, or say why not; one of an older epoch than the highest seen is refused."""
         reason = "stale_epoch"
         if command.epoch >= self.controller_epoch:
             self.controller_epoch = command.epoch
@@ -109,19 +111,19 @@ class Containers:
         known = self._containers.get(bind.container)
         if known is not None:
             return "" if known.version == bind.version and known.slice == bind.slice else "container_taken"
-        if refusal := self._why_not(bind):
+        if refusal := self._refusal(bind):
             return refusal
         part = self._slices.take(bind.slice, bind.container, bind.tenant, neighbours=bind.neighbours)
-        container = Container(bind, part, self._services)
+        container = self._make(bind, part)
         self._tenant = bind.tenant
         self._containers[bind.container] = container
         self._past.append(bind.container)
-        self._group.create_task(self._live(container))
-        self._services.credits.changed(container)
+        self._group.create_task(self._run_container(container))
+        self._credits.publish_soon(container)
         self._changed()
         return ""
 
-    def _why_not(self, bind: Bind) -> str:
+    def _refusal(self, bind: Bind) -> str:
         try:
             check_name(bind.container, "container")
             check_name(bind.tenant, "tenant")
@@ -146,88 +148,31 @@ class Containers:
         self._changed()
         return ""
 
-    async def _live(self, container: Container) -> None:
+    async def _run_container(self, container: Container) -> None:
         try:
-            await container.live()
+            await container.run()
         except Exception:
             log.exception("a container's life went wrong", container=container.id)
         finally:
             del self._containers[container.id]
             self._slices.release(container.slice)
-            self._services.pool.stir()
             self._changed()
-
-    # -- calls --------------------------------------------------------------------------------------------------
-
-    def run(self, run: Run, at: float, received: float) -> None:
-        """A granted call; it cannot have come before `received`."""
-        container = self._containers.get(run.container)
-        if container is not None and container.holds(run.call):
-            refusal: Refusal | None = Refusal.NO_SLOT  # an abandoned run of the same call has not ended yet
-        else:
-            refusal = self._services.slots.accept(run, received)
-        if refusal is None and container is not None:
-            container.take(run, at, received)
-            return
-        if refusal is None or refusal is Refusal.NO_SLOT:
-            self._services.slots.release(run.call, run.grant)
-        frame = Refused(call=run.call, grant=run.grant, container=run.container, reason=refusal or Refusal.GONE)
-        self._services.origins.tell(run.gateway, frame)
-        if container is not None:
-            self._services.credits.changed(container)  # its home knew too little of it
-
-    def control(self, message: Cancel | Window | Reconcile, at: float) -> None:
-        """What an origin says of calls that are here."""
-        if isinstance(message, Window):
-            for container in self._containers.values():
-                container.window(message.call, message.upto, at)
-        elif isinstance(message, Cancel):
-            for held in self._services.slots.cancel(message.call):
-                self._cancel(held.container, held.call, message.reason, at)
-        else:
-            self._reconcile(message, at)
-
-    def vanished(self, gateway: str, at: float) -> None:
-        """An origin is gone: nobody waits for its calls."""
-        log.warning("a gateway listens no more; its calls are cancelled", gateway=gateway)
-        for container in self._containers.values():
-            container.cancel_all_of(gateway, at)
-
-    def _reconcile(self, message: Reconcile, at: float) -> None:
-        outcome = self._services.slots.reconcile(message, at)
-        for orphan in outcome.orphans:
-            self._cancel(orphan.container, orphan.call, "its gateway does not know it", at)
-        for past in outcome.over:
-            if not self._services.origins.repeat(past.call, past.grant):
-                ended = Ended(
-                    call=past.call,
-                    grant=past.grant,
-                    container="",
-                    outcome=Outcome.DIED,
-                    started=past.started,
-                    reason=LOST,
-                )
-                self._services.origins.tell(message.gateway, ended)
-
-    def _cancel(self, container: str, call: str, reason: str, at: float) -> None:
-        if container in self._containers:
-            self._containers[container].cancel(call, reason, at)
 
     # -- the clock, and the end ---------------------------------------------------------------------------------
 
-    def sweep(self, at: float) -> None:
-        """Every few 10 ms."""
+    def enforce_limits(self, at: float) -> None:
+        """Enforce the time limits of calls in every container. Every few 10 ms."""
         for container in self._containers.values():
-            self._guarded(container, container.sweep, at)
+            self._guarded(container, container.enforce_limits, at)
 
-    def second(self, at: float) -> None:
-        """Once a second."""
+    def tick(self, at: float) -> None:
+        """Do what every container does once a second."""
         for container in self._containers.values():
-            self._guarded(container, container.second, at)
+            self._guarded(container, container.tick, at)
 
     @staticmethod
     def _guarded(container: Container, step: Callable[[float], None], at: float) -> None:
-        """A mistake of ours ends the container in which it shows, not the node."""
+        """Run a container's step; a bug in it ends that container, not the node."""
         try:
             step(at)
         except Exception:
@@ -235,7 +180,7 @@ class Containers:
             container.stop("a mistake of the platform")
 
     async def drain_all(self, *, drain_s: float, end_s: float) -> None:
-        """Let all end what they hold, at most so long, then end them."""
+        """Let every container end what it holds within `drain_s`, then stop those that are left."""
         self.draining = True
         self._changed()
         for container in self:
@@ -246,9 +191,9 @@ class Containers:
             container.stop("the node's agent stops")
         await self._wait_all_gone(end_s)
 
-    async def _wait_all_gone(self, within: float) -> bool:
+    async def _wait_all_gone(self, within_s: float) -> bool:
         try:
-            async with asyncio.timeout(within):
+            async with asyncio.timeout(within_s):
                 for container in self:
                     await container.wait_gone()
         except TimeoutError:
@@ -256,7 +201,7 @@ class Containers:
         return True
 
     def check_integrity(self) -> None:
-        """Raises AssertionError if a slice is counted twice or has nobody on it."""
+        """Raise AssertionError if a slice is counted twice or has no container."""
         self._slices.check_integrity()
         if {c.slice: c.id for c in self._containers.values()} != self._slices.held:
             raise AssertionError("slices and containers disagree")

@@ -89,8 +89,8 @@ class GuestConnection(asyncio.BufferedProtocol):
         """Wait until most of what was sent has been read."""
         await self._writable.wait()
 
-    def take_frames_of(self, limit: int) -> None:
-        """Take frames of up to `limit` bytes from now on; before, they are small ones."""
+    def set_frame_limit(self, limit: int) -> None:
+        """Accept frames of up to `limit` bytes from now on; until then SMALL_FRAME is the limit."""
         self._inbox.limit = limit
 
     def close(self) -> None:

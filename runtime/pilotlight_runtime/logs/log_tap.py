@@ -16,7 +16,7 @@ from pilotlight_runtime.logs.log_lines import DEFAULT_CAP, LineSplitter, LogRate
 READ_BYTES = 64 * 1024
 """A pipe's capacity: one read empties it."""
 FINAL_READS = 64
-"""What is read of a pipe after its container's end: 4 MiB, more than a pipe can hold by default."""
+"""Reads of a pipe after its container's end: 4 MiB, more than a pipe holds by default."""
 
 
 class PipeRead(Enum):
@@ -24,7 +24,7 @@ class PipeRead(Enum):
 
     SOMETHING = auto()
     NOTHING = auto()  # for now
-    END = auto()  # nobody can write into it any more
+    END = auto()  # every writer has closed it
 
 
 @dataclass(kw_only=True)
@@ -35,7 +35,7 @@ class _Pipe:
 
 
 class LogTap:
-    """Reads until `close()`; `sink` gets every line that the cap lets pass, and a line that counts the rest."""
+    """Reads until `close()`; `sink` gets every line within the cap, and a line that counts the dropped ones."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class LogTap:
     ) -> None:
         self.container = container
         self.running: Callable[[], str] = str
-        """The one call that the container works on; "" when it is none or several."""
+        """Returns the id of the one call that the container works on; "" when it is none or several."""
         self.sink = sink
         self._cap = LogRateLimiter(cap)
         self._loop = asyncio.get_running_loop()
@@ -58,24 +58,24 @@ class LogTap:
             self._loop.add_reader(fd, self._readable, fd)
 
     def tick(self, at: float) -> None:
-        """Once a second: say what was dropped."""
+        """Log how many lines were dropped. Once a second."""
         if sentence := self._cap.report(at):
-            self.say(sentence)
+            self.log(sentence)
 
-    def say(self, sentence: str) -> None:
-        """A line of the platform's own in this container's log."""
+    def log(self, sentence: str) -> None:
+        """Put a line of the platform's into the container's log."""
         self.sink(LogLine(time.time(), "platform", sentence, self.container))
 
-    def failed(self, call: str, error: RemoteError) -> None:
-        """Why a call failed, as lines in this container's log; the cap counts them."""
+    def log_failure(self, call_id: str, error: RemoteError) -> None:
+        """Put a call's error into the container's log; the cap counts its lines."""
         at, now = time.monotonic(), time.time()
         text = error.traceback or f"{error.type}: {error.message}"
         for line in LineSplitter().feed(text.encode(errors="replace") + b"\n"):
             if line and self._cap.admit(len(line) + 1, at):
-                self.sink(LogLine(now, "platform", line, self.container, call))
+                self.sink(LogLine(now, "platform", line, self.container, call_id))
 
     def close(self) -> None:
-        """Read what the pipes still hold and let them go; they are not closed here."""
+        """Read what the pipes still hold and stop watching them; their owner closes them."""
         for pipe in list(self._open.values()):
             for _ in range(FINAL_READS):
                 if self._read(pipe) is not PipeRead.SOMETHING:
@@ -83,7 +83,7 @@ class LogTap:
             self._pass_on(pipe, pipe.splitter.rest())
             self._forget(pipe)
         if sentence := self._cap.final():
-            self.say(sentence)
+            self.log(sentence)
 
     def _readable(self, fd: int) -> None:
         pipe = self._open[fd]

@@ -33,7 +33,7 @@ LOST = "died"
 
 
 class SliceOwner(msgspec.Struct, frozen=True, kw_only=True):
-    """Who has a slice; all empty is the operator."""
+    """Who pays for a slice; all empty is the operator."""
 
     tenant: str = ""
     app: str = ""
@@ -42,8 +42,11 @@ class SliceOwner(msgspec.Struct, frozen=True, kw_only=True):
     container: str = ""
 
 
+OPERATOR = SliceOwner()
+
+
 class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True):
-    """What is metered: a part of a device on a node, at a price."""
+    """A part of a device on a node, at a price."""
 
     instance: str
     """The agent's incarnation: event ids are `{instance}.{slice}.{n}`."""
@@ -55,7 +58,7 @@ class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeterMisuse(ValueError):
-    """The meter was told what cannot be."""
+    """A meter was told of an event that cannot happen in its state."""
 
 
 class _Running(msgspec.Struct, kw_only=True):
@@ -63,10 +66,9 @@ class _Running(msgspec.Struct, kw_only=True):
     since: int
     """Virtual time up to which its share has gone into events."""
     billed: int = 0
-    """What of it has."""
+    """Nanoseconds of its share that have gone into events."""
 
 
-OPERATOR = SliceOwner()
 OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
 """The states that a tenant pays for, beside BUSY."""
 
@@ -102,21 +104,17 @@ class SliceMeter:
         self,
         state: LeaseState,
         at_ns: int,
-        *,
-        tenant: str = "",
-        app: str = "",
-        function: str = "",
-        version: str = "",
-        container: str = "",
+        owner: SliceOwner = OPERATOR,
     ) -> None:
-        """The slice is in `state` from `at_ns` on, whenever no calls run. Calls go on unless the container changes.
+        """Put the slice in `state` for `owner` from `at_ns` on, whenever no calls run.
+
+        Running calls go on unless the container changes.
 
         Raises:
             MeterMisuse: for BUSY, which only calls make; for an owned state without tenant, or the reverse.
         """
-        if state is LeaseState.BUSY or (state in OWNED) is not bool(tenant):
-            raise MeterMisuse(f"a slice cannot be {state.value} for tenant {tenant!r}")
-        owner = SliceOwner(tenant=tenant, app=app, function=function, version=version, container=container)
+        if state is LeaseState.BUSY or (state in OWNED) is not bool(owner.tenant):
+            raise MeterMisuse(f"a slice cannot be {state.value} for tenant {owner.tenant!r}")
         if (state, owner) == (self._state, self._owner):
             return
         self._advance(at_ns)
@@ -126,38 +124,38 @@ class SliceMeter:
         self._close()
         self._state, self._owner = state, owner
 
-    def call_started(self, call: str, tenant: str, at_ns: int) -> None:
-        """The container works on `call`, which `tenant` has made.
+    def call_started(self, call_id: str, tenant: str, at_ns: int) -> None:
+        """The container works on a call of `tenant` from `at_ns` on.
 
         Raises:
-            MeterMisuse: if it does already, or the slice is nobody's.
+            MeterMisuse: if it does already, or the slice has no owner.
         """
-        if call in self._running or not self._owner.tenant:
-            raise MeterMisuse(f"{call} cannot start on a slice that is {self.state.value}")
+        if call_id in self._running or not self._owner.tenant:
+            raise MeterMisuse(f"{call_id} cannot start on a slice that is {self.state.value}")
         self._advance(at_ns)
-        self._running[call] = _Running(tenant=tenant, since=self._virtual)
+        self._running[call_id] = _Running(tenant=tenant, since=self._virtual)
 
-    def call_ended(self, call: str, outcome: str, at_ns: int, batch_size: int = 1) -> Spent:
-        """The container has done with `call`; returns what it used, which is the sum of its shares in all events.
+    def call_ended(self, call_id: str, outcome: str, at_ns: int, batch_size: int = 1) -> Spent:
+        """The container has ended a call; returns what the call used, the sum of its shares in all events.
 
         Raises:
             MeterMisuse: if it was not running.
         """
-        if call not in self._running:
-            raise MeterMisuse(f"{call} is not running")
+        if call_id not in self._running:
+            raise MeterMisuse(f"{call_id} is not running")
         self._advance(at_ns)
-        running = self._running.pop(call)
+        running = self._running.pop(call_id)
         ns = self._virtual - running.since
         if not self._running:
             ns += self._carry
             self._carry = 0
-        self._ended.append(CallShare(call, running.tenant, ns, outcome, batch_size))
+        self._ended.append(CallShare(call_id, running.tenant, ns, outcome, batch_size))
         if len(self._ended) >= MAX_SHARES:
             self._close()
         return Spent(ns=running.billed + ns, ppm=self.lease.ppm, price=self.lease.price, batch_size=batch_size)
 
     def checkpoint(self, at_ns: int) -> list[UsageEvent]:
-        """All events up to `at_ns` that have not been returned before, in order."""
+        """All events up to `at_ns` that have not been returned yet, in order."""
         self._advance(at_ns)
         self._close()
         events, self._closed = self._closed, []
@@ -165,12 +163,12 @@ class SliceMeter:
 
     @property
     def began(self) -> int:
-        """Where it begins."""
+        """The instant where it begins."""
         return self._began
 
     @property
     def now(self) -> int:
-        """The newest instant that it knows."""
+        """The newest instant known."""
         return self._now
 
     @property
@@ -190,7 +188,7 @@ class SliceMeter:
             raise AssertionError(f"{self.lease.slice}: {self.metered_ns} of {self._now - self._began} ns are metered")
 
     def _advance(self, at_ns: int) -> None:
-        """Time has passed. An instant that is older than the newest one known counts as that."""
+        """Let time pass up to `at_ns`; an instant before the newest one known counts as that."""
         passed = max(0, at_ns - self._now)
         self._now += passed
         if not self._running:
@@ -214,7 +212,7 @@ class SliceMeter:
         self._window, self._busy = self._now, 0
 
     def _open_shares(self) -> Iterator[CallShare]:
-        """What the running calls got in this window; they begin the next one with nothing."""
+        """The shares of the running calls in this window; they begin the next one with nothing."""
         for call, running in self._running.items():
             extra = 1 if self._carry else 0
             self._carry -= extra
@@ -249,35 +247,41 @@ class SliceMeter:
         )
 
 
-class DeviceMeter:
-    """The meters of one device's slices; what no slice covers is the operator's, as a slice `{device}.rest`.
+class MeteredDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """A device of a node, at a price."""
 
-    A device may be cut anew while it is metered (`recut`): the meters of parts that are gone end, those of new parts
-    begin at the same instant, and the sum stays the whole device.
+    instance: str
+    """The agent's incarnation."""
+    node: str
+    device: str
+    price: str
+
+
+class DeviceMeter:
+    """The meters of one device's slices; what no slice covers is metered as the operator's slice `{device}.rest`.
+
+    A device may be cut while it is metered (`recut`): the meters of parts that are gone end, those of new parts begin
+    at the same instant, and the sum stays the whole device.
     """
 
     def __init__(
         self,
-        *,
-        instance: str,
-        node: str,
-        device: str,
-        price: str,
+        device: MeteredDevice,
         slices: dict[str, int],
+        *,
         at_ns: int,
         since_ns: int | None = None,
         wall_offset: float = 0.0,
     ) -> None:
-        """Meter `slices` (id -> ppm), from where an earlier incarnation has ended with the device (`since_ns`).
+        """Meter `slices` (id -> ppm) from `since_ns`, where an earlier incarnation of the agent stopped, or `at_ns`.
 
-        That is one instant for the whole device, however it was cut then: a part that was cut away and is there again
-        has an older record of its own, after which others had its place and were metered for it.
+        That is one instant for the whole device, however it was cut then: a part that was cut away and is back has an
+        older record of its own, after which others had its place and were metered for it.
 
         Raises:
             MeterMisuse: if the slices are more than the device.
         """
-        self.device = device
-        self._identity = (instance, node, price)
+        self._device = device
         self._wall_offset = wall_offset
         self._numbers = itertools.count(1)
         self._now = at_ns
@@ -294,15 +298,15 @@ class DeviceMeter:
 
     @property
     def slices(self) -> dict[str, int]:
-        """The present parts, but for the rest: id -> ppm."""
-        rest = f"{self.device}.rest"
+        """The present parts without the rest: id -> ppm."""
+        rest = f"{self._device.device}.rest"
         return {name: meter.lease.ppm for name, meter in self._meters.items() if name != rest}
 
     def recut(self, slices: dict[str, int], at_ns: int) -> None:
-        """From `at_ns` on the device has these parts.
+        """Meter these parts from `at_ns` on.
 
         Raises:
-            MeterMisuse: if they are more than the device, or somebody has a part that is to go.
+            MeterMisuse: if they are more than the device, or a part that is to go is in use.
         """
         parts = self._whole(slices)
         goes = [meter for name, meter in self._meters.items() if parts.get(name) != meter.lease.ppm]
@@ -332,22 +336,22 @@ class DeviceMeter:
         whole = (self._now - self._first) * WHOLE_DEVICE
         metered = self._past + sum(meter.metered_ns * meter.lease.ppm for meter in self._meters.values())
         if metered != whole:
-            raise AssertionError(f"{self.device}: {metered} of {whole} ppm-ns are metered")
+            raise AssertionError(f"{self._device.device}: {metered} of {whole} ppm-ns are metered")
 
     def _whole(self, slices: dict[str, int]) -> dict[str, int]:
         rest = WHOLE_DEVICE - sum(slices.values())
         if rest < 0 or min(slices.values(), default=1) < 1:
-            raise MeterMisuse(f"{self.device}: slices of {slices} do not fit {WHOLE_DEVICE} ppm")
-        return slices | ({f"{self.device}.rest": rest} if rest else {})
+            raise MeterMisuse(f"{self._device.device}: slices of {slices} do not fit {WHOLE_DEVICE} ppm")
+        return slices | ({f"{self._device.device}.rest": rest} if rest else {})
 
     def _meter(self, name: str, ppm: int, at_ns: int) -> SliceMeter:
-        instance, node, price = self._identity
-        lease = MeteredSlice(instance=instance, node=node, device=self.device, slice=name, ppm=ppm, price=price)
+        of = self._device
+        lease = MeteredSlice(instance=of.instance, node=of.node, device=of.device, price=of.price, slice=name, ppm=ppm)
         return SliceMeter(lease, at_ns=at_ns, wall_offset=self._wall_offset, numbers=self._numbers)
 
 
 class SeveralMeters:
-    """The meters of devices that one container has whole: what happens, happens on all of them."""
+    """The meters of devices that one container has whole: every event is one on all of them."""
 
     def __init__(self, meters: Sequence[SliceMeter]) -> None:
         self._meters = tuple(meters)
@@ -356,15 +360,15 @@ class SeveralMeters:
     def state(self) -> LeaseState:
         return self._meters[0].state
 
-    def transition(self, state: LeaseState, at_ns: int, **owner: str) -> None:
+    def transition(self, state: LeaseState, at_ns: int, owner: SliceOwner = OPERATOR) -> None:
         for meter in self._meters:
-            meter.transition(state, at_ns, **owner)
+            meter.transition(state, at_ns, owner)
 
-    def call_started(self, call: str, tenant: str, at_ns: int) -> None:
+    def call_started(self, call_id: str, tenant: str, at_ns: int) -> None:
         for meter in self._meters:
-            meter.call_started(call, tenant, at_ns)
+            meter.call_started(call_id, tenant, at_ns)
 
-    def call_ended(self, call: str, outcome: str, at_ns: int, batch_size: int = 1) -> Spent:
-        """What the call used of all of them together: they were used alike."""
-        spent = [meter.call_ended(call, outcome, at_ns, batch_size) for meter in self._meters]
+    def call_ended(self, call_id: str, outcome: str, at_ns: int, batch_size: int = 1) -> Spent:
+        """End a call on all of them; returns what it used of them together."""
+        spent = [meter.call_ended(call_id, outcome, at_ns, batch_size) for meter in self._meters]
         return msgspec.structs.replace(spent[0], ppm=sum(each.ppm for each in spent))

@@ -21,14 +21,14 @@ from pilotlight_runtime.metering.usage_metering import Metering
 
 
 class SliceAllocation(msgspec.Struct, frozen=True, kw_only=True):
-    """A container on its slice."""
+    """The container on a slice."""
 
     name: SliceName
     part: SliceReport
     container: str
     tenant: str
     neighbours: bool = False
-    """Whether it agrees to shares of other tenants beside its own."""
+    """Whether other tenants may have shares beside its own."""
 
 
 class Slices:
@@ -48,7 +48,7 @@ class Slices:
 
     @property
     def held(self) -> dict[str, str]:
-        """slice -> who is on it."""
+        """Slice id -> id of the container on it."""
         return {slice_id: hold.container for slice_id, hold in self._holds.items()}
 
     def refusal(self, slice_id: str, tenant: str, *, neighbours: bool = False) -> str:
@@ -65,7 +65,7 @@ class Slices:
         return "slice_withdrawn" if any(device in withdrawn for device in name.devices) else ""
 
     def take(self, slice_id: str, container: str, tenant: str, *, neighbours: bool = False) -> SliceReport:
-        """Let a container have a slice that was not refused."""
+        """Give a container a slice that `refusal` has not refused; raises LookupError if it is gone."""
         name = SliceName.parse(slice_id)
         part = self._devices.part(name)
         if part is None:
@@ -76,24 +76,24 @@ class Slices:
         return part
 
     def release(self, slice_id: str) -> None:
-        """Its container is gone."""
+        """Free the slice of a container that is gone."""
         del self._holds[slice_id]
         self.sync()
 
     def command(self, command: DeviceCommand) -> str:
-        """Begin to cut a device; why not, or ""."""
+        """Begin to cut a device, or return why not ("" is yes)."""
         busy = [slice_id for slice_id, hold in self._holds.items() if command.device in hold.name.devices]
         answer = self._devices.command(command, busy)
         self.sync()
         return answer
 
     def sync(self) -> None:
-        """Meter what there is now."""
+        """Meter the slices that there are now."""
         prices = {report.id: report.price for report in self._devices.reports({})}
         self._metering.recut(self._parts(), prices)
 
     def reports(self) -> tuple[SliceReport, ...]:
-        """What is offered, with who is on it. A withdrawn slice is not, unless somebody is still there."""
+        """The slices on offer with their containers; a withdrawn one only while a container is still on it."""
         withdrawn = self._devices.withdrawn()
         on = {device: hold.container for hold in self._holds.values() for device in hold.name.devices}
         holders = {slice_id: hold.container for slice_id, hold in self._holds.items()}
@@ -108,20 +108,20 @@ class Slices:
         return (*found, *(msgspec.structs.replace(hold.part, container=hold.container) for hold in shares))
 
     def devices(self) -> tuple[DeviceReport, ...]:
-        """The GPUs."""
+        """The node's GPUs."""
         return tuple(self._devices.reports(self.held))
 
     def check_integrity(self) -> None:
-        """Raises AssertionError if two are on one slice, or a slice is not there."""
+        """Raise AssertionError if two containers are on one slice."""
         for slice_id, hold in self._holds.items():
             others = [other for name, other in self._holds.items() if name != slice_id]
             if conflict(hold.name, hold.tenant, others, neighbours=hold.neighbours):
                 raise AssertionError(f"{slice_id} is held twice")
 
     def _parts(self) -> list[SliceReport]:
-        """What is metered: what is held, and what is not, of each device no more than there is of it.
+        """The parts to meter: held ones, then free ones, of each device no more than the whole.
 
-        Somebody may cut a GPU by hand on which a container is: then it still is the container that is metered.
+        An operator may cut a GPU by hand while a container is on it: its container's part is metered all the same.
         """
         held = [part for hold in self._holds.values() for part in _wholes(hold)]
         kept = {part.id: part for part in held}

@@ -1,4 +1,4 @@
-"""Usage on its way: meters are checkpointed each second, written to the append log, then stored in the USAGE stream."""
+"""Usage from meter to stream: meters are checkpointed each second, written to the log, then stored in USAGE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pilotlight_core.model.devices import SliceName
 from pilotlight_core.model.messages.agent_messages import SliceReport
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
 from pilotlight_runtime.logs.log_shipper import LogStore
-from pilotlight_runtime.metering.meter import DeviceMeter, SeveralMeters, SliceMeter
+from pilotlight_runtime.metering.meter import DeviceMeter, MeteredDevice, SeveralMeters, SliceMeter
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 
 log = structlog.get_logger(__name__)
@@ -30,24 +30,24 @@ AT_ONCE = 64
 RECORD_SHARES = 4_000
 """Calls in one record: what fits a message of the bus several times."""
 OPERATOR = "-"
-"""Where the operator's own usage is stored: no tenant's name begins so."""
+"""The name under which the operator's own usage is stored; no tenant's name begins so."""
 
 T = TypeVar("T")
 Meter = SliceMeter | SeveralMeters
 
 
 def boot_ns() -> int:
-    """The node's boot clock, which runs on while the machine is suspended."""
+    """The node's boot clock in ns, which runs on while the machine is suspended."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 def boot_id() -> str:
-    """Which boot the clock is of."""
+    """The id of the machine's present boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 class Metering:
-    """The meters of all slices of a node, and the way of their events."""
+    """The meters of all slices of a node, and the log and stream that take their events."""
 
     def __init__(
         self,
@@ -66,25 +66,25 @@ class Metering:
         self._store = store
         self._clock = clock
         self._numbers = itertools.count(1)
-        self._turn = asyncio.Lock()  # the log is one thread's at a time
+        self._log_lock = asyncio.Lock()  # one thread at a time uses the log
         self._written = asyncio.Event()
-        self._written.set()  # what a dead agent has left
+        self._written.set()  # a former agent may have left some
         self._node = node
-        self._began = clock()
+        self._began_ns = clock()
         self._metered = dict(usage_log.metered)
         self._devices: dict[str, DeviceMeter] = {}
         self.recut(slices)
 
     def slice(self, slice_id: str) -> Meter:
-        """The meter of one slice, or of several whole devices."""
+        """The meter of one slice, or of several whole devices; raises KeyError for an unknown one."""
         name = SliceName.parse(slice_id)
         meters = [self._devices[self._of_slice[part]].slice(part) for part in _parts_of(name)]
         return meters[0] if len(meters) == 1 else SeveralMeters(meters)
 
     def recut(self, slices: Iterable[SliceReport], prices: Mapping[str, str] | None = None) -> None:
-        """From now on there are these slices, where there were others before.
+        """Meter these slices from now on, in place of those before.
 
-        `prices` names devices that are metered even if nothing of them can be had, with their price ids.
+        `prices` names devices that are metered even if none of their slices is on offer, with their price ids.
         """
         grouped: dict[str, list[SliceReport]] = {device: [] for device in (*self._devices, *(prices or {}))}
         for part in slices:
@@ -100,18 +100,15 @@ class Metering:
 
     def _new_meter(self, device: str, price: str, parts: dict[str, int]) -> DeviceMeter:
         return DeviceMeter(
-            instance=self._instance,
-            node=self._node,
-            device=device,
-            price=price,
-            slices=parts,
-            at_ns=self._began,
+            MeteredDevice(instance=self._instance, node=self._node, device=device, price=price),
+            parts,
+            at_ns=self._began_ns,
             since_ns=self._metered.get(device),
             wall_offset=time.time() - self._clock() / 1e9,
         )
 
     def check_integrity(self) -> None:
-        """Raises AssertionError if a slice's time is metered twice or not at all."""
+        """Raise AssertionError if a slice's time is metered twice or not at all."""
         for name in self._of_slice:
             self._devices[self._of_slice[name]].slice(name).check_integrity()
 
@@ -122,7 +119,7 @@ class Metering:
             group.create_task(self._store_what_is_written())
 
     async def write(self) -> None:
-        """Bring everything metered so far to disk."""
+        """Write everything metered so far to disk."""
         at = self._clock()
         events = [event for device in self._devices.values() for event in device.checkpoint(at)]
         records = [
@@ -137,7 +134,7 @@ class Metering:
         self._written.set()
 
     async def ship(self) -> bool:
-        """Store what the stream does not have yet; whether all of it is there now."""
+        """Store the records that the stream does not have yet; False if the bus did not take all."""
         while pending := await self._blocking(self._log.pending, AT_ONCE):
             for item in pending:
                 record = item.record
@@ -162,12 +159,12 @@ class Metering:
             await self.ship()
 
     async def _blocking(self, call: Callable[..., T], *args: Any) -> T:
-        async with self._turn:
+        async with self._log_lock:
             return await asyncio.to_thread(call, *args)
 
 
 def by_tenant(events: Iterable[UsageEvent]) -> list[tuple[str, tuple[UsageEvent, ...]]]:
-    """Events by who pays, in parts of a bounded number of calls."""
+    """Group events by the tenant that pays, in parts of at most RECORD_SHARES calls."""
     grouped: dict[str, list[UsageEvent]] = defaultdict(list)
     parts: list[tuple[str, tuple[UsageEvent, ...]]] = []
     for event in events:

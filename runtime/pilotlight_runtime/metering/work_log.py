@@ -1,4 +1,4 @@
-"""How long the batches of a node's containers took, until it is told once a second. Bounded; the latest are kept."""
+"""How long the batches of a node's containers took since the last report. Bounded; the latest durations are kept."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from pilotlight_core.model.messages.ran import BatchesRan
 
 MOST_KINDS = 512
-"""Containers and batch sizes of one report; a further one waits for the next."""
+"""Pairs of container and batch size in one report; further ones are left out of it."""
 MOST_OF_ONE = 32
-"""Batch sizes of one container: nobody keeps others out of the report."""
+"""Batch sizes of one container, so that none keeps the others out of the report."""
 MOST_MS = 8
 """Durations of one batch size of one container."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkKey:
-    """Whose batches they are."""
+    """The container that ran batches."""
 
     container: str
     version: str
@@ -40,14 +40,14 @@ class BatchDurations:
 
 
 class WorkLog:
-    """What ran since it was last told."""
+    """The batches that ran since the last `take`."""
 
     def __init__(self) -> None:
         self._times: dict[tuple[WorkKey, int], BatchDurations] = {}
         self._of: Counter[WorkKey] = Counter()
 
     def add(self, worker: WorkKey, batch: int, ms: float) -> None:
-        """A batch ended well after so many ms."""
+        """A batch of `batch` items ended well after `ms`."""
         times = self._times.get((worker, batch))
         if times is None:
             if len(self._times) >= MOST_KINDS or self._of[worker] >= MOST_OF_ONE:
@@ -57,7 +57,7 @@ class WorkLog:
         times.add(ms)
 
     def take(self) -> tuple[BatchesRan, ...]:
-        """All of it, and begin anew."""
+        """Return everything and begin anew."""
         taken, self._times = self._times, {}
         self._of.clear()
         return tuple(

@@ -1,7 +1,8 @@
-"""What a node says of itself: a report each second and on each change."""
+"""A node's reports: one each second and on each change."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +17,12 @@ from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.metering.work_log import WorkLog
 
 LEAST_S = 0.02
-"""Between two reports: what changes meanwhile is in the next one."""
+"""How long a change waits for others: the report then has them all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeIdentity:
-    """Who a node is. `instance` is new with every start of its agent."""
+    """A node's names. `instance` is new with every start of its agent."""
 
     node: str
     instance: str
@@ -32,55 +33,56 @@ class NodeIdentity:
 
 
 class Reporter:
-    """Publishes NodeReports. `later(delay, callback)` runs a callback after so many seconds."""
+    """Publishes NodeReports of the containers and blanks of a node, soon after `due` is set."""
 
     def __init__(
         self,
         bus: Publisher,
         identity: NodeIdentity,
+        containers: Containers,
+        pool: BlankPool,
         *,
+        due: asyncio.Event,
         clock: Callable[[], float],
-        later: Callable[[float, Callable[[], None]], object],
     ) -> None:
+        self.due = due
         self._bus = bus
         self._identity = identity
+        self._containers = containers
+        self._pool = pool
         self._clock = clock
-        self._later = later
         self._seq = 0
-        self._scheduled = False
         self._stopped = False
-        self._sources: tuple[Containers, BlankPool] | None = None
 
-    def watch(self, containers: Containers, pool: BlankPool) -> None:
-        """What to report on."""
-        self._sources = (containers, pool)
-
-    def changed(self) -> None:
-        """Say it soon."""
-        if not self._scheduled:
-            self._scheduled = True
-            self._later(LEAST_S, self.send)
+    async def run(self) -> None:
+        """Publish a report soon after each change until cancelled."""
+        while True:
+            await self.due.wait()
+            await asyncio.sleep(LEAST_S)
+            if self.due.is_set():  # else a report has been sent meanwhile
+                self.send()
 
     def send(self, *, stopped: bool = False) -> None:
-        """Say it now; what the bus does not take is said again with the next second."""
-        self._scheduled = False
-        if self._sources is not None and not self._stopped:
-            self._stopped = stopped  # nothing comes after the last word
+        """Publish a report now; the next second repeats one that the bus refuses. Nothing follows a `stopped` one."""
+        self.due.clear()
+        if not self._stopped:
+            self._stopped = stopped
             with contextlib.suppress(BusError):
                 self._bus.publish_nowait(
-                    subjects.beat(self._identity.region, self._identity.node), self.report(*self._sources, stopped)
+                    subjects.beat(self._identity.region, self._identity.node), self.report(stopped)
                 )
 
-    def tell_work(self, work: WorkLog) -> None:
-        """Tell what ran in the last second, if anything did; what the bus does not take is lost."""
+    def publish_work(self, work: WorkLog) -> None:
+        """Publish the batches of the last second, if any ran; they are lost if the bus refuses."""
         if batches := work.take():
-            told = Ran(node=self._identity.node, instance=self._identity.instance, batches=batches)
+            ran = Ran(node=self._identity.node, instance=self._identity.instance, batches=batches)
             with contextlib.suppress(BusError):
-                self._bus.publish_nowait(subjects.ran(self._identity.region, self._identity.node), told)
+                self._bus.publish_nowait(subjects.ran(self._identity.region, self._identity.node), ran)
 
-    def report(self, containers: Containers, pool: BlankPool, stopped: bool) -> NodeReport:
-        """How the node is."""
+    def report(self, stopped: bool) -> NodeReport:
+        """The node's state now."""
         at, identity = self._clock(), self._identity
+        containers, pool = self._containers, self._pool
         self._seq += 1
         return NodeReport(
             node=identity.node,
@@ -91,7 +93,7 @@ class Reporter:
             sandbox=identity.sandbox,
             slices=containers.slices(),
             containers=tuple(c.report(at) for c in containers if c.state is not ContainerState.GONE),
-            blanks={pool.base.name: pool.ready},
+            blanks={pool.starter.base.name: pool.ready},
             devices=containers.devices(),
             controller_epoch=containers.controller_epoch,
             draining=containers.draining,

@@ -1,8 +1,8 @@
-"""Noticing that this process stood still, so that what it reads then is not taken for fresh. Pure.
+"""Detecting that this process stood still, so that messages read then are not taken for fresh. Pure.
 
-What waited in the socket meanwhile says "start within two seconds" of an instant that may be long past. After a gap,
-messages therefore count as received right after the last instant at which the process was known to run, until
-everything that may have been waiting has been read.
+A message that waited in the socket meanwhile says "start within two seconds" of an instant that may be long past.
+After a gap, messages count as received at the last instant at which the process was known to run, until everything
+that may have waited has been read.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ GAP_S = 0.25
 
 
 class StallWatch:
-    """`tick` each few 10 ms; `fresh` when all that had been waiting was read."""
+    """Call `tick` every few 10 ms, and `mark_fresh` when everything that had waited has been read."""
 
     def __init__(self, at: float) -> None:
-        self._ticked = at
+        self._ticked_at = at
         self._stalled_at: float | None = None
         self.stalls = 0
-        self.longest = 0.0
+        self.longest_s = 0.0
 
     def tick(self, at: float) -> bool:
         """Whether a gap has just ended."""
-        gap, before = at - self._ticked, self._ticked
-        self._ticked = at
-        if gap <= GAP_S:
+        gap_s, before_at = at - self._ticked_at, self._ticked_at
+        self._ticked_at = at
+        if gap_s <= GAP_S:
             return False
         self.stalls += 1
-        self.longest = max(self.longest, gap)
+        self.longest_s = max(self.longest_s, gap_s)
         if self._stalled_at is None:
-            self._stalled_at = before
+            self._stalled_at = before_at
         return True
 
-    def received(self, at: float) -> float:
-        """The earliest instant at which what is read now can have come."""
+    def received_at(self, at: float) -> float:
+        """The earliest instant at which a message read now can have come."""
         if self._stalled_at is not None:
             return self._stalled_at
-        return self._ticked if at - self._ticked > GAP_S else at
+        return self._ticked_at if at - self._ticked_at > GAP_S else at
 
-    def fresh(self) -> None:
-        """What is read from here on has come after the gap."""
+    def mark_fresh(self) -> None:
+        """Messages read from here on have come after the gap."""
         self._stalled_at = None

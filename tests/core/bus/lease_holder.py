@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from contextlib import suppress
 
 from pilotlight_core.bus import connect
 from pilotlight_core.host import telemetry
+
+SAY_EVERY_S = 0.05
 
 
 async def main(url: str, key: str, holder: str, ttl: float) -> None:
@@ -19,7 +22,8 @@ async def main(url: str, key: str, holder: str, ttl: float) -> None:
         print("held", await lease.acquire(), flush=True)
         while not lease.lost.is_set():
             print("valid" if lease.valid(time.monotonic()) else "invalid", flush=True)
-            await asyncio.sleep(0.05)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(lease.lost.wait(), SAY_EVERY_S)
         print("lost", flush=True)
 
 

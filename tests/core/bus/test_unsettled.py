@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -28,7 +29,7 @@ from pilotlight_supervisor.embedded_bus import (
     with_parent,
     write_config,
 )
-from tests.waiting import until
+from tests.waiting import until, until_found
 
 STREAM = bucket_stream(JOB_BUCKET)
 
@@ -52,26 +53,37 @@ class Servers:
         (config,) = (one for one in stream_configs(StreamLimits(replicas=3)) if one["name"] == STREAM)
         for member in self.members:
             assert await wait_listening(member.folder, member.port, 10.0)
-        async with asyncio.timeout(60), connect(self.url(self.members[0]), name="setup", makes_streams=False) as bus:
-            while True:
+        async with connect(self.url(self.members[0]), name="setup", makes_streams=False) as bus:
+
+            async def made() -> bool:
                 with suppress(BusError):  # they have not found each other yet
                     await bus.jetstream.ensure_stream(config)
-                    return
-                await asyncio.sleep(0.05)
+                    return True
+                return False
+
+            await until_found(made, 60.0)
 
     async def leader(self) -> ClusterServer:
         """Who leads the bucket."""
         async with connect(self.url(self.members[0]), name="setup", makes_streams=False) as bus:
-            name = (await bus.jetstream.api(f"STREAM.INFO.{STREAM}", {})).cluster["leader"]  # type: ignore[index]
-        return next(member for member in self.members if server_name(member.folder) == name)
+            cluster_info = (await bus.jetstream.api(f"STREAM.INFO.{STREAM}", {})).cluster
+        assert cluster_info is not None
+        return next(member for member in self.members if server_name(member.folder) == cluster_info["leader"])
 
     def url(self, member: ClusterServer) -> str:
         return nats_url(member.port, bus_token(self.folder))
 
-    def signal(self, number: signal.Signals, but: ClusterServer | None = None) -> None:
-        for name, process in self.processes.items():
-            if but is None or name != server_name(but.folder):
-                process.send_signal(number)
+    def signal(self, number: signal.Signals) -> None:
+        for process in self.processes.values():
+            process.send_signal(number)
+
+    def stop(self, but: ClusterServer) -> None:
+        """Stop the others; they stand still when it returns, while one that was only told to may still confirm."""
+        others = [process for name, process in self.processes.items() if name != server_name(but.folder)]
+        for process in others:
+            process.send_signal(signal.SIGSTOP)
+        for process in others:
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +116,7 @@ async def bus(servers: Servers, leader: ClusterServer) -> AsyncIterator[Bus]:
 @contextmanager
 def undecided(servers: Servers, leader: ClusterServer) -> Iterator[None]:
     """While the others are stopped, the leader accepts writes that it cannot confirm."""
-    servers.signal(signal.SIGSTOP, but=leader)
+    servers.stop(but=leader)
     try:
         yield
     finally:

@@ -14,8 +14,9 @@ from pilotlight_core.host.registry import FunctionShareRecord, KeyRecord, Limits
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import Limits, Tier
-from pilotlight_core.model.spec import AppRecord, FunctionSpec, MethodSpec, VersionRecord
+from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_supervisor.embedded_bus import embedded_nats
+from tests.builders.specs import function_spec, version_record
 from tests.waiting import until
 
 
@@ -33,11 +34,7 @@ async def elsewhere(other: Bus) -> AsyncIterator[Registry]:
 
 
 def version(tenant: str, app: str = "hello", function: str = "greet") -> VersionRecord:
-    return VersionRecord(
-        id=f"ver_{token()}", tenant=tenant, app=app, function=function, number=1, manifest_sha256="0" * 64,
-        spec=FunctionSpec(name=function, module="m", qualname="f", methods=(MethodSpec(name="", attribute="f"),)),
-        bundle_bytes=1, created_at=0.0,
-    )  # fmt: skip
+    return version_record(function_spec(function), id=f"ver_{token()}", tenant=tenant, app=app)
 
 
 async def test_records_are_seen_at_once_here_and_soon_elsewhere(registry: Registry, elsewhere: Registry) -> None:

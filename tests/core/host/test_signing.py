@@ -9,12 +9,10 @@ import msgspec
 import pytest
 
 from pilotlight_core.host.signing import PRIVATE, PUBLIC, BadSignature, NoKey, Signer, Verifier
-from pilotlight_core.model.spec import FileEntry, FunctionSpec, Manifest, MethodSpec
+from pilotlight_core.model.spec import FileEntry, Manifest
+from tests.builders.specs import function_spec, manifest
 
-SPEC = FunctionSpec(name="greet", module="app", qualname="greet", methods=(MethodSpec(name="", attribute="greet"),))
-MANIFEST = Manifest(
-    tenant="default", app="hello", function="greet", spec=SPEC, files=(FileEntry("app.py", "0" * 64, 10),)
-)
+MANIFEST = manifest(function_spec(), FileEntry("app.py", "0" * 64, 10))
 
 
 def test_a_signed_manifest_verifies(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.devices import (
-    DeviceReport,
     InstanceReport,
     MigMode,
     MigPlacement,
@@ -14,8 +13,8 @@ from pilotlight_core.model.devices import (
 )
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages import wire
-from pilotlight_core.model.messages.agent_messages import NodeReport
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from tests.builders.nodes import gpu_device, node_report
 
 NAMES = {
     "cpu-0": SliceName(devices=("cpu-0",)),
@@ -56,10 +55,10 @@ def test_devices_travel() -> None:
     """A report with devices, and the commands for them, are the same on the other side."""
     place = MigPlacement(start=4, profile="3g")
     instance = InstanceReport(slice="GPU-1:3g@4", place=place, name="3g.40gb", uuid="MIG-1", memory=1, ppm=500_000)
-    device = DeviceReport(
-        id="GPU-1", type="H100", name="NVIDIA H100", memory=80, price="h100", mig=MigMode.ON, instances=(instance,),
+    device = gpu_device(
+        mig=MigMode.ON, instances=(instance,),
         profiles=(ProfileReport(name="3g.40gb", memory=1, sms=60, size=4, starts=(0, 4)),),
     )  # fmt: skip
-    report = NodeReport(node="n", instance="i", seq=1, region="r", zone="z", sandbox="process", devices=(device,))
+    report = node_report(devices=(device,))
     for message in (report, Cut(epoch=1, device="GPU-1", create=(place,)), SwitchMig(epoch=1, device="GPU-1", on=True)):
         assert wire.decode(wire.encode(message)) == message

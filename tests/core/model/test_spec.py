@@ -19,11 +19,7 @@ from pilotlight_core.model.spec import (
     check_spec,
 )
 from pilotlight_core.model.units import GpuAsk
-
-
-def spec(**options: Any) -> FunctionSpec:
-    options.setdefault("methods", (MethodSpec(name="", attribute="greet"),))
-    return FunctionSpec(name="greet", module="app", qualname="greet", **options)
+from tests.builders.specs import function_spec, method
 
 
 @pytest.mark.parametrize(
@@ -40,14 +36,14 @@ def spec(**options: Any) -> FunctionSpec:
 def test_out_of_range_options_are_refused_by_name(field: str, value: Any) -> None:
     """The gateway never trusts the SDK's own check."""
     with pytest.raises(BadInput) as refused:
-        check_spec(spec(**{field: value}))
+        check_spec(function_spec(**{field: value}))
 
     assert refused.value.more["field"] == field
 
 
 def test_gpus_as_they_are_written_are_let_in() -> None:
     """And levels, where there are any."""
-    check_spec(spec(gpu=(GpuAsk("A100-80GB", 8), GpuAsk("ANY"), GpuAsk("H100", 99)), slo=SLO(p95_ms=0.5)))
+    check_spec(function_spec(gpu=(GpuAsk("A100-80GB", 8), GpuAsk("ANY"), GpuAsk("H100", 99)), slo=SLO(p95_ms=0.5)))
 
 
 @pytest.mark.parametrize(
@@ -63,14 +59,14 @@ def test_gpus_as_they_are_written_are_let_in() -> None:
 def test_contradictory_methods_are_refused(method: MethodSpec, field: str) -> None:
     """Batching, schemas and names have their own rules."""
     with pytest.raises(BadInput) as refused:
-        check_spec(spec(methods=(method,)))
+        check_spec(function_spec(methods=(method,)))
 
     assert refused.value.more["field"] == field
 
 
 def test_a_spec_survives_the_wire() -> None:
     """JSON and msgpack both give it back whole."""
-    full = spec(
+    full = function_spec(
         env={"A": "b"}, vram=2**30, methods=(MethodSpec(name="", attribute="f", batching=Batching(max_batch_size=8)),)
     )
 
@@ -82,9 +78,9 @@ def test_a_spec_survives_the_wire() -> None:
 def test_the_version_id_is_the_content() -> None:
     """The same manifest always has the same id; any change gives another."""
     files = (FileEntry("app.py", "00" * 32, 10),)
-    one = Manifest(tenant="t", app="a", function="greet", spec=spec(), files=files)
+    one = Manifest(tenant="t", app="a", function="greet", spec=function_spec(), files=files)
     same = msgspec.json.decode(one.encode(), type=Manifest)
-    other = msgspec.structs.replace(one, spec=spec(timeout=5.0))
+    other = msgspec.structs.replace(one, spec=function_spec(timeout=5.0))
 
     assert one.version_id == same.version_id
     assert one.version_id != other.version_id
@@ -94,15 +90,15 @@ def test_a_batcher_holds_one_batch_that_runs_and_one_that_forms() -> None:
     """Its slots are twice the batch size."""
     batching = (MethodSpec(name="", attribute="f", batching=Batching(max_batch_size=8)),)
 
-    assert spec(methods=batching).slots == 16
-    assert spec(max_inputs=3).slots == 3
+    assert function_spec(methods=batching).slots == 16
+    assert function_spec(max_inputs=3).slots == 3
 
 
 def test_methods_are_found_by_name_and_the_only_one_without() -> None:
     """Several methods need a name, and the error lists them."""
-    two = spec(methods=(MethodSpec(name="a", attribute="a"), MethodSpec(name="b", attribute="b")), is_class=True)
+    two = function_spec("k", method("a"), method("b", "b"), is_class=True)
 
     assert two.method("b").attribute == "b"
-    assert spec().method(None).attribute == "greet"
+    assert function_spec().method(None).attribute == "greet"
     with pytest.raises(BadInput, match="name a method of it; its methods: a, b"):
         two.method(None)

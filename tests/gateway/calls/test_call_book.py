@@ -10,7 +10,7 @@ from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_book import CallBook
 from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
-from pilotlight_gateway.calls.in_flight import InFlightCall
+from pilotlight_gateway.calls.call_service import AwaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from tests.builders.calls import plan
 from tests.builders.specs import function_spec, method, version_record
@@ -19,17 +19,17 @@ METHOD = method()
 VERSION = version_record(function_spec("f", METHOD), app="a")
 
 
-def live_maker() -> Callable[[str, str, str], InFlightCall]:
+def live_maker() -> Callable[[str, str, str], AwaitedCall]:
     """Makes calls of a tenant, with an id and their client's."""
     loop = asyncio.get_running_loop()
 
-    def live(tenant: str, id: str, client_id: str) -> InFlightCall:  # noqa: A002
+    def live(tenant: str, id: str, client_id: str) -> AwaitedCall:  # noqa: A002
         call = PreparedCall(
             id=id, client_id=client_id, tenant=tenant, version=VERSION, method=METHOD, input=b"",
             priority=Priority.STANDARD, deadline=10.0, arrived=0.0, stream=False,
         )  # fmt: skip
         answer: asyncio.Future[CallResult] = loop.create_future()
-        return InFlightCall(
+        return AwaitedCall(
             call=call,
             shard=0,
             origin=Origin(plan(id=id, tenant=tenant), 0.0),

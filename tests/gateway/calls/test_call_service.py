@@ -45,9 +45,9 @@ from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, Go, PreparedCall, StageEvent
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
-from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.limits.call_usage import CallUsage
 from tests.builders.specs import function_spec, method, version_record
+from tests.gateway.call_gateway import CallGateway
 from tests.gateway.scripted_agent import ScriptedAgent
 from tests.waiting import until
 
@@ -72,13 +72,8 @@ def bodies() -> LargeBodies:
 
 @pytest.fixture
 async def calls(bus: Bus, bodies: LargeBodies) -> AsyncIterator[CallService]:
-    calls = CallService(
-        bus, region="local", gateway=token(8), name="gateway", bodies=bodies, budget=bodies.budget,
-        limits=QueueLimits(),
-    )  # fmt: skip
-    async with calls.running():
-        async with asyncio.timeout(30):
-            await calls.shards.settled.wait()
+    async with CallGateway(bus, name="gateway", bodies=bodies).running() as calls:
+        await until(lambda: not calls.ready())
         yield calls
 
 

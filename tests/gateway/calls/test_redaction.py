@@ -11,7 +11,7 @@ from pilotlight_core.model.errors import BadInput, FunctionRaised, PilotlightErr
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import PreparedCall
-from pilotlight_gateway.calls.in_flight import InFlightCall
+from pilotlight_gateway.calls.call_service import AwaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from tests.builders.calls import plan
@@ -59,7 +59,7 @@ async def test_the_status_says_no_more_than_the_answer(call: PreparedCall, tenan
     """`GET /v1/calls/{id}` of a call that failed."""
     made = msgspec.structs.replace(call, tenant=tenant)
     answer = asyncio.get_running_loop().create_future()
-    live = InFlightCall(call=made, shard=0, origin=Origin(plan(), 0.0), answer=answer, budget=ByteBudget(limit=1))
+    live = AwaitedCall(call=made, shard=0, origin=Origin(plan(), 0.0), answer=answer, budget=ByteBudget(limit=1))
 
     live.fail(RAISED)
 

@@ -7,6 +7,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import RemoteError
 from pilotlight_core.model.messages.scheduling import Dropped, ToHome, ToOrigin, Withdraw
+from pilotlight_gateway.cluster.driver_port import BusDriverPort
 from pilotlight_gateway.cluster.outbox import ITEMS, Outbox
 from tests.waiting import until
 
@@ -23,9 +24,10 @@ async def test_what_does_not_fit_one_message_goes_in_several(server_url: str) ->
 
         await origin.subscribe(subjects.to_origin(region, "gw1"), hear)
         await origin.flush()
-        mailbox, calls = Outbox(home, region), [f"call_{n}" for n in range(2 * ITEMS + 10)]
+        mailbox, calls = Outbox(BusDriverPort(home), region), [f"call_{n}" for n in range(2 * ITEMS + 10)]
         for call in calls:
             mailbox.drop(Dropped(call=call, gateway="gw1", code="load_failed", detail="no", error=error))
+        mailbox.flush()
 
         await until(lambda: len(heard) == len(calls))
         assert heard == calls
@@ -42,9 +44,10 @@ async def test_what_comes_up_in_one_turn_is_one_message(server_url: str) -> None
 
         await home.subscribe(subjects.to_home(region, "gw1"), hear)
         await home.flush()
-        mailbox = Outbox(origin, region)
+        mailbox = Outbox(BusDriverPort(origin), region)
         for n in range(20):
             mailbox.to_home("gw1", n % 2, Withdraw(f"call_{n}"))
+        mailbox.flush()
 
         await until(lambda: len(heard) == 2)
         assert heard == [(0, 10), (1, 10)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
@@ -15,14 +15,13 @@ from pilotlight_core.bus.lease import LeaseRecord
 from pilotlight_core.model import values
 from pilotlight_core.model.errors import TooMuch, UnknownCall
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.scheduling import Enqueue, HomeState
+from pilotlight_core.model.messages.scheduling import Enqueue, HomeState, ToHome
 from pilotlight_core.model.subjects import LEASE_BUCKET, SHARD_BUCKET, SHARDS, shard_of
-from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_service import CallService
-from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.identity_guard import NameTaken
 from pilotlight_gateway.cluster.shard_plan import GatewayMember, ShardRecord, heir_of
+from pilotlight_gateway.cluster.shards import ShardParticipant
 from pilotlight_gateway.home.home import QueueLimits
+from tests.gateway.call_gateway import CallGateway
 from tests.gateway.calls.test_call_service import prepared
 from tests.gateway.scripted_agent import ScriptedAgent
 from tests.waiting import until
@@ -38,42 +37,46 @@ class Fleet:
     def __init__(self, url: str) -> None:
         self._url = url
         self._suffix = token(6)
-        self.calls: dict[str, CallService] = {}
+        self.gateways: dict[str, CallGateway] = {}
         self._stacks: dict[str, AsyncExitStack] = {}
         self._buses: dict[str, Bus] = {}
 
-    async def start(self, name: str, limits: QueueLimits | None = None) -> CallService:
+    async def start(
+        self,
+        name: str,
+        limits: QueueLimits | None = None,
+        participants: Mapping[str, ShardParticipant] | None = None,
+    ) -> CallGateway:
         """A gateway joins."""
-        bodies = LargeBodies(url="http://origin", budget=ByteBudget(limit=10**7))
         async with AsyncExitStack() as stack:
             bus = await stack.enter_async_context(connect(self._url, name=name))
-            calls = CallService(
-                bus, region="local", gateway=f"{name}-{token(8)}", name=f"{name}{self._suffix}", bodies=bodies,
-                budget=bodies.budget, limits=limits or QueueLimits(),
-            )  # fmt: skip
-            calls.shards.move_after_s = CALM_S
-            await stack.enter_async_context(calls.running())
-            self.calls[name], self._buses[name], self._stacks[name] = calls, bus, stack.pop_all()
-        return calls
+            gateway = CallGateway(bus, name=f"{name}{self._suffix}", limits=limits, participants=participants)
+            gateway.shards.move_after_s = CALM_S
+            await stack.enter_async_context(gateway.running())
+            self.gateways[name], self._buses[name], self._stacks[name] = gateway, bus, stack.pop_all()
+        return gateway
 
     async def stop(self, name: str) -> None:
         """It ends in order, and hands over."""
-        del self.calls[name], self._buses[name]
+        del self.gateways[name], self._buses[name]
         await self._stacks.pop(name).aclose()
 
     async def stop_all(self) -> None:
-        for name in list(self.calls):
+        for name in list(self.gateways):
             await self.stop(name)
 
     def homes(self) -> dict[str, int]:
         """How many shards each is the home of."""
         at = time.monotonic()
-        return {name: sum(c.shards.mine(s, at) is not None for s in range(SHARDS)) for name, c in self.calls.items()}
+        return {
+            name: sum(one.table.mine(shard, at) is not None for shard in range(SHARDS))
+            for name, one in self.gateways.items()
+        }
 
     def home_of(self, function: str) -> str | None:
         """The gateway that is the function's home, if all agree."""
         at = time.monotonic()
-        found = [n for n, c in self.calls.items() if c.shards.mine(shard_of(function), at) is not None]
+        found = [n for n, one in self.gateways.items() if one.table.mine(shard_of(function), at) is not None]
         return found[0] if len(found) == 1 else None
 
     async def settled(self) -> None:
@@ -81,19 +84,19 @@ class Fleet:
         await until(lambda: all(self._at_heir(shard) for shard in range(SHARDS)), within=60.0)
 
     def _at_heir(self, shard: int) -> bool:
-        heir = heir_of(shard, [GatewayMember(calls.shards._name, name, 0) for name, calls in self.calls.items()])
+        heir = heir_of(shard, [GatewayMember(one.shards._name, name, 0) for name, one in self.gateways.items()])
         at = time.monotonic()
-        acting = [name for name, calls in self.calls.items() if calls.shards.mine(shard, at) is not None]
+        acting = [name for name, one in self.gateways.items() if one.table.mine(shard, at) is not None]
         return heir is not None and acting == [heir.instance]
 
-    async def pair(self) -> tuple[CallService, CallService]:
+    async def pair(self) -> tuple[CallGateway, CallGateway]:
         """Two gateways: the home of `FUNCTION`, and the other."""
         for name in ("one", "two"):
             await self.start(name)
         await self.settled()
         home = self.home_of(FUNCTION)
         assert home is not None
-        return self.calls[home], self.calls["two" if home == "one" else "one"]
+        return self.gateways[home], self.gateways["two" if home == "one" else "one"]
 
 
 @pytest.fixture
@@ -128,7 +131,7 @@ async def test_a_call_at_another_gateway_than_its_home_runs(fleet: Fleet, server
     async with agent_of(server_url) as agent:
         agent.credit()
         for origin in (home, other):
-            result = await origin.run(prepared(origin, agent))
+            result = await origin.calls.run(prepared(origin.calls, agent))
             assert values.decode(result.output) == {"x": 1}
 
 
@@ -138,7 +141,7 @@ async def test_the_queue_of_a_home_is_one_for_all_gateways(fleet: Fleet, server_
         await fleet.start(name, QueueLimits(per_version=1))
     await fleet.settled()
     async with agent_of(server_url) as agent:
-        one, two = fleet.calls.values()
+        one, two = (gateway.calls for gateway in fleet.gateways.values())
         waiting = asyncio.create_task(one.run(prepared(one, agent)))
         await until(lambda: sum(calls.statistics().queued for calls in (one, two)) == 1)
 
@@ -157,16 +160,17 @@ async def test_a_grant_to_a_call_that_is_gone_gives_its_slot_back_wherever_the_h
     home, other = await fleet.pair()
     shard = shard_of(FUNCTION)
     async with agent_of(server_url) as agent:
-        left = asyncio.create_task(other.run(prepared(other, agent)))
-        await until(lambda: home.statistics().queued == 1)
-        queue = home._homes.get(shard, time.monotonic())
+        left = asyncio.create_task(other.calls.run(prepared(other.calls, agent)))
+        await until(lambda: home.calls.statistics().queued == 1)
+        homes = home.drivers.homes
+        queue = homes.get(shard, time.monotonic())
         assert queue is not None
         (entry,) = [entry for desk in queue._desks.values() for entry in desk.queue]
         for _ in range(3):
-            gone = msgspec.structs.replace(entry.call, call=other.new_id())
-            home._homes.tell(shard, Enqueue(gone), time.monotonic())
-        waiting = asyncio.create_task(other.run(prepared(other, agent)))
-        await until(lambda: home.statistics().queued == 5)
+            gone = msgspec.structs.replace(entry.call, call=other.calls.new_id())
+            homes.on_mail("", ToHome(shard=shard, items=(Enqueue(gone),)), "")
+        waiting = asyncio.create_task(other.calls.run(prepared(other.calls, agent)))
+        await until(lambda: home.calls.statistics().queued == 5)
 
         agent.credit()
         await left
@@ -177,11 +181,11 @@ async def test_a_gateway_that_ends_hands_over_its_queues(fleet: Fleet, server_ur
     """Calls of other gateways that waited there are granted by the next home, none is lost or refused."""
     home, other = await fleet.pair()
     async with agent_of(server_url) as agent:
-        waiting = [asyncio.create_task(other.run(prepared(other, agent))) for _ in range(5)]
-        await until(lambda: home.statistics().queued == 5)
+        waiting = [asyncio.create_task(other.calls.run(prepared(other.calls, agent))) for _ in range(5)]
+        await until(lambda: home.calls.statistics().queued == 5)
 
-        await fleet.stop(next(name for name, calls in fleet.calls.items() if calls is home))
-        await until(lambda: other.statistics().queued == 5)
+        await fleet.stop(next(name for name, one in fleet.gateways.items() if one is home))
+        await until(lambda: other.calls.statistics().queued == 5)
 
         agent.credit()
         for call in waiting:
@@ -195,17 +199,17 @@ async def test_a_gateway_that_ends_in_the_middle_of_a_move_hands_over_what_it_ha
     home, other = await fleet.pair()
     shard = shard_of(FUNCTION)
     async with agent_of(server_url) as agent, connect(server_url, name="reader") as bus:
-        waiting = [asyncio.create_task(other.run(prepared(other, agent))) for _ in range(5)]
-        await until(lambda: home.statistics().queued == 5)
+        waiting = [asyncio.create_task(other.calls.run(prepared(other.calls, agent))) for _ in range(5)]
+        await until(lambda: home.calls.statistics().queued == 5)
 
         shards = home.shards
         shards._kept[shard] = (shards._owned[shard].revision, shards._stop_acting(shard))
-        await fleet.stop(next(name for name, calls in fleet.calls.items() if calls is home))
+        await fleet.stop(next(name for name, one in fleet.gateways.items() if one is home))
 
         entry = await bus.kv(SHARD_BUCKET).get(str(shard))
         assert entry is not None
         record = msgspec.msgpack.decode(entry.value, type=ShardRecord)
-        assert record.home.instance == other.shards._instance
+        assert record.home.instance == other.table.instance
         assert len(msgspec.msgpack.decode(record.state["calls"], type=HomeState).calls) == 5
         assert shards._kept == {}
         agent.credit()
@@ -217,24 +221,24 @@ async def test_a_call_is_found_and_cancelled_through_any_gateway(fleet: Fleet, s
     """By its id, and by its client's id; another tenant finds nothing; an owner that is gone took the call with it."""
     home, other = await fleet.pair()
     async with agent_of(server_url) as agent:
-        call = prepared(home, agent, client_id="cid_12345678")
-        running = asyncio.create_task(home.run(call))
-        await until(lambda: home.statistics().queued == 1)
+        call = prepared(home.calls, agent, client_id="cid_12345678")
+        running = asyncio.create_task(home.calls.run(call))
+        await until(lambda: home.calls.statistics().queued == 1)
 
-        assert (await other.status("acme", call.id)).state == "queued"
-        assert (await other.status("acme", "cid_12345678")).id == call.id
+        assert (await other.calls.status("acme", call.id)).state == "queued"
+        assert (await other.calls.status("acme", "cid_12345678")).id == call.id
         with pytest.raises(UnknownCall):
-            await other.status("mallory", call.id)
+            await other.calls.status("mallory", call.id)
         with pytest.raises(UnknownCall):
-            await other.status("acme", "cid_neverheard")
-        assert await other.cancel("acme", call.id)
+            await other.calls.status("acme", "cid_neverheard")
+        assert await other.calls.cancel("acme", call.id)
         await asyncio.wait([running])
-        assert (await other.status("acme", call.id)).state == "cancelled"
+        assert (await other.calls.status("acme", call.id)).state == "cancelled"
 
-        await fleet.stop(next(name for name, calls in fleet.calls.items() if calls is home))
-        await until(lambda: not other.shards.others())
+        await fleet.stop(next(name for name, one in fleet.gateways.items() if one is home))
+        await until(lambda: not other.table.others())
         with pytest.raises(UnknownCall) as lost:
-            await other.status("acme", call.id)
+            await other.calls.status("acme", call.id)
         assert lost.value.wire_code == "call_lost"
         running.exception()
 
@@ -243,14 +247,14 @@ async def test_a_second_gateway_of_one_name_does_not_begin(fleet: Fleet, server_
     """It says whose name it has and what to do; the first keeps its lease and its shards."""
     one = await fleet.start("one")
     await fleet.settled()
-    epoch = one.shards.epoch
+    epoch = one.table.epoch
 
     rival = Fleet(server_url)
     rival._suffix = fleet._suffix
     with pytest.raises(NameTaken, match=rf"runs \(process {one.shards._instance}\).*--name"):
         await rival.start("one")
 
-    assert (fleet.homes(), one.shards.epoch) == ({"one": SHARDS}, epoch)
+    assert (fleet.homes(), one.table.epoch) == ({"one": SHARDS}, epoch)
     assert not one.shards.superseded.done()
 
 
@@ -283,7 +287,7 @@ async def test_a_former_process_of_our_name_lives_no_more(fleet: Fleet) -> None:
 
 
 class Clumsy:
-    """A lodger that raises whenever it is handed something, or asked for it."""
+    """A participant that raises whenever it is handed something, or asked for it."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -297,7 +301,7 @@ class Clumsy:
         raise OverflowError("it does not fit")
 
 
-async def test_what_a_lodger_cannot_use_or_say_ends_no_gateway(fleet: Fleet, server_url: str) -> None:
+async def test_what_a_participant_cannot_use_or_say_ends_no_gateway(fleet: Fleet, server_url: str) -> None:
     """Nor does a record that nobody can read: the shards move all the same, and calls run."""
     async with connect(server_url, name="somebody") as bus:
         await bus.kv(LEASE_BUCKET).put("gateway.junk", b"\xff")
@@ -305,10 +309,10 @@ async def test_what_a_lodger_cannot_use_or_say_ends_no_gateway(fleet: Fleet, ser
         lost = ShardRecord(home=GatewayMember("junk", "junk-1", 1))
         await bus.kv(SHARD_BUCKET).put("0", msgspec.msgpack.encode(lost))
         await bus.kv(SHARD_BUCKET).put(str(shard_of(FUNCTION)), b"\xff")
-    one = await fleet.start("one")
+    clumsy = Clumsy()
+    one = await fleet.start("one", participants={"clumsy": clumsy})
     await fleet.settled()
-    clumsy = one.shards.lodgers["clumsy"] = Clumsy()
-    await fleet.start("two")
+    await fleet.start("two", participants={"clumsy": Clumsy()})
     await fleet.settled()
     await fleet.stop("two")
     await fleet.settled()
@@ -316,6 +320,6 @@ async def test_what_a_lodger_cannot_use_or_say_ends_no_gateway(fleet: Fleet, ser
     assert clumsy.begun
     async with agent_of(server_url) as agent:
         agent.credit()
-        assert (await one.run(prepared(one, agent))).attempts == 1
+        assert (await one.calls.run(prepared(one.calls, agent))).attempts == 1
     async with connect(server_url, name="somebody") as bus:
         await bus.kv(LEASE_BUCKET).delete("gateway.junk")

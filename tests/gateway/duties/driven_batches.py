@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -24,8 +24,8 @@ from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_service import JobService
 from tests.gateway.batches.makers import version
+from tests.waiting import until_found
 
-T = TypeVar("T")
 ALL = frozenset(str(state) for state in JobState if state.terminal)
 ME = RunnerIdentity("test", "test-1")
 
@@ -94,7 +94,7 @@ class Platform:
             found = await self.desk.find(self.tenant, record.id)
             return found if found.state is state else None
 
-        return await until(there)
+        return await until_found(there)
 
     async def until_told(self, count: int) -> list[str]:
         """The jobs of which the work queue was told, once they are so many."""
@@ -102,7 +102,7 @@ class Platform:
         async def told() -> list[str] | None:
             return self.told if len(self.told) >= count else None
 
-        return await until(told)
+        return await until_found(told)
 
     async def results(self, record: BatchRecord, states: frozenset[str] = ALL) -> list[tuple[int, str, Any]]:
         found = self.desk.results(record, read_value, states)
@@ -117,11 +117,3 @@ class Platform:
         finally:
             duty.cancel()
             await asyncio.wait([duty])
-
-
-async def until(ask: Callable[[], Awaitable[T | None]], within: float = 30.0) -> T:
-    """What it says at last that is not None."""
-    async with asyncio.timeout(within):
-        while (found := await ask()) is None:  # noqa: ASYNC110 - nothing rings for a test
-            await asyncio.sleep(0.01)
-    return found

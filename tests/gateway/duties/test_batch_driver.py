@@ -19,7 +19,8 @@ from pilotlight_gateway.batches.batch_manifest import CHUNK_ITEMS
 from pilotlight_gateway.duties.batch_driver import BatchDriver
 from pilotlight_gateway.duties.batch_progress import OUT_AT_MOST
 from tests.gateway.batches.makers import version
-from tests.gateway.duties.driven_batches import Platform, until
+from tests.gateway.duties.driven_batches import Platform
+from tests.waiting import until_found
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ async def test_only_so_many_wait_at_a_time(platform: Platform) -> None:
             found = await platform.desk.find(platform.tenant, record.id)
             return found if found.counts.ended == 11 else None
 
-        present = await until(counted)
+        present = await until_found(counted)
 
     assert present.counts == ItemCounts(succeeded=10, failed=1)
     partial = await platform.results(present)
@@ -78,7 +79,7 @@ async def test_cancelling_leaves_what_runs(platform: Platform) -> None:
             found = await platform.results(cancelling, frozenset({"cancelled"}))
             return True if len(found) == OUT_AT_MOST - 1 else None
 
-        await until(only_one_left)
+        await until_found(only_one_left)
         assert (await platform.desk.find(platform.tenant, record.id)).state is BatchState.CANCELLING
         await platform.end(told[0])
         done = await platform.until(record, BatchState.CANCELLED)
@@ -210,7 +211,7 @@ async def test_a_cancelled_batch_is_left_as_well(platform: Platform) -> None:
     async def others() -> bool | None:
         return True if len(await platform.results(found[0], frozenset({"cancelled"}))) == 2 else None
 
-    await until(others)
+    await until_found(others)
     driver.leave()
     await driving
     assert (await platform.desk.find(platform.tenant, record.id)).state is BatchState.CANCELLING

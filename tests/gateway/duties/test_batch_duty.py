@@ -14,7 +14,8 @@ from pilotlight_core.model.records.batches import BatchState, ItemCounts
 from pilotlight_core.model.subjects import BATCH_BUCKET
 from pilotlight_gateway.duties.batch_duty import BatchDuty, BatchDutyStatistics, expired_batches
 from tests.gateway.batches.makers import batch
-from tests.gateway.duties.driven_batches import Platform, until
+from tests.gateway.duties.driven_batches import Platform
+from tests.waiting import until_found
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ async def test_inputs_are_removed_when_their_retention_is_over(platform: Platfor
         return None if await platform.blobs.sizes(platform.tenant, [old.chunks.sha256]) else True
 
     async with platform.driving():
-        await until(is_gone)
+        await until_found(is_gone)
 
     assert await platform.blobs.sizes(platform.tenant, [young.chunks.sha256])
     with pytest.raises(BlobMissing):
@@ -103,7 +104,7 @@ async def test_it_shows_what_is_left_while_it_has_the_lease(platform: Platform) 
         found = duty.statistics()
         return found if found is not None and found.driven else None
 
-    found = await until(shown)
+    found = await until_found(shown)
     assert found.items_left >= 3
     task.cancel()
     await asyncio.wait([task])

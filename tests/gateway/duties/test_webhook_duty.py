@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -31,8 +31,7 @@ from pilotlight_gateway.webhooks.delivery_sender import FINISHED_KEPT, DeliveryS
 from pilotlight_gateway.webhooks.http_sender_fake import FakeHttpSender
 from pilotlight_gateway.webhooks.webhook_events import delivery_id
 from pilotlight_gateway.webhooks.webhook_service import change_webhook, create_webhook, delete_webhook, ping
-
-T = TypeVar("T")
+from tests.waiting import until_found
 
 
 class Tenant:
@@ -84,7 +83,7 @@ async def until_state(tenant: Tenant, webhook: str, *states: DeliveryState) -> l
         records = await tenant.deliveries(webhook)
         return records if sorted(record.state for record in records) == sorted(states) else None
 
-    return await until(found)
+    return await until_found(found)
 
 
 async def until_posted(poster: FakeHttpSender, url: str) -> None:
@@ -93,15 +92,7 @@ async def until_posted(poster: FakeHttpSender, url: str) -> None:
     async def posted() -> bool | None:
         return True if poster.to(url) else None
 
-    await until(posted)
-
-
-async def until(ask: Callable[[], Awaitable[T | None]], within: float = 20.0) -> T:
-    """What it says at last that is not None."""
-    async with asyncio.timeout(within):
-        while (found := await ask()) is None:  # noqa: ASYNC110 - the bus rings for its followers only
-            await asyncio.sleep(0.01)
-    return found
+    await until_found(posted)
 
 
 async def test_the_end_of_a_job_is_told_and_signed(bus: Bus, tenant: Tenant) -> None:
@@ -203,7 +194,7 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
         async def tried() -> DeliveryRecord | None:
             return next((record for record in await tenant.deliveries(id_) if record.attempts), None)
 
-        record = await until(tried)
+        record = await until_found(tried)
         assert record.state is DeliveryState.PENDING
         assert 5.0 <= record.next_at - record.attempts[0].at <= 5.5 + 1e-6
 
@@ -211,7 +202,7 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
             present = await tenant.store.webhook(tenant.name, id_)
             return present if present and present.failing_since is not None else None
 
-        failing = await until(noticed)
+        failing = await until_found(noticed)
         await tenant.store.change_delivery(
             tenant.name, id_, record.id, lambda present: present and resent(present, time.time())
         )
@@ -221,7 +212,7 @@ async def test_what_fails_waits_for_its_next_attempt(bus: Bus, tenant: Tenant) -
             present = await tenant.store.webhook(tenant.name, id_)
             return None if present == failing else present
 
-        well = await until(changed)
+        well = await until_found(changed)
 
     assert [attempt.status for attempt in record.attempts] == [500, 200]
     assert len({posted.headers["webhook-id"] for posted in poster.to(url)}) == 1
@@ -241,7 +232,7 @@ async def test_who_says_gone_is_told_nothing_more(bus: Bus, tenant: Tenant) -> N
             present = await tenant.store.webhook(tenant.name, id_)
             return present if present is not None and present.disabled else None
 
-        record = await until(disabled)
+        record = await until_found(disabled)
         assert record.disabled == "it answered 410 Gone"
         await tenant.job()
         await change_webhook(tenant.store, tenant.name, id_, WebhookChange(disabled=False), ())
@@ -360,7 +351,7 @@ async def test_what_cannot_be_written_down_is_not_sent_again(bus: Bus, tenant: T
 
     async with bus.mirror(WEBHOOK_BUCKET) as webhooks:
         sending = asyncio.ensure_future(DeliverySender(bus, poster, webhooks, store=Unwritten(bus)).run())
-        record = await until(tried)
+        record = await until_found(tried)
         sending.cancel()
         await asyncio.wait([sending])
 

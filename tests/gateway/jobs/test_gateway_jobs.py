@@ -9,6 +9,7 @@ import pytest
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import MemoryBlobs
+from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import TooMuch
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.job_messages import JobPlace
@@ -16,40 +17,31 @@ from pilotlight_core.model.records.jobs import JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import PreparedCall
-from pilotlight_gateway.calls.call_service import CallService
-from pilotlight_gateway.calls.large_bodies import LargeBodies
-from pilotlight_gateway.home.home import QueueLimits
+from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs
 from pilotlight_gateway.jobs.job_service import RECORD_BYTES, JobOptions
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from pilotlight_gateway.schemas.schema_validators import Validators
+from tests.gateway.jobs.test_job_runner import OUTPUT, Calls
 from tests.gateway.world import World, function
+from tests.waiting import until
 
 
-def gateway(bus: Bus, world: World, *, tenant_bytes: int = 10**9) -> GatewayJobs:
-    """One of a region of its own, without nodes."""
-    region, name = f"r{token(8)}", f"gw{token(4)}"
-    budget = ByteBudget(limit=10**7)
-    calls = CallService(
-        bus,
-        region=region,
-        gateway=f"{name}-a",
-        name=name,
-        bodies=LargeBodies(url="http://localhost", budget=budget),
-        budget=budget,
-        limits=QueueLimits(),
-    )
+def gateway(bus: Bus, world: World, calls: Calls | None = None, *, tenant_bytes: int = 10**9) -> GatewayJobs:
+    """One of a region of its own, which is the home of everything."""
+    name = f"gw{token(4)}"
     return GatewayJobs(
         bus,
         MemoryBlobs(),
-        calls,
-        region=region,
+        calls or Calls(),
+        MemoryShardOwnership(gateway=f"{name}-a", home=ShardOwner(f"{name}-a", 1)),
+        region=f"r{token(8)}",
         keep_s=3_600.0,
         tenant_bytes=tenant_bytes,
         runner=RunnerIdentity(name, f"{name}-a"),
         registry=world.registry,
-        budget=budget,
+        budget=ByteBudget(limit=10**7),
         validators=Validators(),
         limits=MemoryLimiter(),
         costs=Estimates(),
@@ -72,23 +64,21 @@ def call_of(version: VersionRecord, tenant: str) -> PreparedCall:
     )
 
 
-async def test_what_is_accepted_waits_at_its_home(bus: Bus, world: World) -> None:
-    """One gateway is the home of everything; without nodes a job waits, and is counted and found in its queue."""
-    tenant = f"t{token(8)}"
+async def test_what_is_accepted_runs_at_its_home(bus: Bus, world: World) -> None:
+    """It is found in its queue and counted until it has ended; then whoever waits has its result."""
+    tenant, held = f"t{token(8)}", asyncio.Event()
     (version,) = world.deploy(function("hello"), tenant=tenant)
-    made = gateway(bus, world)
+    made = gateway(bus, world, Calls(output=OUTPUT, hold=held))
+    made.dispatcher.begin(subjects.shard_of(f"{tenant}:shop.hello"), 1, b"")
     async with made.running():
         submitted = await made.service.submit(call_of(version, tenant), JobOptions())
-        async with asyncio.timeout(60):
-            while (place := await made.service.locate(submitted.job)).position is None:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-            while made.statistics().waiting != 1:  # noqa: ASYNC110 - nothing rings for a test
-                await asyncio.sleep(0.01)
-        cancelled = await made.service.cancel(tenant, submitted.job.id)
+        await until(lambda: made.statistics().running == 1)
+        place = await made.service.locate(submitted.job)
+        held.set()
+        ended = await made.service.wait(submitted.job, 30.0)
 
     assert place.position == 0
-    assert cancelled is not None
-    assert cancelled[0].state is JobState.CANCELLED
+    assert (ended.state, ended.output) == (JobState.SUCCEEDED, OUTPUT)
 
 
 async def test_before_a_home_is_known_a_job_is_stored_all_the_same(bus: Bus, world: World) -> None:

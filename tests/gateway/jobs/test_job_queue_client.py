@@ -14,6 +14,7 @@ from pilotlight_core.model.messages.job_messages import AskJob, JobNote, JobPlac
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity
+from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
 from pilotlight_gateway.jobs.job_queue_client import JobQueueClient
 from tests.builders.jobs import job
@@ -28,11 +29,16 @@ class Site:
         self.bus = bus
         self.other = other
         self.region = f"r{token(8)}"
-        self.home: str | None = "gw-home"
+        self.shards = MemoryShardOwnership(gateway="gw-here")
+        self.home("gw-home")
         self.publisher = JobPublisher(bus)
-        self.client = JobQueueClient(bus, self.publisher, lambda _: self.home, region=self.region)
+        self.client = JobQueueClient(bus, self.publisher, self.shards, region=self.region)
         self.heard: list[object] = []
         self.flow = subjects.job_flow(self.region, job().function, "acme", "standard")
+
+    def home(self, gateway: str | None) -> None:
+        """The home of every function."""
+        self.shards.home = None if gateway is None else ShardOwner(gateway, 1)
 
 
 @pytest.fixture
@@ -68,7 +74,7 @@ async def test_its_home_says_where_a_job_is(site: Site) -> None:
 @pytest.mark.parametrize("home", [None, "gw-gone"])
 async def test_without_a_home_that_answers_the_place_is_not_known(site: Site, home: str | None) -> None:
     """The job is stored all the same."""
-    site.home = home
+    site.home(home)
     assert await site.client.locate(job(), site.flow) == JobPlace()
 
 

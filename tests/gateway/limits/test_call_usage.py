@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight_core.model.errors import Cancelled
 from pilotlight_core.model.messages.agent_messages import Ended, Outcome, Refusal, Refused, Spent
-from pilotlight_gateway.calls.effects import FailCall
 from pilotlight_gateway.limits.call_usage import AFTER_TIMEOUT_S, CallUsage, UsageTracker
 from tests.builders.calls import grant
 
@@ -18,8 +16,8 @@ MS = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
 def left_behind(tabs: UsageTracker, *, timeout: float = 60.0) -> tuple[CallUsage, list[CallUsage]]:
     """A call that was cancelled while it ran, whose first start took 2 ms, and the list of those that are settled."""
     tab, settled = CallUsage(), list[CallUsage]()
-    fail = FailCall(error=Cancelled("x"), cost=2.0, starts=1, lost=0, left=grant(2))
-    tabs.failed(tab, fail, timeout, 10.0)
+    tab.count(2.0, 1, 0)
+    tabs.left(tab, grant(2), timeout, 10.0)
     tab.settle(settled.append)
     return tab, settled
 
@@ -73,8 +71,8 @@ def test_what_will_never_be_told_is_lost(node_gone: bool) -> None:
 
 def test_what_is_over_is_settled_at_once() -> None:
     """A call that failed by itself left nothing behind."""
-    tabs, tab, settled = UsageTracker(), CallUsage(), list[CallUsage]()
-    tabs.failed(tab, FailCall(error=Cancelled("x"), cost=2.0, starts=3, lost=1, left=None), 60.0, 0.0)
+    tab, settled = CallUsage(), list[CallUsage]()
+    tab.count(2.0, 2, 1)
     tab.settle(settled.append)
 
     assert settled == [tab]

@@ -14,11 +14,10 @@ from pilotlight_core.model.errors import TooMuch, Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.messages.limiting import LimitVerdict
-from pilotlight_gateway.cluster.shards import ShardOwner
+from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limiter import HomeLimiter
-from pilotlight_gateway.limits.shard_ownership import MemoryShardOwnership
 from pilotlight_gateway.limits.silent_homes import LEASE_S, PATIENCE_S, TAKEOVER_S
 
 FUNCTION = "acme:shop.hello"
@@ -63,7 +62,7 @@ class Fleet:
         for _, ownership, _, _ in self.gateways.values():
             ownership.home, ownership.alive = self.home, set(self.gateways)
         for limiter, _, _, _ in list(self.gateways.values()):
-            limiter.look()
+            limiter.driver.look()
 
     async def admit(self, name: str, cost: float = 0.0) -> Admission:
         """A call at one gateway."""
@@ -71,9 +70,10 @@ class Fleet:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for it, for as long as a test may take."""
-        while not condition():
-            for _, _, _, bus in self.gateways.values():
-                await bus.flush()
+        async with asyncio.timeout(30):
+            while not condition():
+                for _, _, _, bus in self.gateways.values():
+                    await bus.flush()
 
 
 @asynccontextmanager
@@ -171,12 +171,12 @@ async def test_what_the_dead_told_is_forgotten(server_url: str) -> None:
         home = fleet.gateways["g1"][0]
         await fleet.admit("g2")
         fleet.gateways["g1"][1].alive = {"g1"}
-        home.look()
+        home.driver.look()
         assert home.statistics().permits == 0
 
-        fleet.gateways["g2"][0]._tell_all()
+        fleet.gateways["g2"][0].driver._tell_all()
         await fleet.until(lambda: home.statistics().permits == 1)
-        home.look()
+        home.driver.look()
         assert home.statistics().permits == 0
 
 
@@ -216,10 +216,10 @@ async def test_a_shard_that_moves_keeps_its_buckets_and_asks_what_runs(server_ur
         held = await fleet.admit("g1")
         shard = subjects.shard_of("acme")
         fleet.gateways["g1"][1].home = None
-        state = fleet.gateways["g1"][0].end(shard)
+        state = fleet.gateways["g1"][0].driver.end(shard)
         fleet.gateways["g2"][1].home = ShardOwner("g2", 9)
         new = fleet.gateways["g2"][0]
-        new.begin(shard, 9, state)
+        new.driver.begin(shard, 9, state)
         fleet.tell(ShardOwner("g2", 9))
         await fleet.until(lambda: not new.statistics().settling)
 
@@ -265,7 +265,7 @@ async def test_a_home_whose_lease_lapsed_lets_nothing_in(server_url: str) -> Non
         limiter, ownership, _, _ = fleet.gateways["g1"]
         held = await fleet.admit("g1")
         ownership.lease_holds = False
-        limiter.look()
+        limiter.driver.look()
 
         fleet.step = PATIENCE_S / 8
         assert isinstance((await fleet.admit("g1")).error, Unavailable)
@@ -285,7 +285,7 @@ async def test_a_lost_answer_costs_no_permit(server_url: str) -> None:
         task.cancel()
         await fleet.until(lambda: home.statistics().permits == 1)
 
-        asker._tell_all()
+        asker.driver._tell_all()
         await fleet.until(lambda: home.statistics().permits == 0)
         assert (await fleet.admit("g2")).error is None
 
@@ -294,7 +294,7 @@ async def test_the_answer_of_a_home_that_was_succeeded_is_void(server_url: str) 
     """Its successor was told what runs here, and does not know of that call: it asks again."""
     async with fleet_of(server_url, Limits(concurrency=1), "g1", "g2") as fleet:
         asker = fleet.gateways["g2"][0]
-        asker._told = dict.fromkeys(range(64), 6)
+        asker.driver._told = dict.fromkeys(range(64), 6)
         task = asyncio.create_task(fleet.admit("g2"))
         await fleet.until(lambda: fleet.gateways["g1"][0].statistics().permits == 1)
         fleet.tell(ShardOwner("g2", 7))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from pilotlight_placement.capacity_planner.capacity_plan import (
     CannotPlan,
@@ -19,7 +20,6 @@ from pilotlight_placement.capacity_planner.capacity_plan import (
 from pilotlight_placement.capacity_planner.greedy_planner import fraction_bound, plan_greedily
 from pilotlight_placement.capacity_planner.ilp_planner import plan_exactly
 from pilotlight_placement.hardware.catalogue import standard
-from pilotlight_placement.hardware.geometry import Instance
 
 A100 = "A100-80GB"
 METHODS = [pytest.param(plan_greedily, id="greedy"), pytest.param(plan_exactly, id="ilp")]
@@ -131,7 +131,7 @@ def test_integrity_tells_what_is_wrong_with_a_plan() -> None:
         replace(plan, groups=(), cuttings=()).check_integrity()
     with pytest.raises(ValueError, match=r"1 slices .* 0 laid out"):
         replace(plan, groups=(replace(group, count=1),), cuttings=()).check_integrity()
-    twice = replace(cutting, layout=(Instance(start=4, profile="3g"),) * 2, functions=("f", "f"))
+    twice = replace(cutting, layout=(MigPlacement(start=4, profile="3g"),) * 2, functions=("f", "f"))
     with pytest.raises(ValueError, match="overlaps"):
         replace(plan, cuttings=(twice,)).check_integrity()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_placement.capacity_planner.mig_layouts import PartialDevice, counts_of, fill_in, full_cuts
 from pilotlight_placement.hardware.catalogue import family, standard
-from pilotlight_placement.hardware.geometry import Instance
 
 SEVEN = family("seven")
 A100 = standard()["A100-80GB"]
@@ -27,7 +27,7 @@ def test_a_card_takes_the_highest_start_and_refuses_what_does_not_fit() -> None:
     assert card.add("3g", "g")
     assert not card.add("3g", "h")
     assert not card.add("7g", "h")
-    assert card.cutting().layout == (Instance(start=0, profile="3g"), Instance(start=4, profile="2g"))
+    assert card.cutting().layout == (MigPlacement(start=0, profile="3g"), MigPlacement(start=4, profile="2g"))
     assert card.cutting().functions == ("g", "f")
 
 
@@ -46,7 +46,7 @@ def test_a_device_that_cannot_be_cut() -> None:
 
 def test_layouts_are_given_to_pieces_and_what_is_too_much_is_left_out() -> None:
     """A layout with a slice that nobody needs stays legal without it; a lack is an error."""
-    layout = (Instance(start=0, profile="4g"), Instance(start=4, profile="2g"), Instance(start=6, profile="1g"))
+    layout = tuple(MigPlacement(start=start, profile=key) for start, key in ((0, "4g"), (4, "2g"), (6, "1g")))
     cuttings = fill_in(A100, [layout, layout], [("4g", "f"), ("1g", "g")])
     assert [cutting.functions for cutting in cuttings] == [("f", "g")]
     with pytest.raises(ValueError, match="lack instances for"):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import CPU, Ask
@@ -16,7 +17,6 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.history import Journal
 from pilotlight_placement.fleet.occupancy import Unit
 from pilotlight_placement.hardware.catalogue import is_kind
-from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.place import place
@@ -77,7 +77,7 @@ def test_each_step_has_its_own_sentence() -> None:
 
 def test_an_instance_that_exists_saves_making_one() -> None:
     """Between places that are alike in all else."""
-    idle = (Instance(start=6, profile="1g"),)
+    idle = (MigPlacement(start=6, profile="1g"),)
     for first in ("a", "b"):
         fleet = Fleet([node(name, gpu(f"g{name}", mig=True, instances=idle if name == first else ())) for name in "ab"])
         found = placed(fleet, ask("H100", gib=5))
@@ -204,7 +204,7 @@ def is_true(fleet: Fleet, unit: Unit, wanted: Ask, name: str) -> bool:  # noqa: 
         case "type":
             is_cpu = unit.slot is not None
             return not any(
-                (c.type == CPU) == is_cpu and (is_cpu or is_kind(c.type, unit.cell.kind.name)) for c in wanted.choices
+                (c.type == CPU) == is_cpu and (is_cpu or is_kind(c.type, unit.group.kind.name)) for c in wanted.choices
             )
         case "count":
             return any(choice.count > 1 for choice in wanted.choices)
@@ -265,7 +265,7 @@ def has_room(fleet: Fleet, unit: Unit, wanted: Ask) -> bool:
     assert isinstance(made, list)
     slices = []
     for option in made:
-        others = [u for u in unit.node.by_cell[unit.cell] if u.is_empty and u is not unit]
+        others = [u for u in unit.node.by_group[unit.group] if u.is_empty and u is not unit]
         empty = [u.id for u in others if u.gpu is not None and not u.gpu.withdrawn]
         base = Slice(node=unit.node.name, kind=option.kind, type="", ids=(unit.id,), memory=0, units=option.units)
         if option.profile >= 0:

@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_placement.hardware.catalogue import family, standard
-from pilotlight_placement.hardware.geometry import Family, Instance, layouts, maximal_layouts, reachable
+from pilotlight_placement.hardware.geometry import Family, layouts, maximal_layouts, reachable
 
 BASE = ("1g", "2g", "3g", "4g", "7g")
 DOUBLE = (*BASE, "1g.2x")
@@ -82,4 +83,4 @@ def test_an_illegal_layout_is_refused(layout: tuple[tuple[int, str], ...]) -> No
     cut: Family = family("seven")
 
     with pytest.raises(ValueError, match=r"media|legal|overlaps"):
-        cut.masks_of(Instance(start=start, profile=profile) for start, profile in layout)
+        cut.masks_of(MigPlacement(start=start, profile=profile) for start, profile in layout)

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.devices import MigPlacement
+from pilotlight_core.model.messages.agent_messages import SliceKind, Stop
+from pilotlight_core.model.messages.device_commands import Cut
 from pilotlight_core.model.placing import Over, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
-from pilotlight_placement.plan.commands import PlannedCut, PlannedStart, PlannedStop
+from pilotlight_placement.plan.commands import PlanCommand, PlannedStart
 from pilotlight_placement.plan.draft import DesiredFunction, PlanLimits
 from pilotlight_placement.plan.plan import DesiredState, Plan, plan
 from pilotlight_placement.search.policy import refusal_at
@@ -39,7 +40,7 @@ def instance(
 
 
 def kinds(made: Plan) -> list[str]:
-    return [type(command).__name__ for command in made.commands]
+    return [type(command.command).__name__ for command in made.commands]
 
 
 def test_what_is_missing_is_started_and_what_is_too_much_stopped() -> None:
@@ -50,8 +51,11 @@ def test_what_is_missing_is_started_and_what_is_too_much_stopped() -> None:
 
     made = plan(fleet, DesiredState(wants=(want("f", 2, ask("T4")), want("g", 0, ask("T4"))), revision=7), 1000.0)
 
-    assert kinds(made) == ["PlannedStart", "PlannedStart", "PlannedStop"]
-    assert [c.held.container for c in made.commands if isinstance(c, PlannedStart)] == ["f~7.1", "f~7.2"]
+    assert kinds(made) == ["PlannedStart", "PlannedStart", "Stop"]
+    assert [c.command.held.container for c in made.commands if isinstance(c.command, PlannedStart)] == [
+        "f~7.1",
+        "f~7.2",
+    ]
     assert set(fleet.held) == {"old"}
     assert fleet.revision == fleet.standing
 
@@ -64,7 +68,7 @@ def test_a_start_waits_for_the_stop_that_frees_its_place() -> None:
 
     made = plan(fleet, DesiredState(wants=(want("f", 1, ask("T4")), want("g", 0, ask("T4")))), 0.0)
 
-    assert kinds(made) == ["PlannedStop", "PlannedStart"]
+    assert kinds(made) == ["Stop", "PlannedStart"]
     assert made.commands[1].after == (0,)
     assert made.short == ()
 
@@ -78,8 +82,8 @@ def test_a_start_beside_an_instance_that_goes_waits_for_nothing() -> None:
     wants = (want("f", 1, small), want("g", 0, large), want("h", 1, large))
     made = plan(fleet, DesiredState(wants=wants), 0.0, QUIET)
 
-    waits = {c.held.function: c.after for c in made.commands if isinstance(c, PlannedStart)}
-    stop = next(command.number for command in made.commands if isinstance(command, PlannedStop))
+    waits = {c.command.held.function: c.after for c in made.commands if isinstance(c.command, PlannedStart)}
+    stop = next(command.number for command in made.commands if isinstance(command.command, Stop))
     assert stop not in waits["h"]
     assert stop in waits["f"]
     carry_out(fleet, made)
@@ -87,23 +91,23 @@ def test_a_start_beside_an_instance_that_goes_waits_for_nothing() -> None:
 
 def test_idle_instances_in_the_way_are_cut_anew() -> None:
     """The layout of an idle part of a GPU follows demand; instances in use stay."""
-    there = (Instance(start=0, profile="2g"), Instance(start=4, profile="1g"), Instance(start=5, profile="1g"))
+    there = tuple(MigPlacement(start=start, profile=key) for start, key in ((0, "2g"), (4, "1g"), (5, "1g")))
     fleet = Fleet([node("n", gpu("g", mig=True, instances=there))])
     fleet.hold(instance("old", "2g", 0, function="g"))
 
     made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=30, isolation=Isolation.MIG)),)), 0.0, QUIET)
 
     cut, start = made.commands
-    assert isinstance(cut, PlannedCut)
-    assert cut.destroy == there[1:]
-    assert cut.create == (Instance(start=4, profile="3g"),)
+    assert isinstance(cut.command, Cut)
+    assert cut.command.destroy == there[1:]
+    assert cut.command.create == (MigPlacement(start=4, profile="3g"),)
     assert start.after == (0,)
     carry_out(fleet, made)
 
 
 def test_an_instance_that_is_there_is_used_as_it_is() -> None:
     """Nothing is cut for it."""
-    fleet = Fleet([node("n", gpu("g", mig=True, instances=(Instance(start=6, profile="1g"),)))])
+    fleet = Fleet([node("n", gpu("g", mig=True, instances=(MigPlacement(start=6, profile="1g"),)))])
 
     made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=5)),)), 0.0, QUIET)
 
@@ -119,13 +123,15 @@ def test_room_is_made_by_moving_what_is_in_the_way_first_elsewhere() -> None:
 
     made = plan(fleet, DesiredState(wants=(small, large)), 10_000.0, QUIET)
 
-    starts = [command for command in made.commands if isinstance(command, PlannedStart)]
-    stops = [command for command in made.commands if isinstance(command, PlannedStop)]
+    starts = [(each, each.command) for each in made.commands if isinstance(each.command, PlannedStart)]
+    stops = [(each, each.command) for each in made.commands if isinstance(each.command, Stop)]
+    (copy, copied), (large_start, started) = starts
+    ((stop, stopped),) = stops
     assert made.short == ()
-    assert starts[0].replaces == stops[0].container
-    assert stops[0].after == (starts[0].number,)
-    assert starts[1].held.function == "big"
-    assert stops[0].number in starts[1].after
+    assert copied.replaces == stopped.container
+    assert stop.after == (copy.number,)
+    assert started.held.function == "big"
+    assert stop.number in large_start.after
     assert len({command.group for command in made.commands}) == 1
     carry_out(fleet, made)
 
@@ -178,9 +184,9 @@ def test_a_hardly_used_device_is_emptied_onto_one_in_use() -> None:
 
     made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=5)),)), 1e4, PlanLimits(switches=0))
 
-    assert kinds(made) == ["PlannedCut", "PlannedStart", "PlannedStop"]
-    assert isinstance(made.commands[1], PlannedStart)
-    assert made.commands[1].held.slice.ids == ("h",)
+    assert kinds(made) == ["Cut", "PlannedStart", "Stop"]
+    assert isinstance(made.commands[1].command, PlannedStart)
+    assert made.commands[1].command.held.slice.ids == ("h",)
     carry_out(fleet, made)
     again = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=5)),)), 2e4, PlanLimits(switches=0))
     assert again.commands == ()
@@ -188,7 +194,7 @@ def test_a_hardly_used_device_is_emptied_onto_one_in_use() -> None:
 
 def test_an_idle_hopper_is_cut_rather_than_given_whole_for_little() -> None:
     """On Ampere the mode would need a reset, so there a whole device is given."""
-    expected_of = {"H100-80GB": ["PlannedMigSwitch", "PlannedCut", "PlannedStart"], "A100-80GB": ["PlannedStart"]}
+    expected_of = {"H100-80GB": ["SwitchMig", "Cut", "PlannedStart"], "A100-80GB": ["PlannedStart"]}
     for kind, expected in expected_of.items():
         fleet = Fleet([node("n", gpu("g", kind))])
 
@@ -204,15 +210,15 @@ def test_idle_devices_leave_mig_mode_for_who_needs_several_whole_ones() -> None:
 
     made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100:2", gib=120)),)), 0.0)
 
-    assert kinds(made) == ["PlannedMigSwitch", "PlannedStart"]
+    assert kinds(made) == ["SwitchMig", "PlannedStart"]
     carry_out(fleet, made)
 
 
 @pytest.mark.parametrize(
     ("mig", "only", "commands"),
     [
-        (False, "1g", ["PlannedMigSwitch", "PlannedCut", "PlannedStart"]),
-        (True, "whole", ["PlannedMigSwitch", "PlannedStart"]),
+        (False, "1g", ["SwitchMig", "Cut", "PlannedStart"]),
+        (True, "whole", ["SwitchMig", "PlannedStart"]),
     ],
 )
 def test_an_idle_device_changes_its_mode_for_who_takes_one_kind_of_slice(
@@ -239,8 +245,8 @@ def test_containers_of_a_draining_node_are_replaced_and_left_alone() -> None:
     made = plan(fleet, DesiredState(wants=(want("f", 1, ask("T4")),)), 0.0)
 
     assert kinds(made) == ["PlannedStart"]
-    assert isinstance(made.commands[0], PlannedStart)
-    assert made.commands[0].held.slice.node == "m"
+    assert isinstance(made.commands[0].command, PlannedStart)
+    assert made.commands[0].command.held.slice.node == "m"
 
 
 def test_the_surplus_goes_where_the_function_is_most_crowded() -> None:
@@ -252,7 +258,7 @@ def test_the_surplus_goes_where_the_function_is_most_crowded() -> None:
 
     made = plan(fleet, DesiredState(wants=(want("f", 2, ask("T4", spread=Spread(over=Over.NODE))),)), 0.0)
 
-    assert [command.node for command in made.commands if isinstance(command, PlannedStop)] == ["n"]
+    assert [command.node for command in made.commands if isinstance(command.command, Stop)] == ["n"]
 
 
 def test_room_is_looked_for_only_so_often() -> None:
@@ -292,7 +298,10 @@ def test_plans_can_be_carried_out_and_break_nothing(
         made = plan(fleet, DesiredState(wants=wants, revision=number), 1e4 * number)
         assert made == plan(fleet, DesiredState(wants=wants, revision=number), 1e4 * number)
 
-        def check(command: object, wants: tuple[DesiredFunction, ...] = wants, before: dict[str, int] = before) -> None:
+        def check(
+            planned: PlanCommand, wants: tuple[DesiredFunction, ...] = wants, before: dict[str, int] = before
+        ) -> None:
+            command = planned.command
             for each in wants:
                 name = each.ask.function
                 assert len(fleet.functions.get(name, {})) >= min(before.get(name, 0), each.count or 0)
@@ -341,8 +350,9 @@ def test_what_is_wanted_as_it_is_may_be_moved_and_nothing_else() -> None:
 
     made = plan(fleet, as_it_is, 1e6, PlanLimits(empties=0))
 
-    assert sorted(kinds(made)) == ["PlannedCut", "PlannedCut", "PlannedStart", "PlannedStart", "PlannedStop"]
-    copies = [command for command in made.commands if isinstance(command, PlannedStart) and command.replaces]
+    assert sorted(kinds(made)) == ["Cut", "Cut", "PlannedStart", "PlannedStart", "Stop"]
+    starts = [each.command for each in made.commands if isinstance(each.command, PlannedStart)]
+    copies = [start for start in starts if start.replaces]
     assert [command.replaces in ("one", "two") for command in copies] == [True]
     assert plan(fleet, DesiredState(wants=as_it_is.wants), 1e6, QUIET).commands == ()
 
@@ -362,7 +372,7 @@ def test_no_original_stops_before_all_copies_of_its_group_are_there() -> None:
         PlanLimits(empties=0),
     )
 
-    copies = {command.number for command in made.commands if isinstance(command, PlannedStart) and command.replaces}
-    stops = [command for command in made.commands if isinstance(command, PlannedStop)]
+    copies = {each.number for each in made.commands if isinstance(each.command, PlannedStart) and each.command.replaces}
+    stops = [command for command in made.commands if isinstance(command.command, Stop)]
     assert len(copies) == len(stops) == 2
     assert all(copies <= set(command.after) for command in stops)

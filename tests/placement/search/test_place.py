@@ -22,7 +22,7 @@ def every_candidate(fleet: Fleet, wanted: Ask) -> list[tuple[Value, Candidate]]:
     found = [
         candidate
         for unit in passing
-        for offer in fleet.offers_in(wanted, unit.cell)
+        for offer in fleet.offers_in(wanted, unit.group)
         if (candidate := candidate_on(offer, wanted, unit)) is not None
     ]
     values = [Value(*(step.key(fleet, wanted, candidate) for step in STEPS)) for candidate in found]  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ def test_nothing_is_never_due() -> None:
     """Without items there is no instant to wake for, and nothing to take."""
     empty = former()
 
-    assert (empty.due(5.0), empty.take(5.0), empty.room, len(empty)) == (None, (), 0, 0)
+    assert (empty.due_at(5.0), empty.pop_due(5.0), empty.room, len(empty)) == (None, (), 0, 0)
 
 
 def test_a_first_item_waits_for_company() -> None:
@@ -30,10 +30,10 @@ def test_a_first_item_waits_for_company() -> None:
     batch.add("a", at=1.0)
     batch.add("b", at=1.009)
 
-    assert batch.due(1.009) == pytest.approx(1.010)
-    assert batch.take(1.009) == ()
-    assert batch.take(1.010) == ("a", "b")
-    assert batch.due(1.010) is None
+    assert batch.due_at(1.009) == pytest.approx(1.010)
+    assert batch.pop_due(1.009) == ()
+    assert batch.pop_due(1.010) == ("a", "b")
+    assert batch.due_at(1.010) is None
 
 
 def test_a_full_batch_goes_at_once() -> None:
@@ -42,10 +42,10 @@ def test_a_full_batch_goes_at_once() -> None:
     for call in "abc":
         batch.add(call, at=1.0)
 
-    assert batch.due(1.0) == 1.0
-    assert batch.take(1.0) == ("a", "b")
-    assert batch.take(1.0) == ()
-    assert batch.due(1.0) == pytest.approx(1.010)
+    assert batch.due_at(1.0) == 1.0
+    assert batch.pop_due(1.0) == ("a", "b")
+    assert batch.pop_due(1.0) == ()
+    assert batch.due_at(1.0) == pytest.approx(1.010)
 
 
 def test_a_batch_grows_while_the_guest_is_busy() -> None:
@@ -54,7 +54,7 @@ def test_a_batch_grows_while_the_guest_is_busy() -> None:
     for n, call in enumerate("abcd"):
         batch.add(call, at=float(n))
 
-    assert batch.take(9.0) == ("a", "b", "c")
+    assert batch.pop_due(9.0) == ("a", "b", "c")
 
 
 def test_cost_closes_a_batch() -> None:
@@ -62,11 +62,11 @@ def test_cost_closes_a_batch() -> None:
     batch = former(size=10, cost=100)
     batch.add("a", cost=60, at=0.0)
     batch.add("b", cost=30, at=0.0)
-    assert batch.take(0.0) == ()
+    assert batch.pop_due(0.0) == ()
     batch.add("c", cost=20, at=0.0)
 
-    assert batch.take(0.0) == ("a", "b")
-    assert batch.take(0.0) == ()
+    assert batch.pop_due(0.0) == ("a", "b")
+    assert batch.pop_due(0.0) == ()
 
 
 def test_an_item_beyond_the_cost_goes_alone() -> None:
@@ -75,33 +75,33 @@ def test_an_item_beyond_the_cost_goes_alone() -> None:
     batch.add("a", cost=500, at=0.0)
     batch.add("b", cost=1, at=0.0)
 
-    assert batch.take(0.0) == ("a",)
-    assert batch.take(0.0) == ()
+    assert batch.pop_due(0.0) == ("a",)
+    assert batch.pop_due(0.0) == ()
 
 
 def test_the_slo_shortens_the_wait() -> None:
     """Wait = SLO - measured compute - margin, when that is less than `wait_ms`."""
     batch = former(size=1000, wait_ms=50, slo=40)
     batch.add("a", at=0.0)
-    assert batch.due(0.0) == pytest.approx(0.036)
-    batch.compute.learn(1, 20)
+    assert batch.due_at(0.0) == pytest.approx(0.036)
+    batch.compute.observe(1, 20)
 
-    assert batch.due(0.0) == pytest.approx(0.016)
-    batch.compute.learn(2, 500)
+    assert batch.due_at(0.0) == pytest.approx(0.016)
+    batch.compute.observe(2, 500)
     batch.add("b", at=0.0)
-    assert batch.due(0.0) == 0.0
+    assert batch.due_at(0.0) == 0.0
 
 
 def test_a_deadline_cuts_the_wait() -> None:
     """Deadline: an item that would be too late otherwise takes all the others with it."""
     batch = former(wait_ms=1000)
-    batch.compute.learn(2, 30)
+    batch.compute.observe(2, 30)
     batch.add("a", at=0.0)
     batch.add("b", at=0.0, deadline_at=0.1)
 
-    assert batch.due(0.0) == pytest.approx(0.1 - 0.030 - 0.001)
+    assert batch.due_at(0.0) == pytest.approx(0.1 - 0.030 - 0.001)
     batch.remove("b")
-    assert batch.due(0.0) == pytest.approx(1.0)
+    assert batch.due_at(0.0) == pytest.approx(1.0)
 
 
 def test_a_removed_call_leaves_room() -> None:
@@ -112,7 +112,7 @@ def test_a_removed_call_leaves_room() -> None:
 
     assert batch.remove("a")
     assert not batch.remove("a")
-    assert batch.take(0.0) == ("b", "c")
+    assert batch.pop_due(0.0) == ("b", "c")
 
 
 def test_room_is_that_of_the_forming_batch() -> None:
@@ -130,15 +130,15 @@ def test_a_draining_container_does_not_wait() -> None:
     """When nobody else comes, waiting helps nobody."""
     batch = former(wait_ms=1000)
     batch.add("a", at=0.0)
-    batch.expect_nobody()
+    batch.stop_waiting()
 
-    assert batch.take(0.0) == ("a",)
+    assert batch.pop_due(0.0) == ("a",)
 
 
 def test_statistics_say_how_it_is() -> None:
     """What waits, the room, the wait and the compute time are readable."""
     batch = former(size=4, wait_ms=10)
-    batch.compute.learn(1, 7)
+    batch.compute.observe(1, 7)
     batch.add("a", at=0.0)
     told = batch.statistics()
 
@@ -150,7 +150,7 @@ def test_compute_is_known_by_size() -> None:
     model = ComputeModel()
     assert model.p95_ms(8) == 0.0
     for ms in range(1, 101):
-        model.learn(8, float(ms))
+        model.observe(8, float(ms))
 
     assert model.p95_ms(5) == 97.0
     assert model.p95_ms(3) == 97.0
@@ -206,7 +206,7 @@ def test_batches_keep_order_size_and_cost(steps: list[tuple[str, int, float]], s
             call = str(which)
             assert batch.remove(call) is (waiting.pop(call, None) is not None)
         else:
-            taken = batch.take(number / 100)
+            taken = batch.pop_due(number / 100)
             assert list(taken) == list(waiting)[: len(taken)]
             assert len(taken) <= size
             assert len(taken) <= 1 or most is None or sum(waiting[call] for call in taken) <= most
@@ -214,8 +214,8 @@ def test_batches_keep_order_size_and_cost(steps: list[tuple[str, int, float]], s
                 del waiting[call]
         assert len(batch) == len(waiting)
         assert 0 <= batch.room < size
-    batch.expect_nobody()
+    batch.stop_waiting()
     while waiting:
-        for call in batch.take(1e9):
+        for call in batch.pop_due(1e9):
             del waiting[call]
-    assert batch.due(1e9) is None
+    assert batch.due_at(1e9) is None

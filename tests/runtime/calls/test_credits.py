@@ -37,7 +37,7 @@ class World:
         self.too_large = ""
         self.soon: list[Callable[[], None]] = []
         self.credits = Credits(
-            self, region="local", node="n", instance="i", epoch_of=lambda _: 7, soon=self.soon.append
+            self, region="local", node="n", instance="i", epoch_of=lambda _: 7, call_soon=self.soon.append
         )
 
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
@@ -60,11 +60,11 @@ class World:
 def test_many_changes_are_one_message() -> None:
     """The last state counts, and numbers rise."""
     world, container = World(), Source("c1")
-    world.credits.changed(container)
+    world.credits.publish_soon(container)
     container.held = ()
-    world.credits.changed(container)
+    world.credits.publish_soon(container)
     world.turn()
-    world.credits.changed(container)
+    world.credits.publish_soon(container)
     world.turn()
 
     assert [(credit.container, credit.held, credit.seq, credit.epoch) for credit in world.sent] == [
@@ -77,10 +77,10 @@ def test_an_end_is_repeated_for_a_while() -> None:
     """For homes and controllers that missed it."""
     world, container = World(), Source("c1")
     container.state = ContainerState.GONE
-    world.credits.gone(container, 100.0)
+    world.credits.container_gone(container, 100.0)
     world.turn()
-    world.credits.repeat([], 101.0)
-    world.credits.repeat([], 101.0 + REPEAT_GONE_S)
+    world.credits.publish_all([], 101.0)
+    world.credits.publish_all([], 101.0 + REPEAT_GONE_S)
 
     assert [credit.state for credit in world.sent] == [ContainerState.GONE] * 2
 
@@ -89,10 +89,10 @@ def test_while_the_bus_is_down_nothing_is_lost_for_good() -> None:
     """What could not be said is said with the next second."""
     world, container = World(), Source("c1")
     world.down = True
-    world.credits.changed(container)
+    world.credits.publish_soon(container)
     world.turn()
     world.down = False
-    world.credits.repeat([container], 1.0)
+    world.credits.publish_all([container], 1.0)
 
     assert len(world.sent) == 1
 
@@ -101,8 +101,8 @@ def test_a_credit_that_does_not_fit_the_bus_harms_no_other() -> None:
     """What tenants write is bounded before; should that fail once, the other containers are told of."""
     world = World()
     world.too_large = "c1"
-    world.credits.changed(Source("c1"))
-    world.credits.changed(Source("c2"))
+    world.credits.publish_soon(Source("c1"))
+    world.credits.publish_soon(Source("c2"))
 
     world.turn()
 
@@ -113,10 +113,10 @@ def test_a_freed_slot_is_told_to_its_home_alone() -> None:
     """Everybody else hears of it with the next second; who hears it anyway need not hear it twice."""
     world, first, second = World(), Source("c1"), Source("c2")
     world.subjects = {"pl.local.credit.ver_1", "pl.local.gw.gw-2.reply"}
-    world.credits.freed(first, "gw-2")
-    world.credits.freed(first, "gw-2")
-    world.credits.freed(second, "gw-2")
-    world.credits.changed(second)
+    world.credits.slot_freed(first, "gw-2")
+    world.credits.slot_freed(first, "gw-2")
+    world.credits.slot_freed(second, "gw-2")
+    world.credits.publish_soon(second)
     world.turn()
 
     assert world.told == [("pl.local.credit.ver_1", "c2"), ("pl.local.gw.gw-2.reply", "c1")]

@@ -16,7 +16,7 @@ class World:
         self.down = False
         self.sent: list[tuple[str, Message, str]] = []
         self.vanished: list[str] = []
-        self.origins = OriginSender(self, "local", "_PL.n.i", clock=lambda: self.at, vanished=self.vanished.append)
+        self.origins = OriginSender(self, "local", "_PL.n.i", clock=lambda: self.at)
 
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
         if self.down:
@@ -25,7 +25,7 @@ class World:
 
     def later(self, seconds: float) -> None:
         self.at += seconds
-        self.origins.sweep(self.at)
+        self.vanished += self.origins.sweep(self.at)
 
     def unheard(self) -> None:
         """The bus says that nobody heard the last message."""
@@ -39,8 +39,8 @@ def ended(call: str = "call_1", output: bytes = b"") -> Ended:
 def test_frames_go_to_their_gateway() -> None:
     """With an address for complaints that names gateway and call."""
     world = World()
-    world.origins.tell("gw1", Started(call="call_1", grant=1))
-    world.origins.tell("gw1", ended())
+    world.origins.send("gw1", Started(call="call_1", grant=1))
+    world.origins.send("gw1", ended())
 
     assert [(subject, reply) for subject, _, reply in world.sent] == [
         ("pl.local.gw.gw1.reply", "_PL.n.i.gw1.-"),
@@ -51,7 +51,7 @@ def test_frames_go_to_their_gateway() -> None:
 def test_a_last_frame_is_offered_until_it_is_heard() -> None:
     """For a while; one that was heard is not repeated."""
     world = World()
-    world.origins.tell("gw1", ended())
+    world.origins.send("gw1", ended())
     world.unheard()
     world.later(0.5)
     assert len(world.sent) >= 2
@@ -66,8 +66,8 @@ def test_while_the_bus_is_down_last_frames_wait() -> None:
     """Other frames are lost: the last one says enough, or the stream shows its gap."""
     world = World()
     world.down = True
-    world.origins.tell("gw1", Chunk(call="call_1", grant=1, seq=1, data=b""))
-    world.origins.tell("gw1", ended())
+    world.origins.send("gw1", Chunk(call="call_1", grant=1, seq=1, data=b""))
+    world.origins.send("gw1", ended())
     world.later(3.0)
 
     world.down = False
@@ -80,11 +80,11 @@ def test_last_frames_are_not_kept_for_ever() -> None:
     """Neither too long nor too many bytes of them."""
     world = World()
     world.down = True
-    world.origins.tell("gw1", ended())
+    world.origins.send("gw1", ended())
     world.later(origin_frames.KEEP_S + 1)
     size = origin_frames.KEEP_BYTES // 4
     for number in range(5):
-        world.origins.tell("gw1", ended(f"call_{number}", b"x" * size))
+        world.origins.send("gw1", ended(f"call_{number}", b"x" * size))
 
     world.down = False
     world.later(0.5)
@@ -95,7 +95,7 @@ def test_last_frames_are_not_kept_for_ever() -> None:
 def test_a_gateway_that_stays_away_has_vanished() -> None:
     """It is asked again before that is believed, and reported once."""
     world = World()
-    world.origins.tell("gw1", Started(call="call_1", grant=1))
+    world.origins.send("gw1", Started(call="call_1", grant=1))
     for _ in range(10):
         world.unheard()
         world.later(0.5)
@@ -109,7 +109,7 @@ def test_a_gateway_that_stays_away_has_vanished() -> None:
 def test_a_gateway_that_is_back_has_not_vanished() -> None:
     """One question that nobody complains about clears it."""
     world = World()
-    world.origins.tell("gw1", Started(call="call_1", grant=1))
+    world.origins.send("gw1", Started(call="call_1", grant=1))
     world.unheard()
     for _ in range(10):
         world.later(0.5)
@@ -121,7 +121,7 @@ def test_a_gateway_that_is_back_has_not_vanished() -> None:
 def test_our_own_absence_says_nothing_of_gateways() -> None:
     """While we are disconnected, nobody vanishes."""
     world = World()
-    world.origins.tell("gw1", Started(call="call_1", grant=1))
+    world.origins.send("gw1", Started(call="call_1", grant=1))
     world.unheard()
     world.down = True
     for _ in range(10):
@@ -133,11 +133,11 @@ def test_our_own_absence_says_nothing_of_gateways() -> None:
 def test_a_last_frame_can_be_asked_for() -> None:
     """By an origin that has missed it, for that very grant."""
     world = World()
-    world.origins.tell("gw1", ended())
+    world.origins.send("gw1", ended())
 
-    assert world.origins.repeat("call_1", 1)
-    assert not world.origins.repeat("call_1", 2)
-    assert not world.origins.repeat("call_2", 1)
+    assert world.origins.resend("call_1", 1)
+    assert not world.origins.resend("call_1", 2)
+    assert not world.origins.resend("call_2", 1)
     assert [message for _, message, _ in world.sent] == [ended(), ended()]
 
 

@@ -58,13 +58,13 @@ async def test_an_answer_is_left(anyio_backend: str) -> None:
         place = origin.expect("acme")
         left, nowhere, unexpected = Done(), Done(), Done()
 
-        bodies.leave(place, b"answer", left)
-        bodies.leave(None, b"answer", nowhere)
+        bodies.upload(place, b"answer", left)
+        bodies.upload(None, b"answer", nowhere)
         assert await left.value() is True
         assert await nowhere.value() is False
         assert origin.answer(place) == b"answer"
         origin.withdraw(place)
-        bodies.leave(place, b"again", unexpected)
+        bodies.upload(place, b"again", unexpected)
         assert await unexpected.value() is False
         await bodies.close()
 
@@ -94,7 +94,7 @@ async def test_an_origin_that_is_gone_gives_nothing(anyio_backend: str) -> None:
         gone = BodyRef(url="http://127.0.0.1:9/bodies/x", token="x", size=1)
 
         bodies.fetch(gone, fetched)
-        bodies.leave(gone, b"x", left)
+        bodies.upload(gone, b"x", left)
         assert await fetched.value() is None
         assert await left.value() is False
         await bodies.close()

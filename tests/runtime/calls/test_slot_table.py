@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.agent_messages import Reconcile, Refusal, Run
-from pilotlight_runtime.calls.slot_table import ORPHANED_AFTER, OccupiedSlot, ReleasedCall, SlotTable
-
-
-def run(call: str = "a", grant: int = 1, **more: Any) -> Run:
-    fields: dict[str, Any] = {
-        "tenant": "acme", "version": "ver_1", "container": "c1", "method": "", "epoch": 1, "gateway": "gw1",
-        "home": "gw1", "start_within_ms": 10_000.0, "timeout_ms": 10_000.0,
-    }  # fmt: skip
-    return Run(call=call, grant=grant, **fields | more)
+from pilotlight_runtime.calls.accepted_call import AcceptedCall
+from pilotlight_runtime.calls.slot_table import ORPHANED_AFTER_S, ReleasedCall, SlotTable
+from tests.builders.calls import run
 
 
 @pytest.fixture
@@ -27,26 +19,32 @@ def table() -> SlotTable:
     return made
 
 
-def ids(held: tuple[OccupiedSlot, ...]) -> list[tuple[str, int, bool]]:
-    return [(item.call, item.grant, item.started) for item in held]
+def ids(held: tuple[AcceptedCall, ...]) -> list[tuple[str, int, bool]]:
+    return [(call.call_id, call.grant_number, call.was_started) for call in held]
+
+
+def accepts(table: SlotTable, run: Run, at: float) -> bool:
+    return isinstance(table.accept(run, at), AcceptedCall)
 
 
 def test_a_container_never_holds_more_than_its_slots(table: SlotTable) -> None:
     """Whatever homes believe."""
-    assert [table.accept(run(name), 0.0) for name in "abc"] == [None, None, Refusal.NO_SLOT]
+    assert accepts(table, run("a"), 0.0)
+    assert accepts(table, run("b"), 0.0)
+    assert table.accept(run("c"), 0.0) is Refusal.NO_SLOT
     assert (table.held("c1"), table.room("c1")) == (("a", "b"), 0)
     assert table.release("a", 1)
     assert not table.release("a", 1)
-    assert table.accept(run("d"), 0.0) is None
+    assert accepts(table, run("d"), 0.0)
     table.check_integrity()
 
 
 def test_a_home_that_was_replaced_is_refused(table: SlotTable) -> None:
     """Per version: once a newer home has spoken, the older one's grants are stale."""
     table.open("d1", "ver_2", 1)
-    assert table.accept(run("a", epoch=5), 0.0) is None
+    assert accepts(table, run("a", epoch=5), 0.0)
     assert table.accept(run("b", epoch=4), 0.0) is Refusal.STALE_EPOCH
-    assert table.accept(run("c", epoch=4, container="d1", version="ver_2"), 0.0) is None
+    assert accepts(table, run("c", epoch=4, container="d1", version="ver_2"), 0.0)
     assert (table.epoch("ver_1"), table.epoch("ver_2"), table.epoch("ver_3")) == (5, 4, 0)
 
 
@@ -75,7 +73,7 @@ def test_a_grant_is_answered_once(table: SlotTable) -> None:
     assert table.accept(run("a", 1), 0.0) is Refusal.DUPLICATE
     table.release("a", 2)
     assert table.accept(run("a", 2), 0.0) is Refusal.DUPLICATE
-    assert table.accept(run("a", 3), 0.0) is None
+    assert accepts(table, run("a", 3), 0.0)
     assert table.accept(run("b", container="c9"), 0.0) is Refusal.GONE
     assert table.accept(run("b"), 0.0) is Refusal.DUPLICATE
 
@@ -102,14 +100,14 @@ def test_a_call_that_could_not_start_in_time_never_starts(table: SlotTable) -> N
     assert table.start("a", 1, 0.5) is None
     assert table.start("b", 1, 1.5) is Refusal.EXPIRED
     assert table.held("c1") == ("a",)
-    assert table.overdue(9.0) == ()
+    assert table.release_overdue(9.0) == ()
 
 
 def test_overdue_calls_free_their_slots(table: SlotTable) -> None:
     """What waits in a batch for too long is given up in one sweep."""
     table.accept(run("a", start_within_ms=1_000.0), 0.0)
-    assert table.overdue(1.0) == ()
-    assert ids(table.overdue(1.1)) == [("a", 1, False)]
+    assert table.release_overdue(1.0) == ()
+    assert ids(table.release_overdue(1.1)) == [("a", 1, False)]
     assert table.room("c1") == 2
 
 
@@ -149,8 +147,8 @@ def test_what_an_origin_does_not_want_any_more_is_an_orphan(table: SlotTable) ->
     table.accept(run("old"), 0.0)
     table.accept(run("theirs", gateway="gw2"), 0.0)
     assert table.reconcile(ask(), 1.0).orphans == ()
-    assert ids(table.reconcile(ask(), ORPHANED_AFTER + 0.1).orphans) == [("old", 1, False)]
-    assert table.reconcile(ask("old"), ORPHANED_AFTER + 0.1).orphans == ()
+    assert ids(table.reconcile(ask(), ORPHANED_AFTER_S + 0.1).orphans) == [("old", 1, False)]
+    assert table.reconcile(ask("old"), ORPHANED_AFTER_S + 0.1).orphans == ()
 
 
 def test_a_run_that_was_given_up_is_an_orphan_too(table: SlotTable) -> None:
@@ -167,13 +165,13 @@ def test_an_origin_learns_what_became_of_a_silent_call(table: SlotTable) -> None
     table.accept(run("refused", container="c9"), 0.0)
     table.accept(run("here"), 0.0)
     found = table.reconcile(ask(ended=1, refused=1, here=1, never=3), 5.0)
-    assert found.over == (
-        ReleasedCall("ended", 1, started=True),
-        ReleasedCall("refused", 1, started=False),
-        ReleasedCall("never", 3, started=False),
+    assert found.released == (
+        ReleasedCall("ended", 1, was_started=True),
+        ReleasedCall("refused", 1, was_started=False),
+        ReleasedCall("never", 3, was_started=False),
     )
     assert table.accept(run("never", 3), 5.1) is Refusal.DUPLICATE
-    assert table.accept(run("never", 4), 5.2) is None
+    assert accepts(table, run("never", 4), 5.2)
 
 
 def test_once_something_was_forgotten_the_unknown_counts_as_started() -> None:
@@ -183,21 +181,21 @@ def test_once_something_was_forgotten_the_unknown_counts_as_started() -> None:
     for name in "ab":
         table.accept(run(name), 0.0)
         table.release(name, 1)
-    (past,) = table.reconcile(ask(unknown=1), 5.0).over
-    assert past.started
+    (past,) = table.reconcile(ask(unknown=1), 5.0).released
+    assert past.was_started
 
 
 def test_a_new_incarnation_says_nothing_of_what_the_old_one_was_sent(table: SlotTable) -> None:
     """It has never seen the call, and that proves nothing."""
     message = Reconcile(gateway="gw1", calls=("a",), grants={"a": 1}, instance="i0")
-    assert table.reconcile(message, 5.0).over == ()
-    assert table.accept(run("a", 1), 5.1) is None
+    assert table.reconcile(message, 5.0).released == ()
+    assert accepts(table, run("a", 1), 5.1)
 
 
 def test_who_does_not_say_which_incarnation_is_meant_gets_the_careful_answer(table: SlotTable) -> None:
     """It may have been another one: the call counts as started."""
-    (past,) = table.reconcile(Reconcile(gateway="gw1", calls=("a",), grants={"a": 1}), 5.0).over
-    assert past.started
+    (past,) = table.reconcile(Reconcile(gateway="gw1", calls=("a",), grants={"a": 1}), 5.0).released
+    assert past.was_started
 
 
 steps = st.lists(

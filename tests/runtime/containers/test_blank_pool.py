@@ -11,6 +11,7 @@ from pathlib import Path
 from pilotlight_runtime.containers.base_environment import BaseEnvironment
 from pilotlight_runtime.containers.blank import Blank, BlankDied
 from pilotlight_runtime.containers.blank_pool import BlankPool
+from pilotlight_runtime.containers.blank_starter import BlankStarter
 from pilotlight_runtime.containers.resource_limits import BASE
 from pilotlight_runtime.guest.frames import Hello, encode
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
@@ -22,22 +23,18 @@ class World:
     """A pool, its launcher, and what the node is doing."""
 
     def __init__(self, folder: Path, group: asyncio.TaskGroup) -> None:
-        self.room = 4
-        self.starting = False
+        self.cpu_slots = 4
+        self.any_starting = False
         self.silent = False
         self.changed = asyncio.Event()
         self.launcher = FakeLauncher(self.guest)
-        self.pool = BlankPool(
+        starter = BlankStarter(
             launcher=self.launcher,
             base=BaseEnvironment(name="default", python=Path("/usr/bin/python3"), read_only=()),
             folder=folder,
-            size=2,
-            room=lambda: self.room,
-            starting=lambda: self.starting,
-            changed=self.changed.set,
             group=group,
-            pauses=(0.01,),
         )
+        self.pool = BlankPool(starter, size=2, changed=self.changed.set, pauses_s=(0.01,))
 
     async def guest(self, spec: SandboxSpec, sock: socket.socket) -> int:
         """Says Hello and lives until it is killed."""
@@ -57,7 +54,7 @@ async def running(folder: Path) -> AsyncIterator[World]:
     """A world whose pool fills itself."""
     async with asyncio.TaskGroup() as group:
         world = World(folder, group)
-        filling = group.create_task(world.pool.run())
+        filling = group.create_task(world.pool.run(world))
         yield world
         filling.cancel()
         await asyncio.wait([filling])
@@ -70,13 +67,13 @@ async def test_the_pool_fills_and_a_blank_is_used_once(tmp_path: Path, anyio_bac
         await world.until(lambda: world.pool.ready == 2)
 
         blank = await world.pool.take(BASE)
-        world.pool.stir()
+        world.pool.wake()
 
         assert blank.is_ready
         assert list(blank.code.iterdir()) == []
         await world.until(lambda: world.pool.ready == 2)
         assert len(world.launcher.started) == 3
-        await blank.bury()
+        await blank.destroy()
         assert not blank.code.exists()
     assert world.launcher.running == []
     assert not any(tmp_path.iterdir())  # noqa: ASYNC240
@@ -85,9 +82,9 @@ async def test_the_pool_fills_and_a_blank_is_used_once(tmp_path: Path, anyio_bac
 async def test_it_makes_no_more_than_the_node_has_room_for(tmp_path: Path, anyio_backend: str) -> None:
     """A blank that no container could ever use would only cost memory."""
     async with running(tmp_path) as world:
-        world.room = 1
+        world.cpu_slots = 1
         await world.until(lambda: world.pool.ready == 1)
-        world.pool.stir()
+        world.pool.wake()
         await asyncio.sleep(0.02)  # what must not come rings no bell
 
         assert len(world.launcher.started) == 1
@@ -97,12 +94,12 @@ async def test_it_waits_for_containers_that_start(tmp_path: Path, anyio_backend:
     """They need the processors more."""
     async with asyncio.TaskGroup() as group:
         world = World(tmp_path, group)
-        world.starting = True
-        filling = group.create_task(world.pool.run())
+        world.any_starting = True
+        filling = group.create_task(world.pool.run(world))
         await asyncio.sleep(0.02)  # what must not come rings no bell
         assert world.launcher.started == []
-        world.starting = False
-        world.pool.stir()
+        world.any_starting = False
+        world.pool.wake()
         await world.until(lambda: world.pool.ready == 2)
         filling.cancel()
         await asyncio.wait([filling])
@@ -114,7 +111,7 @@ async def test_nobody_waits_for_a_blank_that_still_imports(tmp_path: Path, anyio
     async with asyncio.TaskGroup() as group:
         world = World(tmp_path, group)
         world.silent = True
-        filling = group.create_task(world.pool.run())
+        filling = group.create_task(world.pool.run(world))
         await world.until(lambda: len(world.launcher.started) == 1)
 
         blank = await world.pool.take(BASE)
@@ -125,7 +122,7 @@ async def test_nobody_waits_for_a_blank_that_still_imports(tmp_path: Path, anyio
         assert bare.env["PL_PREIMPORT"] == ""
         filling.cancel()
         await asyncio.wait([filling])
-        await blank.bury()
+        await blank.destroy()
         await world.pool.close()
 
 
@@ -138,7 +135,7 @@ async def test_without_blanks_a_sandbox_is_started(tmp_path: Path, anyio_backend
         await blank.wait_ready()
 
         assert blank.is_ready
-        await blank.bury()
+        await blank.destroy()
 
 
 async def test_a_blank_that_dies_is_replaced(tmp_path: Path, anyio_backend: str) -> None:
@@ -163,12 +160,12 @@ async def test_whoever_waits_for_a_blank_that_dies_is_told(tmp_path: Path, anyio
     async with asyncio.TaskGroup() as group:
         world = World(tmp_path, group)
         world.silent = True
-        blank: Blank = await world.pool.start(BASE)
+        blank: Blank = await world.pool.starter.start(BASE)
         waiting = group.create_task(_wait(blank))
         blank.sandbox.kill()
 
         assert await waiting == "died"
-        await blank.bury()
+        await blank.destroy()
 
 
 async def _wait(blank: Blank) -> str:

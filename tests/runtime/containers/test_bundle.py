@@ -6,20 +6,21 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.messages.agent_messages import Bind
-from pilotlight_core.model.spec import FileEntry, FunctionSpec, Manifest, MethodSpec
+from pilotlight_core.model.spec import FileEntry, Manifest
 from pilotlight_runtime.containers.bundle import CannotVerify, check_files, check_manifest, read_signed
+from tests.builders import specs as builders
+from tests.builders.nodes import bind
+from tests.builders.specs import function_spec
 
 DIGEST = "0" * 64
 
 
 def manifest(*paths: str, size: int = 1) -> Manifest:
-    spec = FunctionSpec(name="f", module="app", qualname="f", methods=(MethodSpec(name="", attribute="f"),))
-    files = tuple(FileEntry(path, DIGEST, size) for path in paths)
-    return Manifest(tenant="acme", app="demo", function="f", spec=spec, files=files)
+    return builders.manifest(function_spec(), *(FileEntry(path, DIGEST, size) for path in paths))
 
 
-def bind(of: Manifest) -> Bind:
-    return Bind(epoch=1, container="c1", version=of.version_id, tenant=of.tenant, manifest_sha256=DIGEST, slice="cpu-0")
+def bind_of(manifest: Manifest) -> Bind:
+    return bind(version=manifest.version_id, tenant=manifest.tenant, manifest_sha256=DIGEST)
 
 
 @pytest.mark.parametrize(
@@ -55,19 +56,19 @@ def test_a_digest_has_one_size() -> None:
 def test_ordinary_bundles_pass() -> None:
     """Packages, data, odd but legal names."""
     good = manifest("app.py", "pkg/__init__.py", "pkg/a b.txt", ".hidden", "pkg/…/x")
-    check_manifest(good, bind(good))
+    check_manifest(good, bind_of(good))
 
 
 def test_a_manifest_is_the_commanded_one() -> None:
     """Version and tenant are compared with the command, sizes with the platform's bounds."""
     good = manifest("app.py")
     with pytest.raises(CannotVerify, match="not of ver_other"):
-        check_manifest(good, msgspec.structs.replace(bind(good), version="ver_other"))
+        check_manifest(good, msgspec.structs.replace(bind_of(good), version="ver_other"))
     with pytest.raises(CannotVerify, match="belongs to acme"):
-        check_manifest(good, msgspec.structs.replace(bind(good), tenant="rival"))
+        check_manifest(good, msgspec.structs.replace(bind_of(good), tenant="rival"))
     large = manifest("app.py", size=10**9)
     with pytest.raises(CannotVerify, match="more than"):
-        check_manifest(large, bind(large))
+        check_manifest(large, bind_of(large))
 
 
 def test_a_blob_that_is_no_manifest() -> None:

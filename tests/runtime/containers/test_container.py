@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.model.messages.agent_messages import Cancel, ContainerState, Outcome, Refusal, Window
-from tests.runtime.harness import Harness, batched, generator, harness, method
+from tests.builders.specs import method
+from tests.runtime.harness import Harness, batched, generator, harness
 
 COUNT = """
 def f(n, pause=0.0):

@@ -11,10 +11,12 @@ import pytest
 from pilotlight_core.host.blobs import BlobMissing, BlobStore, FolderBlobs, MemoryBlobs
 from pilotlight_core.host.signing import BadSignature, NoKey, Signer
 from pilotlight_core.model.messages.agent_messages import Bind
-from pilotlight_core.model.spec import FileEntry, FunctionSpec, Manifest, MethodSpec
+from pilotlight_core.model.spec import FileEntry, Manifest
 from pilotlight_runtime.containers.bundle import CannotVerify
 from pilotlight_runtime.containers.file_cache import FileCache
 from pilotlight_runtime.containers.staging import Stager, TrustedKey
+from tests.builders.nodes import bind
+from tests.builders.specs import function_spec, manifest
 
 FILES = {"app.py": b"def f(): pass\n", "data/a.txt": b"a", "data/b.txt": b"a"}
 
@@ -31,15 +33,11 @@ async def stored(blobs: BlobStore, signer: Signer) -> tuple[Manifest, Bind]:
         digest = hashlib.sha256(data).hexdigest()
         await blobs.put("acme", digest, data)
         entries.append(FileEntry(path, digest, len(data)))
-    spec = FunctionSpec(name="f", module="app", qualname="f", methods=(MethodSpec(name="", attribute="f"),))
-    manifest = Manifest(tenant="acme", app="demo", function="f", spec=spec, files=tuple(entries))
-    signed = msgspec.msgpack.encode(signer.sign(manifest))
+    version = manifest(function_spec("f"), *entries)
+    signed = msgspec.msgpack.encode(signer.sign(version))
     digest = hashlib.sha256(signed).hexdigest()
     await blobs.put("acme", digest, signed)
-    bind = Bind(
-        epoch=1, container="c1", version=manifest.version_id, tenant="acme", manifest_sha256=digest, slice="cpu-0"
-    )
-    return manifest, bind
+    return version, bind(version=version.version_id, manifest_sha256=digest)
 
 
 async def test_a_version_is_staged_once_and_linked_twice(blobs: BlobStore, tmp_path: Path, anyio_backend: str) -> None:

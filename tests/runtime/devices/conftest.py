@@ -18,11 +18,6 @@ OpenDevices = Callable[..., AbstractAsyncContextManager[NvmlDevices]]
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def host(tmp_path: Path) -> HostFolders:
     """Device nodes of two GPUs, and nothing in /sys."""
     made = HostFolders(dev=tmp_path / "dev", sys=tmp_path / "sys")

@@ -63,7 +63,7 @@ async def test_a_guests_life_over_the_client() -> None:
         connection.send(Load(spec=spec_of(plain.echo), root=str(APPS)))
         while not isinstance(await ears.frame(), Loaded):
             pass
-        connection.take_frames_of(MAX_FRAME)
+        connection.set_frame_limit(MAX_FRAME)
         connection.send(Invoke(call="a", input=values.encode({"value": bytes(10**7)})))
         result = await ears.frame()
         assert isinstance(result, Result)
@@ -94,10 +94,10 @@ async def test_a_frame_is_as_large_as_it_may_be(anyio_backend: str) -> None:
     with theirs:
         ears = Ears()
         connection = await ears.open(ours)
-        connection.take_frames_of(2 * SMALL_FRAME)
+        connection.set_frame_limit(2 * SMALL_FRAME)
         theirs.sendall(header(SMALL_FRAME + 1))
         theirs.sendall(bytes(SMALL_FRAME // 8))
-        connection.take_frames_of(SMALL_FRAME)
+        connection.set_frame_limit(SMALL_FRAME)
         theirs.sendall(bytes(1))
         error = await ears.end()
 

@@ -72,9 +72,9 @@ async def test_closing_reads_what_is_left(pipes: Pipes) -> None:
 async def test_why_a_call_failed_is_told_line_by_line_within_the_cap(pipes: Pipes) -> None:
     """Its traceback, or what it raised where there is none, under the call's id."""
     tap = pipes.tap(LogRateLimit(lines=3))
-    tap.failed("call_1", RemoteError("ValueError", "no", "Traceback:\n  File x\n"))
-    tap.failed("call_2", RemoteError("ValueError", "no"))
-    tap.failed("call_3", RemoteError("ValueError", "too much"))
+    tap.log_failure("call_1", RemoteError("ValueError", "no", "Traceback:\n  File x\n"))
+    tap.log_failure("call_2", RemoteError("ValueError", "no"))
+    tap.log_failure("call_3", RemoteError("ValueError", "too much"))
     tap.close()
 
     assert [(line.stream, line.text, line.call) for line in pipes.lines[:3]] == [

@@ -14,21 +14,24 @@ from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.metering.meter import (
     MAX_SHARES,
+    OPERATOR,
     DeviceMeter,
+    MeteredDevice,
     MeteredSlice,
     MeterMisuse,
     SeveralMeters,
     SliceMeter,
+    SliceOwner,
 )
 
 LEASE = MeteredSlice(instance="i1", node="n1", device="gpu0", slice="gpu0-a", ppm=250_000, price="h100")
-ACME = {"tenant": "acme", "app": "shop", "function": "rank", "version": "ver_1", "container": "c1"}
+ACME = SliceOwner(tenant="acme", app="shop", function="rank", version="ver_1", container="c1")
 
 
 def idle_meter(at_ns: int = 0) -> SliceMeter:
     """A meter whose slice is warm and waits."""
     meter = SliceMeter(LEASE, at_ns=at_ns)
-    meter.transition(LeaseState.IDLE, at_ns, **ACME)
+    meter.transition(LeaseState.IDLE, at_ns, ACME)
     return meter
 
 
@@ -41,8 +44,8 @@ def test_states_follow_each_other_without_gap() -> None:
     """Each transition closes an interval, and the next begins where it ended."""
     meter = SliceMeter(LEASE, at_ns=100)
     meter.transition(LeaseState.BLANK, 150)
-    meter.transition(LeaseState.LOADING, 180, **ACME)
-    meter.transition(LeaseState.IDLE, 250, **ACME)
+    meter.transition(LeaseState.LOADING, 180, ACME)
+    meter.transition(LeaseState.IDLE, 250, ACME)
     events = meter.checkpoint(300)
 
     assert [(event.state.value, event.t0, event.t1, event.tenant) for event in events] == [
@@ -151,7 +154,7 @@ def test_draining_goes_on_with_its_calls() -> None:
     """A draining slice is busy while its calls run, and draining after them."""
     meter = idle_meter()
     meter.call_started("a", "acme", 10)
-    meter.transition(LeaseState.DRAINING, 20, **ACME)
+    meter.transition(LeaseState.DRAINING, 20, ACME)
     spent = meter.call_ended("a", "ok", 50)
     events = meter.checkpoint(60)
 
@@ -186,7 +189,7 @@ def test_misuse_is_refused() -> None:
     with pytest.raises(MeterMisuse):
         meter.call_started("a", "acme", 5)
     with pytest.raises(MeterMisuse):
-        meter.transition(LeaseState.BUSY, 5, **ACME)
+        meter.transition(LeaseState.BUSY, 5, ACME)
     with pytest.raises(MeterMisuse):
         meter.transition(LeaseState.IDLE, 5)
     with pytest.raises(MeterMisuse):
@@ -249,7 +252,7 @@ class Story:
         self.owned = state not in OPERATORS
         if not self.owned:
             self.running.clear()
-        self.meter.transition(LeaseState(state), self.now, **(ACME if self.owned else {}))
+        self.meter.transition(LeaseState(state), self.now, ACME if self.owned else OPERATOR)
 
 
 @settings(max_examples=300, deadline=None)
@@ -280,7 +283,7 @@ def test_every_nanosecond_is_counted_once(steps: list[tuple[str, int, int]]) -> 
 def test_a_device_is_accounted_whole(slices: list[int], steps: list[tuple[int, int]]) -> None:
     """Tenants and operator together have wall time times the device, to the last ppm-nanosecond."""
     sizes = {f"s{n}": ppm for n, ppm in enumerate(slices)}
-    device = DeviceMeter(instance="i", node="n", device="gpu0", price="h100", slices=sizes, at_ns=7)
+    device = DeviceMeter(MeteredDevice(instance="i", node="n", device="gpu0", price="h100"), sizes, at_ns=7)
     now = 7
     events = []
     for which, passed in steps:
@@ -288,7 +291,7 @@ def test_a_device_is_accounted_whole(slices: list[int], steps: list[tuple[int, i
         if which < len(slices):
             meter = device.slice(f"s{which}")
             meter.transition(LeaseState.FREE if meter.state is LeaseState.IDLE else LeaseState.IDLE, now,
-                             **({} if meter.state is LeaseState.IDLE else ACME))  # fmt: skip
+                             OPERATOR if meter.state is LeaseState.IDLE else ACME)  # fmt: skip
         else:
             events += device.checkpoint(now)
     events += device.checkpoint(now)
@@ -300,7 +303,10 @@ def test_a_device_is_accounted_whole(slices: list[int], steps: list[tuple[int, i
 def test_a_gap_after_a_crash_is_the_operators() -> None:
     """A new incarnation meters from where the old one's records of the device end, as nobody's time."""
     device = DeviceMeter(
-        instance="i2", node="n", device="cpu", price="cpu", slices={"a": 500_000, "b": 500_000}, at_ns=90, since_ns=60
+        MeteredDevice(instance="i2", node="n", device="cpu", price="cpu"),
+        {"a": 500_000, "b": 500_000},
+        at_ns=90,
+        since_ns=60,
     )
     events = device.checkpoint(100)
     device.check_integrity()
@@ -314,11 +320,11 @@ def test_a_gap_after_a_crash_is_the_operators() -> None:
 def test_slices_larger_than_their_device_are_refused() -> None:
     """A layout that would bill a device more than once is a mistake."""
     with pytest.raises(MeterMisuse):
-        DeviceMeter(instance="i", node="n", device="d", price="p", slices={"a": WHOLE_DEVICE, "b": 1}, at_ns=0)
+        DeviceMeter(MeteredDevice(instance="i", node="n", device="d", price="p"), {"a": WHOLE_DEVICE, "b": 1}, at_ns=0)
 
 
 def gpu_meter(slices: dict[str, int], at_ns: int = 0) -> DeviceMeter:
-    return DeviceMeter(instance="i", node="n", device="g", price="h100", slices=slices, at_ns=at_ns)
+    return DeviceMeter(MeteredDevice(instance="i", node="n", device="g", price="h100"), slices, at_ns=at_ns)
 
 
 def lines(events: list[UsageEvent]) -> list[tuple[str, int, int, int]]:
@@ -348,7 +354,7 @@ def test_what_stays_is_not_disturbed_by_a_cut() -> None:
     """The container on it goes on with its call, in one interval."""
     device = gpu_meter({"g:3g@4": 500_000, "g:1g@0": 125_000})
     stays = device.slice("g:3g@4")
-    stays.transition(LeaseState.IDLE, 0, **ACME)
+    stays.transition(LeaseState.IDLE, 0, ACME)
     stays.call_started("a", "acme", 5)
     device.recut({"g:3g@4": 500_000, "g:2g@0": 250_000}, 20)
 
@@ -363,7 +369,7 @@ def test_what_stays_is_not_disturbed_by_a_cut() -> None:
 def test_a_part_that_somebody_has_cannot_be_cut_away() -> None:
     """Nor can parts be more than the device; neither changes anything."""
     device = gpu_meter({"g:3g@4": 500_000})
-    device.slice("g:3g@4").transition(LeaseState.IDLE, 0, **ACME)
+    device.slice("g:3g@4").transition(LeaseState.IDLE, 0, ACME)
 
     with pytest.raises(MeterMisuse, match="g:3g@4 cannot go"):
         device.recut({}, 10)
@@ -376,7 +382,7 @@ def test_a_part_that_somebody_has_cannot_be_cut_away() -> None:
 def test_no_part_ends_before_what_another_has_seen() -> None:
     """An instant that is older than that counts as that."""
     device = gpu_meter({"g:3g@4": 500_000, "g:3g@0": 500_000})
-    device.slice("g:3g@4").transition(LeaseState.IDLE, 50, **ACME)
+    device.slice("g:3g@4").transition(LeaseState.IDLE, 50, ACME)
     device.recut({"g:3g@4": 500_000}, 40)
 
     assert {event.t1 for event in device.checkpoint(45)} == {50}
@@ -407,7 +413,10 @@ def test_cuts_and_crashes_neither_lose_nor_repeat_a_nanosecond(story: list[tuple
             number += 1
             since = max((event.t1 for event in written), default=None)
             device = DeviceMeter(
-                instance=f"i{number}", node="n", device="g", price="h100", slices=CUTS[which], at_ns=now, since_ns=since
+                MeteredDevice(instance=f"i{number}", node="n", device="g", price="h100"),
+                CUTS[which],
+                at_ns=now,
+                since_ns=since,
             )
     written += device.checkpoint(now)
     device.check_integrity()
@@ -423,7 +432,7 @@ def test_several_whole_devices_are_used_alike() -> None:
     """A call on two costs both, and both are the container's for the same time."""
     meters = [gpu_meter({"g": WHOLE_DEVICE}).slice("g") for _ in range(2)]
     both = SeveralMeters(meters)
-    both.transition(LeaseState.IDLE, 10, **ACME)
+    both.transition(LeaseState.IDLE, 10, ACME)
     both.call_started("a", "acme", 20)
     assert both.state is LeaseState.BUSY
     spent = both.call_ended("a", "ok", 50, batch_size=2)

@@ -11,6 +11,7 @@ from pilotlight_core.bus import BusDown
 from pilotlight_core.model.messages.agent_messages import Message, SliceKind, SliceReport
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_runtime.metering.meter import SliceOwner
 from pilotlight_runtime.metering.usage_log import UsageLog
 from pilotlight_runtime.metering.usage_metering import RECORD_SHARES, Metering, boot_id, boot_ns, by_tenant
 
@@ -79,7 +80,7 @@ async def test_usage_is_on_disk_before_it_is_stored(tmp_path: Path, anyio_backen
     world = World()
     world.down = True
     async with world.metering(tmp_path) as metering:
-        metering.slice("cpu-0").transition(LeaseState.IDLE, 2_000, tenant="acme", container="c1")
+        metering.slice("cpu-0").transition(LeaseState.IDLE, 2_000, SliceOwner(tenant="acme", container="c1"))
         world.at_ns = 5_000
         await metering.write()
         assert not await metering.ship()
@@ -107,7 +108,7 @@ async def test_a_part_that_comes_back_after_a_crash_is_not_metered_for_others_ti
         world.at_ns = 2_000
         await metering.write()
         metering.recut([share])
-        metering.slice(share.id).transition(LeaseState.IDLE, 2_000, tenant="acme", container="c1")
+        metering.slice(share.id).transition(LeaseState.IDLE, 2_000, SliceOwner(tenant="acme", container="c1"))
         world.at_ns = 6_000
         await metering.write()
         world.at_ns = 7_000  # and it is killed

@@ -6,7 +6,8 @@ from pilotlight_core.model.messages.agent_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import Batching
 from pilotlight_runtime.guest.frames import BatchResult, GuestItemResult, InvokeBatch, Result
 from pilotlight_runtime.metering.work_log import MOST_KINDS, MOST_MS, MOST_OF_ONE, WorkKey, WorkLog
-from tests.runtime.fake_rim import FakeRim, run_of, runner_of
+from tests.builders.calls import run
+from tests.runtime.fake_runner_io import FakeRunnerIO, accepted, runner_of
 
 ONE = WorkKey(container="c1", version="v", slice="cpu-0")
 
@@ -49,19 +50,19 @@ def test_one_container_leaves_room_for_the_others() -> None:
 
 def test_what_went_well_is_told_with_how_many_were_worked_on_at_once() -> None:
     """Concurrent calls with those beside them, batches once; what failed says nothing of speed."""
-    rim = FakeRim()
-    runner = runner_of(rim, max_inputs=3)
+    io = FakeRunnerIO()
+    runner = runner_of(io, max_inputs=3)
     for call in "abc":
-        runner.take(run_of(call), 1.0, 1.0)
-    runner.answered(Result(call="a", execute_ns=30_000_000), 1.5)
-    runner.answered(
+        runner.add(accepted(run(call), 1.0), 1.0)
+    runner.on_result(Result(call="a", execute_ns=30_000_000), 1.5)
+    runner.on_result(
         Result(call="b", outcome=Outcome.RAISED, error=RemoteError("ValueError", "no"), execute_ns=30_000_000), 1.6
     )
-    gathering = runner_of(rim, batching=Batching(max_batch_size=2, wait_ms=50))
+    gathering = runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50))
     for call in ("x", "y"):
-        gathering.take(run_of(call), 2.0, 2.0)
-    (batch,) = rim.of(InvokeBatch)
+        gathering.add(accepted(run(call), 2.0), 2.0)
+    (batch,) = io.of(InvokeBatch)
     items = tuple(GuestItemResult(call=call, output=b"\x01") for call, _ in batch.items)
-    gathering.batch_answered(BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000), 2.5)
+    gathering.on_batch_result(BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000), 2.5)
 
-    assert rim.work == [(3, 30.0), (2, 5.0)]
+    assert io.batches == [(3, 30.0), (2, 5.0)]

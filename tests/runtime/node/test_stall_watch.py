@@ -9,23 +9,23 @@ def test_while_it_runs_what_is_read_is_fresh() -> None:
     """Ticks come in time."""
     watch = StallWatch(1.0)
     assert not watch.tick(1.02)
-    assert watch.received(1.03) == 1.03
+    assert watch.received_at(1.03) == 1.03
 
 
 def test_after_a_gap_what_is_read_counts_from_before_it() -> None:
     """Even before the tick that notices, and until everything that had waited was read."""
     watch = StallWatch(1.0)
     watch.tick(1.02)
-    assert watch.received(6.0) == 1.02
+    assert watch.received_at(6.0) == 1.02
 
     assert watch.tick(6.01)
-    assert watch.received(6.02) == 1.02
+    assert watch.received_at(6.02) == 1.02
     assert not watch.tick(6.03)
-    assert watch.received(6.04) == 1.02
-    watch.fresh()
+    assert watch.received_at(6.04) == 1.02
+    watch.mark_fresh()
 
-    assert watch.received(6.05) == 6.05
-    assert (watch.stalls, round(watch.longest, 2)) == (1, 4.99)
+    assert watch.received_at(6.05) == 6.05
+    assert (watch.stalls, round(watch.longest_s, 2)) == (1, 4.99)
 
 
 def test_a_second_gap_does_not_forget_the_first() -> None:
@@ -34,4 +34,4 @@ def test_a_second_gap_does_not_forget_the_first() -> None:
     watch.tick(3.0)
     watch.tick(5.0)
 
-    assert watch.received(5.01) == 1.0
+    assert watch.received_at(5.01) == 1.0

@@ -46,11 +46,6 @@ def call(number, *arguments):
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def launcher() -> Iterator[BubblewrapLauncher]:
     made = BubblewrapLauncher()
     yield made

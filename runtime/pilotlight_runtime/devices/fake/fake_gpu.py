@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 import pynvml
 
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_placement.hardware.catalogue import Device, DeviceProfile, standard
-from pilotlight_placement.hardware.geometry import Instance, Profile
+from pilotlight_placement.hardware.geometry import Profile
 from pilotlight_runtime.devices.nvidia.gpu_product import product_of
 
 GIB = 2**30
@@ -117,7 +118,7 @@ class FakeGpu:
             return ()
         if sum(other.profile is profile for other in there) >= profile.most:
             return ()
-        mask = family.masks_of(Instance(start=one.start, profile=one.profile.key) for one in there)
+        mask = family.masks_of(MigPlacement(start=one.start, profile=one.profile.key) for one in there)
         return family.free_starts[mask][profile.index]
 
     def add(self, profile: Profile, start: int) -> FakeInstance:

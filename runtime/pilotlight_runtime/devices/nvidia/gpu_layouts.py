@@ -9,7 +9,6 @@ import pynvml
 
 from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.messages.device_commands import Cut, DeviceCommand
-from pilotlight_placement.hardware.geometry import Instance
 from pilotlight_runtime.devices.nvidia import mig
 from pilotlight_runtime.devices.nvidia.gpu_state import GpuState, family_of
 from pilotlight_runtime.devices.nvidia.gpu_survey import DriverGpu
@@ -60,7 +59,7 @@ def _cut(state: GpuState, cut: Cut, busy: Collection[str]) -> LayoutChange | str
     if any(place.profile not in known for place in comes):
         return "illegal"
     try:
-        state.family.masks_of(Instance(start=place.start, profile=place.profile) for place in [*stays, *comes])
+        state.family.masks_of([*stays, *comes])
     except ValueError:
         return "illegal"
     if any(state.name_of(one) in busy for one in goes):

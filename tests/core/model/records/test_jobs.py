@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -18,20 +20,13 @@ from pilotlight_core.model.records.jobs import (
     JobState,
     RunnerIdentity,
 )
+from tests.builders.jobs import job
 
 HERE, THERE = RunnerIdentity("one", "one-a"), RunnerIdentity("two", "two-a")
 ERROR = JobError(code="function_raised", detail="ValueError: no")
 
 
-def job(**more: object) -> JobRecord:
-    fields: dict[str, object] = {
-        "id": "call_local_1_00000000000000000001", "tenant": "acme", "function": "acme:shop.hello", "version": "ver_1",
-        "ref": "shop.hello@v1", "created_at": 100.0, "run_at": 100.0, "expires_at": 1_000.0, "keep_s": 60.0,
-    }  # fmt: skip
-    return JobRecord(**fields | more)  # type: ignore[arg-type]
-
-
-def running(**more: object) -> JobRecord:
+def running(**more: Any) -> JobRecord:
     begun = jobs.started(job(**more), HERE, "call_1", 1, 101.0)
     assert begun is not None
     return begun

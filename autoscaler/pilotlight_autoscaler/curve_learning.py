@@ -1,0 +1,177 @@
+"""Throughput curves learnt from calls in use: how long batches took, the latest counting most. Pure.
+
+Of each batch size on each kind of slice a histogram is kept whose old entries fade: after `MEMORY` batches an entry
+has a third of its weight. What fewer than `FLOOR` batches say is not told. Time is an argument (seconds).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pilotlight_core.model.api.curve_api import MAX_BATCH, MAX_POINTS, Curve, CurvePoint, CurveSource
+from pilotlight_core.model.messages.ran import BatchesRan
+
+MEMORY = 500
+"""Batches after which an observation counts 1/e of what it did."""
+FLOOR = 30
+"""Batches of one size on one kind of slice; fewer say little of a 95th percentile."""
+STEP = math.log(1.04)
+"""Durations within 4 % are told apart no further."""
+FADED = 1e-4
+"""What has less of all weight is dropped."""
+LARGEST_SCALE = 1e9
+MOST_VERSIONS = 4_096
+"""The one that was heard of longest ago goes first."""
+MOST_KINDS = 512
+"""Slices and batch sizes of one version."""
+MOST_PER_S = 4_000
+"""Durations that are looked at in a second, of all nodes: a large fleet is sampled."""
+MOST_AT_ONCE = 400
+"""Of these, such as come together."""
+WRITE_EVERY_S = 30.0
+"""A version's learnt curve is written at most so often."""
+MIN_CHANGE = 0.05
+"""Less of a change is not written."""
+
+Where = tuple[str, str, bool]
+"""Device, slice key, and whether the device only exists in software."""
+ObservedKind = tuple[Where, int]
+"""Where, and the batch size."""
+
+
+@dataclass(kw_only=True, slots=True)
+class DecayingHistogram:
+    """Durations in ms as a histogram in which the latest weighs most (forward decay: new entries weigh more)."""
+
+    buckets: dict[int, float] = field(default_factory=dict)
+    weight: float = 0.0
+    mean: float = 0.0
+    count: int = 0
+    scale: float = 1.0
+
+    def add(self, ms: float, times: float = 1.0) -> None:
+        """One duration that stands for so many."""
+        ms = max(ms, 1e-3)
+        self.scale *= math.exp(min(times / MEMORY, 20.0))
+        weight = self.scale * times
+        self.weight += weight
+        self.mean += (ms - self.mean) * weight / self.weight
+        bucket = math.floor(math.log(ms) / STEP)
+        self.buckets[bucket] = self.buckets.get(bucket, 0.0) + weight
+        if self.scale > LARGEST_SCALE:
+            self._rescale()
+
+    def quantile(self, part: float) -> float:
+        """The duration that so large a part of the weight does not exceed, to within 4 %."""
+        left = part * sum(self.buckets.values())
+        for bucket in sorted(self.buckets):
+            left -= self.buckets[bucket]
+            if left <= 1e-9 * self.weight:
+                return math.exp((bucket + 0.5) * STEP)
+        raise ValueError("nothing was observed")
+
+    def _rescale(self) -> None:
+        kept = {bucket: weight for bucket, weight in self.buckets.items() if weight > FADED * self.weight}
+        self.buckets = {bucket: weight / self.scale for bucket, weight in kept.items()}
+        self.weight /= self.scale
+        self.scale = 1.0
+
+
+@dataclass(kw_only=True, slots=True)
+class ObservedVersion:
+    """What is known of one version."""
+
+    kinds: dict[ObservedKind, DecayingHistogram] = field(default_factory=dict)
+    written: dict[ObservedKind, CurvePoint] = field(default_factory=dict)
+    written_at: float = -math.inf
+    is_new: bool = False
+    """Something ran since it was told."""
+
+
+class CurveLearner:
+    """What was learnt since this process began."""
+
+    def __init__(self) -> None:
+        self._versions: dict[str, ObservedVersion] = {}
+        self._tokens = float(MOST_AT_ONCE)
+        self._refilled_at = -math.inf
+
+    def observe(self, ran: BatchesRan, where: Where, at: float) -> None:
+        """Batches of one size that ran somewhere."""
+        if not ran.ms or not 1 <= ran.batch <= MAX_BATCH or ran.count < len(ran.ms):
+            return
+        durations = ran.ms[: self._sampled(len(ran.ms), at)]
+        if not durations:
+            return
+        known = self._versions.pop(ran.version, None) or ObservedVersion()
+        self._versions[ran.version] = known  # the latest last
+        if len(self._versions) > MOST_VERSIONS:
+            del self._versions[next(iter(self._versions))]
+        kind = (where, ran.batch)
+        if kind not in known.kinds and len(known.kinds) >= MOST_KINDS:
+            return
+        histogram = known.kinds.setdefault(kind, DecayingHistogram())
+        for ms in durations:
+            histogram.add(ms, ran.count / len(durations))
+        histogram.count += ran.count
+        known.is_new = True
+
+    def due(self, at: float, now: float, most: int = 8) -> dict[str, tuple[Curve, ...]]:
+        """The curves to be written, of a few versions: what is new or has changed enough. `now` is unix seconds."""
+        found: dict[str, tuple[Curve, ...]] = {}
+        for version, known in self._versions.items():
+            if len(found) >= most:
+                break
+            if known.is_new and at - known.written_at >= WRITE_EVERY_S:
+                known.is_new = False
+                if curves := tuple(_changed_curves(known, now)):
+                    found[version], known.written_at = curves, at
+        return found
+
+    def _sampled(self, wanted: int, at: float) -> int:
+        """How many of so many durations may be looked at: all through a second alike, since nodes report in turn."""
+        passed = min(1.0, max(0.0, at - self._refilled_at))
+        self._tokens = min(MOST_AT_ONCE, self._tokens + passed * MOST_PER_S)
+        self._refilled_at = max(at, self._refilled_at)
+        granted = min(wanted, int(self._tokens))
+        self._tokens -= granted
+        return granted
+
+
+def _changed_curves(known: ObservedVersion, now: float) -> Iterator[Curve]:
+    points: dict[Where, list[CurvePoint]] = {}
+    for kind, histogram in known.kinds.items():
+        if histogram.count < FLOOR:
+            continue
+        where, batch = kind
+        point = point_of(histogram, batch, now)
+        if has_changed(known.written.get(kind), point):
+            known.written[kind] = point
+            points.setdefault(where, []).append(point)
+    for (gpu, cut, software), made in points.items():
+        latest = sorted(made, key=lambda point: -point.samples)[:MAX_POINTS]
+        ordered = tuple(sorted(latest, key=lambda point: point.batch))
+        yield Curve(gpu=gpu, slice=cut, source=CurveSource.LEARNT, points=ordered, software=software)
+
+
+def point_of(histogram: DecayingHistogram, batch: int, now: float) -> CurvePoint:
+    """What the observations say of a batch size; figures to three digits, so that noise makes no news."""
+    middle, high = histogram.quantile(0.5), histogram.quantile(0.95)
+    return CurvePoint(
+        batch=batch,
+        throughput=float(f"{batch * 1000 / histogram.mean:.3g}"),
+        p50_ms=float(f"{middle:.3g}"),
+        p95_ms=float(f"{high:.3g}"),
+        samples=histogram.count,
+        at=now,
+    )
+
+
+def has_changed(written: CurvePoint | None, point: CurvePoint) -> bool:
+    """Whether a point differs enough from the one that was written last."""
+    if written is None:
+        return True
+    pairs = ((written.throughput, point.throughput), (written.p95_ms, point.p95_ms))
+    return any(abs(after - before) > MIN_CHANGE * before for before, after in pairs)

@@ -1,0 +1,184 @@
+"""Answers to who asks why: from the decisions that are remembered, on the fleet as they saw it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import msgspec
+
+from pilotlight_autoscaler.world import World
+from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
+from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.suggestions import as_sentence
+from pilotlight_core.model.units import duration_text
+from pilotlight_placement.explain.api_views import decision_info
+from pilotlight_placement.explain.decision_journal import PlacementDecision
+from pilotlight_placement.explain.explanation import reasons, why_not
+from pilotlight_placement.search.decision_record import Placement
+
+WAITS_S = 2.0
+"""A refusal is repeated at each pass, four a second: what was not for so long does not wait any more."""
+MOST_TOLD = 8
+"""Containers of a function that are told, the latest ones; of the others how many there are."""
+NOW = (DecisionStatus.STARTING, DecisionStatus.RUNNING, DecisionStatus.LEAVING, DecisionStatus.WAITING)
+VERBS = {
+    DecisionStatus.STARTING: "starts on",
+    DecisionStatus.RUNNING: "runs on",
+    DecisionStatus.LEAVING: "is leaving",
+    DecisionStatus.GONE: "is gone; it was on",
+}
+STARTS = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
+
+
+def answer(
+    world: World, asked: ExplainPlacement, at: float, now: float, ref_of: Callable[[str], str] = str
+) -> PlacementTold:
+    """The decisions that the question is about, in sentences and as data.
+
+    `at` is an instant of the world's clock, `now` the same in unix seconds; `ref_of` tells what a version's id is
+    called.
+    """
+    decisions = _about(world, asked, at)
+    if asked.node:
+        decisions = decisions[-1:]
+        lines = [line for each in decisions for line in _why_not(world, each, asked.node, at)]
+    elif asked.function:
+        lines = [*_now(world, asked.function, decisions, at, ref_of), *_before(world, decisions, at)]
+    else:
+        lines = [line for each in decisions for line in _decision_lines(world, each, at)]
+    if not lines:
+        return PlacementTold(found=False, lines=(_nothing_known(world, asked),))
+    data = [_data(world, each, at, now) for each in decisions]
+    return PlacementTold(found=True, lines=tuple(lines), decisions=msgspec.json.encode(data))
+
+
+def decision_status(world: World, decided: PlacementDecision, at: float) -> DecisionStatus:
+    """What has become of a decision."""
+    name = decided.container
+    if not isinstance(decided.outcome, Placement):
+        return DecisionStatus.WAITING if at - decided.at <= WAITS_S else DecisionStatus.OVER
+    state = world.state(name)
+    if state is None:
+        coming = name in world.pending or any(bind.container == name for _, bind in world.executions.starts())
+        return DecisionStatus.STARTING if coming else DecisionStatus.GONE
+    if state is ContainerState.GONE:
+        return DecisionStatus.GONE
+    if state is ContainerState.DRAINING or name in world.draining:
+        return DecisionStatus.LEAVING
+    return DecisionStatus.STARTING if state in STARTS else DecisionStatus.RUNNING
+
+
+def _about(world: World, asked: ExplainPlacement, at: float) -> list[PlacementDecision]:
+    """The decisions in question, the latest last."""
+    if asked.container:
+        found = world.decisions.of_container(asked.container)
+        return [found] if found else []
+    if not asked.function:
+        latest = world.decisions.latest()
+        return [latest] if latest else []
+    there = [each.id for _, each in _containers(world, asked.function, at)]
+    there += [name for name, each in world.pending.items() if each.bind.function == asked.function]
+    remembered = [found for name in there if (found := world.decisions.of_container(name)) is not None]
+    remembered = sorted(remembered, key=lambda each: each.at)[-MOST_TOLD:]
+    every = {id(each): each for each in (*remembered, *world.decisions.of_function(asked.function))}
+    return sorted(every.values(), key=lambda each: each.at)
+
+
+def _containers(world: World, function: str, at: float) -> Iterator[tuple[str, ContainerReport]]:
+    """A function's containers that are there now, with their nodes."""
+    for node, each in world.containers(at):
+        if each.state is not ContainerState.GONE and f"{each.tenant}:{each.app}.{each.function}" == function:
+            yield node, each
+
+
+def _now(
+    world: World, function: str, decisions: list[PlacementDecision], at: float, ref_of: Callable[[str], str]
+) -> Iterator[str]:
+    there = [each for each in decisions if decision_status(world, each, at) in NOW]
+    told = {each.container for each in there}
+    others = [(node, each) for node, each in _containers(world, function, at) if each.id not in told]
+    level = world.levels.get(function)
+    if not (decisions or others or level):
+        return
+    yield "Now:"
+    yield from [f"  {level}."] if level else []
+    yield from ["  It has no container, and none waits for a place."] if not (there or others) else []
+    for each in there:
+        yield from _indented(_decision_lines(world, each, at))
+    unknown = [(node, each) for node, each in others if world.decisions.of_container(each.id) is None]
+    for node, container in unknown[:MOST_TOLD]:
+        where = f"{container.id} is on {node}, on {container.slice}: {ref_of(container.version)}"
+        yield f"  {where}. Why is not remembered: another controller decided it."
+    if more := len(others) - len(unknown[:MOST_TOLD]):
+        yield f"  … and {more} more of its containers."
+
+
+def _before(world: World, decisions: list[PlacementDecision], at: float) -> Iterator[str]:
+    over = [each for each in decisions if decision_status(world, each, at) not in NOW]
+    yield from ["Before:"] if over else []
+    for each in over:
+        yield from _indented(_decision_lines(world, each, at))
+
+
+def _indented(lines: list[str]) -> Iterator[str]:
+    """A decision among others: its reasons stand under what was decided."""
+    yield f"  {lines[0]}"
+    yield from [f"    {line}" for line in lines[1:]]
+
+
+def _decision_lines(world: World, decided: PlacementDecision, at: float) -> list[str]:
+    return [as_sentence(_head(decided, decision_status(world, decided, at), at)), *reasons(decided.outcome)]
+
+
+def _head(decided: PlacementDecision, state: DecisionStatus, at: float) -> str:
+    """What was decided of whom, when, and what has become of it."""
+    whose, outcome = _version(decided), decided.outcome
+    if isinstance(outcome, Placement):
+        placed = f"{whose}, placed {duration_text(at - decided.at)} ago"
+        return f"{decided.container or 'a container'} {VERBS[state]} {outcome.slice}: {placed}"
+    if state is DecisionStatus.WAITING:
+        return f"{whose} has no place, for {duration_text(at - decided.since)} now: {outcome.reason}"
+    since, until = duration_text(at - decided.since), duration_text(at - decided.at)
+    return f"{whose} had no place {until} ago{f', first {since} ago' * (since != until)}: {outcome.reason}"
+
+
+def _version(decided: PlacementDecision) -> str:
+    """Which version, and for what if it was not for calls."""
+    ask = decided.outcome.record.ask
+    return f"{decided.version or ask.function}{f' (a trial on {ask.slice})' if ask.slice else ''}"
+
+
+def _why_not(world: World, decided: PlacementDecision, node: str, at: float) -> list[str]:
+    subject = decided.container or decided.version or decided.function
+    verb = {DecisionStatus.GONE: "was", DecisionStatus.OVER: "was"}.get(decision_status(world, decided, at), "is")
+    whose = f"{decided.version}, " if decided.container and decided.version else ""
+    when = f"{whose}decided {duration_text(at - decided.at)} ago"
+    chosen = isinstance(decided.outcome, Placement) and decided.outcome.node == node
+    head = f"{subject} {verb} on {node} ({when}):" if chosen else f"Why {subject} {verb} not on {node} ({when}):"
+    return [head, *why_not(world.fleet(at), decided.outcome, node)]
+
+
+def _data(world: World, decided: PlacementDecision, at: float, now: float) -> DecisionInfo:
+    return msgspec.structs.replace(
+        decision_info(decided.outcome, decided.container),
+        version=decided.version,
+        state=decision_status(world, decided, at),
+        decided_at=_moment(now - (at - decided.at)),
+        since=_moment(now - (at - decided.since)),
+    )
+
+
+def _moment(unix: float) -> str:
+    return datetime.fromtimestamp(unix, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _nothing_known(world: World, asked: ExplainPlacement) -> str:
+    if asked.container and world.state(asked.container) is not None:
+        return f"{asked.container} runs, but why it was put there is not remembered: another controller decided it."
+    if asked.container:
+        return f"Nothing is remembered of a container {asked.container}."
+    if asked.function:
+        return f"Nothing is remembered of {asked.function}: none of its containers was placed by this controller."
+    return "Nothing was decided yet."

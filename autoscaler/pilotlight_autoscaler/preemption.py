@@ -1,0 +1,186 @@
+"""What gives way to a version that finds no place: idle containers whose going makes one. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+
+from pilotlight_autoscaler.scaling_policy import FLOOR_PATIENCE_S, MIN_RESIDENCY_S, VersionView, idle_ones, may_give_way
+from pilotlight_core.model.messages.agent_messages import ContainerReport
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import DeviceGroup
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.plan.mig_switches import has_place_after_switch
+from pilotlight_placement.plan.plan import Shortfall
+from pilotlight_placement.search.decision_record import Placement
+from pilotlight_placement.search.place import place
+
+ALONE = 48
+"""Containers of which it is tried whether one is enough."""
+NODES = 16
+"""Nodes on which several together are tried."""
+PRUNED = 8
+TRIALS = 1_024
+"""Sets of containers that are tried in one pass, for all who are blocked: 0.1 ms each, so that a pass stays short."""
+PreemptionVictim = tuple[ContainerReport, str]
+"""An idle container and its version."""
+
+
+@dataclass(kw_only=True)
+class TrialBudget:
+    """How many sets may still be tried."""
+
+    left: int = TRIALS
+
+    def take(self) -> bool:
+        """Whether one more may."""
+        self.left -= 1
+        return self.left >= 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdleContainers:
+    """Who is idle, among versions and their tenants: looked up once for all who are blocked."""
+
+    views: Mapping[str, VersionView]
+    tenants: Mapping[str, str]
+
+    def beyond_floors(self, *, waited_for: bool) -> list[PreemptionVictim]:
+        """What nobody's floor needs; what was used a moment ago only where somebody waits."""
+        return self._for_a_call if waited_for else self._for_a_floor
+
+    @cached_property
+    def _for_a_call(self) -> list[PreemptionVictim]:
+        return [(each, name) for name, view in self.views.items() for each in may_give_way(view, MIN_RESIDENCY_S)]
+
+    @cached_property
+    def _for_a_floor(self) -> list[PreemptionVictim]:
+        return [(each, name) for name, view in self.views.items() for each in may_give_way(view, FLOOR_PATIENCE_S)]
+
+    @cached_property
+    def with_floors(self) -> list[PreemptionVictim]:
+        """Those of floors too."""
+        return [(each, name) for name, view in self.views.items() for each in idle_ones(view)]
+
+    @cached_property
+    def held(self) -> Counter[str]:
+        """Containers by tenant."""
+        counts: Counter[str] = Counter(dict.fromkeys(self.tenants.values(), 0))
+        for name, view in self.views.items():
+            counts[self.tenants[name]] += view.size
+        return counts
+
+
+def choose_victims(
+    fleet: Fleet,
+    ask: Ask,
+    version: str,
+    idle: IdleContainers,
+    *,
+    waited_for: bool,
+    spared: Collection[str] = (),
+    trials: TrialBudget | None = None,
+) -> Sequence[PreemptionVictim]:
+    """The idle containers that are to go so that the ask has a place: as few as can be, the longest idle first.
+
+    What keeps a floor stays, unless somebody waits and its tenant has more than an even share. Where no place comes of
+    going alone, one that GPUs have after a change of MIG mode will do, unless idle ones can be changed as it is.
+    """
+    trials = trials or TrialBudget()
+    spare = [victim for victim in idle.beyond_floors(waited_for=waited_for) if victim[1] != version]
+    if found := _enough(fleet, ask, spare, spared, trials):
+        return found
+    # A floor is a promise out of one's own share: nobody keeps others from running at all with it.
+    greedy = tenants_over_share(idle.tenants[version], idle.held, fleet.size) if waited_for else set()
+    if not greedy:
+        return ()
+    kept = [victim for victim in idle.with_floors if idle.tenants[victim[1]] in greedy and victim[1] != version]
+    return _enough(fleet, ask, kept, spared, trials)
+
+
+def round_robin(shorts: Sequence[Shortfall], first: int) -> list[Shortfall]:
+    """Who is blocked, one of each tenant, then the next of each, beginning with number `first`: nobody crowds it."""
+    by_tenant: dict[str, list[Shortfall]] = {}
+    for short in shorts:
+        by_tenant.setdefault(short.refusal.record.ask.tenant, []).append(short)
+    ordered = [short for each in zip_longest(*by_tenant.values()) for short in each if short is not None]
+    start = first % len(ordered) if ordered else 0
+    return ordered[start:] + ordered[:start]
+
+
+def tenants_over_share(waiting: str, held: Mapping[str, int], size: int) -> set[str]:
+    """The tenants with more containers than an even share of the slices, while `waiting` has none of its own."""
+    if held[waiting]:
+        return set()
+    return {tenant for tenant, count in held.items() if count > size / len(held)}
+
+
+def _enough(
+    fleet: Fleet, ask: Ask, victims: list[PreemptionVictim], spared: Collection[str], trials: TrialBudget
+) -> Sequence[PreemptionVictim]:
+    there = [victim for victim in victims if victim[0].id in fleet.held and victim[0].id not in spared]
+    if not there or trials.left <= 0:
+        return ()
+    of_use = fleet.offers(ask).by_group
+    there.sort(key=lambda victim: (_group_of(fleet, victim) not in of_use, -victim[0].idle_s, victim[0].id))
+    for fits in (has_place,) if has_place_after_switch(fleet, ask) else (has_place, has_place_after_switch):
+        attempt = PreemptionSearch(fleet=fleet, ask=ask, fits=fits, trials=trials)
+        if group := attempt.one(there) or attempt.several(there):
+            return group
+    return ()
+
+
+def _group_of(fleet: Fleet, victim: PreemptionVictim) -> DeviceGroup:
+    slice_ = fleet.held[victim[0].id].slice
+    return fleet.places[slice_.node].by_id[slice_.ids[0]].group
+
+
+def has_place(fleet: Fleet, ask: Ask) -> bool:
+    """Whether an ask has a place as things are."""
+    return isinstance(place(fleet, ask), Placement)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreemptionSearch:
+    """Looking for containers whose going makes a place, of whatever sort `fits` says."""
+
+    fleet: Fleet
+    ask: Ask
+    fits: Callable[[Fleet, Ask], bool]
+    trials: TrialBudget
+
+    def one(self, victims: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
+        """The first whose going alone is enough."""
+        return next(((victim,) for victim in victims[:ALONE] if self._enough((victim,))), ())
+
+    def several(self, victims: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
+        """The smallest set of one node that is enough; nodes with many of them are looked at first."""
+        by_node: dict[str, list[PreemptionVictim]] = {}
+        for victim in victims:
+            by_node.setdefault(self.fleet.held[victim[0].id].slice.node, []).append(victim)
+        nodes = sorted((on_node for on_node in by_node.values() if len(on_node) > 1), key=len, reverse=True)
+        found = [self._fewest(on_node) for on_node in nodes[:NODES] if self._enough(on_node)]
+        return min(found, key=len, default=())
+
+    def _fewest(self, on_node: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
+        """Of containers that are enough together the first few that are, without those that bring nothing."""
+        least, most = 1, len(on_node)
+        while least < most:
+            middle = (least + most) // 2
+            least, most = (least, middle) if self._enough(on_node[:middle]) else (middle + 1, most)
+        chosen = list(on_node[:most])
+        for victim in chosen[:-1][:PRUNED]:
+            if self._enough(fewer := [each for each in chosen if each is not victim]):
+                chosen = fewer
+        return chosen
+
+    def _enough(self, group: Sequence[PreemptionVictim]) -> bool:
+        if not self.trials.take():
+            return False
+        with self.fleet.trial():
+            for container, _ in group:
+                self.fleet.release(container.id)
+            return self.fits(self.fleet, self.ask)

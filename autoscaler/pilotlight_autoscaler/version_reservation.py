@@ -1,0 +1,64 @@
+"""For whom devices are kept, and for how long. Pure: time is an argument (seconds).
+
+Only for one version at a time: of those that find no place, the one whose call has waited longest. What is kept too
+long is given up: others have their turn, elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.plan.reservation import Reservation, choose_reservation
+
+AFTER_S = 15.0
+"""Whoever has waited for so long has devices kept."""
+FOR_S = 300.0
+"""And not for longer than this: those who are on them may stay for ever."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitingVersion:
+    """A version that finds no place."""
+
+    version: str
+    ask: Ask
+    waited_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionReservation:
+    """Devices kept for a version, and since when."""
+
+    version: str
+    kept: Reservation
+    since: float
+
+
+def next_reservation(
+    now: VersionReservation | None, waiting: Sequence[WaitingVersion], fleet: Fleet, at: float
+) -> VersionReservation | None:
+    """What is kept from now on."""
+    long = [each for each in waiting if each.waited_s >= AFTER_S]
+    long.sort(key=lambda each: (-each.waited_s, each.version))
+    if now is not None and at - now.since < FOR_S and is_available(fleet, now.kept):
+        for each in waiting:
+            if each.version == now.version:
+                return replace(now, kept=replace(now.kept, ask=each.ask))
+    last = frozenset() if now is None else now.kept.devices
+    # Who had its time goes last, and elsewhere if it can.
+    for each in sorted(long, key=lambda each: now is not None and each.version == now.version):
+        if devices := choose_reservation(fleet, each.ask, last):
+            return VersionReservation(version=each.version, kept=Reservation(ask=each.ask, devices=devices), since=at)
+    return None
+
+
+def is_available(fleet: Fleet, kept: Reservation) -> bool:
+    """Whether all that is kept takes containers still."""
+    places = fleet.places
+    return all(
+        node in places and device in places[node].by_id and places[node].by_id[device].serves
+        for node, device in kept.devices
+    )

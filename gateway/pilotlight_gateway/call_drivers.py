@@ -1,0 +1,139 @@
+"""Both sides of a gateway's calls and the door between them, put together over one port."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pilotlight_core.bus import NO_RESPONDERS, Handler
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.agent_messages import Chunk, Credit, Ended, NodeReport, Refused, Shortage, Started
+from pilotlight_core.model.messages.scheduling import Breakers
+from pilotlight_gateway.calls.large_bodies import LargeBodies
+from pilotlight_gateway.calls.origins import NODE, Origins
+from pilotlight_gateway.cluster.driver_port import DriverPort
+from pilotlight_gateway.cluster.node_watch import NodeWatch
+from pilotlight_gateway.cluster.outbox import Outbox
+from pilotlight_gateway.cluster.router import ShardRouter
+from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
+from pilotlight_gateway.fleet.fleet_view import FleetView
+from pilotlight_gateway.home.home import QueueLimits
+from pilotlight_gateway.home.homes import Homes
+
+LOOK_S = 0.5
+"""How often silent nodes are looked for."""
+
+
+class CallDrivers:
+    """One `Driver`: what comes in goes to the side that it is for, and a turn is over when neither has anything left.
+
+    One call costs one publish, one frame back, and one alarm; if its function's home is another gateway, a word to it,
+    its grant, and a word when it has ended.
+    """
+
+    def __init__(
+        self,
+        port: DriverPort,
+        ownership: ShardOwnership,
+        fleet: FleetView,
+        bodies: LargeBodies,
+        *,
+        region: str,
+        gateway: str,
+        limits: QueueLimits,
+    ) -> None:
+        self._port = port
+        self._region = region
+        self._gateway = gateway
+        self._fleet = fleet
+        self._outbox = Outbox(port, region)
+        self._router = router = ShardRouter(port, ownership, self._outbox, gateway=gateway)
+        self.homes = Homes(
+            port, ownership, router, router.home_inbox, region=region, gateway=gateway, limits=limits
+        )  # fmt: skip
+        self.origins = Origins(
+            port, ownership, router, router.origin_inbox, bodies, region=region, gateway=gateway
+        )  # fmt: skip
+        self._nodes = NodeWatch((self.homes, self.origins))
+        self._look_at = float("-inf")
+
+    # -- the driver ----------------------------------------------------------------------------------------------
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """See `Driver`."""
+        region, gateway = self._region, self._gateway
+        return {
+            subjects.reply(region, gateway): self._on_frame,
+            subjects.unheard(region, gateway): self._on_unheard,
+            subjects.credit(region): self._on_credit,
+            subjects.beat(region): self._on_report,
+            subjects.shortage(region): self._on_shortage,
+            subjects.breakers(region): self._on_breakers,
+            subjects.to_home(region, gateway): self.homes.on_mail,
+            subjects.to_origin(region, gateway): self.origins.on_mail,
+            subjects.ask(region, gateway): self.origins.on_ask,
+        }
+
+    def turn(self) -> None:
+        """See `Driver`."""
+        at, router = self._port.clock(), self._router
+        if at >= self._look_at:
+            self._look_at = at + LOOK_S
+            self._nodes.look(at)
+            self._fleet.forget(at)
+        self._port.wake_at(self._look_at)
+        self.homes.turn(at)
+        self.origins.turn(at)
+        while router.home_inbox or router.origin_inbox:
+            at = self._port.clock()
+            self.homes.turn(at)
+            self.origins.turn(at)
+        self._outbox.flush()
+
+    def reconnected(self) -> None:
+        """See `Driver`."""
+        self.homes.stir_all()
+
+    # -- other gateways ------------------------------------------------------------------------------------------
+
+    def homes_changed(self, shards: frozenset[int]) -> None:
+        """Other gateways are the homes of shards."""
+        self.origins.homes_changed(shards)
+
+    def gateway_gone(self, instance: str) -> None:
+        """A gateway is gone, and its callers with it."""
+        self.homes.gateway_gone(instance)
+
+    # -- what arrives --------------------------------------------------------------------------------------------
+
+    def _on_frame(self, subject: str, message: object, reply: str) -> None:
+        if isinstance(message, Refused | Started | Chunk | Ended):
+            self.origins.frame(message)
+        else:
+            self._on_credit(subject, message, reply)  # of a slot that we had taken for another gateway
+
+    def _on_unheard(self, subject: str, message: object, _: str) -> None:
+        if message is not NO_RESPONDERS:
+            return
+        call, grant = subject.rsplit(".", 2)[1:]
+        if call == NODE:
+            self._nodes.unheard(grant, self._port.clock())
+        else:
+            self.origins.unheard(call, int(grant))
+
+    def _on_credit(self, _: str, message: object, __: str) -> None:
+        if isinstance(message, Credit):
+            self._nodes.credit(message, self._port.clock())
+
+    def _on_report(self, _: str, message: object, __: str) -> None:
+        if isinstance(message, NodeReport):
+            at = self._port.clock()
+            self._fleet.on_report(message, at)
+            self._nodes.report(message, at)
+
+    def _on_breakers(self, _: str, message: object, __: str) -> None:
+        if isinstance(message, Breakers):
+            self._fleet.on_breakers(message, self._port.clock())
+
+    def _on_shortage(self, _: str, message: object, __: str) -> None:
+        if isinstance(message, Shortage):
+            self._nodes.shortage(message, self._port.clock())

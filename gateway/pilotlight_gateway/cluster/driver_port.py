@@ -1,0 +1,128 @@
+"""What a driver stands on: it sends, reads a clock and asks to be woken, and needs nothing else.
+
+A driver is a plain object. Messages come to it by its `handlers`; what they lead to inside this process is put into
+queues, and worked off in its next `turn`, which comes when the present turn of the event loop is over, or at the
+instant that it asked for. So nothing of a driver is ever entered twice, and it runs alike over asyncio and NATS
+(`BusDriverPort`) and in the simulation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from pilotlight_core.bus import Bus, Handler
+from pilotlight_core.model.messages.agent_messages import Message
+
+SOON = float("-inf")
+"""The instant at which a driver wants its turn that has something to do now."""
+NEVER = float("inf")
+
+
+class DriverPort(Protocol):
+    """The three needs of a driver, and whether what it sends can arrive."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a bus: without one, `send` raises."""
+        ...
+
+    def send(self, subject: str, message: Message, *, reply: str = "") -> None:
+        """Publish. With `reply`, its handler gets NO_RESPONDERS if nobody listens on `subject`.
+
+        Raises:
+            BusDown: while disconnected: nothing was sent.
+            MessageTooLarge: if it does not fit.
+        """
+        ...
+
+    def clock(self) -> float:
+        """Monotonic seconds."""
+        ...
+
+    def wake_at(self, instant: float) -> None:
+        """Let the driver have a turn at `instant`, or soon after; the earliest of several wishes holds.
+
+        What is wished within a turn for `SOON` is this turn's own work.
+        """
+        ...
+
+
+class Driver(Protocol):
+    """What runs over a port."""
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """Subject -> what is done with its messages."""
+        ...
+
+    def turn(self) -> None:
+        """Do what has come up or is due, and say when the next turn is due (`DriverPort.wake_at`)."""
+        ...
+
+    def reconnected(self) -> None:
+        """The bus is back."""
+        ...
+
+
+class BusDriverPort:
+    """The real port, of one driver: a bus and its event loop."""
+
+    def __init__(self, bus: Bus, clock: Callable[[], float] = time.monotonic) -> None:
+        self._bus = bus
+        self._loop = bus.loop
+        self.clock = clock
+        self.send = bus.publish_nowait
+        self._turn: Callable[[], None] | None = None
+        """Of the driver, while it runs."""
+        self._soon = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = NEVER
+
+    @property
+    def connected(self) -> bool:
+        return self._bus.connected
+
+    def wake_at(self, instant: float) -> None:
+        if instant == SOON:
+            if not self._soon:
+                self._soon = True
+                self._loop.call_soon(self._take_turn)
+        elif instant < self._timer_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = instant
+            # The loop counts in whole milliseconds: a little late is right.
+            self._timer = self._loop.call_later(max(0.001, instant - self.clock()), self._take_timed_turn)
+
+    @asynccontextmanager
+    async def driving(self, driver: Driver) -> AsyncIterator[None]:
+        """Give the driver its messages and its turns until the block ends."""
+
+        async def reconnected() -> None:
+            driver.reconnected()
+
+        self._turn = driver.turn
+        try:
+            async with self._bus.listening(driver.handlers(), reconnected=reconnected):
+                self.wake_at(SOON)
+                yield
+        finally:
+            self._turn = None
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _take_timed_turn(self) -> None:
+        self._timer, self._timer_at = None, NEVER
+        if not self._soon:
+            self._soon = True
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        try:
+            if self._turn is not None:
+                self._turn()
+        finally:
+            self._soon = False

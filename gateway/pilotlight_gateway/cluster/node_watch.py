@@ -1,0 +1,79 @@
+"""What nodes say to all gateways, told once to everybody here who must know: which of them lives, and what has room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import structlog
+
+from pilotlight_core.model.messages.agent_messages import Credit, NodeReport, Shortage
+from pilotlight_gateway.cluster.node_incarnations import GoneNode, NodeIncarnations
+
+log = structlog.get_logger(__name__)
+
+
+class NodeListener(Protocol):
+    """A driver to which nodes matter."""
+
+    def credit(self, credit: Credit, at: float) -> None:
+        """A container speaks of its room."""
+        ...
+
+    def shortage(self, shortage: Shortage, at: float) -> None:
+        """The controller has no capacity for a version."""
+        ...
+
+    def node_gone(self, gone: GoneNode, at: float) -> None:
+        """An agent is gone, or counts as gone, with everything that it ran."""
+        ...
+
+    def node_unheard(self, node: str, at: float) -> None:
+        """The bus says that nobody listens at a node."""
+        ...
+
+
+class NodeWatch:
+    """Knows the present incarnation of each node, for the drivers of one gateway."""
+
+    def __init__(self, listeners: Sequence[NodeListener]) -> None:
+        self._listeners = tuple(listeners)
+        self._nodes = NodeIncarnations()
+
+    def look(self, at: float) -> None:
+        """Look for nodes that are silent; to be called at least once a second."""
+        for gone in self._nodes.lost(at):
+            self._gone(gone, at)
+        self._nodes.forget(at)
+
+    def credit(self, credit: Credit, at: float) -> None:
+        """A container speaks, and so its node lives."""
+        self._seen(credit.node, credit.instance, at)
+        for listener in self._listeners:
+            listener.credit(credit, at)
+
+    def report(self, report: NodeReport, at: float) -> None:
+        """A node speaks, or says that it ends."""
+        if not report.stopped:
+            self._seen(report.node, report.instance, at)
+        elif (gone := self._nodes.stopped(report.node, report.instance)) is not None:
+            self._gone(gone, at)
+
+    def shortage(self, shortage: Shortage, at: float) -> None:
+        """The controller speaks."""
+        for listener in self._listeners:
+            listener.shortage(shortage, at)
+
+    def unheard(self, node: str, at: float) -> None:
+        """Nobody listens at a node."""
+        for listener in self._listeners:
+            listener.node_unheard(node, at)
+
+    def _seen(self, node: str, instance: str, at: float) -> None:
+        if (gone := self._nodes.seen(node, instance, at)) is not None:
+            self._gone(gone, at)
+
+    def _gone(self, gone: GoneNode, at: float) -> None:
+        log.warning("node gone", node=gone.node, reason=gone.reason)
+        for listener in self._listeners:
+            listener.node_gone(gone, at)

@@ -1,0 +1,59 @@
+"""A gateway's part in live calls, put together over a bus: both drivers, who is the home of what, and what waits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from pilotlight_core.bus import Bus
+from pilotlight_gateway.call_drivers import CallDrivers
+from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.calls.large_bodies import LargeBodies
+from pilotlight_gateway.cluster.driver_port import BusDriverPort
+from pilotlight_gateway.cluster.shard_table import ShardTable
+from pilotlight_gateway.cluster.shards import ShardParticipant, Shards, gateway_lease
+from pilotlight_gateway.fleet.fleet_view import FleetView
+from pilotlight_gateway.home.home import QueueLimits
+
+
+class GatewayCalls:
+    """`service` is what HTTP and jobs use. It takes calls while its `running` and that of its `shards` are open."""
+
+    def __init__(
+        self, bus: Bus, bodies: LargeBodies, *, region: str, name: str, instance: str, limits: QueueLimits
+    ) -> None:
+        self._bus = bus
+        self._name = name
+        self._lease = gateway_lease(bus, region=region, name=name, instance=instance)
+        self.table = ShardTable(instance, self._lease)
+        self.fleet = FleetView()
+        self._port = BusDriverPort(bus)
+        self.drivers = CallDrivers(
+            self._port, self.table, self.fleet, bodies, region=region, gateway=instance, limits=limits
+        )
+        self.service = CallService(
+            bus,
+            self.drivers.origins,
+            self.table,
+            self.fleet,
+            self.drivers.homes.statistics,
+            region=region,
+            budget=bodies.budget,
+        )
+
+    def shards(self, participants: Mapping[str, ShardParticipant]) -> Shards:
+        """Shards in which calls take part, and `participants`, by the names under which their parts move."""
+        return Shards(
+            self._bus,
+            self.table,
+            self._lease,
+            name=self._name,
+            callers=self.drivers,
+            participants={"calls": self.drivers.homes, **participants},
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Listen, and give the drivers their turns, until the block ends."""
+        async with self._port.driving(self.drivers):
+            yield

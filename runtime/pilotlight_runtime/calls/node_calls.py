@@ -1,0 +1,22 @@
+"""What the calls of all containers of a node share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pilotlight_runtime.calls.credits import Credits
+from pilotlight_runtime.calls.origin_frames import OriginSender
+from pilotlight_runtime.calls.remote_bodies import BodyTransfers
+from pilotlight_runtime.calls.slot_table import SlotTable
+from pilotlight_runtime.calls.waiting_calls import WaitingCalls
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeCalls:
+    """Who has a slot, which calls wait, and the ways to origins and homes."""
+
+    slots: SlotTable
+    waiting: WaitingCalls
+    origins: OriginSender
+    bodies: BodyTransfers
+    credits: Credits

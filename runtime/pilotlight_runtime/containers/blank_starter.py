@@ -1,0 +1,71 @@
+"""Starting sandboxes with a guest in them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.logs import LogLine
+from pilotlight_runtime.containers.base_environment import GUEST_ARGV, PREIMPORT, BaseEnvironment
+from pilotlight_runtime.containers.blank import Blank
+from pilotlight_runtime.devices.device_port import DeviceAccess
+from pilotlight_runtime.logs.log_tap import LogTap
+from pilotlight_runtime.sandbox.sandbox_port import Launcher
+from pilotlight_runtime.sandbox.sandbox_spec import APP, ResourceLimits, SandboxSpec
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlankStarter:
+    """Starts blanks of one base environment, each with a code folder below `folder`; `group` watches them."""
+
+    launcher: Launcher
+    base: BaseEnvironment
+    folder: Path
+    group: asyncio.TaskGroup
+
+    @property
+    def can_limit_later(self) -> bool:
+        """Whether a started sandbox can get other limits; rlimits for memory are set at its start alone."""
+        return self.launcher.guarantees().memory != "rlimit"
+
+    async def start(self, limits: ResourceLimits, access: DeviceAccess | None = None, *, ahead: bool = False) -> Blank:
+        """Start a blank that sees the devices of `access`; it is not ready yet.
+
+        `ahead`: no container waits for it, so it makes the costly imports.
+
+        Raises:
+            SandboxError: if it could not be started.
+        """
+        access = access or DeviceAccess()
+        name = f"b-{token(12)}"
+        folder = self.folder / name
+        (folder / "app").mkdir(parents=True)
+        sandbox = await self.launcher.start(
+            SandboxSpec(
+                name=name,
+                python=self.base.python,
+                argv=GUEST_ARGV,
+                code_dir=folder / "app",
+                read_only=(*self.base.read_only, *access.read_only),
+                device_nodes=access.nodes,
+                env={**self.base.env, **access.env} | ({} if ahead else {PREIMPORT: ""}),
+                limits=limits,
+                uid=None,
+            )
+        )
+        tap = LogTap(stdout_fd=sandbox.stdout_fd, stderr_fd=sandbox.stderr_fd, container=name, sink=_log_line)
+        # Plain processes have the host's file system, not one of their own.
+        root = APP if self.launcher.name == "bubblewrap" else folder / "app"
+        blank = Blank(sandbox, folder=folder, root=root, tap=tap)
+        self.group.create_task(blank.watch())
+        return blank
+
+
+def _log_line(line: LogLine) -> None:
+    log.warning("a sandbox says", sandbox=line.container, line=line.text)

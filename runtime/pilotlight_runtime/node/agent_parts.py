@@ -1,0 +1,162 @@
+"""The parts of one agent, built once and connected."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from pilotlight_core.bus import Bus
+from pilotlight_core.host.blobs import BlobStore
+from pilotlight_core.model.messages.agent_messages import Bind, SliceReport
+from pilotlight_runtime.calls.credits import Credits
+from pilotlight_runtime.calls.node_calls import NodeCalls
+from pilotlight_runtime.calls.origin_frames import OriginSender
+from pilotlight_runtime.calls.remote_bodies import BodyTransfers
+from pilotlight_runtime.calls.slot_table import SlotTable
+from pilotlight_runtime.calls.waiting_calls import WaitingCalls
+from pilotlight_runtime.containers.base_environment import BaseEnvironment
+from pilotlight_runtime.containers.blank_pool import BlankPool
+from pilotlight_runtime.containers.blank_starter import BlankStarter
+from pilotlight_runtime.containers.container import Container
+from pilotlight_runtime.containers.containers import Containers
+from pilotlight_runtime.containers.file_cache import FileCache
+from pilotlight_runtime.containers.provisioner import Provisioner
+from pilotlight_runtime.containers.staging import ManifestVerifier, Stager
+from pilotlight_runtime.devices.device_port import Devices
+from pilotlight_runtime.logs.log_shipper import LogShipper
+from pilotlight_runtime.metering.container_meter import ContainerMeter
+from pilotlight_runtime.metering.slices import Slices
+from pilotlight_runtime.metering.usage_log import UsageLog
+from pilotlight_runtime.metering.usage_metering import Metering, boot_id
+from pilotlight_runtime.metering.work_log import WorkKey, WorkLog
+from pilotlight_runtime.node.agent_folders import NodeFolders
+from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter
+from pilotlight_runtime.sandbox.sandbox_port import Launcher
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentDependencies:
+    """What an agent is made from."""
+
+    identity: NodeIdentity
+    bus: Bus
+    blobs: BlobStore
+    verifier: ManifestVerifier
+    launcher: Launcher
+    devices: Devices
+    base: BaseEnvironment
+    folders: NodeFolders
+    blanks: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentParts:
+    """The parts that an `Agent` drives."""
+
+    calls: NodeCalls
+    slices: Slices
+    metering: Metering
+    work: WorkLog
+    logs: LogShipper
+    pool: BlankPool
+    containers: Containers
+    reporter: Reporter
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError if a slot, a slice or a nanosecond is counted twice or not at all."""
+        self.calls.slots.check_integrity()
+        self.containers.check_integrity()
+        self.metering.check_integrity()
+
+
+@asynccontextmanager
+async def open_records(folders: NodeFolders) -> AsyncIterator[tuple[UsageLog, WaitingCalls]]:
+    """The agent's files that outlive it, open until the block ends.
+
+    Raises:
+        OSError: if they cannot be made, for instance because the disk is full.
+    """
+    usage_log = await asyncio.to_thread(UsageLog, folders.usage, boot_id())
+    if usage_log.cut_bytes:
+        log.warning("the usage log was torn by a crash", cut_bytes=usage_log.cut_bytes)
+    try:
+        waiting = await asyncio.to_thread(WaitingCalls, folders.waiting, boot_id())
+        try:
+            yield usage_log, waiting
+        finally:
+            waiting.close()
+    finally:
+        await asyncio.to_thread(usage_log.close)
+
+
+def build_parts(
+    needs: AgentDependencies, group: asyncio.TaskGroup, usage_log: UsageLog, waiting: WaitingCalls
+) -> AgentParts:
+    """Make the parts and connect them; what they start runs in `group`."""
+    me, report_due = needs.identity, asyncio.Event()
+    metering = Metering(
+        node=me.node,
+        instance=me.instance,
+        region=me.region,
+        slices=needs.devices.inventory(),
+        usage_log=usage_log,
+        store=needs.bus,
+    )
+    slices, work = Slices(needs.devices, metering), WorkLog()
+    logs = LogShipper(needs.bus, me.region, me.instance)
+    calls = _calls(needs, group, waiting)
+    starter = BlankStarter(launcher=needs.launcher, base=needs.base, folder=needs.folders.sandboxes, group=group)
+    pool = BlankPool(starter, size=needs.blanks, changed=report_due.set)
+    stager = Stager(needs.blobs, needs.verifier, FileCache(needs.folders.cache))
+    provisioner = Provisioner(stager, pool, needs.devices)
+
+    def make_container(bind: Bind, part: SliceReport) -> Container:
+        key = WorkKey(container=bind.container, version=bind.version, slice=part.id)
+        meter = ContainerMeter(metering.slice(part.id), work, key)
+        return Container(bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs)
+
+    containers = Containers(
+        slices=slices,
+        make=make_container,
+        publisher=calls.credits,
+        group=group,
+        many_tenants=needs.launcher.guarantees().many_tenants,
+        changed=report_due.set,
+    )
+    reporter = Reporter(needs.bus, me, containers, pool, due=report_due, clock=time.monotonic)
+    return AgentParts(
+        calls=calls,
+        slices=slices,
+        metering=metering,
+        work=work,
+        logs=logs,
+        pool=pool,
+        containers=containers,
+        reporter=reporter,
+    )
+
+
+def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingCalls) -> NodeCalls:
+    me = needs.identity
+    slots = SlotTable(instance=me.instance)
+    return NodeCalls(
+        slots=slots,
+        waiting=waiting,
+        origins=OriginSender(needs.bus, me.region, f"_PL.{me.node}.{me.instance}", clock=time.monotonic),
+        bodies=BodyTransfers(group),
+        credits=Credits(
+            needs.bus,
+            region=me.region,
+            node=me.node,
+            instance=me.instance,
+            epoch_of=slots.epoch,
+            call_soon=asyncio.get_running_loop().call_soon,
+        ),
+    )

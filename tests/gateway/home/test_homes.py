@@ -1,0 +1,170 @@
+"""The driver of homes: what it hands over, whom it tells what, and that its homes do not stop each other."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+import pytest
+
+from pilotlight_core.model.messages.agent_messages import Demand, Grant
+from pilotlight_core.model.messages.scheduling import (
+    CreditsWanted,
+    Dropped,
+    Enqueue,
+    HomeItem,
+    HomeState,
+    Settle,
+    ToHome,
+    VersionState,
+    Withdraw,
+)
+from pilotlight_core.model.subjects import shard_of
+from pilotlight_gateway.cluster.driver_port import SOON
+from pilotlight_gateway.cluster.router import OriginItem
+from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
+from pilotlight_gateway.home.home import Home, QueueLimits
+from pilotlight_gateway.home.homes import Homes, packed
+from tests.builders.calls import call, credit
+from tests.gateway.driver_port import MemoryDriverPort
+
+SHARD = shard_of("acme:app.fn")
+
+
+class Heard:
+    """A router that keeps what homes say."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, OriginItem]] = []
+
+    def to_home(self, shard: int, item: HomeItem, at: float) -> bool:
+        raise AssertionError("a home has nothing for a home")
+
+    def to_origin(self, gateway: str, item: OriginItem) -> None:
+        self.said.append((gateway, item))
+
+    def settle(self, item: Settle, epoch: int) -> None:
+        raise AssertionError("a home settles nothing")
+
+
+class Site:
+    """Homes of every shard, and what they say."""
+
+    def __init__(self, **limits: int) -> None:
+        self.port, self.router = MemoryDriverPort(), Heard()
+        self.ownership = MemoryShardOwnership(gateway="gw1", home=ShardOwner("gw1", 1))
+        self.inbox: deque[tuple[int | None, HomeItem]] = deque()
+        self.homes = Homes(
+            self.port, self.ownership, self.router, self.inbox,
+            region="r", gateway="gw1", limits=QueueLimits(**limits),
+        )  # fmt: skip
+        self.homes.begin(SHARD, 1, b"")
+        self.turn()
+
+    def turn(self, *items: HomeItem) -> list[OriginItem]:
+        """What homes say to these."""
+        self.inbox.extend((SHARD, item) for item in items)
+        self.router.said.clear()
+        self.homes.turn(self.port.at)
+        return [item for _, item in self.router.said]
+
+    def credit(self, seq: int, slots: int = 1) -> None:
+        self.homes.credit(credit("c1", seq, slots=slots, function="acme:app.fn"), self.port.at)
+
+
+def test_the_queue_goes_before_what_was_learnt() -> None:
+    """Where both together are too large to be handed over."""
+    versions = {f"ver_{n}": VersionState(function="acme:app.fn", tenant="acme", calls=1) for n in range(100)}
+    state = HomeState(calls=(call("a"), call("b")), versions=versions)
+    whole = msgspec.msgpack.encode(state)
+
+    assert packed(state, len(whole)) == whole
+    assert msgspec.msgpack.decode(packed(state, len(whole) - 1), type=HomeState) == HomeState(calls=state.calls)
+
+
+def test_a_home_grants_in_the_turn_in_which_it_hears() -> None:
+    """The call and its container's room come before it; the grant goes to the call's gateway."""
+    site = Site()
+    assert site.port.told(CreditsWanted)
+    site.credit(1)
+    (grant,) = site.turn(Enqueue(call("a", gateway="gw2")))
+
+    assert isinstance(grant, Grant)
+    assert site.router.said == [("gw2", grant)]
+    assert (grant.call, grant.epoch, grant.number) == ("a", 1, 1)
+
+
+def test_a_home_that_is_asked_for_too_much_says_so_to_the_origin() -> None:
+    """A refusal is a word to it as every other, wherever it is."""
+    site = Site(per_version=1)
+    (refused,) = site.turn(Enqueue(call("a")), Enqueue(call("b", gateway="gw2")))
+
+    assert isinstance(refused, Dropped)
+    assert (refused.call, refused.gateway, refused.code) == ("b", "gw2", "queue_full")
+    assert site.turn(Withdraw("a"), Enqueue(call("b"))) == []
+
+
+def test_a_home_asks_for_its_next_turn() -> None:
+    """While calls wait its demand is repeated; without any it asks for nothing but the time for people to be told."""
+    site = Site()
+    site.port.woken()
+    site.turn(Enqueue(call("a", remaining_ms=60_000.0)))
+    assert len(site.port.told(Demand)) == 1
+    assert site.port.woken() == pytest.approx(site.port.at + 0.25)
+
+    site.port.at += 0.3
+    site.turn()
+    assert len(site.port.told(Demand)) == 2
+
+
+def test_without_the_right_or_the_bus_nothing_is_granted() -> None:
+    """What was said meanwhile is not forgotten where only the bus was away."""
+    site = Site()
+    site.port.connected = False
+    site.credit(1)
+    assert site.turn(Enqueue(call("a"))) == []
+    site.port.connected = True
+    assert [item.call for item in site.turn()] == ["a"]
+
+    site.ownership.lease_holds = False
+    assert site.turn(Settle(call="a", container="c1", number=1), Enqueue(call("b"))) == []
+
+
+def test_a_word_for_any_home_finds_the_one_that_gave_the_grant() -> None:
+    """Its slot is free, and the next call goes."""
+    site = Site()
+    site.credit(1)
+    site.turn(Enqueue(call("a")), Enqueue(call("b")))
+    site.inbox.append((None, Settle(call="a", container="c1", number=1)))
+
+    assert [item.call for item in site.turn()] == ["b"]
+
+
+def test_mail_is_heard_in_the_next_turn() -> None:
+    """Its order is kept."""
+    site = Site()
+    site.port.woken()
+    site.homes.on_mail("", ToHome(shard=SHARD, items=(Enqueue(call("a")), Withdraw("a"), Enqueue(call("b")))), "")
+    assert site.port.woken() == SOON
+    site.credit(1)
+    assert [item.call for item in site.turn()] == ["b"]
+
+
+class Broken(Home):
+    """A home in which something went wrong that shows at every turn."""
+
+    def expire(self, at: float) -> list[Dropped]:
+        raise KeyError("what is this")
+
+
+def test_a_home_that_fails_stops_no_other() -> None:
+    """However often it is stirred beside them."""
+    site = Site()
+    for shard in range(8):
+        if shard != SHARD:
+            site.homes.begin(shard, 1, b"")
+            site.homes._homes[shard] = Broken(gateway="gw1", epoch=1)
+    site.credit(1)
+    site.homes.stir_all()
+
+    assert [item.call for item in site.turn(Enqueue(call("a")))] == ["a"]

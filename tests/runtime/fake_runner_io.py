@@ -1,0 +1,88 @@
+"""A runner's `RunnerIO` in memory: what it asks for is recorded, and tests play the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pilotlight_core.model.messages.agent_messages import CallFrame, Ended, Outcome, Refusal, Refused, Run, Spent
+from pilotlight_core.model.spec import Batching, Mode
+from pilotlight_runtime.calls.accepted_call import AcceptedCall
+from pilotlight_runtime.calls.call_runner import CallRunner, InputFetched, OutputUploaded
+from pilotlight_runtime.guest import frames as guest
+from tests.builders.specs import function_spec, method
+
+T = TypeVar("T")
+
+
+class FakeRunnerIO:
+    """`refuse_start` is what `start` answers; the lists are what was asked."""
+
+    def __init__(self) -> None:
+        self.sent: list[CallFrame] = []
+        self.commands: list[guest.GuestFrame] = []
+        self.fetches: list[AcceptedCall] = []
+        self.uploads: list[AcceptedCall] = []
+        self.kills: list[str] = []
+        self.waiting: list[str] = []
+        self.released: list[str] = []
+        self.batches: list[tuple[int, float]] = []
+        self.pumps_at: float | None = None
+        self.refuse_start: Refusal | None = None
+
+    def send(self, gateway: str, frame: CallFrame) -> None:
+        self.sent.append(frame)
+
+    def command_guest(self, frame: guest.GuestFrame) -> None:
+        self.commands.append(frame)
+
+    def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
+        self.fetches.append(call)
+
+    def upload_output(self, call: AcceptedCall, done: OutputUploaded) -> None:
+        self.uploads.append(call)
+
+    def note_waiting(self, call: AcceptedCall) -> None:
+        self.waiting.append(call.call_id)
+
+    def start(self, call: AcceptedCall, at: float) -> Refusal | None:
+        if self.refuse_start is None:
+            call.start(at)
+        return self.refuse_start
+
+    def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
+        return Spent(ns=1_000, ppm=500_000, price="cpu", batch_size=call.batch_size)
+
+    def record_batch(self, size: int, ms: float) -> None:
+        self.batches.append((size, ms))
+
+    def release(self, call: AcceptedCall) -> None:
+        self.released.append(call.call_id)
+
+    def pump_at(self, at: float | None, pump: Callable[[float], None]) -> None:
+        self.pumps_at = at
+
+    def kill(self, reason: str) -> None:
+        self.kills.append(reason)
+
+    def of(self, kind: type[T]) -> list[T]:
+        """What was sent or commanded of one kind."""
+        return [frame for frame in (*self.sent, *self.commands) if isinstance(frame, kind)]
+
+    def last(self, call: str) -> Ended | Refused:
+        """The one last frame of a call."""
+        found = [f for f in self.sent if isinstance(f, Ended | Refused) and f.call == call]
+        assert len(found) == 1, found
+        return found[0]
+
+
+def accepted(run: Run, at: float, received_at: float | None = None) -> AcceptedCall:
+    """A call that the slot table has accepted at `at`."""
+    return AcceptedCall.of(run, at, at if received_at is None else received_at)
+
+
+def runner_of(
+    io: FakeRunnerIO, *, batching: Batching | None = None, mode: Mode = Mode.UNARY, **spec: Any
+) -> CallRunner:
+    """A runner of a function with one method."""
+    return CallRunner(function_spec("f", method(batching=batching, mode=mode), **spec), "c1", io)

@@ -1,0 +1,297 @@
+"""A gateway's process in the simulation: the real drivers of calls and limits, over a port of the simulated world.
+
+What is not under test stands in for it here: callers, the lease, and the writing of shards' records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pilotlight_core.bus import BusDown, Handler
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.messages.scheduling import AskCall
+from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority, VersionRecord
+from pilotlight_core.model.subjects import SHARDS, shard_of
+from pilotlight_gateway.call_drivers import CallDrivers
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_plan import CallPlan
+from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.in_flight import InFlightCall
+from pilotlight_gateway.calls.large_bodies import LargeBodies
+from pilotlight_gateway.calls.origin import Origin, OriginState
+from pilotlight_gateway.cluster.driver_port import NEVER, SOON, Driver
+from pilotlight_gateway.cluster.shard_plan import (
+    BeginShard,
+    GatewayMember,
+    LeaveShard,
+    MoveShard,
+    ShardRecord,
+    TakeShard,
+    heir_of,
+    step_of,
+)
+from pilotlight_gateway.cluster.shard_table import ShardTable
+from pilotlight_gateway.cluster.shards import ShardParticipant
+from pilotlight_gateway.fleet.fleet_view import FleetView
+from pilotlight_gateway.home.home import QueueLimits
+from pilotlight_gateway.limits.call_usage import CallUsage
+from tests.simulation.agent import FUNCTIONS
+from tests.simulation.board import Board, SimLease
+from tests.simulation.promises import Fate
+from tests.simulation.world import REGION, Mail, Process, World
+
+CALM_S = 2.0
+"""How long the gateways must have been the same before a shard moves to its heir."""
+LOOK_S = 0.25
+
+
+class SimPort:
+    """A `DriverPort` of a process: its bus, its clock, and its alarms, which die with it."""
+
+    def __init__(self, process: GatewayProcess) -> None:
+        self._process = process
+        self.turn: Callable[[], None] = lambda: None
+        self._soon = False
+        self._timer_at = NEVER
+
+    @property
+    def connected(self) -> bool:
+        return not self._process.is_aware
+
+    def send(self, subject: str, message: Any, *, reply: str = "") -> None:
+        if self._process.is_aware:
+            raise BusDown("it is cut off, and knows it")
+        self._process.publish(subject, message, reply)
+
+    def clock(self) -> float:
+        return self._process.clock
+
+    def wake_at(self, instant: float) -> None:
+        if instant == SOON:
+            if not self._soon:
+                self._soon = True
+                self._process.later(0.0, self._take_turn)
+        elif instant < self._timer_at:
+            self._timer_at = instant
+            self._process.later(max(0.001, instant - self.clock()), partial(self._take_timed_turn, instant))
+
+    def _take_timed_turn(self, instant: float) -> None:
+        if instant == self._timer_at:  # an earlier one has not taken its place
+            self._timer_at = NEVER
+            if not self._soon:
+                self._soon = True
+                self._take_turn()
+
+    def _take_turn(self) -> None:
+        try:
+            self.turn()
+        finally:
+            self._soon = False
+
+
+@dataclass(kw_only=True, eq=False)
+class SimCall(InFlightCall):
+    """A call whose caller writes down what it hears."""
+
+    process: GatewayProcess
+
+    def stage(self, name: str, ms: float, /, **detail: object) -> None:
+        pass
+
+    def chunk(self, seq: int, data: bytes) -> None:
+        self.process.world.promises.relayed(self.call.id, seq)
+        self.process.later(0.0, lambda: self.process.drivers.origins.was_read(self, len(data)))
+
+    def finish(self, result: CallResult) -> None:
+        world = self.process.world
+        world.note("ANSWERED", self.call.id)
+        world.promises.answered(self.call.id, result, world.now, self.process.woke_at)
+        self._leave()
+
+    def fail(self, error: PilotlightError) -> None:
+        world = self.process.world
+        self.error = error
+        world.note("FAILS", self.call.id, error.wire_code, error.detail)
+        world.promises.failed(self.call.id, error, world.now, self.process.woke_at)
+        self._leave()
+
+    def _leave(self) -> None:
+        self.process.later(0.0, lambda: self.process.drivers.origins.end(self))
+
+
+class GatewayProcess(Process):
+    """One gateway; killed, it begins anew with nothing."""
+
+    def __init__(self, world: World, name: str, board: Board) -> None:
+        super().__init__(world, name)
+        self._board = board
+        self._overstays = world.rng.choice((0.0, 0.0, 0.0, 2.0, 6.0))
+        self._notices = world.rng.random() < 0.5
+        """Whether it sees at once that it is cut off; else what it sends is lost."""
+        self.is_aware = False
+
+    def boot(self) -> None:
+        self.instance = f"{self.name}-{self.life}"
+        self.is_aware = False
+        self._seen = (-1, 0, False)
+        """The state of the board, of our lease, and whether it was calm, when we looked last."""
+        self.lease = SimLease(self._overstays)
+        self.table = ShardTable(self.instance, self.lease)
+        self._handlers: dict[str, Handler] = {}
+        self._prefixes: dict[str, Handler] = {}
+        self.tabs: dict[str, CallUsage] = {}
+        port = SimPort(self)
+        bodies = LargeBodies(url="", budget=ByteBudget(limit=10**6))
+        self.drivers = CallDrivers(
+            port, self.table, FleetView(), bodies, region=REGION, gateway=self.instance, limits=QueueLimits()
+        )
+        self._participants: dict[str, ShardParticipant] = {"calls": self.drivers.homes}
+        self._drive(port, self.drivers)
+        self.every(0.9, self._renew)
+        self.every(LOOK_S, self._look)
+
+    def died(self) -> None:
+        self.world.promises.gateway_died(self.name)
+
+    def cut(self) -> None:
+        """Nothing reaches it, and nothing that it sends arrives."""
+        self.world.cut_off.add(self.name)
+        self.is_aware = self._notices
+
+    def mend(self) -> None:
+        """It is reached again."""
+        self.world.cut_off.discard(self.name)
+        if self.is_aware and self.alive:
+            self.is_aware = False
+            self.later(0.0, self.drivers.reconnected)
+
+    # -- callers -------------------------------------------------------------------------------------------------
+
+    def submit(self, call: str, tenant: str, version: str, fate: Fate) -> None:
+        """A caller has come."""
+        at = self.clock
+        tab = self.tabs[call] = CallUsage()
+        prepared = _prepared(call, tenant, version, fate, at, at + fate.deadline - self.world.now, tab)
+        plan = CallPlan.of(prepared, self.instance, inline=True)
+        self.world.promises.submitted(call, fate)
+        live = SimCall(call=prepared, shard=shard_of(plan.function), origin=Origin(plan, at), process=self)
+        self.drivers.origins.begin(live)
+
+    def cancel(self, call: str) -> None:
+        """The caller wants no answer any more."""
+        tab = self.tabs.get(call)
+        if tab is not None:
+            self.drivers.origins.answer(AskCall(tenant="acme", id=call, cancel=True))
+            self.drivers.origins.answer(AskCall(tenant="beta", id=call, cancel=True))
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def _drive(self, port: SimPort, driver: Driver) -> None:
+        port.turn = driver.turn
+        for subject, handler in driver.handlers().items():
+            if "*" in subject:
+                self._prefixes[subject.partition("*")[0]] = handler
+            else:
+                self._handlers[subject] = handler
+        port.wake_at(SOON)
+
+    def _handler_of(self, subject: str) -> Handler | None:
+        if (found := self._handlers.get(subject)) is not None:
+            return found
+        return next((handler for prefix, handler in self._prefixes.items() if subject.startswith(prefix)), None)
+
+    def listens(self, subject: str) -> bool:
+        return self._handler_of(subject) is not None
+
+    def receive(self, mail: Mail) -> None:
+        if (handler := self._handler_of(mail.subject)) is not None:
+            handler(mail.subject, mail.message, mail.reply)
+
+    # -- the lease and the shards --------------------------------------------------------------------------------
+
+    def _renew(self) -> None:
+        asked = self.clock
+        if self.name not in self.world.cut_off and not self.lease.is_over(asked):
+            epoch = self.lease.epoch if self.lease.valid(asked) else 0
+            self.lease.renewed(self._board.renew(self.name, self.instance, epoch, self.world.now), asked)
+
+    def _look(self) -> None:
+        if not self.lease.valid(self.clock):
+            for shard in list(self.table.acting):
+                self._stop_acting(shard)
+            self._seen = (-1, 0, False)
+            return
+        if self.name in self.world.cut_off or self.lease.is_over(self.clock):
+            return
+        board, now = self._board, self.world.now
+        members = board.members(now)
+        is_calm = now - board.changed_at > CALM_S
+        if self._seen == (board.version, self.lease.epoch, is_calm):
+            return
+        self._seen = (board.version, self.lease.epoch, is_calm)
+        for gone in self.table.see_members(members) or ():
+            self.drivers.gateway_gone(gone)
+        owners = [board.owner(shard, now) if shard in self.world.shards else None for shard in range(SHARDS)]
+        if changed := self.table.see_owners(owners):
+            self.drivers.homes_changed(changed)
+            for live in self.drivers.origins._book:
+                if live.shard in changed and live.origin.state is OriginState.QUEUED:
+                    owner = self.table.owner(live.shard)
+                    self.world.promises.knows_home(live.call.id, owner is None or live.origin._epoch >= owner.epoch)
+        me = GatewayMember(self.name, self.instance, self.lease.epoch)
+        if me in self.table.members:
+            for shard in self.world.shards:
+                self._step(shard, me)
+
+    def _step(self, shard: int, me: GatewayMember) -> None:
+        owned, members = self._board.records.get(shard), self.table.members
+        heir, acting = heir_of(shard, members), self.table.acting.get(shard)
+        match step_of(shard, owned, heir, members, me, acting, leaving=False):
+            case TakeShard(_, revision):
+                self._write(shard, ShardRecord(home=me), revision)
+            case BeginShard(_, found):
+                self._act(shard, found.revision, found.record.state)
+            case LeaveShard():
+                self._stop_acting(shard)
+            case MoveShard(_, found, to) if self._seen[2]:
+                self._write(shard, ShardRecord(home=to, state=self._stop_acting(shard)), found.revision)
+
+    def _write(self, shard: int, record: ShardRecord, expected: int) -> None:
+        def write() -> None:
+            if self.name not in self.world.cut_off:
+                revision = self._board.write(shard, record, expected)
+                if revision and record.home.instance == self.instance:
+                    self._act(shard, revision, record.state)
+
+        self.later(self.world.rng.random() * 0.01, write)
+
+    def _act(self, shard: int, epoch: int, state: Mapping[str, bytes]) -> None:
+        self.world.note("HOME", self.instance, "of", shard, "epoch", epoch)
+        self.table.acting[shard] = epoch
+        for name, participant in self._participants.items():
+            participant.begin(shard, epoch, state.get(name, b""))
+
+    def _stop_acting(self, shard: int) -> dict[str, bytes]:
+        self.table.acting.pop(shard, None)
+        return {name: participant.end(shard) for name, participant in self._participants.items()}
+
+
+def _prepared(
+    call: str, tenant: str, version: str, fate: Fate, at: float, deadline: float, tab: CallUsage
+) -> PreparedCall:
+    method = MethodSpec(name="", attribute="f", mode=Mode.GENERATOR if fate.chunks else Mode.UNARY)
+    app, _, function = FUNCTIONS[version].partition(":")[2].partition(".")
+    spec = FunctionSpec(
+        name=function, module="m", qualname="f", methods=(method,), idempotent=fate.idempotent, retries=fate.retries
+    )
+    record = VersionRecord(
+        id=version, tenant="acme", app=app, function=function, number=1, manifest_sha256="", spec=spec, bundle_bytes=1,
+        created_at=0.0,
+    )  # fmt: skip
+    return PreparedCall(
+        id=call, client_id=None, tenant=tenant, version=record, method=method, input=b"", tab=tab,
+        priority=Priority.STANDARD, deadline=deadline, arrived=at, stream=False,
+    )  # fmt: skip
