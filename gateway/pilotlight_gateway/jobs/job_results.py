@@ -54,7 +54,7 @@ class JobResults:
                 await asyncio.sleep(self.store_again_s)
 
     async def drop(self, job: JobRecord, stored: StoredOutput) -> None:
-        """The job was taken from us: nobody will ask for the output."""
+        """Delete an output that lost its job."""
         if stored.charge is not None:
             self.quota.give_back(stored.charge)
         if stored.blob is not None:

@@ -52,7 +52,7 @@ class UnaryCalls:
                 await answer_in_pieces(exchange, headers, body)
 
     async def body(self, call: PreparedCall, answer: BodyFormat, exchange: Exchange) -> bytes:
-        """The body of a unary call's answer, which is awaited though nobody may be there to read it."""
+        """The body of a call's answer; it is run to its end though its caller may have hung up."""
         try:
             result = await self._run(call)
             body, latency = await self._answers.render(call, result, answer, exchange.request_id)
