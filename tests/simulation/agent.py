@@ -273,6 +273,7 @@ class SimAgent(Process):
         self._tell(run.gateway, ended)
 
     def _refuse(self, run: Run, reason: Refusal) -> None:
+        self.world.promises.turned_away(run.call, reason, self.world.is_calm)
         self._tell(run.gateway, Refused(call=run.call, grant=run.grant, container=run.container, reason=reason))
 
     def _tell(self, gateway: str, frame: CallFrame) -> None:

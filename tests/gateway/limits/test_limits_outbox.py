@@ -1,39 +1,15 @@
-"""Asks and ends of one turn of the loop are one message to each home, over a real bus."""
+"""Asks and ends of one turn are one message to each home, and what could not go is said."""
 
 from __future__ import annotations
 
-from pilotlight_core.bus import NO_RESPONDERS, Bus, Handler, connect
 from pilotlight_core.model import subjects
-from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.limiting import LimitAsk, LimitEnd, ToLimitHome
+from pilotlight_gateway.cluster.driver_port import NEVER, SOON
 from pilotlight_gateway.limits.limits_outbox import AT_ONCE, LimitOutbox
-from tests.waiting import until
+from tests.gateway.driver_port import MemoryDriverPort
 
-
-class Post:
-    """A gateway's outbox, and what homes get of it."""
-
-    def __init__(self, bus: Bus, homes: Bus) -> None:
-        self.region = f"r{token(6)}"
-        self.unsent: list[str] = []
-        self.got: dict[str, list[ToLimitHome]] = {"h1": [], "h2": []}
-        self.outbox = LimitOutbox(bus, self.region, "g1", self.unsent.append)
-        self._homes = homes
-
-    async def listen(self) -> None:
-        for home, got in self.got.items():
-            await self._homes.subscribe(subjects.limits(self.region, home), keep_in(got))
-        await self._homes.flush()
-
-
-def keep_in(got: list[ToLimitHome]) -> Handler:
-    """A subscriber that keeps what it gets."""
-
-    def keep(_subject: str, message: object, _reply: str) -> None:
-        assert isinstance(message, ToLimitHome)
-        got.append(message)
-
-    return keep
+REGION = "local"
+ANSWERS = subjects.allowed(REGION, "g1")
 
 
 def ask(number: int) -> LimitAsk:
@@ -44,63 +20,72 @@ def end(number: int) -> LimitEnd:
     return LimitEnd(number, "acme", "acme:a.f")
 
 
-async def test_what_comes_up_in_one_turn_is_one_message_to_each_home(bus: Bus, other: Bus) -> None:
-    """Asks and ends travel together and in order; what comes up later is the next one."""
-    post = Post(bus, other)
-    await post.listen()
+def test_what_comes_up_in_one_turn_is_one_message_to_each_home() -> None:
+    """Asks and ends travel together and in order, when the turn is over; what comes up later is the next one."""
+    port = MemoryDriverPort()
+    outbox = LimitOutbox(port, REGION, "g1")
     for number in (1, 2):
-        post.outbox.ask("h1", ask(number))
-    post.outbox.ask("h2", ask(3))
-    post.outbox.end("h1", end(0))
-    await until(lambda: all(post.got.values()))
-    post.outbox.end("h1", end(1))
-    await until(lambda: len(post.got["h1"]) == 2)
+        outbox.ask("h1", ask(number))
+    outbox.ask("h2", ask(3))
+    outbox.end("h1", end(0))
+    assert (port.sent, port.woken()) == ([], SOON)
 
-    assert post.got == {
-        "h1": [
+    assert outbox.flush() == []
+    assert outbox.flush() == []
+    assert port.woken() == NEVER
+    outbox.end("h1", end(1))
+    assert port.woken() == SOON
+    assert outbox.flush() == []
+
+    assert port.sent == [
+        (
+            subjects.limits(REGION, "h1"),
             ToLimitHome(gateway="g1", asks=(ask(1), ask(2)), ends=(end(0),)),
-            ToLimitHome(gateway="g1", ends=(end(1),)),
-        ],
-        "h2": [ToLimitHome(gateway="g1", asks=(ask(3),))],
-    }
-    assert post.unsent == []
+        ),
+        (subjects.limits(REGION, "h2"), ToLimitHome(gateway="g1", asks=(ask(3),))),
+        (subjects.limits(REGION, "h1"), ToLimitHome(gateway="g1", ends=(end(1),))),
+    ]
 
 
-async def test_no_message_carries_more_than_fits_one(bus: Bus, other: Bus) -> None:
-    """Of a crowd in one turn everybody's ask arrives, once."""
-    post = Post(bus, other)
-    await post.listen()
+def test_no_message_carries_more_than_fits_one() -> None:
+    """Of a crowd in one turn everybody's ask goes, once and in order."""
+    port = MemoryDriverPort()
+    outbox = LimitOutbox(port, REGION, "g1")
     for number in range(AT_ONCE + 1):
-        post.outbox.ask("h1", ask(number))
-    await until(lambda: sum(len(letter.asks) for letter in post.got["h1"]) > AT_ONCE)
+        outbox.ask("h1", ask(number))
+    for number in range(2 * AT_ONCE + 1):
+        outbox.end("h1", end(number))
 
-    assert [len(letter.asks) for letter in post.got["h1"]] == [AT_ONCE, 1]
-    assert [one.number for letter in post.got["h1"] for one in letter.asks] == list(range(AT_ONCE + 1))
+    assert outbox.flush() == []
 
-
-async def test_of_a_home_that_nobody_is_the_asker_hears_on_its_own_subject(bus: Bus, other: Bus) -> None:
-    """The bus says so where answers come; ends alone want no answer, so nothing is said of them."""
-    post = Post(bus, other)
-    heard: list[tuple[object, str]] = []
-    answers = subjects.allowed(post.region, "g1")
-    await bus.subscribe(answers, lambda _, message, subject: heard.append((message, subject)))
-
-    post.outbox.end("nobody", end(1))
-    await bus.flush()
-    post.outbox.ask("nobody", ask(1))
-    await until(lambda: heard)
-
-    assert heard == [(NO_RESPONDERS, subjects.limits(post.region, "nobody"))]
+    letters = port.told(ToLimitHome)
+    assert [(len(letter.asks), len(letter.ends)) for letter in letters] == [(AT_ONCE, AT_ONCE), (1, AT_ONCE), (0, 1)]
+    assert [one.number for letter in letters for one in letter.asks] == list(range(AT_ONCE + 1))
+    assert [one.number for letter in letters for one in letter.ends] == list(range(2 * AT_ONCE + 1))
 
 
-async def test_asks_that_cannot_be_sent_are_said_to_be_unsent(server_url: str, other: Bus) -> None:
-    """Their callers are told at once, not when their patience ends; of ends their home hears by holdings."""
-    async with connect(server_url, name="closes") as bus:
-        post = Post(bus, other)
+def test_who_asks_wants_to_hear_that_nobody_listens() -> None:
+    """Ends alone want no answer: their home hears of them by what is told to run."""
+    port = MemoryDriverPort()
+    outbox = LimitOutbox(port, REGION, "g1")
+    outbox.ask("h1", ask(1))
+    outbox.end("h2", end(1))
+    outbox.flush()
 
-    post.outbox.ask("h1", ask(1))
-    post.outbox.end("h2", end(1))
-    post.outbox.flush()
+    assert port.replies == [ANSWERS, ""]
 
-    assert post.unsent == ["h1"]
-    assert not post.outbox.send("some.subject", ToLimitHome(gateway="g1"))
+
+def test_homes_to_which_asks_could_not_go_are_told() -> None:
+    """Their callers ask again at once, not when their patience ends; what could not be sent is forgotten."""
+    port = MemoryDriverPort(connected=False)
+    outbox = LimitOutbox(port, REGION, "g1")
+    outbox.ask("h1", ask(1))
+    outbox.end("h2", end(1))
+
+    assert outbox.flush() == ["h1"]
+    assert not outbox.send("some.subject", ToLimitHome(gateway="g1"))
+
+    port.connected = True
+    assert outbox.flush() == []
+    assert port.sent == []
+    assert outbox.send("some.subject", ToLimitHome(gateway="g1"))

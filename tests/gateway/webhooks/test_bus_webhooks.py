@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TypeVar
+
 import pytest
 from msgspec import structs
 
@@ -14,6 +17,8 @@ from pilotlight_gateway.webhooks.webhook_events import ping_event
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.gateway.webhooks.makers import webhook_of
 
+T = TypeVar("T")
+
 
 @pytest.fixture(params=["memory", "bus"])
 def store(request: pytest.FixtureRequest, bus: Bus) -> WebhookStore:
@@ -25,11 +30,16 @@ def tenant() -> str:
     return f"t{token(8)}"
 
 
+def replaced_by(record: T, _: T | None) -> T:
+    """Whatever is there."""
+    return record
+
+
 async def test_webhooks_are_found_by_their_tenant(store: WebhookStore, tenant: str) -> None:
     """Oldest first; another tenant has none of them."""
     records = [webhook_of(tenant, created_at=float(number)) for number in range(3)]
     for record in records:
-        await store.change_webhook(tenant, record.id, lambda _, record=record: record)  # type: ignore[misc]
+        await store.change_webhook(tenant, record.id, partial(replaced_by, record))
 
     assert await store.webhooks(tenant) == records
     assert await store.webhook(tenant, records[1].id) == records[1]
@@ -62,7 +72,7 @@ async def test_deliveries_are_found_by_their_webhook(store: WebhookStore, tenant
     first, second = (ping_event(tenant, "wh_a", float(number)) for number in range(2))
     other = ping_event(tenant, "wh_b", 0.0)
     for record in (first, second, other):
-        await store.change_delivery(tenant, record.webhook, record.id, lambda _, record=record: record)  # type: ignore[misc]
+        await store.change_delivery(tenant, record.webhook, record.id, partial(replaced_by, record))
 
     def over(present: DeliveryRecord | None) -> DeliveryRecord:
         assert present is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,8 +27,8 @@ from tests.placement.makers import ask, asks, gpu, node, some_nodes
 QUIET = PlanLimits(empties=0, switches=0)
 
 
-def want(name: str, count: int, wanted: Ask, **more: object) -> DesiredFunction:
-    return DesiredFunction(ask=replace(wanted, function=name), count=count, **more)  # type: ignore[arg-type]
+def want(name: str, count: int, wanted: Ask, **more: Any) -> DesiredFunction:
+    return DesiredFunction(ask=replace(wanted, function=name), count=count, **more)
 
 
 def instance(

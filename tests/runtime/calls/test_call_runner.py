@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from pilotlight_core.model.messages.agent_messages import (
-    BodyRef,
     Chunk,
     Ended,
     Outcome,
@@ -40,10 +41,10 @@ def io() -> FakeRunnerIO:
     return FakeRunnerIO()
 
 
-def results(batch: InvokeBatch, **more: object) -> BatchResult:
+def results(batch: InvokeBatch, **more: Any) -> BatchResult:
     """An answer of OK to every item."""
     items = tuple(GuestItemResult(call=call, output=b"\x01") for call, _ in batch.items)
-    return BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000, **more)  # type: ignore[arg-type]
+    return BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000, **more)
 
 
 def test_a_call_is_started_before_the_guest_gets_it(io: FakeRunnerIO) -> None:
@@ -112,9 +113,9 @@ def test_what_waits_too_long_is_refused(io: FakeRunnerIO) -> None:
     runner.add(accepted(run("a"), 1.0), 1.0)
     runner.add(accepted(run("b", start_within_ms=100.0), 1.0), 1.0)
 
-    runner.enforce_limits(1.05)
+    runner.check_limits(1.05)
     assert not io.of(Refused)
-    runner.enforce_limits(1.2)
+    runner.check_limits(1.2)
 
     refused = io.last("b")
     assert isinstance(refused, Refused)
@@ -237,9 +238,9 @@ def test_a_timeout_kills_the_container_and_names_the_late(io: FakeRunnerIO) -> N
     runner.add(accepted(run("young"), 1.5), 1.5)
     runner.add(accepted(run("waits", start_within_ms=9_000.0), 1.6), 1.6)
 
-    runner.enforce_limits(1.9)
+    runner.check_limits(1.9)
     assert not io.kills
-    runner.enforce_limits(2.1)
+    runner.check_limits(2.1)
     assert "call old ran past its timeout of 1 s" in io.kills[0]
     runner.on_death(io.kills[0], 2.2)
 
@@ -428,7 +429,7 @@ def test_a_batch_that_raised_as_a_whole_is_tried_alone_once(io: FakeRunnerIO) ->
     failed = tuple(GuestItemResult(call=call, outcome=Outcome.RAISED, error=ERROR) for call in "abc")
     runner.on_batch_result(BatchResult(batch=1, results=failed, whole=True), 1.9)
     runner.cancel("b", "cancelled", 1.95)
-    runner.enforce_limits(2.5)
+    runner.check_limits(2.5)
     assert not io.kills
 
     runner.on_batch_result(BatchResult(batch=2, results=failed[:1], whole=True), 2.6)

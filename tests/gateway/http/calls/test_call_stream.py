@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -91,7 +92,7 @@ async def test_an_unexpected_error_is_an_event_too(world: World) -> None:
     """`internal`, without details: a stream that just stopped would look like success."""
     world.deploy(function("g", generator()))
     world.calls.events = [*chunks("a")]
-    world.calls.error = ValueError("secret")  # type: ignore[assignment]
+    world.calls.error = ValueError("secret")
     async with world.client() as client:
         answer = await client.post(PATH, headers=EVENTS)
 
@@ -134,12 +135,12 @@ async def test_a_reader_that_does_not_read_holds_the_call_back(world: World) -> 
     fetched = []
 
     class Counting(list[ChunkEvent]):
-        def __iter__(self):  # type: ignore[no-untyped-def]
-            for chunk in list.__iter__(self):
+        def __iter__(self) -> Iterator[ChunkEvent]:
+            for chunk in super().__iter__():
                 fetched.append(chunk.seq)
                 yield chunk
 
-    world.calls.events = Counting(chunks(*range(100)))  # type: ignore[assignment]
+    world.calls.events = Counting(chunks(*range(100)))
     wire = Wire(reads=False)
     asking = asyncio.create_task(
         ask(world.app, wire, "POST", PATH, authorization=f"Bearer {world.key}", accept="text/event-stream")
