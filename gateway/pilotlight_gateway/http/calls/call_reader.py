@@ -17,7 +17,7 @@ from pilotlight_gateway.calls.call_requests import (
     read_call,
     seconds_to_wait,
 )
-from pilotlight_gateway.http.endpoints.call_limits import usage_of_call
+from pilotlight_gateway.http.calls.call_limits import usage_of_call
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.tenancy.registry_port import RegistryPort

@@ -14,8 +14,8 @@ from pilotlight_gateway.calls.call_requests import BodyFormat
 from pilotlight_gateway.calls.call_responses import is_value
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
 from pilotlight_gateway.calls.redaction import redact_for_caller
-from pilotlight_gateway.http.endpoints.call_answers import CallAnswers
-from pilotlight_gateway.http.endpoints.call_watch import unless_gone
+from pilotlight_gateway.http.calls.call_answers import CallAnswers
+from pilotlight_gateway.http.calls.call_watch import unless_gone
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -52,7 +52,7 @@ class UnaryCalls:
                 await answer_in_pieces(exchange, headers, body)
 
     async def body(self, call: PreparedCall, answer: BodyFormat, exchange: Exchange) -> bytes:
-        """The body of a unary call's answer, which is awaited though nobody may be there to read it."""
+        """The body of a call's answer; it is run to its end though its caller may have hung up."""
         try:
             result = await self._run(call)
             body, latency = await self._answers.render(call, result, answer, exchange.request_id)

@@ -17,7 +17,7 @@ from pilotlight_gateway.calls.call_responses import (
     read_value,
     response_of,
 )
-from pilotlight_gateway.http.endpoints.call_reader import THREAD_BYTES
+from pilotlight_gateway.http.calls.call_reader import THREAD_BYTES
 from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.schemas.schema_validators import Validators
 

@@ -18,12 +18,12 @@ from pilotlight_gateway.calls.call_port import PreparedCall
 from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_answer, format_of_body
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.deploys.resolver import Resolver
-from pilotlight_gateway.http.endpoints.call_limits import CallLimits
-from pilotlight_gateway.http.endpoints.call_reader import CallReader
-from pilotlight_gateway.http.endpoints.call_stream import StreamedCalls
+from pilotlight_gateway.http.calls.call_limits import CallLimits
+from pilotlight_gateway.http.calls.call_reader import CallReader
+from pilotlight_gateway.http.calls.call_stream import StreamedCalls
+from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
+from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
 from pilotlight_gateway.http.endpoints.jobs import JobServices, accept_job, refuse_job_fields, wants_async
-from pilotlight_gateway.http.endpoints.keyed_calls import KeyedCallAnswers
-from pilotlight_gateway.http.endpoints.unary_calls import UnaryCalls
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_body

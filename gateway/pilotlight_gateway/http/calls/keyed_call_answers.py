@@ -1,7 +1,7 @@
 """A unary call with an `Idempotency-Key`: its answer, or the first one's.
 
-Whoever sends a key wants the answer even if the connection breaks, so the call goes on when its caller hangs up; its
-request stays counted (in the gate, in memory, in its tenant's limits) until it has ended.
+A client that sends a key wants the answer even if the connection breaks. So the call goes on when its caller hangs up,
+and stays counted (in the gate, in memory, in its tenant's limits) until it has ended.
 """
 
 from __future__ import annotations

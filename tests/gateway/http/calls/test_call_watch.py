@@ -8,7 +8,7 @@ import pytest
 from starlette.types import Message
 from structlog.testing import capture_logs
 
-from pilotlight_gateway.http.endpoints.call_watch import unless_gone
+from pilotlight_gateway.http.calls.call_watch import unless_gone
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 
 

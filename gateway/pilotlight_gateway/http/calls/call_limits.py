@@ -1,4 +1,4 @@
-"""A call and its tenant's limits: counted before its body is read, and told in the headers of its answer."""
+"""A call and its tenant's limits: counted before its body is read, shown in the headers of its answer."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CallLimits:
 
 
 def usage_of_call(exchange: Exchange) -> CallUsage | None:
-    """Where a call that is about to run notes what it takes; None where nobody counts that."""
+    """Where a call notes what it uses; None if its tenant has no limits."""
     if exchange.admission is not None:
         exchange.tab = CallUsage()
     return exchange.tab
