@@ -11,14 +11,15 @@ The life of a call
    run goes to its agent; chunks and the end go to the caller. It also sets the alarm for what the origin waits for.
 5. The home's grant waits in the driver's inbox until its turn. `Origin.granted` answers it with a `SendRun`, unless the
    call has a grant already or has ended: then the grant is declined.
-6. The agent's frames (`Started`, `Chunk`, `Ended`, `Refused`) come to `origins.frame`. A call that provably never started
+6. The agent's frames (`Started`, `Chunk`, `Ended`, `Refused`) come to `origins.frame`. A call that provably never
+   started
    goes back to its home; one that ended well becomes a `CallResult`; `call_failures` makes errors of the rest, and
    `redaction` says what of them a caller may see.
 7. `reconciler` asks agents about calls that are silent, and about starts that run on after their caller has left.
 8. `call_responses` turns the result into bytes; the book remembers for a while how the call ended.
 
-Beside it: `large_bodies` serves agents what is too large for the bus, `byte_budget` and `fair_memory` bound what is held,
-`stopwatch` measures the stages.
+Beside it: `large_bodies` serves agents what is too large for the bus, `byte_budget` and `fair_memory` bound what is
+held, `stopwatch` measures the stages.
 
 Entered by `http/endpoints`, `jobs` and the composition root, through `call_port`. Of `home` it knows records alone.
 """

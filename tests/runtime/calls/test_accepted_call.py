@@ -26,15 +26,16 @@ def test_a_call_is_named_by_its_run() -> None:
 def test_a_call_counts_as_started_from_the_guest_to_the_upload_of_its_answer() -> None:
     """Whatever waits or is fetched has not started."""
     call = AcceptedCall.of(run(), at=1.0, received_at=1.0)
-    assert not call.was_started
+    seen = [call.was_started]
     call.phase = CallPhase.FETCHING
-    assert not call.was_started
-
+    seen.append(call.was_started)
     call.start(2.0)
-    assert call.was_started
-    assert call.started_at == 2.0
+    seen.append(call.was_started)
     call.phase = CallPhase.UPLOADING
-    assert call.was_started
+    seen.append(call.was_started)
+
+    assert seen == [False, False, True, True]
+    assert call.started_at == 2.0
 
 
 def test_stages_say_where_the_time_went() -> None:
