@@ -22,7 +22,7 @@ def home() -> Home:
 def granted(home: Home, at: float = 0.0) -> list[tuple[str, str, int]]:
     grants = home.grants(at)
     home.check_integrity()
-    return [(grant.call, grant.container, grant.number) for grant in grants]
+    return [(grant.call_id, grant.container, grant.grant_number) for grant in grants]
 
 
 def test_a_grant_names_everything_that_the_origin_needs(home: Home) -> None:
@@ -30,7 +30,7 @@ def test_a_grant_names_everything_that_the_origin_needs(home: Home) -> None:
     home.credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     assert home.grants(0.0) == [
-        Grant(call="a", container="c1", node="n1", instance="i1", epoch=7, number=1, gateway="gw1", home="gw1")
+        Grant(call_id="a", container="c1", node="n1", instance="i1", epoch=7, grant_number=1, gateway="gw1", home="gw1")
     ]
 
 
@@ -43,7 +43,7 @@ def test_who_is_told_of_a_free_slot_depends_on_whether_calls_wait_for_it(home: H
     home.enqueue(call("d", gateway="gw2"), 0.0)
     home.done("a", "c1", 1, 1.0)
     home.done("b", "c1", 1, 1.0)
-    assert [(grant.call, grant.home) for grant in home.grants(1.0)] == [("c", "gw1"), ("d", "gw2")]
+    assert [(grant.call_id, grant.home) for grant in home.grants(1.0)] == [("c", "gw1"), ("d", "gw2")]
 
 
 def test_calls_wait_for_room(home: Home) -> None:
@@ -234,7 +234,7 @@ def test_a_call_leaves_the_queue_at_its_deadline_with_the_reason(home: Home) -> 
     home.shortage(Shortage(version="ver_1", epoch=1, reason="it asks for H100"), 0.5)
     assert home.expire(0.9) == []
     (dropped,) = home.expire(1.0)
-    assert (dropped.call, dropped.gateway, dropped.code) == ("a", "gw1", "deadline_exceeded")
+    assert (dropped.call_id, dropped.gateway, dropped.code) == ("a", "gw1", "deadline_exceeded")
     assert dropped.detail == "It waited 1.0 s for a container: it asks for H100."
     home.check_integrity()
 
@@ -275,7 +275,7 @@ def test_calls_wait_for_a_second_start_but_not_for_a_third(home: Home) -> None:
     assert home.expire(0.2) == []
     home.credit(credit("c3", 3, state=ContainerState.LOADING), 0.3)
     home.credit(credit("c2", 4, state=ContainerState.GONE, error=error), 0.4)
-    assert [dropped.call for dropped in home.expire(0.4)] == ["a"]
+    assert [dropped.call_id for dropped in home.expire(0.4)] == ["a"]
 
 
 def test_a_failed_start_beside_a_ready_container_fails_nobody(home: Home) -> None:

@@ -29,8 +29,8 @@ def test_what_nobody_tells_the_end_of_is_struck_out_in_time(book: GrantBook) -> 
     book.loosen(["a", "b", "unknown"], 2.0)
 
     assert not list(book.take_untold(0.9 + DONE_WITHIN))
-    assert [granted.grant.call for granted in book.take_untold(1.0 + DONE_WITHIN)] == ["b"]
-    assert [granted.grant.call for granted in book.take_untold(2.0 + DONE_WITHIN)] == ["a"]
+    assert [granted.grant.call_id for granted in book.take_untold(1.0 + DONE_WITHIN)] == ["b"]
+    assert [granted.grant.call_id for granted in book.take_untold(2.0 + DONE_WITHIN)] == ["a"]
     assert set(book.by_call) == {"c"}
     book.check_integrity()
 

@@ -34,7 +34,7 @@ def ended(outcome: Outcome = Outcome.CANCELLED, **more: Any) -> Ended:
         (ended(), (2.0, 2, 0)),  # nothing was metered
         (ended(started=False), (2.0, 1, 0)),
         (ended(Outcome.DIED, container=""), (2.0, 1, 1)),  # its agent does not know it
-        (Refused(call="a", grant=2, container="c1", reason=Refusal.DRAINING), (2.0, 1, 0)),
+        (Refused(call_id="a", grant_number=2, container="c1", reason=Refusal.DRAINING), (2.0, 1, 0)),
     ],
 )
 def test_a_tab_is_settled_by_what_the_agent_says(frame: Ended | Refused, expected: tuple[float, int, int]) -> None:

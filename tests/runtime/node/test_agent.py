@@ -254,7 +254,7 @@ async def test_usage_is_complete_and_sums_to_the_receipts(world: Harness) -> Non
     shares = [share for event in events for share in event.shares]
     for frame in ended:
         assert frame.spent is not None
-        assert sum(share.ns for share in shares if share.call == frame.call) == frame.spent.ns
+        assert sum(share.ns for share in shares if share.call_id == frame.call_id) == frame.spent.ns
     assert {event.tenant for event in events} == {"", TENANT}
 
 
