@@ -110,7 +110,12 @@ def one_call(home: Home, name: str, at: float) -> None:
     home.demand(at)
     origin.granted(grant, at)
     ended = Ended(
-        call_id=name, grant_number=grant.grant_number, container=grant.container, outcome=Outcome.OK, spent=SPENT, stages=STAGES
+        call_id=name,
+        grant_number=grant.grant_number,
+        container=grant.container,
+        outcome=Outcome.OK,
+        spent=SPENT,
+        stages=STAGES,
     )
     perform(home, origin.frame(ended, at), at)
     home.expire(at)

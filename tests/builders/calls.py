@@ -41,7 +41,7 @@ def credit(container: str = "c1", seq: int = 1, *held: str, slots: int = 1, **mo
 def grant(number: int = 1, **more: Any) -> Grant:
     """The permission for call `a` to go to container `c1`."""
     fields: dict[str, Any] = {
-        "call": "a", "container": "c1", "node": "n1", "instance": "i1", "epoch": 1, "home": "gw1"
+        "call_id": "a", "container": "c1", "node": "n1", "instance": "i1", "epoch": 1, "home": "gw1"
     }  # fmt: skip
     return Grant(grant_number=number, **fields | more)
 

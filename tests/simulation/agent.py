@@ -84,7 +84,13 @@ class SimAgent(Process):
         for run in notes:
             if self.world.now - self.killed_at > LOST_AFTER - LATE:
                 self.world.promises.excused.add(run.call_id)
-            ended = Ended(call_id=run.call_id, grant_number=run.grant_number, container=run.container, outcome=Outcome.DIED, started=False)
+            ended = Ended(
+                call_id=run.call_id,
+                grant_number=run.grant_number,
+                container=run.container,
+                outcome=Outcome.DIED,
+                started=False,
+            )
             self._tell(run.gateway, ended)
 
     # -- containers ----------------------------------------------------------------------------------------------
@@ -267,13 +273,16 @@ class SimAgent(Process):
         if started:
             self.world.promises.stopped(run.container)
         ended = Ended(
-            call_id=run.call_id, grant_number=run.grant_number, container=run.container, outcome=outcome, started=started,
-            stages=Stages(execute=self.world.rng.random() * 3000.0), **more,
+            call_id=run.call_id, grant_number=run.grant_number, container=run.container, outcome=outcome,
+            started=started, stages=Stages(execute=self.world.rng.random() * 3000.0), **more,
         )  # fmt: skip
         self._tell(run.gateway, ended)
 
     def _refuse(self, run: Run, reason: Refusal) -> None:
-        self._tell(run.gateway, Refused(call_id=run.call_id, grant_number=run.grant_number, container=run.container, reason=reason))
+        self._tell(
+            run.gateway,
+            Refused(call_id=run.call_id, grant_number=run.grant_number, container=run.container, reason=reason),
+        )
 
     def _tell(self, gateway: str, frame: CallFrame) -> None:
         self.publish(subjects.reply(REGION, gateway), frame)

@@ -95,7 +95,11 @@ class Promises:
         self.starts[call] += 1
         attempts = self.starts[call] - self.raised[call]
         most = fate.retries + (MAX_STARTS if fate.idempotent else 1)
-        _keep("P1", (call, run.grant_number, agent) not in self._grants, f"grant {run.grant_number} of {call} started twice")
+        _keep(
+            "P1",
+            (call, run.grant_number, agent) not in self._grants,
+            f"grant {run.grant_number} of {call} started twice",
+        )
         _keep("P2", fate.idempotent or attempts <= 1, f"{call} is not idempotent and started twice")
         _keep("P1", self.starts[call] <= most, f"{call} started {self.starts[call]} times, {most} allowed")
         _keep("P9", (call, agent) not in self._cancelled, f"{call} started after it was cancelled")

@@ -146,7 +146,9 @@ class Origins:
             case Grant() if live is not None:
                 self._perform(live, live.origin.granted(item, at), at)
             case Grant():  # the call has ended since: its settlement was on the way, or is lost
-                self._router.settle(Settle(call_id=item.call_id, container=item.container, grant_number=item.grant_number), item.epoch)
+                self._router.settle(
+                    Settle(call_id=item.call_id, container=item.container, grant_number=item.grant_number), item.epoch
+                )
             case Dropped() if live is not None:
                 self._perform(live, live.origin.dropped(item), at)
 

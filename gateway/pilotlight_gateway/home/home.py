@@ -345,7 +345,9 @@ class Home:
             return True
         if self._grants.is_loose(call.call_id):  # the grant was lost, and its place is given away
             desk = self._grants.take(granted)
-            self._await(desk, desk.queue.give_back(granted.entry, msgspec.structs.replace(call, grant_number=number)), at)
+            self._await(
+                desk, desk.queue.give_back(granted.entry, msgspec.structs.replace(call, grant_number=number)), at
+            )
         elif granted.desk.rooms.is_pending(granted.grant.container, call.call_id):
             self._resend.append(granted.grant)
         return False

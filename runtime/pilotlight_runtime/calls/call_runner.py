@@ -252,7 +252,9 @@ class CallRunner:
         call.stream.sent_seq = frame.seq
         if frame.seq == call.stream.read_seq + run.window:
             call.stream.full_since_at = at
-        self._io.send(run.gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=frame.seq, data=frame.data))
+        self._io.send(
+            run.gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=frame.seq, data=frame.data)
+        )
 
     def halt(self) -> None:
         """Give the guest nothing more: its container is being killed, and what waits can run elsewhere."""
@@ -326,7 +328,9 @@ class CallRunner:
         if not self._try_start(call, at):
             return
         run = call.run
-        self._io.send_to_guest(guest.Invoke(call_id=run.call_id, method=run.method, input=call.input, window=run.window))
+        self._io.send_to_guest(
+            guest.Invoke(call_id=run.call_id, method=run.method, input=call.input, window=run.window)
+        )
         call.input = b""
         self._busy_inputs += 1
 
@@ -386,7 +390,10 @@ class CallRunner:
         run = call.run
         del self._held[run.call_id]
         self._io.release(call)
-        self._io.send(run.gateway, Refused(call_id=run.call_id, grant_number=run.grant_number, container=self._container, reason=reason))
+        self._io.send(
+            run.gateway,
+            Refused(call_id=run.call_id, grant_number=run.grant_number, container=self._container, reason=reason),
+        )
 
     def _complete(
         self, call: AcceptedCall, verdict: CallOutcome, execute_ns: int, at: float, *, started: bool = True

@@ -55,7 +55,7 @@ async def test_while_the_server_is_away_a_publish_fails_at_once_and_afterwards_i
     """BusDown without delay, nothing sent late; subscriptions come back by themselves."""
     async with connect(server.url, name="one") as bus, connect(server.url, name="two") as other:
         heard: asyncio.Queue[str] = asyncio.Queue()
-        await other.subscribe("t.x", lambda _s, message, _r: heard.put_nowait(message.call))
+        await other.subscribe("t.x", lambda _s, message, _r: heard.put_nowait(message.call_id))
         await other.flush()
         pending = asyncio.ensure_future(bus.request("t.x", Cancel(call_id="unanswered"), 60.0))
         async with asyncio.timeout(30):

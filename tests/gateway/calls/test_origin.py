@@ -285,7 +285,9 @@ def test_frames_of_an_older_grant_are_ignored() -> None:
     assert origin.frame(ended(output=b"late"), 3.5) == []
     origin.granted(grant(2), 4.0)
     frames: list[CallFrame] = [
-        Started(call_id="a", grant_number=1), Chunk(call_id="a", grant_number=1, seq=1, data=b""), ended(output=b"late"),
+        Started(call_id="a", grant_number=1),
+        Chunk(call_id="a", grant_number=1, seq=1, data=b""),
+        ended(output=b"late"),
         Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.GONE),
     ]  # fmt: skip
     for frame in frames:

@@ -101,7 +101,7 @@ def test_a_call_that_is_run_again_replaces_its_old_grant(home: Home) -> None:
     home.credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     granted(home)
-    home.enqueue(call("a", number=1, admitted=True), 1.0)
+    home.enqueue(call("a", grant_number=1, admitted=True), 1.0)
     assert granted(home, 1.0) == [("a", "c1", 2)]
 
 
@@ -121,7 +121,7 @@ def test_a_refused_call_goes_elsewhere_first(home: Home) -> None:
     home.enqueue(call("a"), 0.0)
     home.enqueue(call("b"), 0.0)
     granted(home)
-    home.refused(call("a", number=1), "c1", Refusal.DRAINING, 7, 0.1)
+    home.refused(call("a", grant_number=1), "c1", Refusal.DRAINING, 7, 0.1)
     assert granted(home, 0.1) == []
     home.credit(credit("c2", 2), 0.2)
     assert granted(home, 0.2) == [("a", "c2", 2)]
@@ -131,7 +131,7 @@ def test_a_refused_call_that_this_home_does_not_know_is_queued(home: Home) -> No
     """Its grant came from the home before: that says nothing of the container, nor of this home's epoch."""
     home.credit(credit("c1", 1), 0.0)
     home.enqueue(call("b"), 0.0)
-    home.refused(call("a", number=4), "c1", Refusal.STALE_EPOCH, 6, 0.1)
+    home.refused(call("a", grant_number=4), "c1", Refusal.STALE_EPOCH, 6, 0.1)
     assert granted(home, 0.1) == [("a", "c1", 5)]
     assert not home.deposed()
 
@@ -147,7 +147,7 @@ def test_a_newer_home_ends_this_one(home: Home) -> None:
     home.credit(credit("d1", version="ver_2"), 0.0)
     home.enqueue(call("b", version="ver_2"), 0.0)
     assert granted(home) == [("b", "d1", 1)]
-    home.refused(call("b", version="ver_2", number=1), "d1", Refusal.STALE_EPOCH, 7, 0.1)
+    home.refused(call("b", version="ver_2", grant_number=1), "d1", Refusal.STALE_EPOCH, 7, 0.1)
     home.credit(credit("d1", 2, version="ver_2"), 0.2)
     assert granted(home, 0.2) == []
 
@@ -200,7 +200,7 @@ def test_a_word_that_ends_a_call_but_not_its_slot(home: Home) -> None:
 def test_a_word_of_another_grant_ends_nothing(home: Home) -> None:
     """A late word of grant 1 must not free the slot of grant 2."""
     home.credit(credit(), 0.0)
-    home.enqueue(call("a", number=1), 0.0)
+    home.enqueue(call("a", grant_number=1), 0.0)
     home.enqueue(call("b"), 0.0)
     assert granted(home) == [("a", "c1", 2)]
     home.done("a", "c1", 1, 0.1)
@@ -294,7 +294,7 @@ def test_limits_refuse_new_calls_but_never_those_that_come_back() -> None:
     with pytest.raises(TooMuch):
         home.enqueue(call("b"), 0.0)
     home.enqueue(call("c", admitted=True), 0.0)
-    home.refused(call("d", number=1), "c1", Refusal.NO_SLOT, 1, 0.0)
+    home.refused(call("d", grant_number=1), "c1", Refusal.NO_SLOT, 1, 0.0)
     assert home.statistics(0.0).queued == 3
     home.check_integrity()
 

@@ -19,7 +19,7 @@ def book() -> GrantBook:
     made = GrantBook()
     for name, container in (("a", "c1"), ("b", "c1"), ("c", "c2")):
         entry = desk.queue.push(call(name), cost=1.0, guess=0.0, at=0.0)
-        made.enter(OutstandingGrant(desk, entry, grant(call=name, container=container), 0.0))
+        made.enter(OutstandingGrant(desk, entry, grant(call_id=name, container=container), 0.0))
     return made
 
 

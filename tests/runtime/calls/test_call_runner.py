@@ -444,7 +444,9 @@ def test_a_batch_whose_results_are_not_its_items_kills_the_container(io: FakeRun
     runner = runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50.0))
     runner.add(accepted(run("a"), 1.0), 1.0)
     runner.add(accepted(run("b"), 1.0), 1.0)
-    runner.on_batch_result(BatchResult(batch=1, results=(GuestItemResult(call_id="b"), GuestItemResult(call_id="a"))), 1.1)
+    runner.on_batch_result(
+        BatchResult(batch=1, results=(GuestItemResult(call_id="b"), GuestItemResult(call_id="a"))), 1.1
+    )
 
     assert io.kills == ["the guest answered a batch that it does not have"]
 

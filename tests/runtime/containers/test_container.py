@@ -349,7 +349,7 @@ def f():
             send(frames.ChunkOut(call="call_flood", seq=seq, data=b""))
 """
     container = await world.bind(await world.deploy(source, methods=generator()))
-    call = world.run(container, {"call": "call_flood", "window": 2})
+    call = world.run(container, {"call_id": "call_flood", "window": 2})
     await call.wait(3)
 
     world.control(Cancel(call_id=call.id))
