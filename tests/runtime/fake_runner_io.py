@@ -71,7 +71,7 @@ class FakeRunnerIO:
 
     def last(self, call: str) -> Ended | Refused:
         """The one last frame of a call."""
-        found = [f for f in self.sent if isinstance(f, Ended | Refused) and f.call == call]
+        found = [f for f in self.sent if isinstance(f, Ended | Refused) and f.call_id == call]
         assert len(found) == 1, found
         return found[0]
 

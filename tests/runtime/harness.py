@@ -193,8 +193,8 @@ class Harness:
         self._news.set()
 
     def _on_frame(self, _subject: str, message: Any, _reply: str) -> None:
-        if message.call in self.calls:
-            self.calls[message.call].hear(message)
+        if message.call_id in self.calls:
+            self.calls[message.call_id].hear(message)
 
     # -- the controller -----------------------------------------------------------------------------------------
 
@@ -287,13 +287,13 @@ class Harness:
         """Send a granted call; `_run` are fields of the Run to set otherwise."""
         call = Call(id=f"call_{token(12)}")
         fields: dict[str, Any] = {
-            "call": call.id,
+            "call_id": call.id,
             "tenant": TENANT,
             "version": self._versions[container],
             "container": container,
             "method": "",
             "epoch": self.epoch,
-            "grant": next(self._numbers),
+            "grant_number": next(self._numbers),
             "gateway": self.gateway,
             "home": self.gateway,
             "start_within_ms": 10_000.0,
@@ -302,7 +302,7 @@ class Harness:
             "tell_start": True,
             **(_run or {}),
         }
-        call.id = fields["call"]
+        call.id = fields["call_id"]
         self.calls[call.id] = call
         self.bus.publish_nowait(subjects.run(REGION, self.node, self.reports[-1].instance), Run(**fields))
         return call

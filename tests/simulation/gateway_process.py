@@ -241,8 +241,8 @@ class GatewayProcess(Process):
         """The caller wants no answer any more."""
         tab = self.tabs.get(call)
         if tab is not None:
-            self.drivers.origins.answer(AskCall(tenant="acme", id=call, cancel=True))
-            self.drivers.origins.answer(AskCall(tenant="beta", id=call, cancel=True))
+            self.drivers.origins.answer(AskCall(tenant="acme", call_id=call, cancel=True))
+            self.drivers.origins.answer(AskCall(tenant="beta", call_id=call, cancel=True))
 
     # -- messages ------------------------------------------------------------------------------------------------
 

@@ -98,23 +98,27 @@ class Promises:
     def lost(self, message: Any) -> None:
         """The bus dropped a message."""
         if isinstance(message, Run | Refused | Started | Chunk | Ended):
-            self.excused.add(message.call)
+            self.excused.add(message.call_id)
 
     def stands_still(self, message: Any) -> None:
         """A message has come to somebody who is stopped: a death of before may be told and believed meanwhile."""
         if isinstance(message, Run):
-            self.excused.add(message.call)
+            self.excused.add(message.call_id)
 
     def started(self, run: Run, agent: str, slots: int) -> None:
-        call, fate = run.call, self.fates[run.call]
+        call, fate = run.call_id, self.fates[run.call_id]
         self.starts[call] += 1
         attempts = self.starts[call] - self.raised[call]
         most = fate.retries + (MAX_STARTS if fate.idempotent else 1)
-        _keep("P1", (call, run.grant, agent) not in self._grants, f"grant {run.grant} of {call} started twice")
+        _keep(
+            "P1",
+            (call, run.grant_number, agent) not in self._grants,
+            f"grant {run.grant_number} of {call} started twice",
+        )
         _keep("P2", fate.idempotent or attempts <= 1, f"{call} is not idempotent and started twice")
         _keep("P1", self.starts[call] <= most, f"{call} started {self.starts[call]} times, {most} allowed")
         _keep("P9", (call, agent) not in self._cancelled, f"{call} started after it was cancelled")
-        self._grants.add((call, run.grant, agent))
+        self._grants.add((call, run.grant_number, agent))
         self._granted.add(call)
         self._running[run.container] += 1
         _keep("P5", self._running[run.container] <= slots, f"{run.container} runs more than {slots} calls")

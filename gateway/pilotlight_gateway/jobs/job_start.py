@@ -141,7 +141,7 @@ class JobStart:
             bug = None if isinstance(error, BusError) else error
             log.warning("a job's start is not confirmed", job=self._record.job.id, error=str(error), exc_info=bug)
             sent = False
-            self.progress = self.progress.when_unsent(run.call)
+            self.progress = self.progress.when_unsent(run.call_id)
             go(allowed=False)
         if sent:
             first = not self.progress.sent
@@ -149,7 +149,7 @@ class JobStart:
             if first:
                 self._on_first_sent()
         else:
-            self.progress = self.progress.when_unsent(run.call)
+            self.progress = self.progress.when_unsent(run.call_id)
             await self._take_back()
 
     async def _write(self, run: Run) -> tuple[StartWrite, float]:
@@ -157,7 +157,7 @@ class JobStart:
         held_s = await self._quota.pause(self._record.job.tenant) or await self._permit.take()
         if held_s:
             return StartWrite.HELD, held_s
-        begun = jobs.started(self._record.job, self._me, run.call, run.grant, self._wall())
+        begun = jobs.started(self._record.job, self._me, run.call_id, run.grant_number, self._wall())
         if begun is None or not await self._record.replace(begun):
             return StartWrite.LOST, 0.0
         if self.time_limit is not None:

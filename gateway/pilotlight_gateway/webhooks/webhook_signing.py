@@ -44,13 +44,13 @@ def key_of(secret: str) -> bytes:
 
 def signing(secrets: Iterable[SigningSecret], at: float) -> tuple[SigningSecret, ...]:
     """The secrets that sign at the unix second `at`."""
-    return tuple(secret for secret in secrets if secret.until is None or at < secret.until)
+    return tuple(secret for secret in secrets if secret.expires_at is None or at < secret.expires_at)
 
 
 def rotated(old: tuple[SigningSecret, ...], fresh: str, at: float, overlap: float) -> tuple[SigningSecret, ...]:
     """The secrets after `fresh` has replaced the present one, which signs for `overlap` seconds more; newest first."""
     kept = (
-        SigningSecret(value=secret.value, until=at + overlap if secret.until is None else secret.until)
+        SigningSecret(value=secret.value, expires_at=at + overlap if secret.expires_at is None else secret.expires_at)
         for secret in old
     )
     return (SigningSecret(value=fresh), *signing(kept, at))[:SECRETS_AT_MOST]

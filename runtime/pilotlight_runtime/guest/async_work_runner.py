@@ -59,7 +59,7 @@ async def _run_stream(ready: BoundCall, call: GuestCall, send: SendFrame) -> Res
         async for value in chunks:
             if not call.may_send(seq + 1):
                 await _wait_window(call, seq + 1, moved)
-            send(ChunkOut(call=call.frame.call, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
+            send(ChunkOut(call_id=call.frame.call_id, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
             seq += 1
         return streamed(call, now() - began, seq)
     except _Stalled:

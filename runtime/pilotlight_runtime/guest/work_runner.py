@@ -68,7 +68,7 @@ def _run_stream(ready: BoundCall, call: GuestCall, channel: ReplyChannel) -> Res
             channel.read_cancels()
             if call.cancelled or not channel.wait_window(call, seq + 1):
                 return cancelled(call, now() - began, seq)
-            channel.send(ChunkOut(call=call.frame.call, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
+            channel.send(ChunkOut(call_id=call.frame.call_id, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
             seq += 1
         return streamed(call, now() - began, seq)
     except BaseException as error:  # noqa: BLE001 - as in run_call

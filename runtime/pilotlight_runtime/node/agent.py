@@ -127,8 +127,8 @@ class Agent:
         left_behind = self._parts.calls.waiting.left_behind
         for call in left_behind:
             ended = Ended(
-                call=call.call_id,
-                grant=call.grant_number,
+                call_id=call.call_id,
+                grant_number=call.grant_number,
                 container=call.container,
                 outcome=Outcome.DIED,
                 started=False,

@@ -38,7 +38,7 @@ def test_what_makes_sense_is_accepted(placing: Placing) -> None:
     [
         (Placing(spread=Spread(over=Over.NODE, most=0)), "spread"),
         (Placing(regions=("eu", "eu")), "region"),
-        (Placing(zones=("No Name",)), "zone"),
+        (Placing(zones=("eu",) * 33), "zone"),
         (Placing(avoid=("not-a-function",)), "avoid"),
         (Placing(weights="a\nb"), "weights"),
         (Placing(slice="x" * 128), "slice"),

@@ -29,7 +29,7 @@ def run(home: Home, name: str, at: float, outcome: Outcome = Outcome.OK, **more:
     """A call that holds its slot for a second."""
     home.enqueue(call(name, **more), at)
     (grant,) = home.grants(at)
-    home.done(name, grant.container, grant.number, at + 1.0, cost=1000.0, outcome=outcome)
+    home.done(name, grant.container, grant.grant_number, at + 1.0, cost=1000.0, outcome=outcome)
 
 
 def test_the_next_home_knows_how_long_calls_take() -> None:
@@ -94,7 +94,7 @@ def test_a_broken_container_is_passed_over_by_the_next_home_too() -> None:
         home.enqueue(call(f"y{n}"), 0.0)
         for grant in home.grants(0.0):
             outcome = Outcome.RAISED if grant.container == "bad" else Outcome.OK
-            home.done(grant.call, grant.container, grant.number, 0.01, cost=1.0, outcome=outcome)
+            home.done(grant.call_id, grant.container, grant.grant_number, 0.01, cost=1.0, outcome=outcome)
 
     heir = handed_over(home, 0.1, now=500.0)
     for name in ("bad", "good"):

@@ -26,16 +26,20 @@ def test_a_call_is_named_by_its_run() -> None:
 def test_a_call_counts_as_started_from_the_guest_to_the_upload_of_its_answer() -> None:
     """Whatever waits or is fetched has not started."""
     call = AcceptedCall.of(run(), at=1.0, received_at=1.0)
-    seen = [call.was_started]
-    call.phase = CallPhase.FETCHING
-    seen.append(call.was_started)
-    call.start(2.0)
-    seen.append(call.was_started)
-    call.phase = CallPhase.UPLOADING
-    seen.append(call.was_started)
+    started = {}
+    for phase in CallPhase:
+        call.phase = phase
+        started[phase.name] = call.was_started
 
-    assert seen == [False, False, True, True]
-    assert call.started_at == 2.0
+    assert started == {"FETCHING": False, "WAITING": False, "RUNNING": True, "UPLOADING": True}
+
+
+def test_a_start_is_dated() -> None:
+    """By the slot table, right before the guest gets the call."""
+    call = AcceptedCall.of(run(), at=1.0, received_at=1.0)
+    call.start(2.0)
+
+    assert (call.phase, call.started_at) == (CallPhase.RUNNING, 2.0)
 
 
 def test_stages_say_where_the_time_went() -> None:

@@ -61,7 +61,7 @@ def test_the_guest_has_one_batch_of_a_method_at_a_time() -> None:
     assert queue.pop_due(0.0, before=0.0) is None
     assert queue.next_due_at(0.0) is None
 
-    results = tuple(GuestItemResult(call=name) for name in "ab")
+    results = tuple(GuestItemResult(call_id=name) for name in "ab")
     assert queue.finish(BatchResult(batch=1, results=results), 1.0) is first
     assert ids(queue.pop_due(1.0, before=1.0)) == ["c", "d"]
 
@@ -74,7 +74,7 @@ def test_results_that_are_not_the_batchs_items_end_nothing(names: str) -> None:
         queue.add(call(name), 0.0)
     queue.pop_due(0.0, before=0.0)
 
-    results = tuple(GuestItemResult(call=name) for name in names)
+    results = tuple(GuestItemResult(call_id=name) for name in names)
     assert queue.finish(BatchResult(batch=1, results=results), 1.0) is None
     assert queue.finish(BatchResult(batch=9, results=results), 1.0) is None
 

@@ -11,7 +11,7 @@ from pilotlight_runtime.guest.frames import CancelCall, Invoke, InvokeBatch, Res
 
 def taken(table: CallTable, name: str, window: int = 2) -> GuestCall:
     """A call on the table."""
-    call = table.take(Invoke(call=name, window=window))
+    call = table.take(Invoke(call_id=name, window=window))
     assert isinstance(call, GuestCall)
     return call
 
@@ -21,7 +21,7 @@ def test_a_call_cancelled_before_it_begins_never_begins() -> None:
     table = CallTable()
     call = taken(table, "a")
 
-    assert table.apply(CancelCall(call="a")) == Result(call="a", outcome=Outcome.CANCELLED, started=False)
+    assert table.apply(CancelCall(call_id="a")) == Result(call_id="a", outcome=Outcome.CANCELLED, started=False)
     assert not table.begin(call)
     assert table.held == 0
 
@@ -32,8 +32,8 @@ def test_a_running_call_is_told_once() -> None:
     call = taken(table, "a")
     assert table.begin(call)
 
-    assert table.apply(CancelCall(call="a")) is None
-    assert table.apply(CancelCall(call="a")) is None
+    assert table.apply(CancelCall(call_id="a")) is None
+    assert table.apply(CancelCall(call_id="a")) is None
     assert call.cancelled
 
 
@@ -41,8 +41,8 @@ def test_unknown_calls_are_ignored() -> None:
     """Cancels and windows may come after the end."""
     table = CallTable()
 
-    assert table.apply(CancelCall(call="gone")) is None
-    assert table.apply(WindowUpdate(call="gone", upto=3)) is None
+    assert table.apply(CancelCall(call_id="gone")) is None
+    assert table.apply(WindowUpdate(call_id="gone", upto=3)) is None
 
 
 def test_a_batch_loses_dropped_items() -> None:
@@ -50,9 +50,9 @@ def test_a_batch_loses_dropped_items() -> None:
     table = CallTable()
     batch = table.take(InvokeBatch(batch=1, method="m", items=(("a", b""), ("b", b""))))
     assert isinstance(batch, GuestBatch)
-    table.apply(CancelCall(call="a"))
+    table.apply(CancelCall(call_id="a"))
     assert [call for call, _ in batch.wanted()] == ["b"]
-    table.apply(CancelCall(call="b"))
+    table.apply(CancelCall(call_id="b"))
 
     assert not table.begin(batch)
     assert not batch.unstarted().started
@@ -70,7 +70,7 @@ def test_a_window_opens_for_who_waits() -> None:
     answers: list[bool] = []
     waiter = threading.Thread(target=lambda: answers.append(call.wait_window(3)))
     waiter.start()
-    table.apply(WindowUpdate(call="a", upto=1))
+    table.apply(WindowUpdate(call_id="a", upto=1))
     waiter.join(10)
 
     assert answers == [True]
@@ -84,7 +84,7 @@ def test_a_cancel_ends_the_wait() -> None:
     answers: list[bool] = []
     waiter = threading.Thread(target=lambda: answers.append(call.wait_window(1)))
     waiter.start()
-    table.apply(CancelCall(call="a"))
+    table.apply(CancelCall(call_id="a"))
     waiter.join(10)
 
     assert answers == [False]
