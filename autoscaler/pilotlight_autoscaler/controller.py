@@ -1,9 +1,9 @@
-"""The controller's rim: it listens, decides every tick and on each edge, and sends commands, while it is leader.
+"""The controller process: it listens, decides at each tick and edge, and sends commands, while it is leader.
 
     observe   NodeReport, Demand, Credit -> World
     decide    decide.Pass (pure)
-    act       request each command to its agent; what is lost is decided again at the next tick
-    go on     with plans of which some commands wait for others (works.Works), as reports show how far they are
+    act       request each command to its agent; a lost one is decided again at the next tick
+    advance   plans whose commands wait for others (PlanExecutions), as reports show how far they are
 
 Only the leader acts: the lease's epoch is in every command, and agents refuse an older one.
 """
@@ -19,9 +19,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from pilotlight_autoscaler.decide import AddressedCommand, Decision, Pass, PassOptions
+from pilotlight_autoscaler.decide import AddressedCommand, Decision, Pass, PassInput, PassOptions
 from pilotlight_autoscaler.explain_answers import answer
-from pilotlight_autoscaler.move_budget import PER_HOUR, MoveBudget
 from pilotlight_autoscaler.plan_execution import AgentCommand
 from pilotlight_autoscaler.quarantine import Quarantine
 from pilotlight_autoscaler.world import PendingBind, World
@@ -47,7 +46,7 @@ MAX_COMMANDS = 256
 """On their way at a time; the rest is decided again at the next pass."""
 
 MAX_FAILED_PASSES = 8
-"""After so many passes that went wrong, and no version is at fault, a new process may do better."""
+"""After so many failed passes in a row without a version at fault, a new process may do better."""
 LEARN_EVERY_S = 0.25
 """How often a few of the curves that were learnt are written."""
 ROOM_EVERY_S = 2.0
@@ -61,11 +60,9 @@ class Repacking:
     """How running containers may be moved. Seconds."""
 
     every_s: float = 30.0
-    """How often devices that are hardly used are emptied; 0: never."""
+    """How often the least used devices are emptied; 0: never."""
     min_residency_s: float = 600.0
     """A container younger than this is not moved."""
-    per_hour: int = PER_HOUR
-    """Moves within any hour, to make room and to empty devices."""
 
 
 class Controller:
@@ -75,20 +72,21 @@ class Controller:
         self,
         bus: Bus,
         registry: Registry,
+        lease: Lease,
+        world: World,
         *,
         region: str,
-        name: str,
         repacking: Repacking | None = None,
         on_settled: Callable[[], None] = lambda: None,
     ) -> None:
         self._repacking = repacking or Repacking()
-        self.world = World(moves=MoveBudget(per_hour=self._repacking.per_hour))
+        self.world = world
         self._room_made_at = self._repacked_at = 0.0
         self._bus = bus
         self._registry = registry
         self._book = CurveBook(registry)
         self._region = region
-        self._lease: Lease = bus.lease("controller", name)
+        self._lease = lease
         self._edges: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
         self._on_settled: Callable[[], None] | None = on_settled
         """Called once, when the fleet is known for the first time."""
@@ -98,7 +96,7 @@ class Controller:
         self._failed_passes = 0
         """Passes, one after the other."""
         self._started = 0
-        self._leader_since_at = 0.0
+        self._leading_since_at = 0.0
         self._tasks: asyncio.TaskGroup
         self._sending = 0
 
@@ -162,7 +160,7 @@ class Controller:
         while True:
             await self._lease.acquire()
             self.world.executions.clear()  # those of an earlier time
-            self._leader_since_at = time.monotonic()
+            self._leading_since_at = time.monotonic()
             log.info("leading", epoch=self._lease.epoch)
             await self._lease.lost.wait()
             self.world.executions.clear()
@@ -233,12 +231,12 @@ class Controller:
             return  # somebody else may, by now
         versions = self._quarantine.without(versions, at)
         self._seen = tuple(versions.values())
-        settled = at - self._leader_since_at >= SETTLE_S
-        work = Pass(
-            self.world, versions, deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at,
-            bounds=self._bounds(at, whole=only is None, settled=settled), curves=self._book.of_all(versions),
+        settled = at - self._leading_since_at >= SETTLE_S
+        given = PassInput(
+            versions=versions, deployed=deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at,
+            curves=self._book.of_all(versions), options=self._options(at, whole=only is None, settled=settled),
         )  # fmt: skip
-        decision = work.run(only)
+        decision = Pass(self.world, given).run(only)
         if not settled:
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
             decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
@@ -249,7 +247,7 @@ class Controller:
             self._on_settled()
             self._on_settled = None
 
-    def _bounds(self, at: float, *, whole: bool, settled: bool) -> PassOptions:
+    def _options(self, at: float, *, whole: bool, settled: bool) -> PassOptions:
         """What this pass may move: now and then, and only where everything is known."""
         if not settled:
             return PassOptions(limits=PlanLimits(switches=0), force=False)

@@ -1,7 +1,7 @@
-"""Throughput curves learnt from calls in use: how long batches took, the latest counting most. Pure.
+"""Throughput curves learnt from calls in use. Pure: time is an argument (seconds).
 
-Of each batch size on each kind of slice a histogram is kept whose old entries fade: after `MEMORY` batches an entry
-has a third of its weight. What fewer than `FLOOR` batches say is not told. Time is an argument (seconds).
+For each batch size on each kind of slice, a `DecayingHistogram` of durations: after `MEMORY` batches an entry has a
+third of its weight. Fewer than `FLOOR` batches make no point of a curve.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MEMORY = 500
 FLOOR = 30
 """Batches of one size on one kind of slice; fewer say little of a 95th percentile."""
 STEP = math.log(1.04)
-"""Durations within 4 % are told apart no further."""
+"""Buckets are 4 % wide."""
 FADED = 1e-4
 """What has less of all weight is dropped."""
 LARGEST_SCALE = 1e9
@@ -27,7 +27,7 @@ MOST_VERSIONS = 4_096
 MOST_KINDS = 512
 """Slices and batch sizes of one version."""
 MOST_PER_S = 4_000
-"""Durations that are looked at in a second, of all nodes: a large fleet is sampled."""
+"""Durations of all nodes that are counted in a second; a larger fleet is sampled."""
 MOST_AT_ONCE = 400
 """Of these, such as come together."""
 WRITE_EVERY_S = 30.0
@@ -87,7 +87,7 @@ class ObservedVersion:
     written: dict[ObservedKind, CurvePoint] = field(default_factory=dict)
     written_at: float = -math.inf
     is_new: bool = False
-    """Something ran since it was told."""
+    """Batches ran since its curves were written."""
 
 
 class CurveLearner:
@@ -119,7 +119,7 @@ class CurveLearner:
         known.is_new = True
 
     def due(self, at: float, now: float, most: int = 8) -> dict[str, tuple[Curve, ...]]:
-        """The curves to be written, of a few versions: what is new or has changed enough. `now` is unix seconds."""
+        """The new or changed curves of at most `most` versions, to be written. `now` is unix seconds."""
         found: dict[str, tuple[Curve, ...]] = {}
         for version, known in self._versions.items():
             if len(found) >= most:

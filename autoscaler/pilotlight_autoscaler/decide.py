@@ -1,8 +1,8 @@
-"""From what was observed to what to do: one pass over all versions. Pure and level-triggered.
+"""From the `World` to commands: one pass over all versions. Pure and level-triggered.
 
-    policy     how many containers each version should have, and which idle ones may go
-    plan       where the missing ones start, what is cut for them, what moves (`pilotlight_placement.plan.plan`)
-    ways       what gives way to a version that finds no place
+    scaling_policy   how many containers each version should have, and which idle ones may go
+    plan             where the missing ones start, what is cut for them, what moves (`pilotlight_placement.plan.plan`)
+    preemption       which idle containers give way to a version without a place
 
 Acting on the result twice does no harm: agents know container ids and epochs, and what a lost command would have
 changed is still missing at the next tick.
@@ -46,7 +46,7 @@ from pilotlight_placement.search.place import place
 DRAIN_MARGIN_S = 5.0
 """Beyond the function's timeout: no call may still run then."""
 ROOM_S = 2.0
-"""An idle container that was told to go has gone within this; until then no other is asked to make room."""
+"""An idle container ends within this after its drain; until then no other gives way for the same version."""
 LOAD_S = 30.0
 """What moving a container costs, where no start of its function was timed."""
 
@@ -88,6 +88,24 @@ class PassOptions:
         return forced if self.repack else replace(forced, empties=0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PassInput:
+    """What a pass decides on, beside the world. `at` is in seconds, on the world's clock."""
+
+    versions: Mapping[str, VersionRecord]
+    """By id."""
+    deployed: Iterable[str]
+    """Ids of the current versions."""
+    epoch: int
+    """Of the leader's lease."""
+    new_id: Callable[[VersionRecord], str]
+    """A new container's id."""
+    at: float
+    curves: Mapping[str, Curves] = field(default_factory=dict)
+    """What is known of speeds, by version."""
+    options: PassOptions = field(default_factory=PassOptions)
+
+
 def views(
     world: World,
     versions: Mapping[str, VersionRecord],
@@ -95,7 +113,7 @@ def views(
     at: float,
     speed: Callable[[str, Sequence[ContainerReport]], VersionSpeed | None] = lambda _, __: None,
 ) -> dict[str, VersionView]:
-    """Every version that is deployed, wanted or running, as the policy sees it."""
+    """Every version that is deployed, demanded or running, as the scaling policy sees it."""
     current = set(deployed)
     containers: dict[str, list[ContainerReport]] = {}
     for node, container in world.containers(at):
@@ -135,45 +153,34 @@ def explain_level(record: VersionRecord, view: VersionView) -> str:
 
 
 def without(shorts: Sequence[Shortfall], others: Sequence[Shortfall]) -> list[Shortfall]:
-    """Those that are none of the others, by identity: comparing what they ask for takes longer."""
+    """The shortfalls that are not in `others`, by identity: comparing asks takes longer."""
     known = {id(short) for short in others}
     return [short for short in shorts if id(short) not in known]
 
 
 def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
-    """What a container of a version asks for, by what is known of its speed."""
+    """The ask of a version's container, with the curves that are known of it."""
     return Ask.of(record.spec, function=function_of(record), tenant=record.tenant, curves=curves)
 
 
 class Pass:
     """One pass of decisions over a world."""
 
-    def __init__(
-        self,
-        world: World,
-        versions: Mapping[str, VersionRecord],
-        deployed: Iterable[str],
-        *,
-        epoch: int,
-        new_id: Callable[[VersionRecord], str],
-        at: float,
-        bounds: PassOptions | None = None,
-        curves: Mapping[str, Curves] | None = None,
-    ) -> None:
-        self._world = world
+    def __init__(self, world: World, given: PassInput) -> None:
+        self._world, at, versions = world, given.at, given.versions
         self._versions = versions
-        self._epoch = epoch
-        self._new_id = new_id
+        self._epoch = given.epoch
+        self._new_id = given.new_id
         self._at = at
-        self._bounds = bounds or PassOptions()
-        self._curves = curves or {}
+        self._options = given.options
+        self._curves = given.curves
         self._where = {container.id: node for node, container in world.containers(at)}
         self._running = {container.id: container.version for _, container in world.containers(at)}
         self._leaving: set[str] = set(world.executions.containers())
         world.observe_versions(versions)
         self._fleet: Fleet = world.fleet(at)
         self._fleet.follow(world.asked)
-        self._views = views(world, versions, deployed, at, self._speed)
+        self._views = views(world, versions, given.deployed, at, self._speed)
         self._reservation = self._current_reservation()
         self._idle = IdleContainers(
             views=self._views, tenants={name: record.tenant for name, record in versions.items()}
@@ -181,7 +188,7 @@ class Pass:
         self.decision = Decision()
 
     def _current_reservation(self) -> Reservation | None:
-        """What is kept, as long as somebody waits for it."""
+        """The devices that are reserved, as long as calls of that version wait."""
         reservation = self._world.reservation
         if reservation is None or reservation.version not in self._views:
             return None
@@ -201,10 +208,10 @@ class Pass:
                 self._drain_surplus(version)
         asks, missing = self._missing(only)
         desired = DesiredState(wants=(), starts=tuple(missing), epoch=self._epoch, kept=self._reservation)
-        made = plan(self._fleet, desired, self._at, self._bounds.plain)
+        made = plan(self._fleet, desired, self._at, self._options.plain)
         shorts, blocked = made.short, self._preempt_for_all(made, asks)
         helped = without(shorts, blocked)
-        if only is None and ((blocked and self._bounds.force) or self._bounds.repack):
+        if only is None and ((blocked and self._options.force) or self._options.repack):
             made = self._plan_with_moves(missing, made, blocked)
             blocked = list(made.short)
         self._add_commands(made, asks)
@@ -215,7 +222,7 @@ class Pass:
         return self.decision
 
     def _missing(self, only: str | None) -> tuple[dict[Ask, list[str]], list[tuple[Ask, int]]]:
-        """The asks with the versions whose containers they are for, and how many of each are missing, in turn."""
+        """Missing containers by ask, in turn, and for each ask the versions that they are for."""
         asks: dict[Ask, list[str]] = {}
         missing = []
         for version in self._in_order(only):
@@ -266,7 +273,7 @@ class Pass:
         self.decision.notes += steps.notes
 
     def _version_of(self, command: PlannedStart, ask: Ask, asks: dict[Ask, list[str]]) -> VersionRecord:
-        """A copy is of its original's version; else it is the next one's turn of those that ask for this."""
+        """A copy has its original's version; else the next version of the ask."""
         return self._versions[self._running[command.replaces] if command.replaces else asks[ask].pop(0)]
 
     def _remember(self, outcome: Placement | NoFit, container: str, record: VersionRecord) -> None:
@@ -275,13 +282,13 @@ class Pass:
             self._world.asked.observe(shape, self._at)
 
     def _plan_with_moves(self, missing: list[tuple[Ask, int]], plain: Plan, blocked: list[Shortfall]) -> Plan:
-        """The plan with room made by moving containers, for those who are blocked, and devices emptied."""
+        """The plan in which containers are moved for blocked versions, and devices emptied."""
         counts: dict[Ask, int] = {}
         for ask, count in missing:
             counts[ask] = counts.get(ask, 0) + count
         for short in without(plain.short, blocked):
             counts[short.refusal.record.ask] -= short.missing  # somebody gives way to it
-        limits = self._bounds.forceful
+        limits = self._options.forceful
         moves = self._world.moves
         limits = replace(
             limits,
@@ -339,7 +346,7 @@ class Pass:
         return ask_of(self._versions[version], self._curves.get(version))
 
     def _preempt_for_all(self, made: Plan, asks: dict[Ask, list[str]]) -> list[Shortfall]:
-        """Let idle containers go for versions that find no place; those for whom none is going are returned."""
+        """Drain idle containers for versions without a place; returns the shortfalls that this does not help."""
         started = Counter(outcome.record.ask for name, outcome in made.outcomes if name)
         rest = {ask: names[started[ask] :] for ask, names in asks.items()}
         first, self._world.preemption_turn = self._world.preemption_turn, 0
@@ -370,7 +377,7 @@ class Pass:
         return without(made.short, helped)
 
     def _preempt_for(self, short: Shortfall, asks: dict[Ask, list[str]], trials: TrialBudget) -> bool:
-        """Whether a version has a place when those are gone who go; if need be and they are idle, more of them go."""
+        """Whether a version has a place once draining containers are gone; drains more idle ones if needed."""
         ask = short.refusal.record.ask
         version = asks[ask][0]
         view = self._views[version]
@@ -393,7 +400,7 @@ class Pass:
         return True
 
     def _drain_reserved(self, kept: Reservation) -> None:
-        """Let idle containers go from devices that are kept, even if that is not enough yet."""
+        """Drain idle containers on reserved devices, even if that is not enough yet."""
         for container, version in self._idle.beyond_floors(waited_for=True):
             held = self._fleet.held.get(container.id)
             on = {(held.slice.node, name) for name in held.slice.ids} if held is not None else set()
@@ -401,7 +408,7 @@ class Pass:
                 self._drain(container.id, self._versions[version], f"its GPU is kept for {kept.ask.function}")
 
     def _next_reservation(self, shorts: list[Shortfall], asks: dict[Ask, list[str]]) -> VersionReservation | None:
-        """For whom devices are kept from now on: of no tenant that has more than an even share."""
+        """The next reservation: for no tenant with more than an even share."""
         even = self._fleet.size / max(1, len(self._idle.held))
         greedy = {tenant for tenant, count in self._idle.held.items() if count > even}
         waiting = []

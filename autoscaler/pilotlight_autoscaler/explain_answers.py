@@ -1,4 +1,4 @@
-"""Answers to who asks why: from the decisions that are remembered, on the fleet as they saw it. Pure."""
+"""Answers to `ExplainPlacement`: from remembered decisions, on the fleet as they saw it. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pilotlight_placement.search.decision_record import Placement
 WAITS_S = 2.0
 """A refusal is repeated at each pass, four a second: what was not for so long does not wait any more."""
 MOST_TOLD = 8
-"""Containers of a function that are told, the latest ones; of the others how many there are."""
+"""Latest containers of a function that are described; the others are counted."""
 NOW = (DecisionStatus.STARTING, DecisionStatus.RUNNING, DecisionStatus.LEAVING, DecisionStatus.WAITING)
 VERBS = {
     DecisionStatus.STARTING: "starts on",
@@ -87,7 +87,7 @@ def _about(world: World, asked: ExplainPlacement, at: float) -> list[PlacementDe
 
 
 def _containers(world: World, function: str, at: float) -> Iterator[tuple[str, ContainerReport]]:
-    """A function's containers that are there now, with their nodes."""
+    """A function's present containers, with their nodes."""
     for node, each in world.containers(at):
         if each.state is not ContainerState.GONE and f"{each.tenant}:{each.app}.{each.function}" == function:
             yield node, each
@@ -133,7 +133,7 @@ def _decision_lines(world: World, decided: PlacementDecision, at: float) -> list
 
 
 def _head(decided: PlacementDecision, state: DecisionStatus, at: float) -> str:
-    """What was decided of whom, when, and what has become of it."""
+    """What was decided for which version, when, and its state now."""
     whose, outcome = _version(decided), decided.outcome
     if isinstance(outcome, Placement):
         placed = f"{whose}, placed {duration_text(at - decided.at)} ago"

@@ -11,10 +11,10 @@ PER_HOUR = 60
 
 @dataclass(kw_only=True)
 class MoveBudget:
-    """At most `per_hour` moves within any hour; 0 is none at all.
+    """At most `per_hour` moves within any hour; 0: none.
 
-    Each move is somebody's: a tenant's whose container room is made for, or nobody's ("") where a device is emptied.
-    Nobody begins another one who has had as many as are left for all: so none of them uses it up.
+    Each move is charged to the tenant whose container room is made for, or to "" where a device is emptied. A tenant
+    that has had as many moves as are left for all begins no further one, so no tenant uses up the budget.
     """
 
     per_hour: int = PER_HOUR
@@ -27,7 +27,7 @@ class MoveBudget:
         return max(0, self.per_hour - len(self._moves))
 
     def allows(self, at: float, tenant: str) -> bool:
-        """Whether somebody may begin one now."""
+        """Whether a tenant may begin a move now."""
         return sum(mover == tenant for _, mover in self._moves) < self.left(at)
 
     def spend(self, at: float, tenant: str = "") -> None:
@@ -35,7 +35,7 @@ class MoveBudget:
         self._moves.append((at, tenant))
 
     def refusal_for(self, at: float, tenant: str = "") -> str:
-        """Why nothing is moved now for somebody; "" if something may be."""
+        """Why no move may begin for a tenant now; "" if one may."""
         left = self.left(at)
         if self.allows(at, tenant):
             return ""

@@ -1,9 +1,9 @@
-"""Plans under way: commands that wait for others, and how far each has come. Pure: time is an argument (seconds).
+"""Plans under way: which commands wait for others, and how far each is. Pure: time is an argument (seconds).
 
-A plan's commands that belong together (one waits for the other, or they are of one group) are a *work*. A step is sent
-when all that it waits for is done, which the nodes' reports show: a container is ready, another is gone, a GPU is cut.
-If a step cannot be done, those that wait for it and the later ones of its group are dropped; the rest of the world is
-decided again at the next pass, from what then is. Nothing of this outlives its leader.
+A `PlanExecution` holds the steps that wait for each other or share a group. A step is sent when the nodes' reports
+show that all that it waits for is done: a container is ready, another is gone, a GPU is cut. If a step fails, the steps
+that wait for it and the later ones of its group are dropped, and the next pass decides again. A new leader starts
+without executions.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ REPORT_S = 1.5
 BIND_S = 7.0
 """A bind that no report shows after so long (three tries) has failed."""
 AVOID_S = 30.0
-"""A GPU on which a command failed takes nothing new for so long: another one is tried first."""
+"""A GPU on which a command failed takes nothing new for so long, so that another one is tried first."""
 MAX_WORKS = 1_024
 MAX_STEPS = 4_096
-"""At a time, in all works: a plan that does not fit is made again later."""
+"""Steps of all executions; a plan that does not fit is made again later."""
 
 
 class NodeObservations(Protocol):
@@ -102,7 +102,7 @@ class PlanExecution:
         return (each.step for each in self.steps.values() if each.status in live)
 
     def advance(self, seen: NodeObservations, at: float) -> list[PlanStep]:
-        """Look at the reports, and say what is to be sent now."""
+        """Update each step from the reports; returns the steps to send now."""
         for each in self.steps.values():
             if each.status is StepStatus.SENT:
                 if is_done(each, seen):
@@ -203,7 +203,7 @@ def describe(step: PlanStep) -> str:
 
 
 class PlanExecutions:
-    """All works under way. Bounded: what does not fit is not taken."""
+    """All executions under way; bounded."""
 
     def __init__(self) -> None:
         self._works: list[PlanExecution] = []
@@ -213,7 +213,7 @@ class PlanExecutions:
         return len(self._works)
 
     def add(self, steps: Iterable[PlanStep]) -> bool:
-        """Take a work on; False if there is no room for it."""
+        """Add an execution; False if there is no room for it."""
         work = PlanExecution.of(steps)
         if len(self._works) >= MAX_WORKS or len(work.steps) + sum(len(w.steps) for w in self._works) > MAX_STEPS:
             return False
@@ -221,11 +221,11 @@ class PlanExecutions:
         return True
 
     def clear(self) -> None:
-        """Forget all: somebody else leads now."""
+        """Forget all executions: leadership has changed."""
         self._works.clear()
 
     def advance(self, seen: NodeObservations, at: float) -> tuple[list[PlanStep], list[str]]:
-        """What is to be sent now, and what has failed, in words."""
+        """The steps to send now, and the failures in words."""
         due = [step for work in self._works for step in work.advance(seen, at)]
         notes = []
         for work in self._works:
@@ -237,7 +237,7 @@ class PlanExecutions:
         return due, notes
 
     def refused(self, command: AgentCommand, reason: str) -> None:
-        """An agent refused a step's command. One that is busy with the GPU is asked again; what is gone is stopped."""
+        """Drop a refused step; not if the GPU is busy (it is sent again) or the container is gone already."""
         if reason == "changing" or (reason == "gone" and isinstance(command, Drain | Stop)):
             return
         for work in self._works:
@@ -246,7 +246,7 @@ class PlanExecutions:
                     work.drop(number, reason)
 
     def starts(self) -> Iterator[tuple[PlanStep, Bind]]:
-        """The containers that are still to be started."""
+        """The starts that are not sent yet."""
         for work in self._works:
             for step in work.waiting():
                 if isinstance(step.command, Bind):
@@ -263,7 +263,7 @@ class PlanExecutions:
         return switching | self._avoided.keys()
 
     def containers(self) -> set[str]:
-        """The containers that works under way start or stop."""
+        """The containers that executions start or stop."""
         found = set()
         for work in self._works:
             for each in work.steps.values():

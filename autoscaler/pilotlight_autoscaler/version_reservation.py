@@ -1,7 +1,7 @@
-"""For whom devices are kept, and for how long. Pure: time is an argument (seconds).
+"""For which version devices are reserved, and for how long. Pure: time is an argument (seconds).
 
-Only for one version at a time: of those that find no place, the one whose call has waited longest. What is kept too
-long is given up: others have their turn, elsewhere.
+One version at a time: of those without a place, the one whose call has waited longest. After `FOR_S` another version
+has its turn, on other devices if there are any.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.plan.reservation import Reservation, choose_reservation
 
 AFTER_S = 15.0
-"""Whoever has waited for so long has devices kept."""
+"""A version whose call has waited for so long has devices reserved."""
 FOR_S = 300.0
-"""And not for longer than this: those who are on them may stay for ever."""
+"""At most for so long: the containers on the devices may run for ever."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_autoscaler.decide import Decision, Pass, PassOptions
+from pilotlight_autoscaler.decide import Decision, Pass, PassInput, PassOptions
 from pilotlight_autoscaler.plan_execution import AgentCommand
 from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, SliceName
@@ -225,10 +225,11 @@ class FakeFleet:
             self.world.on_demand(self._demand(version, waiting), self.at)
         self.world.forget(self.at)
         self._advance_plans()
-        made = Pass(
-            self.world, self.versions, self.versions, epoch=1, new_id=lambda _: f"ctr_{next(self._ids)}", at=self.at,
-            bounds=self.bounds,
-        ).run()  # fmt: skip
+        given = PassInput(
+            versions=self.versions, deployed=self.versions, epoch=1, new_id=lambda _: f"ctr_{next(self._ids)}",
+            at=self.at, options=self.bounds or PassOptions(),
+        )  # fmt: skip
+        made = Pass(self.world, given).run()
         self.notes += made.notes
         self.short = {shortage.version: shortage.reason for shortage in made.shortages}
         for sent in made.commands:

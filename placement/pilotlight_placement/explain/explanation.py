@@ -1,4 +1,4 @@
-"""A decision told in plain sentences: what was chosen and by which rule, what was ruled out, and why not elsewhere."""
+"""A decision in sentences: the choice and its rule, what was ruled out, and why not elsewhere."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _left(record: DecisionRecord) -> int:
 
 
 def why_not(fleet: Fleet, outcome: Placement | NoFit, node: str) -> list[str]:
-    """Why a decision did not choose a certain node, found out on the fleet as it was then."""
+    """Why a decision did not choose a node, on the fleet as it was then."""
     record = outcome.record
     winner = outcome.slice if isinstance(outcome, Placement) else None
     then = fleet_at(fleet, record)
@@ -103,7 +103,7 @@ def _compared(ask: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value)
 
 
 def _distinct_text(loser: Slice, winner: Slice) -> str:
-    """A slice in words; with its device's name where the words are the winner's too."""
+    """A slice in words, with its device's name where the winner's words are the same."""
     return f"{loser} ({'+'.join(loser.ids)})" if str(loser) == str(winner) else str(loser)
 
 

@@ -1,4 +1,4 @@
-"""How many containers of one ask a fleet holds: at most, if all of it were free, and now, beside who is there."""
+"""How many containers of one ask a fleet holds: at most, and now."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from pilotlight_placement.search.decision_record import NoFit
 from pilotlight_placement.search.place import place
 
 DeviceCapacity = tuple[int, int]
-"""Of a device: how many containers it holds by itself, and how many such devices one container needs (0: it cannot)."""
+"""(containers that one device holds, devices that one container needs; 0: it cannot)."""
 
 
 def most_containers(fleet: Fleet, ask: Ask) -> int:
-    """How many containers of an ask the fleet could hold, if all of it were free and cut as they would have it.
+    """How many containers of an ask the fleet could hold, if all of it were free and cut for them: an upper bound.
 
-    No more than these, ever: whom they avoid is not looked at, GPUs whose MIG mode is switched without a reset count in
-    the mode that holds more, and MIG instances are counted by exhaustion over occupancy masks.
+    Functions to avoid are not looked at, and GPUs whose MIG mode is switched without a reset count in the better mode.
     """
     known: dict[DeviceClass, DeviceCapacity] = {}
     by_zone: dict[Zone, int] = {}
@@ -45,7 +44,7 @@ def most_containers(fleet: Fleet, ask: Ask) -> int:
 
 
 def containers_that_fit(fleet: Fleet, ask: Ask, wanted: int) -> int:
-    """How many of `wanted` containers would find a place now, one after the other; the fleet is left as it was."""
+    """How many of `wanted` containers would find a place now; the fleet is left as it was."""
     with fleet.trial():
         for number in range(wanted):
             found = place(fleet, ask)

@@ -1,4 +1,4 @@
-"""What is known of a function's speed: on which slices, in words, and where it could still be measured."""
+"""A function's known speed on each slice, in words, and where it could still be measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pilotlight_placement.hardware.node import Slice
 
 
 def key_of_slice(slice_: Slice) -> str:
-    """A container's slice as curves name it; "" where it is a part of a GPU that nobody describes."""
+    """A container's slice in the names of curves; "" for a part of a GPU that no agent describes."""
     if slice_.slot:
         return slot_key(slice_.kind)
     if slice_.profile:
@@ -54,7 +54,7 @@ def point_text(point: ThroughputPoint) -> str:
 
 
 def lines(curves: Curves | None, slo_ms: float | None, rps: float | None = None) -> Iterator[str]:
-    """What is known on each kind of slice within the service level; with a rate how many containers carry it there."""
+    """Known speeds by kind of slice within the service level; with `rps` how many containers carry that."""
     for device, cut in sorted(curves.points) if curves is not None else ():
         best = curves.best(device, cut, slo_ms) if curves is not None else None
         within = f" within {slo_ms:g} ms" if slo_ms is not None else ""
@@ -78,7 +78,7 @@ def explain_containers(point: ThroughputPoint, rps: float | None) -> str:
 
 
 def slice_kinds(fleet: Fleet, ask: Ask) -> list[SliceKindInfo]:
-    """The kinds of slices of the fleet that would hold an ask, whoever uses them now, in the order of their names."""
+    """The fleet's kinds of slices that would hold an ask, free or not, by name."""
     found: dict[tuple[str, str], SliceKindInfo] = {}
     for group in fleet.groups.values():
         if not group.total or refused_domain(ask, group.domain):

@@ -1,7 +1,6 @@
-"""MIG mode of idle GPUs: switched on where a part would do, or nothing but a part, off where whole ones are needed.
+"""MIG mode of idle GPUs: on where an instance is cheaper or asked for, off where whole GPUs are missing.
 
-Only on architectures that switch without a reset. On Ampere a reset would take every client of the driver with it, so
-there MIG mode is what the operator has set.
+Only where the switch needs no reset: on Ampere a reset would take every client of the driver with it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pilotlight_placement.search.place import place
 
 
 def instead_of_whole(draft: Draft, ask: Ask, found: Placement) -> bool:
-    """Cut the idle GPU that an ask was about to get whole, if a part of it would do at less cost."""
+    """Cut an idle GPU instead of giving it whole, if an instance of it costs less."""
     if draft.switched >= draft.limits.switches or not _is_too_much(draft, ask, found):
         return False
     node, gpu = found.slice.node, found.slice.ids[0]
@@ -98,7 +97,7 @@ def _switched(draft: Draft, ask: Ask, units: list[Unit], *, on: bool) -> bool:
 
 
 def _idle(draft: Draft, ask: Ask, group: DeviceGroup) -> list[list[Unit]]:
-    """Of each node that has enough of them, the idle MIG GPUs that are missing for the ask; those of few first."""
+    """The idle MIG GPUs to switch off on each node so that it has enough whole ones; fewest first."""
     wholes = draft.fleet.offers(ask).switched.get(group, ())
     if not group.kind.mig or not wholes:
         return []

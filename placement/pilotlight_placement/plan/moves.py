@@ -1,7 +1,7 @@
-"""Moving containers: to make room for one that is blocked, and to empty devices that are hardly used.
+"""Moving containers: to make room for a blocked ask, and to empty the least used devices.
 
-Make before break: each container that must go gets a copy elsewhere first, on what is free now, and is stopped when
-the copy is ready. All of a group or none, as in KAI's consolidation (commit only if every victim has a new home).
+Make before break: each victim's copy starts elsewhere first, and the victim stops when it is ready. All of a group or
+none, as in KAI's consolidation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pilotlight_placement.search.place import place
 
 @dataclass(frozen=True, kw_only=True)
 class Eviction:
-    """Containers that would have to go from some devices of one node, and what that costs in seconds of loading."""
+    """Containers that would have to leave some devices of one node, and what that costs in seconds of loading."""
 
     units: tuple[Unit, ...]
     victims: tuple[PlacedContainer, ...]
@@ -30,7 +30,7 @@ class Eviction:
 
 
 def make_room(draft: Draft, ask: Ask) -> bool:
-    """Move as little as possible away so that the ask has a place, and start it there. A trial moves nobody."""
+    """Move the cheapest set of containers away so that the ask has a place, and start it there; not for a trial."""
     if ask.slice or ask.tenant in draft.waiting:
         return False
     offers = [offer for choice in draft.fleet.offers(ask).choices for _, made in choice.levels for offer in made]
@@ -51,7 +51,7 @@ def _made_room(draft: Draft, ask: Ask, eviction: Eviction) -> bool:
 
 
 def empty_devices(draft: Draft) -> None:
-    """Empty a few devices that are hardly used, if what is on them finds places on devices that are in use."""
+    """Empty a few of the least used devices, if their containers fit on devices that are in use."""
     left = draft.limits.empties
     for eviction in _least_used(draft) if left else ():
         with draft.attempt() as attempt:
@@ -159,7 +159,7 @@ def _windows(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
 
 
 def _nodes(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
-    """Of nodes with devices of the sort, the devices that are least used, as many as are missing."""
+    """The least used devices of a node, as many as are missing, node by node."""
     count = offer.option.count
     for group in offer.groups:
         nodes = [draft.fleet.by_rank[rank] for rank in group.nodes]
@@ -173,13 +173,13 @@ def _nodes(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
 
 
 def _slots(draft: Draft, group: DeviceGroup) -> Iterator[tuple[Unit, ...]]:
-    """The taken slots of a sort, in the order of their nodes."""
+    """The taken slots of a group, in the order of their nodes."""
     for rank in sorted(group.nodes):
         yield from ((unit,) for unit in draft.fleet.by_rank[rank].by_group[group] if unit.held)
 
 
 def _least_used(draft: Draft) -> Iterator[Eviction]:
-    """Devices by how little of them is used, with what is on them; only those that are cut or shared."""
+    """The least used MIG or shared devices, with their containers."""
     ways: list[tuple[float, int, Unit]] = []
     for group in draft.fleet.groups.values():
         if group.device is None:

@@ -1,7 +1,7 @@
-"""Keeping room for who has waited longest: devices that nobody else gets until it has all that it needs.
+"""Reserving devices for the ask that has waited longest.
 
-Whoever needs two GPUs of one node, or one that nobody uses, never gets them where others, who need less, take each part
-as soon as it is free. So devices are chosen on which least is running, and are given to nobody else for a while.
+An ask for several GPUs of a node, or a large part of one, would never get them where others take each part as soon as
+it is free. So the devices with least on them are reserved for a while.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NodeDevice = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
-    """Devices that are kept for an ask."""
+    """Devices reserved for an ask."""
 
     ask: Ask
     devices: frozenset[NodeDevice]
@@ -65,7 +65,7 @@ def _ways(fleet: Fleet, ask: Ask, group: DeviceGroup, blocked: Collection[int]) 
 
 
 def reserve(fleet: Fleet, kept: Reservation) -> None:
-    """Give kept devices to nobody any more; who is on them stays."""
+    """Let no other container on reserved devices; those on them stay."""
     for name in sorted({node for node, _ in kept.devices}):
         if (place := fleet.places.get(name)) is not None:
             gpus = (replace(g, kept=kept.why) if (name, g.id) in kept.devices else g for g in place.node.gpus)

@@ -1,4 +1,4 @@
-"""Single reasons why a fleet can never hold an ask, in words, with what it has instead."""
+"""Single reasons why a fleet can never hold an ask, in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.hardware.catalogue import is_kind, standard
 
 NAMED = 12
-"""Regions or zones that are named where the one that is asked for does not exist."""
+"""Existing regions or zones that a refusal names."""
 PURCHASES = {Purchase.SPOT: "not on spot nodes", Purchase.ON_DEMAND: "on spot nodes"}
 """Where the devices are that a purchase rules out."""
 

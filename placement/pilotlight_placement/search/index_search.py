@@ -1,8 +1,7 @@
-"""The best places by the fleet's index, in the order of the policy's steps, without a look at each device.
+"""The best candidates by the fleet's index, in the order of the policy's steps, without a look at each device.
 
-Within one cost level each offer is a stream of candidates, best first: states of devices by key (a table row), and in
-each state the devices by rank. The streams are merged, so the first candidate is the winner, and those behind it are
-the best losers, step by step. Equivalent to sorting every candidate of the fleet by `policy.STEPS`, which a test does.
+Within a cost level each offer is a stream of candidates, best first: states by key (a table row), in each state devices
+by rank. The merged streams equal all candidates sorted by `policy.STEPS`, which a test checks.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ NodesByRank = dict[int, NodeOccupancy]
 def by_index(
     levels: Sequence[OfferLevel], ask: Ask, nodes: NodesByRank, within: SearchScope
 ) -> Iterator[Iterator[Candidate]]:
-    """For each cost level its candidates, best first; of those equal but for their node, the first two of a group."""
+    """For each cost level its candidates, best first; of equal ones the first `PER_STATE` of a group."""
     for level, offers in levels:
         streams = []
         for offer in offers:

@@ -13,7 +13,7 @@ from pilotlight_placement.fleet.offers import ByCell, Zone
 from pilotlight_placement.search.candidate import Candidate, candidate_on
 
 PER_STATE = 2
-"""Candidates of one state that are looked at: the winner, and the one that loses to it by rank alone."""
+"""Candidates compared per state: the winner, and the one that loses by rank alone."""
 NEVER = 10**9
 """Above any cost level."""
 

@@ -360,7 +360,7 @@ def refusal_at(fleet: Fleet, unit: Unit, ask: Ask) -> tuple[Filter, str] | None:
 
 
 def is_asked(unit: Unit, asked: str) -> bool:
-    """Whether a unit is of a type that is asked for."""
+    """Whether a unit is of the type `asked`."""
     if unit.slot is not None and unit.slot.kind is SliceKind.CPU:
         return asked == CPU
     return asked != CPU and is_kind(asked, unit.group.kind.name)

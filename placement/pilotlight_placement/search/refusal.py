@@ -11,7 +11,7 @@ from pilotlight_placement.search.feasibility import Feasibility, feasibility
 from pilotlight_placement.search.policy import RULED_OUT
 
 NAMED_ELSEWHERE = ("draining", "type", "room", "vram", "host_memory", "region", "zone", "purchase")
-"""Filters whose counts say nothing that the rest of the sentence does not."""
+"""Filters that the rest of the sentence speaks of."""
 
 
 def no_fit(fleet: Fleet, ask: Ask, offers: Offers, record: DecisionRecord) -> NoFit:
