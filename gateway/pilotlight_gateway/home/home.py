@@ -12,14 +12,15 @@ stay with the *origin*, which may be another gateway. What passes between the tw
     home -> origin   Grant                     this call may go to that container, once
                      Dropped                   this call leaves the queue with an error
 
-A call comes by `enqueue`: `call_admission` refuses at once what cannot make its deadline or does not fit. Else it waits
-in the `FairQueue` of its version (`version_queue`), by class, then by tenant, until a container of that version has a
-slot (`container_pool`, which credits tell of). The pick is a `Grant`, noted in the `GrantBook` until `done` says what it
-cost; a grant that was refused puts its call back to the head of its flow. A call leaves the queue without a grant when
-its time is over, when the capacity that is left cannot serve it (`shedding`), or when its version fails (`breakers`).
+A call comes by `enqueue`: `call_admission` refuses at once what cannot make its deadline or does not fit. Else it
+waits in the `FairQueue` of its version (`version_queue`), by class, then by tenant, until a container of that version
+has a slot (`container_pool`, which credits tell of). The pick is a `Grant`, noted in the `GrantBook` until `done`
+says what it cost; a grant that was refused puts its call back to the head of its flow. A call leaves the queue
+without a grant when its time is over, when the capacity that is left cannot serve it (`shedding`), or when its
+version fails (`breakers`).
 
-The driver (`homes`) feeds events in and then asks, in this order: `expire(at)`, `grants(at)`, `demand(at)`; it asks again
-at `next_wake()`, and only while its lease is valid by its own clock. Nothing here reads a clock.
+The driver (`homes`) feeds events in and then asks, in this order: `expire(at)`, `grants(at)`, `demand(at)`; it asks
+again at `next_wake()`, and only while its lease is valid by its own clock. Nothing here reads a clock.
 
 Why nothing is lost or run twice: a grant is a permission that only the origin can use, and it uses at most one at a
 time. So the home may forget a grant that was not heard of again, and after its own death the next home starts empty:
