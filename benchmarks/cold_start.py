@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import report
-from tests.system.platform import Platform, platform, wait_until
+from tests.system.support.platform import Platform, platform
+from tests.waiting import wait_until
 
 APPS = {"bench": "benchmarks/functions/app.py", "embeddings": "examples/embeddings/app.py"}
 

@@ -36,8 +36,8 @@ import msgspec
 from benchmarks import report, scheduler
 from benchmarks.crowd import Answered, Answers, Member, crowd, is_crowd
 from benchmarks.keep_alive import Line
-from tests.system.platform import Platform, platform
-from tests.system.processes import descendants
+from tests.system.support.platform import Platform, platform
+from tests.system.support.processes import descendants
 
 MICE = tuple(f"mouse{n}" for n in range(9))
 ELEPHANT = "elephant"

@@ -17,8 +17,8 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from benchmarks import report, wrk
-from tests.system.platform import Platform, platform
-from tests.system.processes import descendants
+from tests.system.support.platform import Platform, platform
+from tests.system.support.processes import descendants
 
 COUNTS = (1, 2, 4)
 EACH = 16

@@ -38,7 +38,7 @@ from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_core.model.subjects import JOB_BUCKET
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_supervisor.embedded_bus import find_nats_server, free_port
-from tests.system.platform import wait_until
+from tests.waiting import wait_until
 
 SUBMITTERS = 64
 TURNS = 3

@@ -25,7 +25,8 @@ from benchmarks.keep_alive import Answer, Line
 from pilotlight_core.bus import connect
 from pilotlight_core.model.subjects import SHARD_BUCKET, shard_of
 from pilotlight_gateway.cluster.shard_plan import ShardRecord
-from tests.system.platform import Platform, platform, wait_until
+from tests.system.support.platform import Platform, platform
+from tests.waiting import wait_until
 
 GATEWAYS = 4
 RATE, BURST = 200.0, 40.0

@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 from benchmarks import report
-from tests.system.platform import platform, wait_until
-from tests.system.processes import descendants
+from tests.system.support.platform import platform
+from tests.system.support.processes import descendants
+from tests.waiting import wait_until
 
 BLANKS = 2
 

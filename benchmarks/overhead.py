@@ -17,8 +17,9 @@ import httpx
 
 from benchmarks import report, wrk
 from pilotlight_supervisor.embedded_bus import free_port
-from tests.system.platform import Platform, platform, wait_until
-from tests.system.processes import descendants
+from tests.system.support.platform import Platform, platform
+from tests.system.support.processes import descendants
+from tests.waiting import wait_until
 
 BODY = '{"input": {"text": "hello"}}'
 JSON = {"Content-Type": "application/json"}

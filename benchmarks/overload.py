@@ -20,7 +20,7 @@ import msgspec
 
 from benchmarks import report
 from benchmarks.keep_alive import Line
-from tests.system.platform import Platform, platform
+from tests.system.support.platform import Platform, platform
 
 SLOTS = 32
 SERVICE_S = 0.32

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks import report
-from tests.system.platform import Platform, platform
+from tests.system.support.platform import Platform, platform
 
 
 def main() -> None:

@@ -9,6 +9,8 @@ import sys
 import structlog
 
 from pilotlight_autoscaler.controller import Controller, Repacking
+from pilotlight_autoscaler.move_budget import MoveBudget
+from pilotlight_autoscaler.world import World
 from pilotlight_core.bus import bus_users, connect
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.gc_tuning import freeze, freeze_again
@@ -29,13 +31,10 @@ async def serve(settings: config.ControllerSettings) -> int:
         Controller(
             bus,
             registry,
+            bus.lease("controller", settings.name or "controller"),
+            World(moves=MoveBudget(per_hour=settings.moves_per_hour)),
             region=settings.region,
-            name=settings.name or "controller",
-            repacking=Repacking(
-                every_s=settings.repack_every,
-                min_residency_s=settings.min_residency,
-                per_hour=settings.moves_per_hour,
-            ),
+            repacking=Repacking(every_s=settings.repack_every, min_residency_s=settings.min_residency),
             on_settled=freeze_again,
         ).running(),
     ):

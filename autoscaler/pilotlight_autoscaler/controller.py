@@ -1,9 +1,9 @@
-"""The controller's rim: it listens, decides every tick and on each edge, and sends commands, while it is leader.
+"""The controller process: it listens, decides at each tick and edge, and sends commands, while it is leader.
 
     observe   NodeReport, Demand, Credit -> World
     decide    decide.Pass (pure)
-    act       request each command to its agent; what is lost is decided again at the next tick
-    go on     with plans of which some commands wait for others (works.Works), as reports show how far they are
+    act       request each command to its agent; a lost one is decided again at the next tick
+    advance   plans whose commands wait for others (PlanExecutions), as reports show how far they are
 
 Only the leader acts: the lease's epoch is in every command, and agents refuse an older one.
 """
@@ -19,9 +19,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from pilotlight_autoscaler.decide import AddressedCommand, Decision, Pass, PassOptions
+from pilotlight_autoscaler.decide import AddressedCommand, Decision, Pass, PassInput, PassOptions
 from pilotlight_autoscaler.explain_answers import answer
-from pilotlight_autoscaler.move_budget import PER_HOUR, MoveBudget
 from pilotlight_autoscaler.plan_execution import AgentCommand
 from pilotlight_autoscaler.quarantine import Quarantine
 from pilotlight_autoscaler.world import PendingBind, World
@@ -46,8 +45,8 @@ SETTLE_S = 1.5
 MAX_COMMANDS = 256
 """On their way at a time; the rest is decided again at the next pass."""
 
-MOST_WRONG = 8
-"""After so many passes that went wrong, and no version is at fault, a new process may do better."""
+MAX_FAILED_PASSES = 8
+"""After so many failed passes in a row without a version at fault, a new process may do better."""
 LEARN_EVERY_S = 0.25
 """How often a few of the curves that were learnt are written."""
 ROOM_EVERY_S = 2.0
@@ -61,11 +60,9 @@ class Repacking:
     """How running containers may be moved. Seconds."""
 
     every_s: float = 30.0
-    """How often devices that are hardly used are emptied; 0: never."""
+    """How often the least used devices are emptied; 0: never."""
     min_residency_s: float = 600.0
     """A container younger than this is not moved."""
-    per_hour: int = PER_HOUR
-    """Moves within any hour, to make room and to empty devices."""
 
 
 class Controller:
@@ -75,30 +72,31 @@ class Controller:
         self,
         bus: Bus,
         registry: Registry,
+        lease: Lease,
+        world: World,
         *,
         region: str,
-        name: str,
         repacking: Repacking | None = None,
         on_settled: Callable[[], None] = lambda: None,
     ) -> None:
         self._repacking = repacking or Repacking()
-        self.world = World(moves=MoveBudget(per_hour=self._repacking.per_hour))
-        self._room_made = self._repacked = 0.0
+        self.world = world
+        self._room_made_at = self._repacked_at = 0.0
         self._bus = bus
         self._registry = registry
         self._book = CurveBook(registry)
         self._region = region
-        self._lease: Lease = bus.lease("controller", name)
+        self._lease = lease
         self._edges: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
         self._on_settled: Callable[[], None] | None = on_settled
         """Called once, when the fleet is known for the first time."""
-        self._aside = Quarantine()
+        self._quarantine = Quarantine()
         self._seen: tuple[VersionRecord, ...] = ()
         """The versions of the last pass."""
-        self._went_wrong = 0
+        self._failed_passes = 0
         """Passes, one after the other."""
         self._started = 0
-        self._leader_since = 0.0
+        self._leading_since_at = 0.0
         self._tasks: asyncio.TaskGroup
         self._sending = 0
 
@@ -129,8 +127,8 @@ class Controller:
     def _on_report(self, _: str, message: object, __: str) -> None:
         if isinstance(message, NodeReport):
             self.world.on_report(message, time.monotonic())
-            if len(self.world.works) and self.leads:
-                self._go_on(time.monotonic())
+            if len(self.world.executions) and self.leads:
+                self._advance_plans(time.monotonic())
 
     def _on_credit(self, _: str, message: object, __: str) -> None:
         if isinstance(message, Credit):
@@ -161,11 +159,11 @@ class Controller:
     async def _lead(self) -> None:
         while True:
             await self._lease.acquire()
-            self.world.works.clear()  # those of an earlier time
-            self._leader_since = time.monotonic()
+            self.world.executions.clear()  # those of an earlier time
+            self._leading_since_at = time.monotonic()
             log.info("leading", epoch=self._lease.epoch)
             await self._lease.lost.wait()
-            self.world.works.clear()
+            self.world.executions.clear()
             log.warning("lease lost")
 
     async def _tick(self) -> None:
@@ -179,9 +177,9 @@ class Controller:
         while True:
             await asyncio.sleep(LEARN_EVERY_S)
             if self.leads:
-                await self._keep_learnt()
+                await self._write_learnt_curves()
 
-    async def _keep_learnt(self) -> None:
+    async def _write_learnt_curves(self) -> None:
         """Keep beside their versions what was learnt of their speed; what cannot be kept now is learnt again."""
         for version, curves in self.world.learner.due(time.monotonic(), time.time()).items():
             record = self._registry.version(version)
@@ -213,16 +211,16 @@ class Controller:
         try:
             await self._decide(only)
         except Exception as error:
-            self._went_wrong += 1
+            self._failed_passes += 1
             at = time.monotonic()
-            faults = self._aside.look(self.world, self._seen, self._book.of, at)
+            faults = self._quarantine.find_faults(self.world, self._seen, self._book.of, at)
             for version, fault in faults.items():
                 log.exception("a version is set aside: nothing can be decided on it", version=version, exc_info=fault)
-            if not faults and self._went_wrong >= MOST_WRONG:
+            if not faults and self._failed_passes >= MAX_FAILED_PASSES:
                 raise
             log.warning("a pass went wrong", error=repr(error))
         else:
-            self._went_wrong = 0
+            self._failed_passes = 0
 
     async def _decide(self, only: str | None) -> None:
         at = time.monotonic()
@@ -231,14 +229,14 @@ class Controller:
         versions = await self._versions(deployed if only is None else set(), only)
         if not self.leads:
             return  # somebody else may, by now
-        versions = self._aside.without(versions, at)
+        versions = self._quarantine.without(versions, at)
         self._seen = tuple(versions.values())
-        settled = at - self._leader_since >= SETTLE_S
-        work = Pass(
-            self.world, versions, deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at,
-            bounds=self._bounds(at, whole=only is None, settled=settled), curves=self._book.of_all(versions),
+        settled = at - self._leading_since_at >= SETTLE_S
+        given = PassInput(
+            versions=versions, deployed=deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at,
+            curves=self._book.of_all(versions), options=self._options(at, whole=only is None, settled=settled),
         )  # fmt: skip
-        decision = work.run(only)
+        decision = Pass(self.world, given).run(only)
         if not settled:
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
             decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
@@ -249,14 +247,14 @@ class Controller:
             self._on_settled()
             self._on_settled = None
 
-    def _bounds(self, at: float, *, whole: bool, settled: bool) -> PassOptions:
+    def _options(self, at: float, *, whole: bool, settled: bool) -> PassOptions:
         """What this pass may move: now and then, and only where everything is known."""
         if not settled:
             return PassOptions(limits=PlanLimits(switches=0), force=False)
-        force = whole and at - self._room_made >= ROOM_EVERY_S
-        repack = whole and 0.0 < self._repacking.every_s <= at - self._repacked
-        self._room_made = at if force else self._room_made
-        self._repacked = at if repack else self._repacked
+        force = whole and at - self._room_made_at >= ROOM_EVERY_S
+        repack = whole and 0.0 < self._repacking.every_s <= at - self._repacked_at
+        self._room_made_at = at if force else self._room_made_at
+        self._repacked_at = at if repack else self._repacked_at
         limits = PlanLimits(min_residency_s=self._repacking.min_residency_s)
         return PassOptions(limits=limits, force=force, repack=repack)
 
@@ -286,14 +284,14 @@ class Controller:
                 self._bus.publish_nowait(subjects.shortage(self._region, shortage.version), shortage)
         for sent in decision.commands[: MAX_COMMANDS - self._sending]:
             self._start_sending(sent, at)
-        refused = sum(not self.world.works.add(steps) for steps in decision.works)
+        refused = sum(not self.world.executions.add(steps) for steps in decision.executions)
         if refused:
             log.info("plans wait for those under way", plans=refused)
-        self._go_on(at)
+        self._advance_plans(at)
 
-    def _go_on(self, at: float) -> None:
+    def _advance_plans(self, at: float) -> None:
         """Send what plans under way have been waiting to send."""
-        due, notes = self.world.works.advance(self.world, at)
+        due, notes = self.world.executions.advance(self.world, at)
         for note in notes:
             log.warning("a plan was given up", what=note)
         for step in due:
@@ -323,7 +321,7 @@ class Controller:
             self._sending -= 1
         if isinstance(answer, CommandReply) and not answer.ok:
             log.warning("command refused", node=sent.node, about=subject_of_command(sent.command), reason=answer.reason)
-            self.world.works.refused(sent.command, answer.reason)
+            self.world.executions.refused(sent.command, answer.reason)
             if isinstance(sent.command, Bind):
                 self.world.on_refused(sent.command, answer.reason, time.monotonic())
 

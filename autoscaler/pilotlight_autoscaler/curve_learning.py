@@ -1,7 +1,7 @@
-"""Throughput curves learnt from calls in use: how long batches took, the latest counting most. Pure.
+"""Throughput curves learnt from calls in use. Pure: time is an argument (seconds).
 
-Of each batch size on each kind of slice a histogram is kept whose old entries fade: after `MEMORY` batches an entry
-has a third of its weight. What fewer than `FLOOR` batches say is not told. Time is an argument (seconds).
+For each batch size on each kind of slice, a `DecayingHistogram` of durations: after `MEMORY` batches an entry has a
+third of its weight. Fewer than `FLOOR` batches make no point of a curve.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MEMORY = 500
 FLOOR = 30
 """Batches of one size on one kind of slice; fewer say little of a 95th percentile."""
 STEP = math.log(1.04)
-"""Durations within 4 % are told apart no further."""
+"""Buckets are 4 % wide."""
 FADED = 1e-4
 """What has less of all weight is dropped."""
 LARGEST_SCALE = 1e9
@@ -27,12 +27,12 @@ MOST_VERSIONS = 4_096
 MOST_KINDS = 512
 """Slices and batch sizes of one version."""
 MOST_PER_S = 4_000
-"""Durations that are looked at in a second, of all nodes: a large fleet is sampled."""
+"""Durations of all nodes that are counted in a second; a larger fleet is sampled."""
 MOST_AT_ONCE = 400
 """Of these, such as come together."""
-TOLD_EVERY_S = 30.0
+WRITE_EVERY_S = 30.0
 """A version's learnt curve is written at most so often."""
-WORTH_TELLING = 0.05
+MIN_CHANGE = 0.05
 """Less of a change is not written."""
 
 Where = tuple[str, str, bool]
@@ -84,10 +84,10 @@ class ObservedVersion:
     """What is known of one version."""
 
     kinds: dict[ObservedKind, DecayingHistogram] = field(default_factory=dict)
-    told: dict[ObservedKind, CurvePoint] = field(default_factory=dict)
-    told_at: float = -math.inf
+    written: dict[ObservedKind, CurvePoint] = field(default_factory=dict)
+    written_at: float = -math.inf
     is_new: bool = False
-    """Something ran since it was told."""
+    """Batches ran since its curves were written."""
 
 
 class CurveLearner:
@@ -102,7 +102,7 @@ class CurveLearner:
         """Batches of one size that ran somewhere."""
         if not ran.ms or not 1 <= ran.batch <= MAX_BATCH or ran.count < len(ran.ms):
             return
-        durations = ran.ms[: self._may_look(len(ran.ms), at)]
+        durations = ran.ms[: self._sampled(len(ran.ms), at)]
         if not durations:
             return
         known = self._versions.pop(ran.version, None) or ObservedVersion()
@@ -112,25 +112,25 @@ class CurveLearner:
         kind = (where, ran.batch)
         if kind not in known.kinds and len(known.kinds) >= MOST_KINDS:
             return
-        fading = known.kinds.setdefault(kind, DecayingHistogram())
+        histogram = known.kinds.setdefault(kind, DecayingHistogram())
         for ms in durations:
-            fading.add(ms, ran.count / len(durations))
-        fading.count += ran.count
+            histogram.add(ms, ran.count / len(durations))
+        histogram.count += ran.count
         known.is_new = True
 
     def due(self, at: float, now: float, most: int = 8) -> dict[str, tuple[Curve, ...]]:
-        """The curves to be written, of a few versions: what is new or has changed enough. `now` is unix seconds."""
+        """The new or changed curves of at most `most` versions, to be written. `now` is unix seconds."""
         found: dict[str, tuple[Curve, ...]] = {}
         for version, known in self._versions.items():
             if len(found) >= most:
                 break
-            if known.is_new and at - known.told_at >= TOLD_EVERY_S:
+            if known.is_new and at - known.written_at >= WRITE_EVERY_S:
                 known.is_new = False
-                if curves := tuple(_news(known, now)):
-                    found[version], known.told_at = curves, at
+                if curves := tuple(_changed_curves(known, now)):
+                    found[version], known.written_at = curves, at
         return found
 
-    def _may_look(self, wanted: int, at: float) -> int:
+    def _sampled(self, wanted: int, at: float) -> int:
         """How many of so many durations may be looked at: all through a second alike, since nodes report in turn."""
         passed = min(1.0, max(0.0, at - self._refilled_at))
         self._tokens = min(MOST_AT_ONCE, self._tokens + passed * MOST_PER_S)
@@ -140,15 +140,15 @@ class CurveLearner:
         return granted
 
 
-def _news(known: ObservedVersion, now: float) -> Iterator[Curve]:
+def _changed_curves(known: ObservedVersion, now: float) -> Iterator[Curve]:
     points: dict[Where, list[CurvePoint]] = {}
-    for kind, fading in known.kinds.items():
-        if fading.count < FLOOR:
+    for kind, histogram in known.kinds.items():
+        if histogram.count < FLOOR:
             continue
         where, batch = kind
-        point = point_of(fading, batch, now)
-        if is_news(known.told.get(kind), point):
-            known.told[kind] = point
+        point = point_of(histogram, batch, now)
+        if has_changed(known.written.get(kind), point):
+            known.written[kind] = point
             points.setdefault(where, []).append(point)
     for (gpu, cut, software), made in points.items():
         latest = sorted(made, key=lambda point: -point.samples)[:MAX_POINTS]
@@ -156,22 +156,22 @@ def _news(known: ObservedVersion, now: float) -> Iterator[Curve]:
         yield Curve(gpu=gpu, slice=cut, source=CurveSource.LEARNT, points=ordered, software=software)
 
 
-def point_of(fading: DecayingHistogram, batch: int, now: float) -> CurvePoint:
+def point_of(histogram: DecayingHistogram, batch: int, now: float) -> CurvePoint:
     """What the observations say of a batch size; figures to three digits, so that noise makes no news."""
-    middle, high = fading.quantile(0.5), fading.quantile(0.95)
+    middle, high = histogram.quantile(0.5), histogram.quantile(0.95)
     return CurvePoint(
         batch=batch,
-        throughput=float(f"{batch * 1000 / fading.mean:.3g}"),
+        throughput=float(f"{batch * 1000 / histogram.mean:.3g}"),
         p50_ms=float(f"{middle:.3g}"),
         p95_ms=float(f"{high:.3g}"),
-        samples=fading.count,
+        samples=histogram.count,
         at=now,
     )
 
 
-def is_news(told: CurvePoint | None, point: CurvePoint) -> bool:
+def has_changed(written: CurvePoint | None, point: CurvePoint) -> bool:
     """Whether a point differs enough from the one that was written last."""
-    if told is None:
+    if written is None:
         return True
-    pairs = ((told.throughput, point.throughput), (told.p95_ms, point.p95_ms))
-    return any(abs(after - before) > WORTH_TELLING * before for before, after in pairs)
+    pairs = ((written.throughput, point.throughput), (written.p95_ms, point.p95_ms))
+    return any(abs(after - before) > MIN_CHANGE * before for before, after in pairs)

@@ -1,8 +1,8 @@
-"""From what was observed to what to do: one pass over all versions. Pure and level-triggered.
+"""From the `World` to commands: one pass over all versions. Pure and level-triggered.
 
-    policy     how many containers each version should have, and which idle ones may go
-    plan       where the missing ones start, what is cut for them, what moves (`pilotlight_placement.plan.plan`)
-    ways       what gives way to a version that finds no place
+    scaling_policy   how many containers each version should have, and which idle ones may go
+    plan             where the missing ones start, what is cut for them, what moves (`pilotlight_placement.plan.plan`)
+    preemption       which idle containers give way to a version without a place
 
 Acting on the result twice does no harm: agents know container ids and epochs, and what a lost command would have
 changed is still missing at the next tick.
@@ -25,7 +25,7 @@ from pilotlight_autoscaler.scaling_policy import (
     wanted_by_demand,
     wanted_by_level,
 )
-from pilotlight_autoscaler.version_reservation import VersionReservation, WaitingVersion, next_keeping
+from pilotlight_autoscaler.version_reservation import VersionReservation, WaitingVersion, next_reservation
 from pilotlight_autoscaler.world import LIVE, FailedStarts, World
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.agent_messages import ContainerReport, Drain, Shortage, Stop
@@ -46,7 +46,7 @@ from pilotlight_placement.search.place import place
 DRAIN_MARGIN_S = 5.0
 """Beyond the function's timeout: no call may still run then."""
 ROOM_S = 2.0
-"""An idle container that was told to go has gone within this; until then no other is asked to make room."""
+"""An idle container ends within this after its drain; until then no other gives way for the same version."""
 LOAD_S = 30.0
 """What moving a container costs, where no start of its function was timed."""
 
@@ -64,7 +64,7 @@ class Decision:
     """What one pass decided, and why (for people)."""
 
     commands: list[AddressedCommand] = field(default_factory=list)
-    works: list[list[PlanStep]] = field(default_factory=list)
+    executions: list[list[PlanStep]] = field(default_factory=list)
     """Commands of which some wait for others."""
     shortages: list[Shortage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -88,6 +88,24 @@ class PassOptions:
         return forced if self.repack else replace(forced, empties=0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PassInput:
+    """What a pass decides on, beside the world. `at` is in seconds, on the world's clock."""
+
+    versions: Mapping[str, VersionRecord]
+    """By id."""
+    deployed: Iterable[str]
+    """Ids of the current versions."""
+    epoch: int
+    """Of the leader's lease."""
+    new_id: Callable[[VersionRecord], str]
+    """A new container's id."""
+    at: float
+    curves: Mapping[str, Curves] = field(default_factory=dict)
+    """What is known of speeds, by version."""
+    options: PassOptions = field(default_factory=PassOptions)
+
+
 def views(
     world: World,
     versions: Mapping[str, VersionRecord],
@@ -95,7 +113,7 @@ def views(
     at: float,
     speed: Callable[[str, Sequence[ContainerReport]], VersionSpeed | None] = lambda _, __: None,
 ) -> dict[str, VersionView]:
-    """Every version that is deployed, wanted or running, as the policy sees it."""
+    """Every version that is deployed, demanded or running, as the scaling policy sees it."""
     current = set(deployed)
     containers: dict[str, list[ContainerReport]] = {}
     for node, container in world.containers(at):
@@ -103,7 +121,7 @@ def views(
         if container.state in LIVE and container.id not in world.draining and not world.nodes[node].draining:
             containers.setdefault(container.version, []).append(container)
     pending: dict[str, int] = {}
-    for bind in (*(item.bind for item in world.pending.values()), *(bind for _, bind in world.works.starts())):
+    for bind in (*(item.bind for item in world.pending.values()), *(bind for _, bind in world.executions.starts())):
         pending[bind.version] = pending.get(bind.version, 0) + 1
     return {
         version: VersionView(
@@ -135,59 +153,48 @@ def explain_level(record: VersionRecord, view: VersionView) -> str:
 
 
 def without(shorts: Sequence[Shortfall], others: Sequence[Shortfall]) -> list[Shortfall]:
-    """Those that are none of the others, by identity: comparing what they ask for takes longer."""
+    """The shortfalls that are not in `others`, by identity: comparing asks takes longer."""
     known = {id(short) for short in others}
     return [short for short in shorts if id(short) not in known]
 
 
 def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
-    """What a container of a version asks for, by what is known of its speed."""
+    """The ask of a version's container, with the curves that are known of it."""
     return Ask.of(record.spec, function=function_of(record), tenant=record.tenant, curves=curves)
 
 
 class Pass:
     """One pass of decisions over a world."""
 
-    def __init__(
-        self,
-        world: World,
-        versions: Mapping[str, VersionRecord],
-        deployed: Iterable[str],
-        *,
-        epoch: int,
-        new_id: Callable[[VersionRecord], str],
-        at: float,
-        bounds: PassOptions | None = None,
-        curves: Mapping[str, Curves] | None = None,
-    ) -> None:
-        self._world = world
+    def __init__(self, world: World, given: PassInput) -> None:
+        self._world, at, versions = world, given.at, given.versions
         self._versions = versions
-        self._epoch = epoch
-        self._new_id = new_id
+        self._epoch = given.epoch
+        self._new_id = given.new_id
         self._at = at
-        self._bounds = bounds or PassOptions()
-        self._curves = curves or {}
+        self._options = given.options
+        self._curves = given.curves
         self._where = {container.id: node for node, container in world.containers(at)}
         self._running = {container.id: container.version for _, container in world.containers(at)}
-        self._leaving: set[str] = set(world.works.containers())
-        world.look(versions)
+        self._leaving: set[str] = set(world.executions.containers())
+        world.observe_versions(versions)
         self._fleet: Fleet = world.fleet(at)
         self._fleet.follow(world.asked)
-        self._views = views(world, versions, deployed, at, self._speed)
-        self._kept = self._still_kept()
+        self._views = views(world, versions, given.deployed, at, self._speed)
+        self._reservation = self._current_reservation()
         self._idle = IdleContainers(
             views=self._views, tenants={name: record.tenant for name, record in versions.items()}
         )
         self.decision = Decision()
 
-    def _still_kept(self) -> Reservation | None:
-        """What is kept, as long as somebody waits for it."""
-        keeping = self._world.keeping
-        if keeping is None or keeping.version not in self._views:
+    def _current_reservation(self) -> Reservation | None:
+        """The devices that are reserved, as long as calls of that version wait."""
+        reservation = self._world.reservation
+        if reservation is None or reservation.version not in self._views:
             return None
-        demand = self._views[keeping.version].demand
+        demand = self._views[reservation.version].demand
         waited_for = demand is not None and demand.queued
-        return replace(keeping.kept, ask=self._ask(keeping.version)) if waited_for else None
+        return replace(reservation.kept, ask=self._ask(reservation.version)) if waited_for else None
 
     def run(self, only: str | None = None) -> Decision:
         """Decide for all versions, or for the one that just came to need something."""
@@ -198,24 +205,24 @@ class Pass:
                 if view.speed is not None and view.rate
             }
             for version in self._views:
-                self._shrink(version)
+                self._drain_surplus(version)
         asks, missing = self._missing(only)
-        desired = DesiredState(wants=(), starts=tuple(missing), epoch=self._epoch, kept=self._kept)
-        made = plan(self._fleet, desired, self._at, self._bounds.plain)
-        shorts, blocked = made.short, self._make_ways(made, asks)
+        desired = DesiredState(wants=(), starts=tuple(missing), epoch=self._epoch, kept=self._reservation)
+        made = plan(self._fleet, desired, self._at, self._options.plain)
+        shorts, blocked = made.short, self._preempt_for_all(made, asks)
         helped = without(shorts, blocked)
-        if only is None and ((blocked and self._bounds.force) or self._bounds.repack):
-            made = self._rearranged(missing, made, blocked)
+        if only is None and ((blocked and self._options.force) or self._options.repack):
+            made = self._plan_with_moves(missing, made, blocked)
             blocked = list(made.short)
-        self._take(made, asks)
+        self._add_commands(made, asks)
         if only is None:
-            self._world.keeping = self._next_keeping([*helped, *blocked], asks)
+            self._world.reservation = self._next_reservation([*helped, *blocked], asks)
         for short in blocked:
-            self._say_short(short, asks)
+            self._report_shortfall(short, asks)
         return self.decision
 
     def _missing(self, only: str | None) -> tuple[dict[Ask, list[str]], list[tuple[Ask, int]]]:
-        """The asks with the versions whose containers they are for, and how many of each are missing, in turn."""
+        """Missing containers by ask, in turn, and for each ask the versions that they are for."""
         asks: dict[Ask, list[str]] = {}
         missing = []
         for version in self._in_order(only):
@@ -223,7 +230,7 @@ class Pass:
             count = wanted(view) - view.size
             if count > 0 and wanted_by_level(view) > wanted_by_demand(view):
                 self.decision.notes.append(explain_level(self._versions[version], view))
-            if count > 0 and self._world.failures.get(version, FailedStarts()).until <= self._at:
+            if count > 0 and self._world.failures.get(version, FailedStarts()).retry_at <= self._at:
                 ask = self._ask(version)
                 asks.setdefault(ask, []).extend([version] * count)
                 missing.append((ask, count))
@@ -235,12 +242,12 @@ class Pass:
         waiting = {v: view.demand.oldest_ms if view.demand else 0.0 for v, view in self._views.items()}
         return sorted(self._views, key=lambda version: (-waiting[version], version))
 
-    def _shrink(self, version: str) -> None:
+    def _drain_surplus(self, version: str) -> None:
         for container in to_drain(self._views[version]):
             if container.id not in self._leaving:
                 self._drain(container.id, self._versions[version], f"idle for {container.idle_s:.0f} s")
 
-    def _take(self, made: Plan, asks: dict[Ask, list[str]]) -> None:
+    def _add_commands(self, made: Plan, asks: dict[Ask, list[str]]) -> None:
         """Turn a plan into commands, and remember why."""
         steps = AgentSteps(context=CommandContext(epoch=self._epoch, new_id=self._new_id, drain=self._drain_command))
         outcomes = dict(made.outcomes)
@@ -262,11 +269,11 @@ class Pass:
             if len(part) == 1:
                 self.decision.commands.append(AddressedCommand(node=part[0].node, command=part[0].command))
             else:
-                self.decision.works.append(part)
+                self.decision.executions.append(part)
         self.decision.notes += steps.notes
 
     def _version_of(self, command: PlannedStart, ask: Ask, asks: dict[Ask, list[str]]) -> VersionRecord:
-        """A copy is of its original's version; else it is the next one's turn of those that ask for this."""
+        """A copy has its original's version; else the next version of the ask."""
         return self._versions[self._running[command.replaces] if command.replaces else asks[ask].pop(0)]
 
     def _remember(self, outcome: Placement | NoFit, container: str, record: VersionRecord) -> None:
@@ -274,19 +281,19 @@ class Pass:
         if (shape := AskShape.of(outcome.record.ask)) is not None:
             self._world.asked.observe(shape, self._at)
 
-    def _rearranged(self, missing: list[tuple[Ask, int]], plain: Plan, blocked: list[Shortfall]) -> Plan:
-        """The plan with room made by moving containers, for those who are blocked, and devices emptied."""
+    def _plan_with_moves(self, missing: list[tuple[Ask, int]], plain: Plan, blocked: list[Shortfall]) -> Plan:
+        """The plan in which containers are moved for blocked versions, and devices emptied."""
         counts: dict[Ask, int] = {}
         for ask, count in missing:
             counts[ask] = counts.get(ask, 0) + count
         for short in without(plain.short, blocked):
             counts[short.refusal.record.ask] -= short.missing  # somebody gives way to it
-        limits = self._bounds.forceful
+        limits = self._options.forceful
         moves = self._world.moves
         limits = replace(
             limits,
             moves=min(limits.moves, moves.left(self._at)),
-            empties=limits.empties if moves.may(self._at, "") else 0,
+            empties=limits.empties if moves.allows(self._at, "") else 0,
         )
         tenants = {short.refusal.record.ask.tenant for short in blocked}
         leaving = {each.id for _, each in self._world.containers(self._at) if each.state not in LIVE}
@@ -297,8 +304,8 @@ class Pass:
             starts=tuple(counts.items()),
             epoch=self._epoch,
             fixed=frozenset(fixed),
-            waiting=frozenset(tenant for tenant in tenants if not moves.may(self._at, tenant)),
-            kept=self._kept,
+            waiting=frozenset(tenant for tenant in tenants if not moves.allows(self._at, tenant)),
+            kept=self._reservation,
         )
         return plan(self._fleet, desired, self._at, limits)
 
@@ -338,37 +345,39 @@ class Pass:
     def _ask(self, version: str) -> Ask:
         return ask_of(self._versions[version], self._curves.get(version))
 
-    def _make_ways(self, made: Plan, asks: dict[Ask, list[str]]) -> list[Shortfall]:
-        """Let idle containers go for versions that find no place; those for whom none is going are returned."""
+    def _preempt_for_all(self, made: Plan, asks: dict[Ask, list[str]]) -> list[Shortfall]:
+        """Drain idle containers for versions without a place; returns the shortfalls that this does not help."""
         started = Counter(outcome.record.ask for name, outcome in made.outcomes if name)
         rest = {ask: names[started[ask] :] for ask, names in asks.items()}
-        first, self._world.turn = self._world.turn, 0
+        first, self._world.preemption_turn = self._world.preemption_turn, 0
         shorts, trials = round_robin(made.short, first), TrialBudget()
         helped: list[Shortfall] = []
         with self._fleet.trial():
             for command in (planned.command for planned in made.commands):
                 if isinstance(command, PlannedStart) and not self._fleet.refusal(command.held):
                     self._fleet.hold(command.held)
-            for container in self._world.going(self._at, ROOM_S):
+            for container in self._world.lately_drained(self._at, ROOM_S):
                 if container in self._fleet.held:
                     self._fleet.release(container)
-            if self._kept is not None:
-                mine = [short for short in shorts if short.refusal.record.ask == self._kept.ask]
-                shorts = [short for short in shorts if short.refusal.record.ask != self._kept.ask]
-                helped += [short for short in mine if self._make_way(short, rest, trials)]
+            if self._reservation is not None:
+                mine = [short for short in shorts if short.refusal.record.ask == self._reservation.ask]
+                shorts = [short for short in shorts if short.refusal.record.ask != self._reservation.ask]
+                helped += [short for short in mine if self._preempt_for(short, rest, trials)]
                 if len(helped) < len(mine):
-                    self._clear(self._kept)
-                reserve(self._fleet, self._kept)
+                    self._drain_reserved(self._reservation)
+                reserve(self._fleet, self._reservation)
             for number, short in enumerate(shorts):
-                if self._make_way(short, rest, trials):
+                if self._preempt_for(short, rest, trials):
                     helped.append(short)
                 if trials.left <= 0:
-                    self._world.turn = first + number  # the next pass begins with whom this one had no time for
+                    self._world.preemption_turn = (
+                        first + number
+                    )  # the next pass begins with whom this one had no time for
                     break
         return without(made.short, helped)
 
-    def _make_way(self, short: Shortfall, asks: dict[Ask, list[str]], trials: TrialBudget) -> bool:
-        """Whether a version has a place when those are gone who go; if need be and they are idle, more of them go."""
+    def _preempt_for(self, short: Shortfall, asks: dict[Ask, list[str]], trials: TrialBudget) -> bool:
+        """Whether a version has a place once draining containers are gone; drains more idle ones if needed."""
         ask = short.refusal.record.ask
         version = asks[ask][0]
         view = self._views[version]
@@ -387,19 +396,19 @@ class Pass:
                 return False
             self._is_placed(ask)
         self._idle.held[ask.tenant] += 1  # whoever is blocked next is judged by what this one will have
-        self._say_short(short, asks)
+        self._report_shortfall(short, asks)
         return True
 
-    def _clear(self, kept: Reservation) -> None:
-        """Let idle containers go from devices that are kept, even if that is not enough yet."""
+    def _drain_reserved(self, kept: Reservation) -> None:
+        """Drain idle containers on reserved devices, even if that is not enough yet."""
         for container, version in self._idle.beyond_floors(waited_for=True):
             held = self._fleet.held.get(container.id)
             on = {(held.slice.node, name) for name in held.slice.ids} if held is not None else set()
             if on & kept.devices and container.id not in self._leaving:
                 self._drain(container.id, self._versions[version], f"its GPU is kept for {kept.ask.function}")
 
-    def _next_keeping(self, shorts: list[Shortfall], asks: dict[Ask, list[str]]) -> VersionReservation | None:
-        """For whom devices are kept from now on: of no tenant that has more than an even share."""
+    def _next_reservation(self, shorts: list[Shortfall], asks: dict[Ask, list[str]]) -> VersionReservation | None:
+        """The next reservation: for no tenant with more than an even share."""
         even = self._fleet.size / max(1, len(self._idle.held))
         greedy = {tenant for tenant, count in self._idle.held.items() if count > even}
         waiting = []
@@ -408,7 +417,7 @@ class Pass:
             demand = self._views[asks[ask][0]].demand
             if not short.refusal.never and demand is not None and demand.queued and ask.tenant not in greedy:
                 waiting.append(WaitingVersion(version=asks[ask][0], ask=ask, waited_s=demand.oldest_ms / 1000.0))
-        return next_keeping(self._world.keeping, waiting, self._fleet, self._at)
+        return next_reservation(self._world.reservation, waiting, self._fleet, self._at)
 
     def _is_placed(self, ask: Ask) -> bool:
         """Whether an ask has a place now, which is then taken."""
@@ -423,9 +432,9 @@ class Pass:
             self._fleet.hold(held)
         return True
 
-    def _say_short(self, short: Shortfall, asks: dict[Ask, list[str]]) -> None:
+    def _report_shortfall(self, short: Shortfall, asks: dict[Ask, list[str]]) -> None:
         tenant = short.refusal.record.ask.tenant
-        if not short.refusal.never and (spent := self._world.moves.why_none(self._at, tenant)):
+        if not short.refusal.never and (spent := self._world.moves.refusal_for(self._at, tenant)):
             short = replace(short, refusal=replace(short.refusal, reason=f"{short.refusal.reason}; {spent}"))
         for version in dict.fromkeys(asks[short.refusal.record.ask]):
             self._world.decisions.add(short.refusal, version=self._versions[version].ref, at=self._at)

@@ -1,4 +1,4 @@
-"""Answers to who asks why: from the decisions that are remembered, on the fleet as they saw it. Pure."""
+"""Answers to `ExplainPlacement`: from remembered decisions, on the fleet as they saw it. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pilotlight_placement.search.decision_record import Placement
 WAITS_S = 2.0
 """A refusal is repeated at each pass, four a second: what was not for so long does not wait any more."""
 MOST_TOLD = 8
-"""Containers of a function that are told, the latest ones; of the others how many there are."""
+"""Latest containers of a function that are described; the others are counted."""
 NOW = (DecisionStatus.STARTING, DecisionStatus.RUNNING, DecisionStatus.LEAVING, DecisionStatus.WAITING)
 VERBS = {
     DecisionStatus.STARTING: "starts on",
@@ -47,9 +47,9 @@ def answer(
     elif asked.function:
         lines = [*_now(world, asked.function, decisions, at, ref_of), *_before(world, decisions, at)]
     else:
-        lines = [line for each in decisions for line in _told(world, each, at)]
+        lines = [line for each in decisions for line in _decision_lines(world, each, at)]
     if not lines:
-        return PlacementTold(found=False, lines=(_forgotten(world, asked),))
+        return PlacementTold(found=False, lines=(_nothing_known(world, asked),))
     data = [_data(world, each, at, now) for each in decisions]
     return PlacementTold(found=True, lines=tuple(lines), decisions=msgspec.json.encode(data))
 
@@ -61,7 +61,7 @@ def decision_status(world: World, decided: PlacementDecision, at: float) -> Deci
         return DecisionStatus.WAITING if at - decided.at <= WAITS_S else DecisionStatus.OVER
     state = world.state(name)
     if state is None:
-        coming = name in world.pending or any(bind.container == name for _, bind in world.works.starts())
+        coming = name in world.pending or any(bind.container == name for _, bind in world.executions.starts())
         return DecisionStatus.STARTING if coming else DecisionStatus.GONE
     if state is ContainerState.GONE:
         return DecisionStatus.GONE
@@ -87,7 +87,7 @@ def _about(world: World, asked: ExplainPlacement, at: float) -> list[PlacementDe
 
 
 def _containers(world: World, function: str, at: float) -> Iterator[tuple[str, ContainerReport]]:
-    """A function's containers that are there now, with their nodes."""
+    """A function's present containers, with their nodes."""
     for node, each in world.containers(at):
         if each.state is not ContainerState.GONE and f"{each.tenant}:{each.app}.{each.function}" == function:
             yield node, each
@@ -106,7 +106,7 @@ def _now(
     yield from [f"  {level}."] if level else []
     yield from ["  It has no container, and none waits for a place."] if not (there or others) else []
     for each in there:
-        yield from _indented(_told(world, each, at))
+        yield from _indented(_decision_lines(world, each, at))
     unknown = [(node, each) for node, each in others if world.decisions.of_container(each.id) is None]
     for node, container in unknown[:MOST_TOLD]:
         where = f"{container.id} is on {node}, on {container.slice}: {ref_of(container.version)}"
@@ -119,7 +119,7 @@ def _before(world: World, decisions: list[PlacementDecision], at: float) -> Iter
     over = [each for each in decisions if decision_status(world, each, at) not in NOW]
     yield from ["Before:"] if over else []
     for each in over:
-        yield from _indented(_told(world, each, at))
+        yield from _indented(_decision_lines(world, each, at))
 
 
 def _indented(lines: list[str]) -> Iterator[str]:
@@ -128,12 +128,12 @@ def _indented(lines: list[str]) -> Iterator[str]:
     yield from [f"    {line}" for line in lines[1:]]
 
 
-def _told(world: World, decided: PlacementDecision, at: float) -> list[str]:
+def _decision_lines(world: World, decided: PlacementDecision, at: float) -> list[str]:
     return [as_sentence(_head(decided, decision_status(world, decided, at), at)), *reasons(decided.outcome)]
 
 
 def _head(decided: PlacementDecision, state: DecisionStatus, at: float) -> str:
-    """What was decided of whom, when, and what has become of it."""
+    """What was decided for which version, when, and its state now."""
     whose, outcome = _version(decided), decided.outcome
     if isinstance(outcome, Placement):
         placed = f"{whose}, placed {duration_text(at - decided.at)} ago"
@@ -174,7 +174,7 @@ def _moment(unix: float) -> str:
     return datetime.fromtimestamp(unix, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _forgotten(world: World, asked: ExplainPlacement) -> str:
+def _nothing_known(world: World, asked: ExplainPlacement) -> str:
     if asked.container and world.state(asked.container) is not None:
         return f"{asked.container} runs, but why it was put there is not remembered: another controller decided it."
     if asked.container:

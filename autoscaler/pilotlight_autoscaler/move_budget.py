@@ -11,10 +11,10 @@ PER_HOUR = 60
 
 @dataclass(kw_only=True)
 class MoveBudget:
-    """At most `per_hour` moves within any hour; 0 is none at all.
+    """At most `per_hour` moves within any hour; 0: none.
 
-    Each move is somebody's: a tenant's whose container room is made for, or nobody's ("") where a device is emptied.
-    Nobody begins another one who has had as many as are left for all: so none of them uses it up.
+    Each move is charged to the tenant whose container room is made for, or to "" where a device is emptied. A tenant
+    that has had as many moves as are left for all begins no further one, so no tenant uses up the budget.
     """
 
     per_hour: int = PER_HOUR
@@ -26,26 +26,26 @@ class MoveBudget:
             self._moves.popleft()
         return max(0, self.per_hour - len(self._moves))
 
-    def may(self, at: float, who: str) -> bool:
-        """Whether somebody may begin one now."""
-        return sum(mover == who for _, mover in self._moves) < self.left(at)
+    def allows(self, at: float, tenant: str) -> bool:
+        """Whether a tenant may begin a move now."""
+        return sum(mover == tenant for _, mover in self._moves) < self.left(at)
 
-    def spend(self, at: float, who: str = "") -> None:
+    def spend(self, at: float, tenant: str = "") -> None:
         """A move has begun."""
-        self._moves.append((at, who))
+        self._moves.append((at, tenant))
 
-    def why_none(self, at: float, who: str = "") -> str:
-        """Why nothing is moved now for somebody; "" if something may be."""
+    def refusal_for(self, at: float, tenant: str = "") -> str:
+        """Why no move may begin for a tenant now; "" if one may."""
         left = self.left(at)
-        if self.may(at, who):
+        if self.allows(at, tenant):
             return ""
         if not self.per_hour:
             return "running containers are not moved to make room (--moves-per-hour 0)"
         minutes = -(-(self._moves[0][0] + HOUR_S - at) // 60)
         if left:
-            own = sum(mover == who for _, mover in self._moves)
+            own = sum(mover == tenant for _, mover in self._moves)
             return (
-                f"{own} containers were moved for {who} in the last hour, and the {left} that may be moved still "
+                f"{own} containers were moved for {tenant} in the last hour, and the {left} that may be moved still "
                 f"(--moves-per-hour) are for others: the next may be in {minutes:.0f} min"
             )
         return (

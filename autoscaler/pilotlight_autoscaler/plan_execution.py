@@ -1,9 +1,9 @@
-"""Plans under way: commands that wait for others, and how far each has come. Pure: time is an argument (seconds).
+"""Plans under way: which commands wait for others, and how far each is. Pure: time is an argument (seconds).
 
-A plan's commands that belong together (one waits for the other, or they are of one group) are a *work*. A step is sent
-when all that it waits for is done, which the nodes' reports show: a container is ready, another is gone, a GPU is cut.
-If a step cannot be done, those that wait for it and the later ones of its group are dropped; the rest of the world is
-decided again at the next pass, from what then is. Nothing of this outlives its leader.
+A `PlanExecution` holds the steps that wait for each other or share a group. A step is sent when the nodes' reports
+show that all that it waits for is done: a container is ready, another is gone, a GPU is cut. If a step fails, the steps
+that wait for it and the later ones of its group are dropped, and the next pass decides again. A new leader starts
+without executions.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ REPORT_S = 1.5
 """What a node reported sooner than this after a command may have been said before it."""
 BIND_S = 7.0
 """A bind that no report shows after so long (three tries) has failed."""
-SHUN_S = 30.0
-"""A GPU on which a command failed takes nothing new for so long: another one is tried first."""
+AVOID_S = 30.0
+"""A GPU on which a command failed takes nothing new for so long, so that another one is tried first."""
 MAX_WORKS = 1_024
 MAX_STEPS = 4_096
-"""At a time, in all works: a plan that does not fit is made again later."""
+"""Steps of all executions; a plan that does not fit is made again later."""
 
 
 class NodeObservations(Protocol):
@@ -48,7 +48,7 @@ class NodeObservations(Protocol):
 
     def device(self, node: str, gpu: str) -> DeviceReport | None: ...
 
-    def heard(self, node: str) -> float | None:
+    def last_report_at(self, node: str) -> float | None:
         """When a node reported last; None if it is not there, or takes nothing any more."""
         ...
 
@@ -67,7 +67,7 @@ class StepProgress:
     """A step, and how far it is."""
 
     step: PlanStep
-    standing: StepStatus = StepStatus.WAITING
+    status: StepStatus = StepStatus.WAITING
     begun_at: float = 0.0
     """When it was sent for the first time."""
     sent_at: float = 0.0
@@ -90,55 +90,55 @@ class PlanExecution:
 
     @property
     def is_over(self) -> bool:
-        return all(each.standing in (StepStatus.DONE, StepStatus.DROPPED) for each in self.steps.values())
+        return all(each.status in (StepStatus.DONE, StepStatus.DROPPED) for each in self.steps.values())
 
     def waiting(self) -> Iterator[PlanStep]:
         """The steps that were not sent yet and may be."""
-        return (each.step for each in self.steps.values() if each.standing is StepStatus.WAITING)
+        return (each.step for each in self.steps.values() if each.status is StepStatus.WAITING)
 
     def open(self) -> Iterator[PlanStep]:
         """The steps that are not over."""
         live = (StepStatus.WAITING, StepStatus.SENT)
-        return (each.step for each in self.steps.values() if each.standing in live)
+        return (each.step for each in self.steps.values() if each.status in live)
 
     def advance(self, seen: NodeObservations, at: float) -> list[PlanStep]:
-        """Look at the reports, and say what is to be sent now."""
+        """Update each step from the reports; returns the steps to send now."""
         for each in self.steps.values():
-            if each.standing is StepStatus.SENT:
+            if each.status is StepStatus.SENT:
                 if is_done(each, seen):
-                    each.standing = StepStatus.DONE
+                    each.status = StepStatus.DONE
                 elif why := failure(each, seen, at):
                     self.drop(each.step.number, why)
         due = [each for each in self.steps.values() if self._is_due(each, at)]
         for each in due:
-            if seen.heard(each.step.node) is None:
+            if seen.last_report_at(each.step.node) is None:
                 self.drop(each.step.number, f"{each.step.node} is gone, or drains")
-        return [self._send(each, at) for each in due if each.standing is not StepStatus.DROPPED]
+        return [self._send(each, at) for each in due if each.status is not StepStatus.DROPPED]
 
     def drop(self, number: int, why: str) -> None:
         """Give a step up, with the later ones of its group and all that wait for one of these."""
         self.notes.append(f"{describe(self.steps[number].step)} failed: {why}")
-        self.steps[number].standing = StepStatus.DROPPED
+        self.steps[number].status = StepStatus.DROPPED
         lost, group = {number}, self.steps[number].step.group
         for later, each in sorted(self.steps.items()):
             waits = lost.intersection(each.step.after) or (each.step.group == group and later > number)
-            if waits and each.standing is StepStatus.WAITING:
-                each.standing = StepStatus.DROPPED
+            if waits and each.status is StepStatus.WAITING:
+                each.status = StepStatus.DROPPED
                 lost.add(later)
 
     def _is_due(self, each: StepProgress, at: float) -> bool:
-        if each.standing is StepStatus.SENT:
+        if each.status is StepStatus.SENT:
             # Binds are sent again by whoever watches over all binds.
             again = not isinstance(each.step.command, Bind) and not each.seen
             return again and at - each.sent_at >= RESEND_S and each.tries < TRIES
-        if each.standing is not StepStatus.WAITING:
+        if each.status is not StepStatus.WAITING:
             return False
-        return all(self.steps[number].standing is StepStatus.DONE for number in each.step.after if number in self.steps)
+        return all(self.steps[number].status is StepStatus.DONE for number in each.step.after if number in self.steps)
 
     @staticmethod
     def _send(each: StepProgress, at: float) -> PlanStep:
         each.begun_at = each.begun_at if each.tries else at
-        each.standing, each.sent_at, each.tries = StepStatus.SENT, at, each.tries + 1
+        each.status, each.sent_at, each.tries = StepStatus.SENT, at, each.tries + 1
         return each.step
 
 
@@ -165,8 +165,8 @@ def is_done(each: StepProgress, seen: NodeObservations) -> bool:
 def failure(each: StepProgress, seen: NodeObservations, at: float) -> str:
     """Why the step has failed, by the reports; "" if it has not."""
     command, waited = each.step.command, at - each.sent_at
-    heard = seen.heard(each.step.node)
-    if heard is None:
+    last_report_at = seen.last_report_at(each.step.node)
+    if last_report_at is None:
         return f"{each.step.node} is gone, or drains"
     if isinstance(command, Bind):
         state = seen.state(command.container)
@@ -183,7 +183,7 @@ def failure(each: StepProgress, seen: NodeObservations, at: float) -> str:
         device = seen.device(each.step.node, command.device)
         if device is None:
             return f"{command.device} is gone"
-        if device.refused and not device.changing and heard - each.sent_at > REPORT_S:
+        if device.refused and not device.changing and last_report_at - each.sent_at > REPORT_S:
             return device.refused
     return "it shows no effect" if each.tries >= TRIES and waited > RESEND_S else ""
 
@@ -203,17 +203,17 @@ def describe(step: PlanStep) -> str:
 
 
 class PlanExecutions:
-    """All works under way. Bounded: what does not fit is not taken."""
+    """All executions under way; bounded."""
 
     def __init__(self) -> None:
         self._works: list[PlanExecution] = []
-        self._shunned: dict[tuple[str, str], float] = {}
+        self._avoided: dict[tuple[str, str], float] = {}
 
     def __len__(self) -> int:
         return len(self._works)
 
     def add(self, steps: Iterable[PlanStep]) -> bool:
-        """Take a work on; False if there is no room for it."""
+        """Add an execution; False if there is no room for it."""
         work = PlanExecution.of(steps)
         if len(self._works) >= MAX_WORKS or len(work.steps) + sum(len(w.steps) for w in self._works) > MAX_STEPS:
             return False
@@ -221,32 +221,32 @@ class PlanExecutions:
         return True
 
     def clear(self) -> None:
-        """Forget all: somebody else leads now."""
+        """Forget all executions: leadership has changed."""
         self._works.clear()
 
     def advance(self, seen: NodeObservations, at: float) -> tuple[list[PlanStep], list[str]]:
-        """What is to be sent now, and what has failed, in words."""
+        """The steps to send now, and the failures in words."""
         due = [step for work in self._works for step in work.advance(seen, at)]
         notes = []
         for work in self._works:
             notes += work.notes
-            self._shun(work, at)
+            self._avoid(work, at)
             work.notes.clear()
         self._works = [work for work in self._works if not work.is_over]
-        self._shunned = {place: until for place, until in self._shunned.items() if until > at}
+        self._avoided = {place: until for place, until in self._avoided.items() if until > at}
         return due, notes
 
     def refused(self, command: AgentCommand, reason: str) -> None:
-        """An agent refused a step's command. One that is busy with the GPU is asked again; what is gone is stopped."""
+        """Drop a refused step; not if the GPU is busy (it is sent again) or the container is gone already."""
         if reason == "changing" or (reason == "gone" and isinstance(command, Drain | Stop)):
             return
         for work in self._works:
             for number, each in work.steps.items():
-                if each.step.command is command and each.standing is StepStatus.SENT:
+                if each.step.command is command and each.status is StepStatus.SENT:
                     work.drop(number, reason)
 
     def starts(self) -> Iterator[tuple[PlanStep, Bind]]:
-        """The containers that are still to be started."""
+        """The starts that are not sent yet."""
         for work in self._works:
             for step in work.waiting():
                 if isinstance(step.command, Bind):
@@ -260,10 +260,10 @@ class PlanExecutions:
             for step in work.open()
             if isinstance(step.command, SwitchMig)
         }
-        return switching | self._shunned.keys()
+        return switching | self._avoided.keys()
 
     def containers(self) -> set[str]:
-        """The containers that works under way start or stop."""
+        """The containers that executions start or stop."""
         found = set()
         for work in self._works:
             for each in work.steps.values():
@@ -271,13 +271,13 @@ class PlanExecutions:
                     found.add(each.step.command.container)
         return found
 
-    def _shun(self, work: PlanExecution, at: float) -> None:
+    def _avoid(self, work: PlanExecution, at: float) -> None:
         if not work.notes:
             return
         for each in work.steps.values():
             command = each.step.command
-            if each.standing is StepStatus.DROPPED and each.tries and isinstance(command, Cut | SwitchMig):
-                self._shunned.setdefault((each.step.node, command.device), at + SHUN_S)
+            if each.status is StepStatus.DROPPED and each.tries and isinstance(command, Cut | SwitchMig):
+                self._avoided.setdefault((each.step.node, command.device), at + AVOID_S)
 
 
 def independent_steps(steps: Sequence[PlanStep]) -> list[list[PlanStep]]:

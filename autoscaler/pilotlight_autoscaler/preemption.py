@@ -1,4 +1,4 @@
-"""What gives way to a version that finds no place: idle containers whose going makes one. Pure."""
+"""Which idle containers give way to a version without a place. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NODES = 16
 """Nodes on which several together are tried."""
 PRUNED = 8
 TRIALS = 1_024
-"""Sets of containers that are tried in one pass, for all who are blocked: 0.1 ms each, so that a pass stays short."""
+"""Sets of containers that one pass tries for all blocked versions: 0.1 ms each."""
 PreemptionVictim = tuple[ContainerReport, str]
 """An idle container and its version."""
 
@@ -43,13 +43,13 @@ class TrialBudget:
 
 @dataclass(frozen=True, kw_only=True)
 class IdleContainers:
-    """Who is idle, among versions and their tenants: looked up once for all who are blocked."""
+    """The idle containers of all versions, looked up once a pass."""
 
     views: Mapping[str, VersionView]
     tenants: Mapping[str, str]
 
     def beyond_floors(self, *, waited_for: bool) -> list[PreemptionVictim]:
-        """What nobody's floor needs; what was used a moment ago only where somebody waits."""
+        """Idle containers beyond the floors; with `waited_for` (calls wait) also those that were used a moment ago."""
         return self._for_a_call if waited_for else self._for_a_floor
 
     @cached_property
@@ -61,7 +61,7 @@ class IdleContainers:
         return [(each, name) for name, view in self.views.items() for each in may_give_way(view, FLOOR_PATIENCE_S)]
 
     @cached_property
-    def at_all(self) -> list[PreemptionVictim]:
+    def with_floors(self) -> list[PreemptionVictim]:
         """Those of floors too."""
         return [(each, name) for name, view in self.views.items() for each in idle_ones(view)]
 
@@ -84,10 +84,10 @@ def choose_victims(
     spared: Collection[str] = (),
     trials: TrialBudget | None = None,
 ) -> Sequence[PreemptionVictim]:
-    """The idle containers that are to go so that the ask has a place: as few as can be, the longest idle first.
+    """The idle containers to drain so that the ask has a place: as few as possible, the longest idle first.
 
-    What keeps a floor stays, unless somebody waits and its tenant has more than an even share. Where no place comes of
-    going alone, one that GPUs have after a change of MIG mode will do, unless idle ones can be changed as it is.
+    Containers of a floor stay, unless calls wait and the floor's tenant has more than an even share. A place after a
+    switch of MIG mode counts only if no set makes one as the GPUs are.
     """
     trials = trials or TrialBudget()
     spare = [victim for victim in idle.beyond_floors(waited_for=waited_for) if victim[1] != version]
@@ -97,12 +97,12 @@ def choose_victims(
     greedy = tenants_over_share(idle.tenants[version], idle.held, fleet.size) if waited_for else set()
     if not greedy:
         return ()
-    kept = [victim for victim in idle.at_all if idle.tenants[victim[1]] in greedy and victim[1] != version]
+    kept = [victim for victim in idle.with_floors if idle.tenants[victim[1]] in greedy and victim[1] != version]
     return _enough(fleet, ask, kept, spared, trials)
 
 
 def round_robin(shorts: Sequence[Shortfall], first: int) -> list[Shortfall]:
-    """Who is blocked, one of each tenant, then the next of each, beginning with number `first`: nobody crowds it."""
+    """The shortfalls, one of each tenant in turn, from number `first` on: no tenant crowds out the others."""
     by_tenant: dict[str, list[Shortfall]] = {}
     for short in shorts:
         by_tenant.setdefault(short.refusal.record.ask.tenant, []).append(short)
@@ -124,8 +124,8 @@ def _enough(
     there = [victim for victim in victims if victim[0].id in fleet.held and victim[0].id not in spared]
     if not there or trials.left <= 0:
         return ()
-    of_use = fleet.offers(ask).by_cell
-    there.sort(key=lambda victim: (_cell_of(fleet, victim) not in of_use, -victim[0].idle_s, victim[0].id))
+    of_use = fleet.offers(ask).by_group
+    there.sort(key=lambda victim: (_group_of(fleet, victim) not in of_use, -victim[0].idle_s, victim[0].id))
     for fits in (has_place,) if has_place_after_switch(fleet, ask) else (has_place, has_place_after_switch):
         attempt = PreemptionSearch(fleet=fleet, ask=ask, fits=fits, trials=trials)
         if group := attempt.one(there) or attempt.several(there):
@@ -133,9 +133,9 @@ def _enough(
     return ()
 
 
-def _cell_of(fleet: Fleet, victim: PreemptionVictim) -> DeviceGroup:
+def _group_of(fleet: Fleet, victim: PreemptionVictim) -> DeviceGroup:
     slice_ = fleet.held[victim[0].id].slice
-    return fleet.places[slice_.node].by_id[slice_.ids[0]].cell
+    return fleet.places[slice_.node].by_id[slice_.ids[0]].group
 
 
 def has_place(fleet: Fleet, ask: Ask) -> bool:
@@ -145,7 +145,7 @@ def has_place(fleet: Fleet, ask: Ask) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class PreemptionSearch:
-    """Looking for containers whose going makes a place, of whatever sort `fits` says."""
+    """A search for containers without which `fits` finds a place."""
 
     fleet: Fleet
     ask: Ask
@@ -153,7 +153,7 @@ class PreemptionSearch:
     trials: TrialBudget
 
     def one(self, victims: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
-        """The first whose going alone is enough."""
+        """The first container whose end alone is enough."""
         return next(((victim,) for victim in victims[:ALONE] if self._enough((victim,))), ())
 
     def several(self, victims: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
@@ -166,7 +166,7 @@ class PreemptionSearch:
         return min(found, key=len, default=())
 
     def _fewest(self, on_node: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
-        """Of containers that are enough together the first few that are, without those that bring nothing."""
+        """A small subset of one node's containers that is enough."""
         least, most = 1, len(on_node)
         while least < most:
             middle = (least + most) // 2

@@ -1,7 +1,7 @@
-"""Versions that are set aside: a mistake of ours that one of them brings to light must not stop it for all the others.
+"""Versions on which a pass fails: one of them must not stop the decisions on all others.
 
-When a pass goes wrong, each version is tried by itself; the pass goes on without those that cannot be decided on. They
-are tried again after a while, since what was wrong may be mended. Time is an argument (seconds).
+After a failed pass each version is tried by itself, and those that raise are left out for `FOR_S` seconds. Time is an
+argument (seconds).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Quarantine:
     _until: dict[str, float] = field(default_factory=dict)
 
     def without(self, versions: dict[str, VersionRecord], at: float) -> dict[str, VersionRecord]:
-        """Those that are not set aside."""
+        """The versions that are not in quarantine."""
         self._until = {name: until for name, until in self._until.items() if until > at}
         return {name: record for name, record in versions.items() if name not in self._until}
 
-    def look(
+    def find_faults(
         self,
         world: World,
         versions: Iterable[VersionRecord],

@@ -25,7 +25,7 @@ WAIT_TARGET_S = 0.25
 STEP_DOWN = 0.2
 """The largest part of a version's containers that one step removes."""
 FLOOR_PATIENCE_S = 10.0
-"""To fill a floor, nobody waits: only what has been idle for so long gives way."""
+"""For a floor, only containers that have been idle for so long give way."""
 MIN_RESIDENCY_S = 1.0
 """An idle container may give way to another version's calls after this, not sooner."""
 
@@ -40,7 +40,7 @@ class VersionSpeed:
 
 @dataclass(frozen=True, kw_only=True)
 class VersionView:
-    """One version as the policy sees it. `containers` are those not told to go, `pending` binds not yet reported."""
+    """One version as the policy sees it. `containers` are those that do not drain, `pending` binds not yet reported."""
 
     spec: FunctionSpec
     deployed: bool
@@ -84,7 +84,7 @@ def wanted_by_demand(view: VersionView) -> int:
 def wanted_by_level(view: VersionView) -> int:
     """Containers whose throughput within the service level, used to the target, carries the calls that come.
 
-    Where the next one will run is not known: the best slice is assumed, and the next pass sees which one it got.
+    Where the next container will run is not known: the best slice is assumed, and the next pass sees the real one.
     """
     if view.speed is None or not view.rate:
         return 0
@@ -118,12 +118,12 @@ def to_drain(view: VersionView) -> list[ContainerReport]:
 
 
 def may_give_way(view: VersionView, at_least_s: float = MIN_RESIDENCY_S) -> list[ContainerReport]:
-    """Idle containers beyond the floor of a version nobody waits for: taken when others find no slice."""
+    """Idle containers beyond the floor of a version without queued calls."""
     return idle_ones(view, at_least_s)[: max(0, view.size - view.floor)]
 
 
 def idle_ones(view: VersionView, at_least_s: float = MIN_RESIDENCY_S) -> list[ContainerReport]:
-    """All idle containers of a version nobody waits for, the longest idle first."""
+    """Idle containers of a version without queued calls, the longest idle first."""
     if view.demand is not None and view.demand.queued:
         return []
     return sorted((c for c in view.containers if is_idle(c, at_least_s)), key=lambda c: (-c.idle_s, c.id))

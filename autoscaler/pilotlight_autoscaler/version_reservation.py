@@ -1,7 +1,7 @@
-"""For whom devices are kept, and for how long. Pure: time is an argument (seconds).
+"""For which version devices are reserved, and for how long. Pure: time is an argument (seconds).
 
-Only for one version at a time: of those that find no place, the one whose call has waited longest. What is kept too
-long is given up: others have their turn, elsewhere.
+One version at a time: of those without a place, the one whose call has waited longest. After `FOR_S` another version
+has its turn, on other devices if there are any.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.plan.reservation import Reservation, choose_reservation
 
 AFTER_S = 15.0
-"""Whoever has waited for so long has devices kept."""
+"""A version whose call has waited for so long has devices reserved."""
 FOR_S = 300.0
-"""And not for longer than this: those who are on them may stay for ever."""
+"""At most for so long: the containers on the devices may run for ever."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +37,13 @@ class VersionReservation:
     since: float
 
 
-def next_keeping(
+def next_reservation(
     now: VersionReservation | None, waiting: Sequence[WaitingVersion], fleet: Fleet, at: float
 ) -> VersionReservation | None:
     """What is kept from now on."""
     long = [each for each in waiting if each.waited_s >= AFTER_S]
     long.sort(key=lambda each: (-each.waited_s, each.version))
-    if now is not None and at - now.since < FOR_S and is_there(fleet, now.kept):
+    if now is not None and at - now.since < FOR_S and is_available(fleet, now.kept):
         for each in waiting:
             if each.version == now.version:
                 return replace(now, kept=replace(now.kept, ask=each.ask))
@@ -55,7 +55,7 @@ def next_keeping(
     return None
 
 
-def is_there(fleet: Fleet, kept: Reservation) -> bool:
+def is_available(fleet: Fleet, kept: Reservation) -> bool:
     """Whether all that is kept takes containers still."""
     places = fleet.places
     return all(

@@ -1,7 +1,7 @@
-"""What the controller has seen: node reports, demands, commands on their way. Pure: time is an argument (seconds).
+"""What the controller has seen: node reports, demands, commands under way. Pure: time is an argument (seconds).
 
-Nothing here is the truth: agents are. The world is rebuilt from what is repeated (reports each second, demand each
-250 ms), so a new leader knows it within a second, and whatever is not repeated is forgotten.
+Agents hold the truth. The world is rebuilt from what is repeated (reports each second, demand each 250 ms), so a new
+leader knows it within a second, and what is not repeated is forgotten.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from pilotlight_placement.fragmentation.histogram import DemandHistogram
 NODE_SILENT_S = 3.0
 """A node that has not reported for so long (three reports) gets nothing new."""
 NODE_LOST_S = 6.0
-"""Then its containers count as gone: agents that are paused are fenced by their instance when they come back."""
+"""Then its containers count as gone; an agent that was only paused is fenced by its instance."""
 DEMAND_STALE_S = 2.0
-"""A home repeats demand each 250 ms while there is any; what is older speaks of a home that is gone."""
+"""Homes repeat demand each 250 ms; an older one is of a home that is gone."""
 BIND_LOST_S = 2.0
 """A bind that no report shows after so long is sent again: agents know container ids, so that is harmless."""
 BIND_TRIES = 3
@@ -45,7 +45,7 @@ PASSING = frozenset({"slice_taken", "no_such_slice", "slice_withdrawn", "drainin
 MOST_FAILURES = 16
 """More of them in a row delay the next start by no more."""
 MAX_WEIGHTS = 256
-"""Weights that are remembered of a node; the rest has left its memory long since."""
+"""Weights remembered for a node; older ones have left its file cache."""
 LIVE = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING, ContainerState.READY})
 
 
@@ -64,7 +64,7 @@ class FailedStarts:
     """Consecutive failed starts of a version."""
 
     count: int = 0
-    until: float = 0.0
+    retry_at: float = 0.0
     """No further start before this instant."""
 
 
@@ -77,13 +77,13 @@ class World:
     demands: dict[str, tuple[Demand, float]] = field(default_factory=dict)
     pending: dict[str, PendingBind] = field(default_factory=dict)
     draining: dict[str, float] = field(default_factory=dict)
-    """Containers told to go, and when."""
+    """Containers with a drain under way, and when it was sent."""
     failures: dict[str, FailedStarts] = field(default_factory=dict)
     decisions: DecisionLog = field(default_factory=DecisionLog)
     """Why containers are where they are."""
     asked: DemandHistogram = field(default_factory=DemandHistogram)
     """What kinds of slices were asked for lately."""
-    works: PlanExecutions = field(default_factory=PlanExecutions)
+    executions: PlanExecutions = field(default_factory=PlanExecutions)
     """Plans under way."""
     levels: dict[str, str] = field(default_factory=dict)
     """Functions with a service level and a known curve: how many containers carry their calls, in words."""
@@ -91,10 +91,10 @@ class World:
     """Running containers that may still be moved."""
     learner: CurveLearner = field(default_factory=CurveLearner)
     """How fast versions are in use."""
-    keeping: VersionReservation | None = None
-    """Devices that are kept for whoever has waited longest."""
-    turn: int = 0
-    """With whom of those who are blocked the next pass begins, when it looks for idle containers that give way."""
+    reservation: VersionReservation | None = None
+    """Devices reserved for the version that has waited longest."""
+    preemption_turn: int = 0
+    """Index of the blocked version with which the next pass begins its preemption."""
     agreeing: frozenset[str] = frozenset()
     """Versions that agree to other tenants on their GPU."""
     _resident: dict[str, tuple[str, dict[str, None]]] = field(default_factory=dict)
@@ -103,10 +103,10 @@ class World:
     _index: dict[str, ContainerReport] | None = None
     _mirror: FleetMirror = field(default_factory=FleetMirror)
     _settled: dict[str, float] = field(default_factory=dict)
-    """Containers whose start is over, and when that was last heard."""
+    """Containers whose start is over, and when their last credit came."""
 
     def on_report(self, report: NodeReport, at: float) -> None:
-        """Take a node's word; a report older than the last of the same incarnation is dropped."""
+        """Take a node's report; one older than the last of the same incarnation is dropped."""
         last = self.nodes.get(report.node)
         if last is not None and last.instance == report.instance and report.seq <= last.seq:
             return
@@ -128,7 +128,7 @@ class World:
         return self._rates[version].value if self.demand(version, at) is not None and version in self._rates else 0.0
 
     def on_ran(self, ran: Ran, at: float) -> None:
-        """Learn how long batches take, of containers on slices that are known."""
+        """Learn the durations of batches on known slices."""
         report = self.nodes.get(ran.node)
         place = self._mirror.fleet.places.get(ran.node)
         if report is None or place is None or report.instance != ran.instance:
@@ -140,7 +140,7 @@ class World:
                 self.learner.observe(batches, (slice_.type, cut, gpu is not None and gpu.fake), at)
 
     def on_credit(self, credit: Credit, at: float) -> None:
-        """Learn how starts end: one that never became ready delays the next, up to 30 s; a success forgets it."""
+        """Learn how starts end: one that never became ready delays the next by up to 30 s; a success resets that."""
         name = credit.container
         if credit.state is ContainerState.READY:
             self._settled[name] = at
@@ -153,17 +153,17 @@ class World:
             self.pending.pop(name, None)
 
     def on_refused(self, bind: Bind, reason: str, at: float) -> None:
-        """A node takes no such container. Unless that passes by itself, the next try waits, as after a failed start."""
+        """A node refused a bind. Unless the reason passes by itself, the next start waits as after a failed one."""
         self.pending.pop(bind.container, None)
         if reason not in PASSING:
             self._failed(bind.version, at)
 
     def _failed(self, version: str, at: float) -> None:
         count = min(MOST_FAILURES, self.failures.get(version, FailedStarts()).count + 1)
-        self.failures[version] = FailedStarts(count=count, until=at + min(30.0, 0.25 * 2**count))
+        self.failures[version] = FailedStarts(count=count, retry_at=at + min(30.0, 0.25 * 2**count))
 
     def forget(self, at: float) -> None:
-        """Drop what has not been repeated for too long."""
+        """Forget what was not repeated for too long."""
         for node in [name for name, seen in self.seen.items() if at - seen > NODE_LOST_S]:
             self.nodes.pop(node, None)
             self._resident.pop(node, None)
@@ -174,7 +174,7 @@ class World:
         self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
         self._settled = {c: t for c, t in self._settled.items() if at - t <= 60.0}
-        self.failures = {v: f for v, f in self.failures.items() if at - f.until <= 300.0}
+        self.failures = {v: f for v, f in self.failures.items() if at - f.retry_at <= 300.0}
 
     def demand(self, version: str, at: float) -> Demand | None:
         """The version's demand, unless it is stale."""
@@ -196,10 +196,10 @@ class World:
         return lost
 
     def fleet(self, at: float) -> Fleet:
-        """The nodes that take containers, with what is on its way: always the same fleet, up to date."""
+        """The fleet of nodes that take containers, with incoming ones; always the same object, up to date."""
         live = [report for report in self.nodes.values() if at - self.seen.get(report.node, 0.0) <= NODE_SILENT_S]
         binds = [(pending.node, pending.bind) for pending in self.pending.values()]
-        binds += [(step.node, bind) for step, bind in self.works.starts()]
+        binds += [(step.node, bind) for step, bind in self.executions.starts()]
         coming = tuple(
             IncomingContainer(
                 container=bind.container,
@@ -212,15 +212,14 @@ class World:
             for node, bind in binds
         )
         beside = ReportOverlay(
-            coming=coming, closed=self.works.closed(), resident=self._weights_by_node(), agreeing=self.agreeing
+            coming=coming, closed=self.executions.closed(), resident=self._weights_by_node(), agreeing=self.agreeing
         )
         return self._mirror.sync(live, beside, at)
 
-    def look(self, versions: Mapping[str, VersionRecord]) -> None:
-        """Take from the versions what reports do not say: who agrees to neighbours, and which weights are where.
+    def observe_versions(self, versions: Mapping[str, VersionRecord]) -> None:
+        """Take from the versions what reports do not say: which agree to neighbours, and which weights are where.
 
-        Weights count as resident on a node where a container that loads them became ready, as long as its agent lives:
-        they are in the node's file cache then.
+        Weights are resident on a node where a container that loads them became ready, as long as its agent lives.
         """
         self.agreeing = frozenset(name for name, record in versions.items() if record.spec.placing.neighbours)
         weights = {
@@ -258,8 +257,8 @@ class World:
         found = self._index.get(container)
         return found.state if found else None
 
-    def going(self, at: float, within_s: float) -> list[str]:
-        """The containers that were told to go so lately and are still there."""
+    def lately_drained(self, at: float, within_s: float) -> list[str]:
+        """The containers whose drain began within the last `within_s` seconds and that are still there."""
         told = (name for name, since in self.draining.items() if at - since < within_s)
         return [name for name in told if self.state(name) not in (None, ContainerState.GONE)]
 
@@ -268,7 +267,7 @@ class World:
         report = self.nodes.get(node)
         return next((device for device in report.devices if device.id == gpu), None) if report else None
 
-    def heard(self, node: str) -> float | None:
-        """When a node reported last; None if it is not there, or takes nothing any more."""
+    def last_report_at(self, node: str) -> float | None:
+        """When a node reported last; None if it is gone or drains."""
         report = self.nodes.get(node)
         return None if report is None or report.draining else self.seen.get(node)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_autoscaler.decide import Decision, Pass, PassOptions
+from pilotlight_autoscaler.decide import Decision, Pass, PassInput, PassOptions
 from pilotlight_autoscaler.plan_execution import AgentCommand
 from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, SliceName
@@ -224,18 +224,19 @@ class FakeFleet:
         for version, waiting in (queued or {}).items():
             self.world.on_demand(self._demand(version, waiting), self.at)
         self.world.forget(self.at)
-        self._go_on()
-        made = Pass(
-            self.world, self.versions, self.versions, epoch=1, new_id=lambda _: f"ctr_{next(self._ids)}", at=self.at,
-            bounds=self.bounds,
-        ).run()  # fmt: skip
+        self._advance_plans()
+        given = PassInput(
+            versions=self.versions, deployed=self.versions, epoch=1, new_id=lambda _: f"ctr_{next(self._ids)}",
+            at=self.at, options=self.bounds or PassOptions(),
+        )  # fmt: skip
+        made = Pass(self.world, given).run()
         self.notes += made.notes
         self.short = {shortage.version: shortage.reason for shortage in made.shortages}
         for sent in made.commands:
             self._send(sent.node, sent.command)
-        for steps in made.works:
-            assert self.world.works.add(steps)
-        self._go_on()
+        for steps in made.executions:
+            assert self.world.executions.add(steps)
+        self._advance_plans()
         self.check()
         return made
 
@@ -255,8 +256,8 @@ class FakeFleet:
             if container in node.containers
         )
 
-    def _go_on(self) -> None:
-        due, notes = self.world.works.advance(self.world, self.at)
+    def _advance_plans(self) -> None:
+        due, notes = self.world.executions.advance(self.world, self.at)
         self.notes += notes
         for step in due:
             self._send(step.node, step.command)
@@ -270,7 +271,7 @@ class FakeFleet:
         if name in self.silent:
             return
         if reason := node.take(command, self.at):
-            self.world.works.refused(command, reason)
+            self.world.executions.refused(command, reason)
             if isinstance(command, Bind):
                 del self.world.pending[command.container]
 

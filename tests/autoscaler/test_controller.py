@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.controller import SETTLE_S, Controller, subject_of_command
+from pilotlight_autoscaler.world import World
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
@@ -41,7 +42,7 @@ class ScriptedNode:
         self.reply = CommandReply(ok=True)
         self.answers = True
         self._bus, self._region, self._seq = bus, region, 0
-        self._told = asyncio.Event()
+        self._decision_lines = asyncio.Event()
         self._last: NodeReport | None = None
 
     async def listen(self) -> None:
@@ -49,7 +50,7 @@ class ScriptedNode:
 
     def _on_command(self, _: str, message: Bind | Drain | Stop | Cut | SwitchMig, reply: str) -> None:
         self.commands.append(message)
-        self._told.set()
+        self._decision_lines.set()
         if self.answers:
             self._bus.publish_nowait(reply, self.reply)
 
@@ -70,8 +71,8 @@ class ScriptedNode:
         """The command with that number, when it has come."""
         async with asyncio.timeout(30):
             while len(self.commands) < number:
-                self._told.clear()
-                await self._told.wait()
+                self._decision_lines.clear()
+                await self._decision_lines.wait()
         return self.commands[number - 1]
 
 
@@ -96,7 +97,10 @@ async def version(bus: Bus) -> VersionRecord:
 async def region(bus: Bus, version: VersionRecord) -> AsyncIterator[str]:
     """A region of its own with a controller in it: tests do not hear each other."""
     name = f"r{token(6)}"
-    async with Registry(bus) as registry, Controller(bus, registry, region=name, name=name).running():
+    async with (
+        Registry(bus) as registry,
+        Controller(bus, registry, bus.lease("controller", name), World(), region=name).running(),
+    ):
         yield name
 
 
@@ -218,7 +222,7 @@ async def test_a_version_that_cannot_be_decided_on_stops_nobody_else(bus: Bus, v
 
     async with (
         Registry(bus) as registry,  # which knows the curve before anything is decided
-        Controller(bus, registry, region=region, name=region).running(),
+        Controller(bus, registry, bus.lease("controller", region), World(), region=region).running(),
         meanwhile(node.repeat()),
         meanwhile(calls_wait(bus, region, bad.id, version.id)),
     ):
@@ -306,7 +310,14 @@ async def test_a_leader_that_knows_its_fleet_says_so_once(bus: Bus, version: Ver
     name, told = f"r{token(6)}", asyncio.Queue[str]()
     async with (
         Registry(bus) as registry,
-        Controller(bus, registry, region=name, name=name, on_settled=lambda: told.put_nowait("settled")).running(),
+        Controller(
+            bus,
+            registry,
+            bus.lease("controller", name),
+            World(),
+            region=name,
+            on_settled=lambda: told.put_nowait("settled"),
+        ).running(),
         asyncio.timeout(2 * SETTLE_S + 30),
     ):
         assert await told.get() == "settled"

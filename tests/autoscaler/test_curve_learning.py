@@ -13,7 +13,7 @@ from pilotlight_autoscaler.curve_learning import (
     MEMORY,
     MOST_AT_ONCE,
     MOST_PER_S,
-    TOLD_EVERY_S,
+    WRITE_EVERY_S,
     CurveLearner,
     DecayingHistogram,
 )
@@ -55,23 +55,23 @@ def test_a_curve_is_written_seldom_and_only_when_it_is_news() -> None:
     assert learner.due(0.0, 0.0)
     learner.observe(ran(1, *[50.0] * 500), T4, 1.0)
     assert learner.due(1.0, 1.0) == {}
-    later = only(learner.due(TOLD_EVERY_S, 2.0))
+    later = only(learner.due(WRITE_EVERY_S, 2.0))
     assert later.points[0].throughput < 40.0
 
     learner.observe(ran(1, *[50.0] * 10), T4, 3.0)
-    assert learner.due(3 * TOLD_EVERY_S, 3.0) == {}
+    assert learner.due(3 * WRITE_EVERY_S, 3.0) == {}
 
 
 def test_the_latest_counts_most() -> None:
     """After several times its memory what was before is forgotten."""
-    fading = DecayingHistogram()
+    histogram = DecayingHistogram()
     for _ in range(2_000):
-        fading.add(100.0)
+        histogram.add(100.0)
     for _ in range(5 * MEMORY):
-        fading.add(10.0)
+        histogram.add(10.0)
 
-    assert fading.mean == pytest.approx(10.0, rel=0.1)
-    assert fading.quantile(0.95) == pytest.approx(10.0, rel=0.04)
+    assert histogram.mean == pytest.approx(10.0, rel=0.1)
+    assert histogram.quantile(0.95) == pytest.approx(10.0, rel=0.04)
 
 
 def test_a_sample_stands_for_as_many_as_it_was_taken_of() -> None:
@@ -121,24 +121,24 @@ def test_nonsense_of_a_node_is_not_learnt() -> None:
 @given(st.lists(st.floats(0.01, 1e6), min_size=1, max_size=300), st.floats(0.01, 1.0))
 def test_a_quantile_lies_between_the_values_and_rises(values: list[float], part: float) -> None:
     """To within the width of a bucket; whatever the order."""
-    fading = DecayingHistogram()
+    histogram = DecayingHistogram()
     for value in values:
-        fading.add(value)
+        histogram.add(value)
 
-    found = fading.quantile(part)
+    found = histogram.quantile(part)
 
     assert min(values) / 1.05 <= found <= max(values) * 1.05
-    assert fading.quantile(min(1.0, part + 0.1)) >= found
-    assert min(values) * 0.999 <= fading.mean <= max(values) * 1.001
+    assert histogram.quantile(min(1.0, part + 0.1)) >= found
+    assert min(values) * 0.999 <= histogram.mean <= max(values) * 1.001
 
 
 def test_memory_is_bounded_and_weights_stay_finite() -> None:
     """A million observations later the histogram is as small as before."""
     luck = random.Random(1)
-    fading = DecayingHistogram()
+    histogram = DecayingHistogram()
     for _ in range(30_000):
-        fading.add(luck.lognormvariate(3.0, 0.3), 40.0)
+        histogram.add(luck.lognormvariate(3.0, 0.3), 40.0)
 
-    assert fading.scale < 1e10
-    assert len(fading.buckets) < 120
-    assert fading.quantile(0.5) == pytest.approx(20.0, rel=0.15)
+    assert histogram.scale < 1e10
+    assert len(histogram.buckets) < 120
+    assert histogram.quantile(0.5) == pytest.approx(20.0, rel=0.15)

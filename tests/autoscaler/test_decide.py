@@ -7,24 +7,24 @@ from itertools import count
 import msgspec
 
 from pilotlight_autoscaler.controller import subject_of_command
-from pilotlight_autoscaler.decide import Decision, Pass
+from pilotlight_autoscaler.decide import Decision, Pass, PassInput
 from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.world import World
-from pilotlight_core.model.api.curve_api import CurveSource
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain, RemoteError
 from pilotlight_core.model.messages.explaining import ExplainPlacement
-from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import SLO, VersionRecord
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from tests.autoscaler.builders import demand, record, report
 from tests.builders.calls import credit
-from tests.builders.nodes import bind, container
+from tests.builders.nodes import container
 
 
 def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None) -> Decision:
     ids = count(1)
     known = {version.id: version for version in versions}
-    return Pass(world, known, known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at).run(only)
+    return Pass(
+        world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at)
+    ).run(only)
 
 
 def test_an_edge_starts_the_first_container_at_once() -> None:
@@ -131,17 +131,6 @@ def test_a_start_that_failed_is_not_repeated_at_once() -> None:
     assert len(decide(world, record(), at=2.0).commands) == 1
 
 
-def test_a_version_that_fails_for_days_is_tried_each_half_minute() -> None:
-    """Thousands of failures in a row are a number still."""
-    world, at = World(), 1.0
-    for number in range(3_000):
-        world.on_credit(credit(f"c{number}", state=ContainerState.GONE), at)
-        world.forget(at)
-        at += 31.0
-
-    assert world.failures["ver_1"].until == at - 31.0 + 30.0
-
-
 def test_stale_demand_starts_nothing() -> None:
     """A home that is gone does not keep a fleet busy."""
     world = World()
@@ -149,40 +138,6 @@ def test_stale_demand_starts_nothing() -> None:
     world.on_report(report(), 9.0)
 
     assert decide(world, record(), at=9.0).commands == []
-
-
-def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> None:
-    """An older report of the same agent is dropped; a restarted agent starts from its own word."""
-    world = World()
-    world.on_report(report(container(), seq=5), 1.0)
-    world.on_report(report(seq=4), 1.1)
-
-    assert len(list(world.containers(1.2))) == 1
-    world.on_report(report(seq=1, instance="i2"), 1.3)
-    assert list(world.containers(1.4)) == []
-
-
-def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
-    """Agents know container ids, so repeating is harmless; after three tries it is forgotten."""
-    from pilotlight_autoscaler.world import PendingBind
-
-    world = World()
-    world.pending["new1"] = PendingBind(bind=bind("new1"), node="n1", at=1.0)
-
-    assert world.lost_binds(2.0) == []
-    assert [lost.bind.container for lost in world.lost_binds(3.5)] == ["new1"]
-    assert world.lost_binds(3.6) == []
-    world.forget(20.0)
-    assert world.pending == {}
-
-
-def test_containers_of_a_silent_node_are_forgotten() -> None:
-    """A node that says nothing for six seconds has nothing."""
-    world = World()
-    world.on_report(report(container()), 1.0)
-    world.forget(8.0)
-
-    assert list(world.containers(8.0)) == []
 
 
 def test_a_floor_keeps_nobody_else_from_running_at_all() -> None:
@@ -211,21 +166,6 @@ def test_a_floor_is_filled_from_what_has_long_been_idle() -> None:
         assert [subject_of_command(sent.command) for sent in decision.commands] == leaves
 
 
-def test_a_node_that_takes_no_such_container_is_not_asked_again_and_again() -> None:
-    """Its sandbox holds one tenant, say. What the next report knows better is decided anew at once."""
-    for reason, soon in (("other_tenant", []), ("slice_taken", ["new1"])):
-        world = World()
-        world.on_report(report(), 1.0)
-        world.on_demand(demand(queued=1), 1.0)
-        (sent,) = decide(world, record()).commands
-        assert isinstance(sent.command, Bind)
-
-        world.on_refused(sent.command, reason, 1.0)
-
-        assert [subject_of_command(again.command) for again in decide(world, record(), at=1.1).commands] == soon
-        assert [subject_of_command(again.command) for again in decide(world, record(), at=1.6).commands] == ["new1"]
-
-
 def test_a_service_level_gets_containers_by_the_curve_of_their_slices() -> None:
     """71 calls a second at 40 a second and container are three; of the batch sizes those within the level count."""
     world = World()
@@ -242,29 +182,13 @@ def test_a_service_level_gets_containers_by_the_curve_of_their_slices() -> None:
     curves = {"ver_1": Curves({("CPU", "slot"): points})}
     ids = count(1)
 
-    decision = Pass(world, known, known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, curves=curves).run()
+    decision = Pass(
+        world,
+        PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, curves=curves),
+    ).run()
 
     assert [type(sent.command) for sent in decision.commands] == [Bind, Bind]
     told = "hello.greet@v1: 3 containers carry 71.4 calls per second within 50 ms, used to 80%"
     assert decision.notes[0].startswith(told)
     explained = answer(world, ExplainPlacement(function="acme:hello.greet"), at, at)
     assert explained.lines[:2] == ("Now:", f"  {told}; those that are there do 40 per second.")
-
-
-def test_what_ran_is_learnt_by_the_slice_of_its_container() -> None:
-    """Of a node that is known, and of the same incarnation of its agent."""
-    world = World()
-    world.on_report(report(container("c1"), slots=2), 1.0)
-    decide(world, record())
-    done = BatchesRan(container="c1", version="ver_1", slice="cpu-0", batch=1, count=50, ms=(10.0,))
-    elsewhere = msgspec.structs.replace(done, slice="cpu-9")
-
-    world.on_ran(Ran(node="n1", instance="other", batches=(done,)), 1.0)
-    world.on_ran(Ran(node="n2", instance="i1", batches=(done,)), 1.0)
-    world.on_ran(Ran(node="n1", instance="i1", batches=(elsewhere,)), 1.0)
-    assert world.learner.due(2.0, 0.0) == {}
-    world.on_ran(Ran(node="n1", instance="i1", batches=(done,)), 1.0)
-
-    (curve,) = world.learner.due(2.0, 0.0)["ver_1"]
-    assert (curve.gpu, curve.slice, curve.source) == ("CPU", "slot", CurveSource.LEARNT)
-    assert curve.points[0].throughput == 100.0

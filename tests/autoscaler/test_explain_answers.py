@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.decide import Pass
+from pilotlight_autoscaler.decide import Pass, PassInput
 from pilotlight_autoscaler.explain_answers import MOST_TOLD, WAITS_S, answer
 from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
@@ -23,7 +23,7 @@ GREET = "acme:hello.greet"
 def decide(world: World, *versions: VersionRecord, at: float, name: str = "no") -> list[str]:
     """One pass of the controller; the containers that it starts."""
     records = {each.id: each for each in versions}
-    decision = Pass(world, records, records, epoch=1, new_id=lambda _: name, at=at).run()
+    decision = Pass(world, PassInput(versions=records, deployed=records, epoch=1, new_id=lambda _: name, at=at)).run()
     return [sent.command.container for sent in decision.commands if isinstance(sent.command, Bind)]
 
 
@@ -98,7 +98,9 @@ def test_a_container_that_was_sent_for_starts() -> None:
     world = World()
     world.on_report(report(slots=1), 1.0)
     world.on_demand(demand(queued=1), 1.0)
-    decision = Pass(world, {"ver_1": record()}, {"ver_1"}, epoch=1, new_id=lambda _: "ctr_1", at=1.0).run()
+    decision = Pass(
+        world, PassInput(versions={"ver_1": record()}, deployed={"ver_1"}, epoch=1, new_id=lambda _: "ctr_1", at=1.0)
+    ).run()
     assert ask(world, container="ctr_1").lines[0].startswith("ctr_1 is gone")
     (sent,) = decision.commands
     assert isinstance(sent.command, Bind)

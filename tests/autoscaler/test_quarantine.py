@@ -21,16 +21,16 @@ def curves_of(version: VersionRecord) -> Curves | None:
 
 def test_only_what_is_at_fault_is_set_aside_and_for_a_while() -> None:
     """Whatever it raises; then it is tried again."""
-    world, aside = World(), Quarantine()
+    world, quarantine = World(), Quarantine()
     world.on_report(report(), 1.0)
     versions = {name: record(name) for name in ("ver_good", "ver_slow", "ver_unread")}
 
-    faults = aside.look(world, versions.values(), curves_of, 1.0)
+    faults = quarantine.find_faults(world, versions.values(), curves_of, 1.0)
 
     assert {name: type(fault) for name, fault in faults.items()} == {
         "ver_slow": OverflowError,
         "ver_unread": ValueError,
     }
-    assert list(aside.without(versions, 2.0)) == ["ver_good"]
-    assert aside.without(versions, 1.0 + FOR_S) == versions
+    assert list(quarantine.without(versions, 2.0)) == ["ver_good"]
+    assert quarantine.without(versions, 1.0 + FOR_S) == versions
     check_integrity(world.fleet(1.0))

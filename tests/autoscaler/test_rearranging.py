@@ -264,7 +264,7 @@ def test_who_is_on_its_way_or_leaves_is_not_moved() -> None:
 
     made = fleet.step({"ver_large": 1})
 
-    assert not made.works
+    assert not made.executions
     assert "in use" in fleet.short["ver_large"]
 
 
@@ -365,7 +365,7 @@ def test_a_node_that_falls_silent_takes_its_plan_with_it() -> None:
     for _ in range(20):
         fleet.step({"ver_small": 1})
 
-    assert len(fleet.world.works) == 0
+    assert len(fleet.world.executions) == 0
     (other,) = [node for node in nodes if node is not chosen]
     assert len(other.containers) == 1
 
@@ -422,7 +422,7 @@ def test_whatever_comes_the_promises_hold(seed: int) -> None:
         fleet.step({"ver_f0": 1, "ver_f1": 1})
         served |= {name for name in ("ver_f0", "ver_f1") if fleet.running(name)}
     assert served == {"ver_f0", "ver_f1"}
-    assert len(fleet.world.works) <= 1
+    assert len(fleet.world.executions) <= 1
 
 
 def test_a_leader_forgets_the_plans_of_the_one_before() -> None:
@@ -430,8 +430,8 @@ def test_a_leader_forgets_the_plans_of_the_one_before() -> None:
     node = FakeNode(name="n1", gpus=[h100("GPU-1", mig=True)])
     fleet = fleet_of(node, versions=(small(max_containers=1),))
     fleet.step({"ver_small": 1})
-    assert len(fleet.world.works) == 1
-    fleet.world.works.clear()
+    assert len(fleet.world.executions) == 1
+    fleet.world.executions.clear()
 
     for _ in range(5):
         fleet.step({"ver_small": 1})

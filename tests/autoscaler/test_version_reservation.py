@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.version_reservation import AFTER_S, FOR_S, VersionReservation, WaitingVersion, next_keeping
+from pilotlight_autoscaler.version_reservation import (
+    AFTER_S,
+    FOR_S,
+    VersionReservation,
+    WaitingVersion,
+    next_reservation,
+)
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
@@ -32,40 +38,40 @@ def kept_for(now: VersionReservation | None) -> str:
 def test_the_one_that_waits_longest_has_devices_kept_as_long_as_it_waits() -> None:
     """After a while; and whoever waits longer meanwhile does not take its turn."""
     there = fleet()
-    assert next_keeping(None, [waits("pair", AFTER_S - 1)], there, 0.0) is None
-    assert next_keeping(None, [waits("one", AFTER_S), waits("pair", AFTER_S + 1)], there, 0.0) is not None
-    now = next_keeping(None, [waits("one", AFTER_S), waits("pair", AFTER_S + 1)], there, 0.0)
+    assert next_reservation(None, [waits("pair", AFTER_S - 1)], there, 0.0) is None
+    assert next_reservation(None, [waits("one", AFTER_S), waits("pair", AFTER_S + 1)], there, 0.0) is not None
+    now = next_reservation(None, [waits("one", AFTER_S), waits("pair", AFTER_S + 1)], there, 0.0)
     assert kept_for(now) == "pair"
 
-    again = next_keeping(now, [waits("one", 99.0), waits("pair", 20.0)], there, 5.0)
+    again = next_reservation(now, [waits("one", 99.0), waits("pair", 20.0)], there, 5.0)
 
     assert kept_for(again) == "pair"
     assert again is not None
     assert again.since == 0.0
-    assert kept_for(next_keeping(again, [waits("one", 99.0)], there, 6.0)) == "one"
-    assert next_keeping(again, [], there, 6.0) is None
+    assert kept_for(next_reservation(again, [waits("one", 99.0)], there, 6.0)) == "one"
+    assert next_reservation(again, [], there, 6.0) is None
 
 
 def test_after_its_time_others_have_their_turn_and_elsewhere() -> None:
     """Then it may have it again."""
     there = fleet()
-    now = next_keeping(None, [waits("pair", 60.0), waits("one", 50.0)], there, 0.0)
+    now = next_reservation(None, [waits("pair", 60.0), waits("one", 50.0)], there, 0.0)
 
-    after = next_keeping(now, [waits("pair", 400.0), waits("one", 350.0)], there, FOR_S)
+    after = next_reservation(now, [waits("pair", 400.0), waits("one", 350.0)], there, FOR_S)
     assert after is not None
     assert (after.version, set(after.kept.devices)) == ("one", {("b", "b1")})
-    assert kept_for(next_keeping(now, [waits("pair", 400.0)], there, FOR_S)) == "pair"
+    assert kept_for(next_reservation(now, [waits("pair", 400.0)], there, FOR_S)) == "pair"
 
 
 def test_devices_that_are_out_of_service_are_not_kept() -> None:
     """Others are, if there are others."""
     there = fleet()
-    now = next_keeping(None, [waits("one", 60.0)], there, 0.0)
+    now = next_reservation(None, [waits("one", 60.0)], there, 0.0)
     assert now is not None
     there.put(node("b", gpu("b1", withdrawn="Xid 79")))
     there.put(node("a", gpu("a1"), gpu("a2")))
 
-    moved = next_keeping(now, [waits("one", 70.0)], there, 1.0)
+    moved = next_reservation(now, [waits("one", 70.0)], there, 1.0)
 
     assert moved is not None
     assert all(name == "a" for name, _ in moved.kept.devices)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_core.model.messages.agent_messages import CallDescriptor, ContainerState, Credit, Grant, Run
+from pilotlight_core.model.messages.agent_messages import BodyRef, CallDescriptor, ContainerState, Credit, Grant, Run
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.call_plan import CallPlan
+
+BODY = BodyRef(url="http://origin/bodies/x", token="x", size=10)
+"""A large input, where its origin has it."""
 
 
 def call(name: str, tenant: str = "acme", **more: Any) -> CallDescriptor:

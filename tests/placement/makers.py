@@ -17,7 +17,9 @@ from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import standard
 from pilotlight_placement.hardware.geometry import layouts
-from pilotlight_placement.hardware.node import Domain, Gpu, Node, PlacedContainer, Slot
+from pilotlight_placement.hardware.node import Domain, Gpu, Node, PlacedContainer, Slice, Slot
+from pilotlight_placement.plan.draft import DesiredFunction, PlanLimits
+from pilotlight_placement.plan.plan import Plan
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
 
@@ -141,3 +143,26 @@ def fill(fleet: Fleet, steps: list[tuple[Ask, int]]) -> None:
             )  # fmt: skip
         if luck == 0 and fleet.held:
             fleet.release(min(fleet.held))
+
+
+QUIET = PlanLimits(empties=0, switches=0)
+
+
+def want(name: str, count: int, wanted: Ask, **more: object) -> DesiredFunction:
+    """A function by name that should have `count` containers."""
+    return DesiredFunction(ask=replace(wanted, function=name), count=count, **more)  # type: ignore[arg-type]
+
+
+def instance(
+    container: str, profile: str, start: int, gpu_id: str = "g", function: str = "f", node: str = "n"
+) -> PlacedContainer:
+    """A container on a MIG instance."""
+    slice_ = Slice(
+        node=node, kind=SliceKind.MIG, type="H100-80GB", ids=(gpu_id,), memory=9984, profile=profile, start=start
+    )
+    return PlacedContainer(container=container, slice=slice_, function=function, tenant="t")
+
+
+def kinds(made: Plan) -> list[str]:
+    """The commands of a plan by their names."""
+    return [type(command.command).__name__ for command in made.commands]

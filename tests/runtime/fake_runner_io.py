@@ -33,7 +33,7 @@ class FakeRunnerIO:
     def send(self, gateway: str, frame: CallFrame) -> None:
         self.sent.append(frame)
 
-    def command_guest(self, frame: guest.GuestFrame) -> None:
+    def send_to_guest(self, frame: guest.GuestFrame) -> None:
         self.commands.append(frame)
 
     def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:

@@ -9,8 +9,8 @@ import socket
 import textwrap
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -365,14 +365,21 @@ async def harness(
         yield world
 
 
+class QuietServer(uvicorn.Server):
+    """Leaves signals to the test run."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
 @asynccontextmanager
 async def listener() -> AsyncIterator[LargeBodies]:
     """An origin's internal listener."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         bodies = LargeBodies(url=f"http://127.0.0.1:{sock.getsockname()[1]}", budget=ByteBudget(limit=10**9))
-        server = uvicorn.Server(uvicorn.Config(bodies, lifespan="off", log_config=None))
-        server.capture_signals = nullcontext  # type: ignore[assignment, method-assign]  # they are the test run's
+        server = QuietServer(uvicorn.Config(bodies, lifespan="off", log_config=None))
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[sock]))
             try:

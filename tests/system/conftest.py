@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
 import pilotlight
-from tests.system.platform import Platform
-from tests.system.platform import platform as run_platform
+from tests.system.support.platform import Platform, make_tenant
+from tests.system.support.platform import platform as run_platform
 
 HERE = Path(__file__).parent
-APPS = HERE / "apps"
-EXAMPLES = HERE.parents[1] / "examples"
+#: Of tests that kill at random: `SEED=n` repeats a run.
+SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -53,15 +54,8 @@ def stranger(platform: Platform, stranger_key: str) -> Iterator[httpx.Client]:
         yield client
 
 
-@contextmanager
-def deployed(platform: Platform, path: Path) -> Iterator[str]:
-    """What deploying an app printed; stopped at the end, so that the tests of the next file find all slots free."""
-    yield platform.deploy(path)
-    stopped = platform.http.post(f"/v1/apps/{path.parent.name}/stop")
-    assert stopped.is_success, stopped.text
-
-
-def make_tenant(platform: Platform, name: str) -> str:
-    """Make a tenant as an operator does; returns a key of it."""
-    platform.cli("tenant", "create", name, "--tier", "paid")
-    return platform.cli("key", "create", "--tenant", name, "--scopes", "admin").stdout.strip()
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Everything random of a test, from the seed and its name."""
+    print(f"SEED={SEED}")
+    return random.Random(f"{SEED} {request.node.name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.system.platform import Platform
+from tests.system.support.platform import Platform
 
 RULES = Path(__file__).parents[2] / "infra" / "alerts.yaml"
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.system.platform import ROOT, Platform, wait_until
+from tests.system.support.platform import ROOT, Platform
+from tests.waiting import wait_until
 
 SOURCE = """
 import time

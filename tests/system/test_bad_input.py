@@ -13,9 +13,10 @@ import pytest
 import pilotlight
 from pilotlight.client.problems import error_of
 from pilotlight_core.model.errors import CODES
-from tests.system.bad_cases import CASES, Bench, Case
-from tests.system.conftest import APPS, deployed
-from tests.system.platform import Platform, wait_until
+from tests.system.support.bad_cases import CASES, Bench, Case
+from tests.system.support.platform import Platform
+from tests.system.support.sample_apps import APPS, deployed
+from tests.waiting import wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "bad-input.md"
 KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}

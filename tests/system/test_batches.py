@@ -12,10 +12,11 @@ import httpx
 import pytest
 
 from pilotlight_supervisor.embedded_bus import free_port
-from tests.system.conftest import APPS
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.system.support.sample_apps import APPS
 from tests.system.test_webhooks import answer, receiver
+from tests.waiting import wait_until
 
 OPTIONS = ("--cpu-slots", "4", "--blanks", "1")
 ENV = {"PILOTLIGHT_PREIMPORT": "numpy", "PILOTLIGHT_WEBHOOK_ALLOW": "127.0.0.1"}

@@ -11,9 +11,9 @@ import pytest
 from pilotlight_core.bus import BusError, bus_users, connect
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_messages import Cancel
-from tests.system.conftest import APPS, deployed
-from tests.system.platform import Platform
-from tests.system.processes import descendants, is_alive
+from tests.system.support.platform import Platform
+from tests.system.support.processes import descendants, is_alive
+from tests.system.support.sample_apps import APPS, deployed
 
 ROLES = {"gateway": "gateway", "controller": "controller", "duties": "duties", "agent": "agent-local"}
 VARIABLE = "PILOTLIGHT_NATS_URL="

@@ -18,15 +18,15 @@ from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER
 from pilotlight_runtime.calls.waiting_calls import notes_in
 from pilotlight_runtime.metering.usage_metering import boot_id
 from tests.system.apps.crash.app import MARK
-from tests.system.conftest import APPS, EXAMPLES
-from tests.system.ledger import check_no_instant_is_sold_twice, receipts
-from tests.system.load import BROKEN, Load, Outcome
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
-from tests.system.processes import descendants, is_alive, sandboxes_of
+from tests.system.support.ledger import check_no_instant_is_sold_twice, receipts
+from tests.system.support.load import BROKEN, Load, Outcome
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.system.support.processes import descendants, is_alive, sandboxes_of
+from tests.system.support.sample_apps import APPS, EXAMPLES
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
-SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
 SLOTS = 8
 PARTS = ("guest", "agent", "controller", "duties", "gateway", "nats")
 OTHERS = ("controller", "duties", "gateway", "nats")
@@ -56,13 +56,6 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         running.deploy(EXAMPLES / "hello" / "app.py")
         running.deploy(EXAMPLES / "embeddings" / "app.py")
         yield running
-
-
-@pytest.fixture
-def chance(request: pytest.FixtureRequest) -> random.Random:
-    """Everything random of a test, from the seed and its name."""
-    print(f"SEED={SEED}")
-    return random.Random(f"{SEED} {request.node.name}")
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.system.ledger import check_devices_are_accounted_whole, check_no_instant_is_sold_twice, rows
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
+from tests.system.support.ledger import check_devices_are_accounted_whole, check_no_instant_is_sold_twice, rows
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
 SOURCE = """\

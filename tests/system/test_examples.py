@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import pilotlight
-from tests.system.conftest import EXAMPLES, deployed
-from tests.system.events import events_of
-from tests.system.platform import Platform, wait_until
+from tests.system.support.events import events_of
+from tests.system.support.platform import Platform
+from tests.system.support.sample_apps import EXAMPLES, deployed
+from tests.waiting import wait_until
 
 TOLERANCE = 1e-4
 

@@ -12,8 +12,9 @@ import pytest
 
 import pilotlight
 from pilotlight_core.model.units import WHOLE_DEVICE
-from tests.system.conftest import APPS, EXAMPLES
-from tests.system.platform import Platform, wait_until
+from tests.system.support.platform import Platform
+from tests.system.support.sample_apps import APPS, EXAMPLES
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 START_S = 120.0

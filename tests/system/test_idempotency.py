@@ -11,9 +11,10 @@ import pytest
 
 import pilotlight
 from pilotlight import Function
-from tests.system.conftest import APPS
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.system.support.sample_apps import APPS
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.crash
 

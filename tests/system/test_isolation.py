@@ -13,10 +13,10 @@ import pytest
 
 from pilotlight_runtime.sandbox.sandbox_spec import BASE_ENV
 from tests.system.apps.inside.app import SECRETS
-from tests.system.conftest import APPS, deployed
-from tests.system.events import Told, events_of
-from tests.system.platform import Platform
-from tests.system.processes import descendants, host_uid
+from tests.system.support.events import Told, events_of
+from tests.system.support.platform import Platform
+from tests.system.support.processes import descendants, host_uid
+from tests.system.support.sample_apps import APPS, deployed
 
 OUT_OF_REACH = {"ECONNREFUSED", "ENETUNREACH"}
 NOT_THERE = {"ENOENT", "EACCES", "ENOTDIR"}

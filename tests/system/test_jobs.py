@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import pilotlight
-from tests.system.conftest import APPS, deployed
-from tests.system.platform import Platform, wait_until
+from tests.system.support.platform import Platform
+from tests.system.support.sample_apps import APPS, deployed
+from tests.waiting import wait_until
 
 ASYNC = {"Prefer": "respond-async"}
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.conftest import APPS
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
-from tests.system.processes import descendants, is_alive
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.system.support.processes import descendants, is_alive
+from tests.system.support.sample_apps import APPS
 from tests.system.test_batches import status
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.crash, pytest.mark.timeout(1_800)]
 ITEMS = 50_000

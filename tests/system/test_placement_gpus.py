@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model.units import WHOLE_DEVICE
-from tests.system.conftest import make_tenant
-from tests.system.ledger import check_devices_are_accounted_whole
-from tests.system.ledger import rows as rows_of
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
+from tests.system.support.ledger import check_devices_are_accounted_whole
+from tests.system.support.ledger import rows as rows_of
+from tests.system.support.platform import Platform, make_tenant
+from tests.system.support.platform import platform as run_platform
+from tests.waiting import wait_until
 
 SOURCE = """\
 import pilotlight
@@ -174,11 +174,7 @@ def test_what_no_slice_holds_is_refused_at_deploy(gpus: Platform, tmp_path: Path
     """With the arithmetic before, and the largest slice in the refusal."""
     (tmp_path / "app.py").write_text(LARGE)
 
-    def refused() -> str:
-        done = gpus.cli("deploy", str(tmp_path / "app.py"), check=False)
-        return done.stderr if done.returncode else ""
-
-    told = wait_until(refused, "the gateway knows its fleet")
+    told = gpus.refusal(tmp_path / "app.py")
     assert "half can never run here" in told
     assert "the largest slice that exists is" in told
     assert "GiB are missing" in told

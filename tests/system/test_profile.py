@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.system.platform import Platform, wait_until
+from tests.system.support.platform import Platform
+from tests.waiting import wait_until
 
 SOURCE = """\
 import time

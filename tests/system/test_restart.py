@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 import pilotlight
-from tests.system.conftest import APPS
-from tests.system.ledger import check_no_instant_is_sold_twice, receipts
-from tests.system.platform import Platform, wait_until
-from tests.system.platform import platform as run_platform
-from tests.system.processes import cgroups_of, descendants, is_alive
+from tests.system.support.ledger import check_no_instant_is_sold_twice, receipts
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.system.support.processes import cgroups_of, descendants, is_alive
+from tests.system.support.sample_apps import APPS
+from tests.waiting import wait_until
 
 
 def running(folder: Path) -> AbstractContextManager[Platform]:

@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import pilotlight
-from tests.system.conftest import APPS, deployed
-from tests.system.events import events_of
-from tests.system.platform import Platform, wait_until
-from tests.system.processes import Sandboxes, descendants, is_alive, sandboxes_of
+from tests.system.support.events import events_of
+from tests.system.support.platform import Platform
+from tests.system.support.processes import Sandboxes, descendants, is_alive, sandboxes_of
+from tests.system.support.sample_apps import APPS, deployed
+from tests.waiting import wait_until
 
 LOAD_MS = 2000.0
 """What `Heavy` sleeps while it loads."""

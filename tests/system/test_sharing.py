@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.system.conftest import make_tenant
-from tests.system.platform import Platform, wait_until
+from tests.system.support.platform import Platform, make_tenant
+from tests.waiting import wait_until
 
 SOURCE = """\
 import pilotlight

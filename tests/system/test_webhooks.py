@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from tests.system.platform import Platform, platform, wait_until
+from tests.system.support.platform import Platform, platform
+from tests.waiting import wait_until
 
 ALLOWED = "127.0.0.1"
 Reply = Callable[[BaseHTTPRequestHandler], None]

@@ -34,6 +34,7 @@ from collections import Counter
 
 import msgspec
 
+from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.agent_messages import (
     CallDescriptor,
     Credit,
@@ -54,7 +55,6 @@ from pilotlight_gateway.home.container_pool import PooledContainer
 from pilotlight_gateway.home.counters import FunctionCounters
 from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.home_report import BreakerCounts, HomeStatistics, breakers_of, worst_of
-from pilotlight_gateway.home.integrity import require
 from pilotlight_gateway.home.loose_grants import GrantBook
 from pilotlight_gateway.home.version_queue import OutstandingGrant, VersionQueue
 

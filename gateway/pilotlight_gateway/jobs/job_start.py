@@ -5,8 +5,8 @@ r"""The start of a job's run: written into the job's record between the grant of
        |--written, sent--> SENT --turned away, granted again--> (as from WAITING)
        \--written or maybe, not sent--> UNSENT --granted again, sent--> SENT
 
-A call may be granted several times before its run begins. Each grant writes the start anew, so the record names the
-run that was sent last. What is UNSENT may stand in the record although nothing runs: `find_unsent` says so.
+Each grant writes the start again, so the record names the run that was sent last. An UNSENT start may stand in the
+record although nothing runs: `find_unsent` finds out.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class JobStart:
         return StartWrite.WRITTEN, 0.0
 
     async def _take_back(self) -> None:
-        """Nobody else makes up for a start that was not sent once its gateway is gone: it is queued again."""
+        """Queue the job again if its start was written and not sent: no other gateway would."""
         if self._abandoned and await self.find_unsent() is UnsentStart.STANDS:
             told = jobs.JobError(code="container_died", detail="its gateway was not its home any more")
             await self._record.write_end(

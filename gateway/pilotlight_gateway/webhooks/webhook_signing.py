@@ -1,10 +1,10 @@
-"""Signatures of Standard Webhooks 1.0.0 (symmetric): who receives a delivery can tell who sent it, and when.
+"""Signatures of Standard Webhooks 1.0.0 (symmetric): they prove to a receiver who sent a delivery, and when.
 
     webhook-id: msg_…          the same at every attempt
     webhook-timestamp: …       unix seconds of this attempt
     webhook-signature: v1,… v1,…     base64 of HMAC-SHA256(secret, "{id}.{timestamp}.{body}"), one for each secret
 
-While a secret is being replaced both sign, so that a receiver may change over at any time within the overlap.
+While a secret is being replaced both sign.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ GIB = 2**30
 class Ask:
     """What one container needs. `gpu` empty means a CPU slot; memory is bytes.
 
-    `vram` is for the container in all: several GPUs share it evenly. 0 means that nobody knows, so only whole devices
-    hold it. `gpu` is in order of preference; with `by_cost` all its types are as good, and cost decides.
+    `vram` is for the whole container, shared evenly by several GPUs; 0 means unknown, so only whole devices hold it.
+    `gpu` is in order of preference; with `by_cost` all its types are equal.
     """
 
     function: str = ""
@@ -38,7 +38,7 @@ class Ask:
     slo_ms: float | None = None
     spread: Spread | None = None
     avoid: tuple[str, ...] = ()
-    """Functions whose nodes are not to be used."""
+    """Functions (`tenant:app.function`) whose nodes are not used."""
     weights: str = ""
     """What should be resident on a node already: an id of weights; "" is none."""
     purchase: Purchase = Purchase.ANY
@@ -46,15 +46,15 @@ class Ask:
     """Empty: any."""
     zones: tuple[str, ...] = ()
     neighbours: bool = False
-    """Whether other tenants may share its GPU (a share has no wall: only for those who agree)."""
+    """Whether other tenants that agree too may share its GPU: a share has no wall."""
     media: bool = False
     """Whether it needs the video engines, which one instance of a MIG device can have."""
     slice: str = ""
-    """Only this kind of slice, device and key ("H100-80GB/3g"): what is being measured; "" is any that would do."""
+    """Only this kind of slice, as device and key ("H100-80GB/3g"); "": any. For trials."""
 
     @classmethod
     def of(cls, spec: FunctionSpec, *, function: str = "", tenant: str = "", curves: Curves | None = None) -> Ask:
-        """The ask that a function's spec makes; with `curves` by these, and not by those that it declares."""
+        """The ask of a function's spec; `curves` replace those that it declares."""
         placing = spec.placing
         return cls(
             function=function,
@@ -94,7 +94,7 @@ class Ask:
 
 
 def choice_text(choice: GpuAsk) -> str:
-    """A choice as it is told: "H100:2", "any GPU", "a CPU slot"."""
+    """A choice in words: "H100:2", "any GPU", "a CPU slot"."""
     if choice.type == ANY_GPU:
         return "any GPU" if choice.count == 1 else f"any {choice.count} GPUs of a type"
     return "a CPU slot" if choice.type == CPU else str(choice)

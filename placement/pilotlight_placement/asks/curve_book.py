@@ -1,4 +1,4 @@
-"""The curves to go by for each version: its own, what its function declares, and those of the version before it."""
+"""The curves of each version: its own, its declared ones, and those of the version before it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CurveRegistry(Protocol):
 
 
 class CurveBook:
-    """Curves by version. As long as nothing was found out anew the same object comes back, so that asks stay equal."""
+    """Curves by version: the same object until something new is known, so that asks stay equal."""
 
     def __init__(self, shelf: CurveRegistry) -> None:
         self._shelf = shelf

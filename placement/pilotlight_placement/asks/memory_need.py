@@ -22,7 +22,7 @@ def plan_of(spec: FunctionSpec, devices: int = 1) -> MemoryPlan | None:
 
 
 def memory_of(spec: FunctionSpec) -> int:
-    """Bytes for a container in all (`Ask.vram`); 0 if nobody knows.
+    """Bytes for a container in all (`Ask.vram`); 0 if unknown.
 
     Each device has a context of its own, so of several choices the one with most devices decides.
     """

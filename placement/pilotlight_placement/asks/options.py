@@ -1,7 +1,6 @@
-"""Which slices of a kind of device would do for an ask, and what each costs for its throughput.
+"""Which slices of a kind of device serve an ask, and their cost per throughput; no fleet is involved.
 
-`options` (for GPUs) and `slot_options` (for slices that exist as they are) know nothing of a fleet: they collect the
-slices that memory, isolation and count allow, and leave out those whose known curves break the service level.
+Memory, isolation and count decide which slices do; those whose measured curves break the service level are left out.
 """
 
 from __future__ import annotations
@@ -228,10 +227,10 @@ def _refusal(ask: Ask, device: Device, counts: list[int], *, mig: bool) -> NoOpt
 
 
 def _with_speeds(ask: Ask, device: str, allowed: list[Option], keys: list[tuple[str, str]]) -> list[Option]:
-    """The options with their throughput, without those that measured curves rule out by the service level.
+    """The options with their throughput, without those that measured curves rule out.
 
-    `keys` name each option's slice, and the whole that stands in for a share without a curve of its own: neighbours
-    take turns, so a share does at best its part of the whole.
+    `keys` name each option's slice, and the whole device that stands in for a share without a curve: neighbours take
+    turns, so a share does at best its part of the whole.
     """
     known = ask.curves
     if known is None:

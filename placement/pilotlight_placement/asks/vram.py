@@ -74,7 +74,7 @@ def declared(vram: int, devices: int = 1) -> MemoryPlan:
 
 
 def shortfall(plan: MemoryPlan, largest: int, name: str) -> list[str]:
-    """The lines, and what is missing on the largest slice that exists: `largest` bytes, called `name`."""
+    """The lines, and what is missing on the largest slice: `largest` bytes, called `name`."""
     missing = plan.per_device - largest
     verdict = f"{-missing / GIB:.2f} GiB remain" if missing <= 0 else f"{missing / GIB:.2f} GiB are missing"
     return [*plan.lines(), f"{'largest':<12} {largest / GIB:8.2f} GiB  = {name}: {verdict}"]

@@ -1,9 +1,8 @@
 """How many GPUs of which type a demand needs: functions with rates and measured curves in, GPUs by type out.
 
-Every function gets instances (whole devices or MIG slices) whose throughput, used only to the planned part, covers its
-rate within its service level; instances are laid out on devices as the driver allows; the sum of prices is made small.
-`planner_ilp` finds the cheapest such plan and proves how far it can be from the best, with OR-tools; `planner_greedy`
-does without and comes with a weaker bound. A whole device is also a slice: the one that leaves nothing.
+Each function gets instances (whole devices or MIG slices) whose planned part of throughput covers its rate within its
+service level. `ilp_planner` finds the cheapest plan and a bound with OR-tools; `greedy_planner` does without, with a
+weaker bound.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ SLO_PART = 0.5
 TOLERANCE = 1e-6
 """Of a rate: what solvers of linear programs work to."""
 LARGEST_GROUP = 8
-"""Whole devices that one instance may span: those of one node."""
+"""Whole devices of one node that one instance may span."""
 
 
 class CannotPlan(ValueError):
@@ -33,7 +32,7 @@ class CannotPlan(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionNeed:
-    """What one function is asked for: calls per second, within milliseconds, on at least so many instances."""
+    """What one function needs: calls per second, within `slo_ms`, on at least `least` instances."""
 
     function: str
     rps: float
@@ -47,7 +46,7 @@ class FunctionNeed:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanningTerms:
-    """On what terms to plan: prices are dollars per device hour by type; missing ones come from the catalogue."""
+    """Terms of planning: prices are dollars per device hour by type, the catalogue's where missing."""
 
     utilisation: float = UTILISATION
     slo_part: float = SLO_PART
@@ -98,7 +97,7 @@ class InstanceChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionDemand:
-    """A need with all that would serve it."""
+    """A need with the kinds of instances that serve it."""
 
     need: FunctionNeed
     capacity: float
@@ -121,7 +120,7 @@ class InstanceGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedDevice:
-    """One MIG device of a plan: its instances, and whose each is ("" where one is left free)."""
+    """One MIG device of a plan: its instances, and the function of each ("": free)."""
 
     device: Device
     layout: Layout
@@ -164,10 +163,10 @@ class CapacityPlan:
         return self.cost <= self.bound * (1 + 1e-6) + 1e-9
 
     def check_integrity(self) -> None:
-        """See that every need is covered and every layout is legal and holds exactly what runs on it.
+        """Check that every need is covered, and that every layout is legal and holds exactly its instances.
 
         Raises:
-            ValueError: saying what is wrong.
+            ValueError: naming the first fault.
         """
         placed: dict[tuple[str, str, str], int] = {}
         for cutting in self.cuttings:

@@ -1,9 +1,9 @@
-"""Demand and prices as CSV files: what can be read is read exactly, what cannot is refused by row and column.
+"""Demand and prices as CSV files; a fault is refused by row and column.
 
-Demand has a row for each function, or for each batch size that was measured of it. `function` and `rps` are needed;
-a further row of a function repeats them or leaves `rps` empty. A measured point is `gpu`, `slice` ("whole" if empty,
-"whole:4", "3g" or the driver's "3g.40gb"), `batch`, and `latency_ms` (95th percentile of one batch); `throughput`
-(items per second) is batch / latency if empty. `slo_ms` and `least` may be empty: no service level, one instance.
+Demand has a row for each function, or for each batch size measured of it. `function` and `rps` are needed; further rows
+of a function repeat them or leave `rps` empty. A measured point is `gpu`, `slice` ("whole" if empty, "whole:4", "3g" or
+the driver's "3g.40gb"), `batch`, and `latency_ms` (95th percentile of one batch); `throughput` (items per second) is
+batch / latency if empty. `slo_ms` and `least` empty mean no service level and one instance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_BYTES = 64 * 2**20
 
 
 class BadTable(ValueError):
-    """A file or a row of it cannot be read: names the file, the row as an editor counts it (0: none), the column."""
+    """A file or row that cannot be read: names file, row as an editor counts it (0: none), and column."""
 
     def __init__(self, path: Path, row: int, column: str, what: str) -> None:
         where = [str(path), *([f"row {row}"] if row else []), *([column] if column else [])]

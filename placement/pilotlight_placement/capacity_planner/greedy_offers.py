@@ -1,7 +1,7 @@
-"""What a greedy planner can buy at once, and what it would be worth to the functions that still miss something.
+"""What a greedy planner can buy at once, and what it is worth to the functions that are not covered yet.
 
-An offer is a device cut in one full way, or what one instance on whole devices takes. `filled` gives each of its slices
-to the function that it is worth most to.
+An offer is a device in one full layout, or the devices of one whole instance. `filled` gives each slice to the function
+that gains most from it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MOST_SLICES = 8
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PurchaseOffer:
-    """What can be bought at once, and for whom each slice of it would do."""
+    """One purchase, with the choices that each of its slices would be."""
 
     choice: InstanceChoice
-    """One of those served: says the device and its price."""
+    """One of `served`: for the device and its price."""
     layout: Layout
     """Empty for whole devices."""
     slices: tuple[str, ...]
@@ -45,7 +45,7 @@ class FilledOffer:
 
 
 class Gains:
-    """For each kind of slice, the functions by what it is worth to them now; kept in order as demands are covered."""
+    """For each kind of slice, the functions by their gain from it, in order, as demands are covered."""
 
     def __init__(self, offers: Sequence[PurchaseOffer], rest: Mapping[str, float], worth: Mapping[str, float]) -> None:
         self._worth = worth
@@ -59,7 +59,7 @@ class Gains:
             self.change(function, missing_now)
 
     def change(self, function: str, missing_now: float) -> None:
-        """A function misses so much now; nothing is worth anything to one that misses nothing."""
+        """Set what a function still misses; at 0 it gains nothing."""
         for table, choice in self._slices[function]:
             order = self._order.setdefault((table, choice.slice), [])
             before = self._now.pop((table, choice.slice, function), None)
@@ -76,7 +76,7 @@ class Gains:
 
 
 def offers_of(demands: Sequence[FunctionDemand]) -> Iterator[PurchaseOffer]:
-    """All that can be bought at once: a device cut in one full way, or what one whole instance takes."""
+    """All purchases: a device in one full layout, or the devices of one whole instance."""
     cut: dict[str, tuple[InstanceChoice, dict[tuple[str, str], InstanceChoice]]] = {}
     for demand in demands:
         for choice in demand.choices:
@@ -98,7 +98,7 @@ def offers_of(demands: Sequence[FunctionDemand]) -> Iterator[PurchaseOffer]:
 
 
 def filled(offer: PurchaseOffer, gains: Gains, rest: Mapping[str, float], worth: Mapping[str, float]) -> FilledOffer:
-    """An offer with each slice given to the function that it is worth most to."""
+    """An offer with each slice given to the function that gains most."""
     left: dict[str, float] = {}
     owners: list[str] = []
     value = 0.0

@@ -1,17 +1,14 @@
-"""A good plan without a solver: devices bought one by one, each cut as is worth most, then a few given up again.
+"""A good plan without a solver: devices are bought one by one, then a few are given up again.
 
-1. A unit of a function's throughput is worth what it costs on the slice that is best for it. Of all devices, in all
-   full ways to cut them, the one is bought whose slices cover most worth for its price, each slice given to the
-   function that it is worth most to; until all is covered (the greedy rule for covering, Chvátal 1979).
-2. As long as it helps, a few of the emptiest devices are given up for one less: their functions get back what they
-   lose from instances of any kind that fit into what is free (ruin and recreate, Schrimpf et al. 2000, with the
-   emptiest devices as the ruin).
+1. A unit of a function's throughput is worth its cost on the best slice for it. Of all devices in all full layouts, the
+   one is bought whose slices cover most worth for its price, until all is covered (Chvátal's greedy rule, 1979).
+2. While it helps, a few of the emptiest devices are replaced by one less: their functions get back what they lose from
+   any instances that fit into what is free (ruin and recreate, Schrimpf et al. 2000).
 
-What a slice costs of its device is not known before all is cut, so this is done for many opinions of it (by its memory
-slices, by its compute slices, by what lies between, each profile a little dearer or cheaper), and the cheapest outcome
-is the plan. The dice are seeded: the same demand gets the same plan.
+A slice's cost as part of a device depends on the rest of the plan, so this is repeated for many weightings (by memory
+slices, by compute slices, between them, with seeded noise), and the cheapest outcome is the plan.
 
-The bound is that of fractions: no function's rate costs less than at its best throughput per memory or compute slice.
+The bound is fractional: no rate costs less than at its best throughput per memory or compute slice.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ OPINIONS = 40
 """How often costs are tried; beyond WEIGHTS with slices dearer by chance."""
 DEARER = 0.5
 LARGE = 64
-"""From so many devices on, one more or less is little: none is given up again, and WEIGHTS alone are tried."""
+"""From so many devices on none is given up again, and WEIGHTS alone are tried: one more is little."""
 RUINS = ((1, 64), (2, 16), (3, 8))
 """How many devices are given up together, among how many of the emptiest."""
 
@@ -147,7 +144,7 @@ def _buy(bought: FilledOffer, draft: GreedyPlan, rest: dict[str, float]) -> None
 
 
 def _add_least(demand: FunctionDemand, draft: GreedyPlan, costs: DemandCosts) -> None:
-    """As many instances as are wanted at least, where there is room, or of the cheapest kind."""
+    """The least count of instances, where there is room, else of the cheapest kind."""
     has = draft.counts[demand.need.function]
     while has.total() < demand.need.least:
         cheap = min(demand.choices, key=lambda c: (costs[c.device.name, c.slice], -c.point.throughput))
@@ -224,7 +221,7 @@ def _put(choice: InstanceChoice, function: str, cards: Iterable[PartialDevice]) 
 
 
 def fraction_bound(demands: Sequence[FunctionDemand]) -> float:
-    """Dollars per hour below which no plan is: rates at the best throughput per price of one kind of slice."""
+    """A lower bound in dollars per hour: rates at the best throughput per price of one kind of slice."""
 
     def at_best(kind: int) -> float:
         return sum(

@@ -1,9 +1,8 @@
 """The cheapest plan, by integer programming: `pip install 'pilotlight[planner]'` brings the solver (OR-tools, SCIP).
 
-Variables are counts: of instances, by function and kind, and of devices, by type and full way to cut it. Instances that
-are laid out nowhere are impossible, since each profile has at least as many places as instances. Counting ways to cut
-instead of devices keeps the program small and free of symmetry, whatever the size of the fleet (the formulation of
-cutting stock; with several types and prices as in Mélange, Griggs et al. 2024, arXiv 2404.14527).
+Variables count instances by function and kind, and devices by type and full layout; each profile has at least as many
+places as instances. Counting layouts instead of devices keeps the program small and free of symmetry (cutting stock;
+with several types and prices as in Mélange, Griggs et al. 2024, arXiv 2404.14527).
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class InstanceVariable:
 
 
 def plan_exactly(demands: Sequence[FunctionDemand], terms: PlanningTerms, seconds: float = SECONDS) -> CapacityPlan:
-    """The cheapest plan that is found within so many seconds, with the best bound proven by then.
+    """The cheapest plan found within `seconds`, with the best bound proven by then.
 
     Raises:
         CannotPlan: if no plan is found in that time.
@@ -150,7 +149,7 @@ def _read(
 
 
 def trimmed(demand: FunctionDemand, counted: Iterable[tuple[InstanceChoice, int]]) -> list[InstanceGroup]:
-    """The instances of a demand without those that it does not need, costliest first: a price is blind to them."""
+    """A demand's instances without superfluous ones, costliest first: a price does not see these."""
     kept = {choice: count for choice, count in counted if count}
     for choice in sorted(kept, key=lambda choice: (-choice.cost, choice.point.throughput)):
         throughput = sum(c.point.throughput * count for c, count in kept.items())

@@ -1,4 +1,4 @@
-"""How instances of a plan lie on MIG devices: every full way to cut one, and devices that are being filled."""
+"""The full layouts of MIG devices, and devices that are being filled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pilotlight_placement.hardware.geometry import Family, Layout, Profile, maxi
 def full_cuts(family: Family, keys: tuple[str, ...]) -> tuple[Layout, ...]:
     """One layout for each multiset of the profiles to which nothing can be added, in a fixed order.
 
-    Others are parts of these: leaving an instance unused costs nothing more.
+    Smaller layouts are parts of these: an unused instance costs nothing.
     """
     found: dict[tuple[tuple[str, int], ...], Layout] = {}
     for layout in maximal_layouts(family, keys):
@@ -97,7 +97,7 @@ InstancePiece = tuple[str, str]
 
 
 def fill_in(device: Device, layouts: Sequence[Layout], pieces: Iterable[InstancePiece]) -> list[PlannedDevice]:
-    """Give the instances of chosen layouts to the pieces; what nobody needs is left out.
+    """Give the instances of layouts to the pieces; superfluous ones are left out.
 
     Raises:
         ValueError: if the layouts lack an instance for a piece.

@@ -90,7 +90,7 @@ def _within(demands: Sequence[FunctionDemand], terms: PlanningTerms, seconds: fl
 
 
 def cheaper(greedy: CapacityPlan, exact: CapacityPlan | None) -> CapacityPlan:
-    """The plan that costs less, with the better of both bounds: a solver that ran out of time may have found worse."""
+    """The cheaper plan with the better bound: a solver that ran out of time may have found a worse plan."""
     if exact is None:
         return greedy
     best = exact if exact.cost <= greedy.cost * (1 + TOLERANCE) else greedy

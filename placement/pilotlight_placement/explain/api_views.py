@@ -121,13 +121,13 @@ def placement_info(
     lines += speeds or (() if rps is None else (UNMEASURED,))
     reason = found.reason if isinstance(found, NoFit) and found.never else ""
     verdict = as_sentence(f"It can never run here: {reason}") if never else "The fleet can hold it."
-    lines = [*lines, verdict, *([_floor_said(floor)] if floor is not None and not never else [])]
+    lines = [*lines, verdict, *([_floor_text(floor)] if floor is not None and not never else [])]
     return FunctionPlacement(
         version=version, lines=tuple(lines), plans=plans, fits=not never, reason=reason, floor=floor
     )
 
 
-def _floor_said(floor: FloorInfo) -> str:
+def _floor_text(floor: FloorInfo) -> str:
     now = f"{floor.there} {'is' if floor.there == 1 else 'are'} there now"
     room = f"{floor.room} or more" if floor.room >= ROOM_COUNTED else f"{floor.room} more"
     now += f", and {room} would find a place." if floor.there < floor.wanted else "."
@@ -153,26 +153,26 @@ def _memory(fleet: Fleet, spec: FunctionSpec, choice: GpuAsk) -> MemoryPlanInfo:
 
 def _slices(fleet: Fleet, choice: GpuAsk) -> Iterator[tuple[int, str]]:
     """The largest slice of each kind of device that the choice means: MiB, and what it is called."""
-    for cell in fleet.cells.values():
-        if cell.total and cell.kind.name != CPU and is_kind(choice.type, cell.kind.name):
-            yield _largest(cell)
+    for group in fleet.groups.values():
+        if group.total and group.kind.name != CPU and is_kind(choice.type, group.kind.name):
+            yield _largest(group)
 
 
-def _largest(cell: DeviceGroup) -> tuple[int, str]:
-    if cell.slot is not None:
-        return cell.slot.memory, f"a {cell.slot.kind.value} slice of {cell.kind.name}"
-    if cell.device is None:
+def _largest(group: DeviceGroup) -> tuple[int, str]:
+    if group.slot is not None:
+        return group.slot.memory, f"a {group.slot.kind.value} slice of {group.kind.name}"
+    if group.device is None:
         return 0, ""
-    if cell.kind.mig:
-        return max((cut.memory, f"{cut.name} of {cell.kind.name}") for cut in cell.device.cuts)
-    return cell.device.memory, f"a whole {cell.kind.name}"
+    if group.kind.mig:
+        return max((cut.memory, f"{cut.name} of {group.kind.name}") for cut in group.device.cuts)
+    return group.device.memory, f"a whole {group.kind.name}"
 
 
-def _lines(told: MemoryPlanInfo, spec: FunctionSpec) -> list[str]:
-    made = plan_of(spec, told.devices)
-    head = f"{told.gpu}:"
+def _lines(memory: MemoryPlanInfo, spec: FunctionSpec) -> list[str]:
+    made = plan_of(spec, memory.devices)
+    head = f"{memory.gpu}:"
     if made is None:
         return [head, "  nothing says how much memory is needed (vram= or model=), so it gets whole devices"]
-    if not told.largest:
+    if not memory.largest:
         return [head, *(f"  {line}" for line in made.lines()), "  the fleet has none of this type"]
-    return [head, *(f"  {line}" for line in shortfall(made, told.largest_bytes, told.largest))]
+    return [head, *(f"  {line}" for line in shortfall(made, memory.largest_bytes, memory.largest))]

@@ -1,4 +1,4 @@
-"""The last decisions, by container and by function, for whoever asks why."""
+"""The last decisions, by container and by function."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pilotlight_placement.search.decision_record import NoFit, Placement
 MOST = 5_000
 """Containers, and functions, whose decisions are remembered: a record is some KiB."""
 PER_FUNCTION = 3
-"""Of containers for calls, and as many of trials: measuring a function must not hide where its calls run."""
+"""For calls, and as many for trials: measuring a function must not hide where its calls run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementDecision:
-    """A decision, what it was about, and when it was made (seconds of its maker's own clock)."""
+    """A decision, what it was about, and when it was made (seconds of the controller's clock)."""
 
     outcome: Placement | NoFit
     container: str = ""
@@ -79,6 +79,6 @@ class DecisionLog:
 
 
 def _waiting(decisions: list[PlacementDecision], version: str) -> PlacementDecision | None:
-    """The refusal that is the last word on a version; None if that is a place, or there is none."""
+    """A version's last decision, if that is a refusal."""
     last = next((each for each in reversed(decisions) if each.version == version), None)
     return last if last is not None and isinstance(last.outcome, NoFit) else None

@@ -1,4 +1,4 @@
-"""The fleet as rows to draw: one a device, cut into segments that are used, free, or free and of no use to anybody."""
+"""The fleet as rows to draw: one a device, in segments that are used, free or stranded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SegmentUse(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """A part of a device: `width` of `DeviceRow.width`. `tenant` and `container` say whose it is, if it is used."""
+    """A part of a device: `width` of `DeviceRow.width`; `tenant` and `container` if it is used."""
 
     use: SegmentUse
     width: int
@@ -57,7 +57,7 @@ def row(unit: Unit) -> DeviceRow:
     return DeviceRow(
         node=unit.node.name,
         unit=unit.id,
-        type=unit.cell.kind.name,
+        type=unit.group.kind.name,
         mig=mig,
         draining=unit.node.node.draining,
         width=sum(segment.width for segment in segments),

@@ -1,4 +1,4 @@
-"""A decision told in plain sentences: what was chosen and by which rule, what was ruled out, and why not elsewhere."""
+"""A decision in sentences: the choice and its rule, what was ruled out, and why not elsewhere."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _left(record: DecisionRecord) -> int:
 
 
 def why_not(fleet: Fleet, outcome: Placement | NoFit, node: str) -> list[str]:
-    """Why a decision did not choose a certain node, found out on the fleet as it was then."""
+    """Why a decision did not choose a node, on the fleet as it was then."""
     record = outcome.record
     winner = outcome.slice if isinstance(outcome, Placement) else None
     then = fleet_at(fleet, record)
@@ -99,11 +99,11 @@ def _lost(outcome: Placement, rival: Rival) -> str:
 def _compared(ask: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
     """Why one place went before another, in the words of the step that decided."""
     step = first_difference(mine, theirs)
-    return f"Not {_told_apart(loser, winner)}: {REASONS[step](ask, winner, mine, loser, theirs)} (rule: {step})."
+    return f"Not {_distinct_text(loser, winner)}: {REASONS[step](ask, winner, mine, loser, theirs)} (rule: {step})."
 
 
-def _told_apart(loser: Slice, winner: Slice) -> str:
-    """A slice in words; with its device's name where the words are the winner's too."""
+def _distinct_text(loser: Slice, winner: Slice) -> str:
+    """A slice in words, with its device's name where the winner's words are the same."""
     return f"{loser} ({'+'.join(loser.ids)})" if str(loser) == str(winner) else str(loser)
 
 

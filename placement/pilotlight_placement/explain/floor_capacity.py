@@ -1,4 +1,4 @@
-"""How many containers of one ask a fleet holds: at most, if all of it were free, and now, beside who is there."""
+"""How many containers of one ask a fleet holds: at most, and now."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from pilotlight_placement.search.decision_record import NoFit
 from pilotlight_placement.search.place import place
 
 DeviceCapacity = tuple[int, int]
-"""Of a device: how many containers it holds by itself, and how many such devices one container needs (0: it cannot)."""
+"""(containers that one device holds, devices that one container needs; 0: it cannot)."""
 
 
 def most_containers(fleet: Fleet, ask: Ask) -> int:
-    """How many containers of an ask the fleet could hold, if all of it were free and cut as they would have it.
+    """How many containers of an ask the fleet could hold, if all of it were free and cut for them: an upper bound.
 
-    No more than these, ever: whom they avoid is not looked at, GPUs whose MIG mode is switched without a reset count in
-    the mode that holds more, and MIG instances are counted by exhaustion over occupancy masks.
+    Functions to avoid are not looked at, and GPUs whose MIG mode is switched without a reset count in the better mode.
     """
     known: dict[DeviceClass, DeviceCapacity] = {}
     by_zone: dict[Zone, int] = {}
@@ -45,7 +44,7 @@ def most_containers(fleet: Fleet, ask: Ask) -> int:
 
 
 def containers_that_fit(fleet: Fleet, ask: Ask, wanted: int) -> int:
-    """How many of `wanted` containers would find a place now, one after the other; the fleet is left as it was."""
+    """How many of `wanted` containers would find a place now; the fleet is left as it was."""
     with fleet.trial():
         for number in range(wanted):
             found = place(fleet, ask)
@@ -65,9 +64,9 @@ def _on_node(where: NodeOccupancy, ask: Ask, known: dict[DeviceClass, DeviceCapa
     for unit in where.units:
         if not unit.serves:
             continue
-        kind = unit.cell.kind
+        kind = unit.group.kind
         if kind not in known:
-            known[kind] = _on_device(unit.cell, ask)
+            known[kind] = _on_device(unit.group, ask)
         alone, several = known[kind]
         count += alone
         if several and not alone:
@@ -75,18 +74,18 @@ def _on_node(where: NodeOccupancy, ask: Ask, known: dict[DeviceClass, DeviceCapa
     return count + sum(len(needs) // min(needs) for needs in together.values())
 
 
-def _on_device(cell: DeviceGroup, ask: Ask) -> DeviceCapacity:
-    if cell.slot is not None:
-        return int(not isinstance(slot_options(ask, cell.slot), NoOption)), 0
-    if cell.device is None:
+def _on_device(group: DeviceGroup, ask: Ask) -> DeviceCapacity:
+    if group.slot is not None:
+        return int(not isinstance(slot_options(ask, group.slot), NoOption)), 0
+    if group.device is None:
         return 0, 0
     alone, several = 0, 0
-    for mig in (True, False) if cell.device.online_mig else (cell.kind.mig,):
-        made = options(ask, cell.device, mig=mig, shareable=cell.kind.shareable)
+    for mig in (True, False) if group.device.online_mig else (group.kind.mig,):
+        made = options(ask, group.device, mig=mig, shareable=group.kind.shareable)
         if isinstance(made, NoOption):
             continue
-        if mig and cell.device.family is not None:
-            alone = max(alone, instances(cell.device.family, frozenset(option.profile for option in made)))
+        if mig and group.device.family is not None:
+            alone = max(alone, instances(group.device.family, frozenset(option.profile for option in made)))
         elif not mig:
             alone = max(alone, _plain(made))
             several = min((option.count for option in made if option.count > 1), default=0)

@@ -9,7 +9,7 @@ from pilotlight_placement.search.decision_record import DecisionRecord
 
 
 def fleet_at(fleet: Fleet, record: DecisionRecord) -> Fleet | None:
-    """A copy of the whole fleet as it was (places are priced by how many there are); None if the revision is gone."""
+    """A copy of the whole fleet as it was; None if the journal has forgotten the revision."""
     ops = fleet.journal.since(record.revision, fleet.standing)
     if ops is None:
         return None

@@ -1,4 +1,4 @@
-"""What is known of a function's speed: on which slices, in words, and where it could still be measured."""
+"""A function's known speed on each slice, in words, and where it could still be measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pilotlight_placement.hardware.node import Slice
 
 
 def key_of_slice(slice_: Slice) -> str:
-    """A container's slice as curves name it; "" where it is a part of a GPU that nobody describes."""
+    """A container's slice in the names of curves; "" for a part of a GPU that no agent describes."""
     if slice_.slot:
         return slot_key(slice_.kind)
     if slice_.profile:
@@ -54,7 +54,7 @@ def point_text(point: ThroughputPoint) -> str:
 
 
 def lines(curves: Curves | None, slo_ms: float | None, rps: float | None = None) -> Iterator[str]:
-    """What is known on each kind of slice within the service level; with a rate how many containers carry it there."""
+    """Known speeds by kind of slice within the service level; with `rps` how many containers carry that."""
     for device, cut in sorted(curves.points) if curves is not None else ():
         best = curves.best(device, cut, slo_ms) if curves is not None else None
         within = f" within {slo_ms:g} ms" if slo_ms is not None else ""
@@ -78,32 +78,32 @@ def explain_containers(point: ThroughputPoint, rps: float | None) -> str:
 
 
 def slice_kinds(fleet: Fleet, ask: Ask) -> list[SliceKindInfo]:
-    """The kinds of slices of the fleet that would hold an ask, whoever uses them now, in the order of their names."""
+    """The fleet's kinds of slices that would hold an ask, free or not, by name."""
     found: dict[tuple[str, str], SliceKindInfo] = {}
-    for cell in fleet.cells.values():
-        if not cell.total or refused_domain(ask, cell.domain):
+    for group in fleet.groups.values():
+        if not group.total or refused_domain(ask, group.domain):
             continue
-        for device, cut, what in _kinds(ask, cell):
+        for device, cut, what in _kinds(ask, group):
             found.setdefault((device, cut), SliceKindInfo(gpu=device, slice=cut, what=what))
     return [found[key] for key in sorted(found)]
 
 
-def _kinds(ask: Ask, cell: DeviceGroup) -> Iterator[tuple[str, str, str]]:
-    if cell.slot is not None:
-        cut = slot_key(cell.slot.kind)
-        if cut and not isinstance(slot_options(ask, cell.slot), NoOption):
-            device = CPU_TYPE if cell.slot.kind is SliceKind.CPU else cell.kind.name
+def _kinds(ask: Ask, group: DeviceGroup) -> Iterator[tuple[str, str, str]]:
+    if group.slot is not None:
+        cut = slot_key(group.slot.kind)
+        if cut and not isinstance(slot_options(ask, group.slot), NoOption):
+            device = CPU_TYPE if group.slot.kind is SliceKind.CPU else group.kind.name
             yield device, cut, where(device, cut)
-    elif cell.device is not None:
-        device = cell.device.name
-        for mig in dict.fromkeys((cell.kind.mig, *([not cell.kind.mig] if cell.device.online_mig else []))):
-            made = options(ask, cell.device, mig=mig, shareable=cell.kind.shareable and not mig)
+    elif group.device is not None:
+        device = group.device.name
+        for mig in dict.fromkeys((group.kind.mig, *([not group.kind.mig] if group.device.online_mig else []))):
+            made = options(ask, group.device, mig=mig, shareable=group.kind.shareable and not mig)
             for option in made if not isinstance(made, NoOption) else ():
-                yield device, key_of(option, cell.device), _called(cell, option)
+                yield device, key_of(option, group.device), _option_text(group, option)
 
 
-def _called(cell: DeviceGroup, option: Option) -> str:
-    device = cell.device
+def _option_text(group: DeviceGroup, option: Option) -> str:
+    device = group.device
     if device is not None and option.profile >= 0:
         return f"{device.cuts[option.profile].name} of {device.name}"
     return where(device.name if device else "", key_of(option, device) if device else "")

@@ -1,6 +1,6 @@
-"""The fleet: nodes, devices, who holds what, and the indexes that make a search fast.
+"""The fleet: nodes, devices, the containers on them, and the indexes that make a search fast.
 
-`fleet` is the whole, changed by `occupancy`; `device_classes` groups devices in equal states, `options` and `offers`
-say which of them would do for an ask; `reports` makes it agree with what nodes report, `history` keeps what it was,
-`audit` checks it. Stands on `asks`, `fragmentation` and `hardware`.
+`fleet` is the whole, `occupancy` what is taken; `device_classes` groups devices, `group_index` keeps their states;
+`offers` says which groups serve an ask; `reports` follows the nodes, `history` keeps what was, `audit` checks it all.
+Stands on `asks`, `fragmentation` and `hardware`.
 """

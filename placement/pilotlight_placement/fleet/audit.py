@@ -24,7 +24,7 @@ def check_integrity(fleet: Fleet) -> None:
     for unit in fleet.units.values():
         _unit(unit)
     _holds(fleet)
-    _cells(fleet)
+    _groups(fleet)
     _counts(fleet)
 
 
@@ -56,47 +56,50 @@ def _holds(fleet: Fleet) -> None:
         _require(not held.slice.profile or len(held.slice.ids) == 1, f"{held.container} has several MIG devices")
 
 
-def _cells(fleet: Fleet) -> None:
-    units: dict[DeviceGroup, list[Unit]] = {cell: [] for cell in fleet.cells.values()}
+def _groups(fleet: Fleet) -> None:
+    units: dict[DeviceGroup, list[Unit]] = {group: [] for group in fleet.groups.values()}
     for unit in fleet.units.values():
         if unit.serves:
-            units[unit.cell].append(unit)
-    for cell, serving in units.items():
-        _require(cell.total == len(serving), f"{cell.kind}: counts {cell.total}, has {len(serving)}")
-        _require(cell.nodes == {unit.node.rank for unit in serving}, f"{cell.kind}: its nodes")
+            units[unit.group].append(unit)
+    for group, serving in units.items():
+        _require(group.total == len(serving), f"{group.kind}: counts {group.total}, has {len(serving)}")
+        _require(group.nodes == {unit.node.rank for unit in serving}, f"{group.kind}: its nodes")
         inside = [unit for unit in serving if unit.is_offered]
-        _require(expected_index(cell, inside) == actual_index(cell), f"{cell.kind}: index and devices differ")
+        _require(expected_index(group, inside) == actual_index(group), f"{group.kind}: index and devices differ")
         idle = {cut: {unit.rank for unit in inside if cut in unit.idle} for unit in inside for cut in unit.idle}
-        _require(cell.idle == idle, f"{cell.kind}: idle instances")
-        if not cell.kind.mig:
-            _require(cell.open == [sum(unit.is_empty for unit in inside)], f"{cell.kind}: empty ones")
-        if cell.kind.mig and cell.device is not None and cell.device.family is not None:
-            family = cell.device.family
+        _require(group.idle == idle, f"{group.kind}: idle instances")
+        if not group.kind.mig:
+            _require(group.open == [sum(unit.is_empty for unit in inside)], f"{group.kind}: empty ones")
+        if group.kind.mig and group.device is not None and group.device.family is not None:
+            family = group.device.family
             bits = [family.fits[u.mask] & ~(family.media if u.media else 0) for u in inside]
-            fits = [sum(bit >> index & 1 for bit in bits) for index in range(len(cell.open))]
-            _require(cell.open == fits, f"{cell.kind}: open for {cell.open}, should be {fits}")
-    offered = ((cell, unit) for cell, serving in units.items() for unit in serving if unit.is_offered)
-    running = Counter(cell.kind for cell, unit in offered for _ in unit.held)
-    for alike in fleet.sorts.values():
-        tally = alike[0].tally
-        _require(tally.open == [sum(column) for column in zip(*(cell.open for cell in alike), strict=True)], "tallies")
-        _require(tally.cells == len(alike), "tallies of cells")
+            fits = [sum(bit >> index & 1 for bit in bits) for index in range(len(group.open))]
+            _require(group.open == fits, f"{group.kind}: open for {group.open}, should be {fits}")
+    offered = ((group, unit) for group, serving in units.items() for unit in serving if unit.is_offered)
+    running = Counter(group.kind for group, unit in offered for _ in unit.held)
+    for alike in fleet.classes.values():
+        class_index = alike[0].class_index
+        _require(
+            class_index.open == [sum(column) for column in zip(*(group.open for group in alike), strict=True)],
+            "counts of open devices",
+        )
+        _require(class_index.groups == len(alike), "counts of groups")
         if alike[0].kind.mig:
             masks: Counter[int] = Counter()
-            for cell in alike:
-                masks.update({mask: len(ranks) for mask, ranks in cell.states.items()})
-            _require(tally.devices == dict(masks), "tallies of states")
-            _require((tally.free, tally.slots) == _slots(alike[0], masks), "tallies of slices")
-            _require(tally.running == running.get(alike[0].kind, 0), "tallies of instances")
+            for group in alike:
+                masks.update({mask: len(ranks) for mask, ranks in group.states.items()})
+            _require(class_index.devices == dict(masks), "counts of states")
+            _require((class_index.free, class_index.slots) == _slots(alike[0], masks), "counts of slices")
+            _require(class_index.running == running.get(alike[0].kind, 0), "counts of instances")
     for place in fleet.places.values():
-        for cell, ranks in place.vacant.items():
-            empty = sorted(unit.rank for unit in place.by_cell[cell] if unit.is_empty and unit.is_offered)
+        for group, ranks in place.vacant.items():
+            empty = sorted(unit.rank for unit in place.by_group[group] if unit.is_empty and unit.is_offered)
             _require(ranks == empty, f"{place.name}: its empty devices are not as listed")
 
 
-def _slots(cell: DeviceGroup, masks: Counter[int]) -> tuple[int, int]:
+def _slots(group: DeviceGroup, masks: Counter[int]) -> tuple[int, int]:
     """Free memory slices and all of them, of so many devices by mask."""
-    family = cell.device.family if cell.device else None
+    family = group.device.family if group.device else None
     if family is None:
         return 0, 0
     return sum(family.free_slots[mask] * n for mask, n in masks.items()), family.slots * sum(masks.values())

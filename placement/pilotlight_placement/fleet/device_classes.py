@@ -53,7 +53,7 @@ class DeviceClassIndex:
 
     def __init__(self, kinds: int) -> None:
         self.open = [0] * kinds
-        self.cells = 0
+        self.groups = 0
         self.devices: dict[int, int] = {}
         """MIG: mask -> devices in that state."""
         self.running = 0
@@ -69,7 +69,7 @@ class DeviceClassIndex:
         self._rows: dict[int, ScoreRow] = {}
         self._best: list[dict[int, tuple[ScoreKey, int] | None]] = [{} for _ in range(kinds)]
 
-    def invalidate(self) -> None:
+    def reset_scores(self) -> None:
         """Forget all scores: the demand that they were computed from has changed."""
         self._stale, self._now, self._prices = True, (), ()
 
@@ -139,13 +139,13 @@ class DeviceGroup:
         domain: Domain,
         device: Device | None,
         slot: Slot | None,
-        tally: DeviceClassIndex | None = None,
+        class_index: DeviceClassIndex | None = None,
     ) -> None:
         self.kind = kind
         self.open: list[int] = [0] * (len(device.cuts) if device and kind.mig else 1)
         """MIG: for each profile, the devices that have a place for one more. Otherwise one count: empty devices."""
-        self.tally = tally or DeviceClassIndex(len(self.open))
-        self.tally.cells += 1
+        self.class_index = class_index or DeviceClassIndex(len(self.open))
+        self.class_index.groups += 1
         self.domain = domain
         self.device = device
         self.slot = slot
@@ -167,7 +167,7 @@ class DeviceGroup:
     def count_empty(self, change: int) -> None:
         """Count `change` more empty devices or slots."""
         self.open[0] += change
-        self.tally.open[0] += change
+        self.class_index.open[0] += change
 
     @property
     def part(self) -> Device | Slot:

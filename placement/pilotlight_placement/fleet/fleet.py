@@ -1,7 +1,7 @@
-"""The fleet as placement sees it: nodes, who holds what, and the index by which decisions find a place.
+"""The fleet: nodes, the containers on them, and the index by which decisions find a place.
 
-Changed only through `put`, `remove`, `hold` and `release`; each is one revision. Inside `trial` changes are
-provisional: a plan is made on the fleet itself, at the cost of its own steps, and taken back afterwards.
+Changed only by `put`, `remove`, `hold` and `release`; each is one revision. Inside `trial` changes are provisional: a
+plan is made on the fleet itself and taken back afterwards.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_CACHED_ASKS = 8192
 
 
 RETUNE = 0.1
-"""Scores are made anew when a twentieth of what is asked for has changed."""
+"""Scores are recomputed when a twentieth of the demand has changed."""
 NOTHING: Mapping[Zone, int] = MappingProxyType({})
 NOWHERE: Mapping[int, int] = MappingProxyType({})
 
@@ -49,7 +49,7 @@ class FleetTransaction:
 
 
 class Fleet:
-    """Nodes and holds, with everything derived from them kept up to date."""
+    """Nodes and the containers on them, with all indexes kept up to date."""
 
     def __init__(self, nodes: Iterable[Node] = (), *, prices: Prices | None = None) -> None:
         self.revision = 0
@@ -57,21 +57,21 @@ class Fleet:
         self.places: dict[str, NodeOccupancy] = {}
         self.by_rank: dict[int, NodeOccupancy] = {}
         self.units: dict[int, Unit] = {}
-        self.cells: dict[tuple[DeviceClass, Domain], DeviceGroup] = {}
-        self.sorts: dict[DeviceClass, list[DeviceGroup]] = {}
+        self.groups: dict[tuple[DeviceClass, Domain], DeviceGroup] = {}
+        self.classes: dict[DeviceClass, list[DeviceGroup]] = {}
         self.held: dict[str, PlacedContainer] = {}
         self.functions: dict[str, dict[str, PlacedContainer]] = {}
         """function -> its containers by id."""
         self.resident: dict[str, set[int]] = {}
         """weights -> ranks of the nodes that have them."""
         self.hosts: list[tuple[int, int]] = []
-        """(host memory, rank) of the nodes that say how much they have, ascending."""
+        """(bytes of host memory, rank) of the nodes that report it, ascending."""
         self.inventory = 0
         """Changes whenever a node comes, goes or changes."""
         self.draining = 0
-        """Devices and slots of nodes that take nothing new."""
+        """Devices and slots of draining nodes."""
         self.withdrawn = 0
-        """Devices of other nodes that take nothing new."""
+        """Withdrawn devices of other nodes."""
         self.mix: dict[AskShape, float] = {}
         self.journal = Journal()
         self.trail: Trail | None = None
@@ -91,16 +91,16 @@ class Fleet:
 
     @property
     def standing(self) -> int:
-        """The revision of what stands: without what a trial has changed."""
+        """The revision without the changes of trials."""
         return self._standing if self._trials else self.revision
 
     # --- what is there ---
 
     def put(self, node: Node) -> None:
-        """Add a node, or replace its description. Containers stay where their slice still is, the others are released.
+        """Add a node, or replace its description. Containers whose slice is no longer there are released.
 
         Raises:
-            Impossible: if a node names two parts alike.
+            ImpossibleChange: if two parts of the node have the same id.
         """
         ids = [part.id for part in parts_of(node)]
         if len(ids) != len(set(ids)):
@@ -117,7 +117,11 @@ class Fleet:
                 self.hold(held)
 
     def remove(self, name: str) -> list[PlacedContainer]:
-        """Take a node away; its containers are released and returned."""
+        """Remove a node; its containers are released and returned.
+
+        Raises:
+            KeyError: if there is no such node.
+        """
         place = self.places[name]
         lost = self._clear(place)
         self._set_node(place.node, None)
@@ -125,18 +129,18 @@ class Fleet:
         return lost
 
     def drain(self, name: str, *, draining: bool = True) -> None:
-        """Let a node take nothing new, or again."""
+        """Stop or resume new containers on a node."""
         self.put(replace(self.places[name].node, draining=draining))
 
     def retune(self, mix: Mapping[AskShape, float]) -> None:
-        """Score places by a new mix of demand from now on."""
+        """Score places by a new mix of demand: part of all asks, by shape."""
         self.mix = dict(mix)
         self._scores.clear()
-        for cell in self.cells.values():
-            self._score(cell)
+        for group in self.groups.values():
+            self._score(group)
 
     def follow(self, histogram: DemandHistogram) -> None:
-        """Score places by what was asked for lately, if that has changed enough to matter."""
+        """Score places by a histogram's mix of demand, if that differs by more than `RETUNE`."""
         mix = histogram.shares()
         if distance(mix, self.mix) > RETUNE:
             self.retune(mix)
@@ -144,7 +148,7 @@ class Fleet:
     # --- who holds what ---
 
     def refusal(self, held: PlacedContainer) -> str:
-        """Why a container cannot be where its slice says; "" if it can."""
+        """Why a container cannot have its slice; "" if it can."""
         place = self.places.get(held.slice.node)
         if place is None:
             return f"there is no node {held.slice.node}"
@@ -156,10 +160,10 @@ class Fleet:
         return "" if held.slice.ids else "it names no device"
 
     def hold(self, held: PlacedContainer) -> None:
-        """Let a container have its slice.
+        """Give a container its slice.
 
         Raises:
-            Impossible: if the slice is not free, or the container holds one already.
+            ImpossibleChange: if the slice is not free, or the container has one already.
         """
         if held.container in self.held:
             raise ImpossibleChange(f"{held.container} holds a slice already")
@@ -172,7 +176,7 @@ class Fleet:
         """Take a container's slice back.
 
         Raises:
-            Impossible: if it holds none.
+            ImpossibleChange: if it has none.
         """
         if container not in self.held:
             raise ImpossibleChange(f"{container} holds nothing")
@@ -183,38 +187,38 @@ class Fleet:
     # --- what follows from it ---
 
     def offers(self, ask: Ask) -> Offers:
-        """What kinds of device would do for an ask, whatever is free of them."""
+        """The offers for an ask, whatever is free; cached until a new group of devices comes."""
         cached = self._offers.get(ask)
-        if cached is not None and cached[0] == len(self.cells):
+        if cached is not None and cached[0] == len(self.groups):
             return cached[1]
         if len(self._offers) >= MAX_CACHED_ASKS:
             self._offers.clear()
-        found = offers_of(ask, self.sorts, self.prices)
-        self._offers[ask] = (len(self.cells), found)
+        found = offers_of(ask, self.classes, self.prices)
+        self._offers[ask] = (len(self.groups), found)
         return found
 
-    def offers_in(self, ask: Ask, cell: DeviceGroup) -> tuple[Offer, ...]:
-        """What of one kind of device would do for an ask."""
-        return self.offers(ask).by_cell.get(cell, ())
+    def offers_in(self, ask: Ask, group: DeviceGroup) -> tuple[Offer, ...]:
+        """The offers for an ask in one group, cheapest first."""
+        return self.offers(ask).by_group.get(group, ())
 
-    def refusal_of(self, ask: Ask, cell: DeviceGroup) -> NoOption | None:
-        """Why nothing of one kind of device would do, ever; None if something would."""
-        return self.offers(ask).why.get(cell)
+    def refusal_of(self, ask: Ask, group: DeviceGroup) -> NoOption | None:
+        """Why a group has no offer for an ask; None if it has one."""
+        return self.offers(ask).why.get(group)
 
     def zones(self, function: str) -> Mapping[Zone, int]:
-        """How many containers a function has in each zone (with its region)."""
+        """A function's containers by (region, zone)."""
         return self._in_zone.get(function, NOTHING)
 
     def nodes_of(self, function: str) -> Mapping[int, int]:
-        """How many containers a function has on each node, by rank."""
+        """A function's containers by rank of node."""
         return self._on_node.get(function, NOWHERE)
 
     def describe(self) -> str:
-        """What there is on nodes that take containers: "4 CPU slots, 1 H100-80GB"."""
+        """The devices and slots that serve, in words: "4 CPU slots, 1 H100-80GB"."""
         counts: dict[str, int] = {}
-        for cell in sorted(self.cells.values(), key=lambda cell: cell.kind.name):
-            name = "CPU slot" if cell.slot is not None and cell.slot.kind is SliceKind.CPU else cell.kind.name
-            counts[name] = counts.get(name, 0) + cell.total
+        for group in sorted(self.groups.values(), key=lambda group: group.kind.name):
+            name = "CPU slot" if group.slot is not None and group.slot.kind is SliceKind.CPU else group.kind.name
+            counts[name] = counts.get(name, 0) + group.total
         return ", ".join(f"{n} {name}{'s' * (n > 1)}" for name, n in counts.items() if n) or "nothing"
 
     # --- trials ---
@@ -237,7 +241,7 @@ class Fleet:
 
     @contextmanager
     def trial(self) -> Iterator[FleetTransaction]:
-        """Undo whatever is done inside, unless the trial is kept. Trials nest."""
+        """Undo all changes inside, unless the transaction is kept. Trials nest."""
         start, trial = self.trail, FleetTransaction()
         self._standing = self.standing
         self._trials += 1
@@ -361,13 +365,13 @@ class Fleet:
         place = NodeOccupancy(node, rank)
         self.places[node.name] = self.by_rank[rank] = place
         for index, part in enumerate(parts_of(node)):
-            cell = self._cell(node, part)
-            unit = Unit(place, rank_in(rank, index), cell, part)
+            group = self._group(node, part)
+            unit = Unit(place, rank_in(rank, index), group, part)
             place.add(unit)
             self.units[unit.rank] = unit
             if unit.serves:
-                cell.total += 1
-                cell.nodes.add(rank)
+                group.total += 1
+                group.nodes.add(rank)
                 self._offer(unit)
             else:
                 self._count_out(node, 1)
@@ -385,8 +389,8 @@ class Fleet:
     def _take_away(self, place: NodeOccupancy) -> None:
         for unit in place.units:
             if unit.serves:
-                unit.cell.total -= 1
-                unit.cell.nodes.discard(place.rank)
+                unit.group.total -= 1
+                unit.group.nodes.discard(place.rank)
                 self._withdraw(unit)
             else:
                 self._count_out(place.node, -1)
@@ -397,30 +401,30 @@ class Fleet:
             del self.hosts[bisect_left(self.hosts, (place.node.host_memory, place.rank))]
         del self.places[place.name], self.by_rank[place.rank]
 
-    def _cell(self, node: Node, part: Gpu | Slot) -> DeviceGroup:
+    def _group(self, node: Node, part: Gpu | Slot) -> DeviceGroup:
         sort = class_of_unit(part, spot=node.domain.spot)
-        if (cell := self.cells.get((sort, node.domain))) is None:
+        if (group := self.groups.get((sort, node.domain))) is None:
             device, slot = (part.device, None) if isinstance(part, Gpu) else (None, part)
-            alike = self.sorts.setdefault(sort, [])
-            tally = alike[0].tally if alike else None
-            cell = self.cells[sort, node.domain] = DeviceGroup(sort, node.domain, device, slot, tally)
-            alike.append(cell)
-            self.sorts[sort].sort(key=lambda cell: cell.domain)
-            self._score(cell)
-        return cell
+            alike = self.classes.setdefault(sort, [])
+            class_index = alike[0].class_index if alike else None
+            group = self.groups[sort, node.domain] = DeviceGroup(sort, node.domain, device, slot, class_index)
+            alike.append(group)
+            self.classes[sort].sort(key=lambda group: group.domain)
+            self._score(group)
+        return group
 
-    def _score(self, cell: DeviceGroup) -> None:
-        if cell.device is None:
+    def _score(self, group: DeviceGroup) -> None:
+        if group.device is None:
             return
-        key = (cell.kind.name, cell.kind.variant)
+        key = (group.kind.name, group.kind.variant)
         if key not in self._scores:
-            self._scores[key] = scores_of(cell.device, self.mix)
-        cell.scores = self._scores[key]
-        cell.tally.invalidate()
+            self._scores[key] = scores_of(group.device, self.mix)
+        group.scores = self._scores[key]
+        group.class_index.reset_scores()
 
 
 def is_same_hardware(one: Node, other: Node) -> bool:
-    """Whether two descriptions of a node differ only in its MIG instances, its weights, and what of it is kept."""
+    """Whether two descriptions of a node differ only in instances, weights and reservations."""
 
     def hardware(node: Node) -> Node:
         return replace(node, weights=frozenset(), gpus=tuple(replace(gpu, instances=(), kept="") for gpu in node.gpus))
@@ -432,7 +436,7 @@ KeyT = TypeVar("KeyT")
 
 
 def _change(counts: dict[str, dict[KeyT, int]], function: str, key: KeyT, change: int) -> None:
-    """Count up or down; what is zero is not kept."""
+    """Add `change` to a count; a count of zero is removed."""
     inner = counts.setdefault(function, {})
     if left := inner.get(key, 0) + change:
         inner[key] = left
@@ -443,7 +447,7 @@ def _change(counts: dict[str, dict[KeyT, int]], function: str, key: KeyT, change
 
 
 def class_of_unit(part: Gpu | Slot, *, spot: bool) -> DeviceClass:
-    """What sort of device or slot a part of a node is."""
+    """The class of a part of a node."""
     if isinstance(part, Slot):
         return DeviceClass(name=part.type, slot=f"{part.kind.value} {part.memory} {part.ppm}", spot=spot)
     figures = (part.device.memory, *(cut.memory for cut in part.device.cuts))

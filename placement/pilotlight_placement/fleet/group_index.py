@@ -19,7 +19,7 @@ IndexContents = dict[str, dict[int, list[int]]]
 
 def add(unit: Unit) -> None:
     """Enter a unit into its group's index, by its present state."""
-    group = unit.cell
+    group = unit.group
     if group.kind.mig:
         _count_mask(unit, 1)
         _insert(group.states, unit.mask, unit.rank)
@@ -38,7 +38,7 @@ def add(unit: Unit) -> None:
 
 def remove(unit: Unit) -> None:
     """Take a unit out of its group's index; its state must be the one with which it was added."""
-    group = unit.cell
+    group = unit.group
     if group.kind.mig:
         _count_mask(unit, -1)
         _delete(group.states, unit.mask, unit.rank)
@@ -87,27 +87,27 @@ def actual_index(group: DeviceGroup) -> IndexContents:
 
 
 def _count_mask(unit: Unit, change: int) -> None:
-    group = unit.cell
+    group = unit.group
     assert group.device is not None and group.device.family is not None  # noqa: S101, PT018 - only MIG groups come here
     family = group.device.family
-    group.tally.count(unit.mask, len(unit.held), family, change)
+    group.class_index.count(unit.mask, len(unit.held), family, change)
     bits, index = family.fits[unit.mask] & ~(family.media if unit.media else 0), 0
     while bits:
         if bits & 1:
             group.open[index] += change
-            group.tally.open[index] += change
+            group.class_index.open[index] += change
         bits >>= 1
         index += 1
 
 
 def _share_states(unit: Unit) -> Iterator[States]:
-    yield unit.cell.shared.setdefault((unit.tenant, unit.agrees), {})
+    yield unit.group.shared.setdefault((unit.tenant, unit.agrees), {})
     if unit.agrees:
-        yield unit.cell.agreeing
+        yield unit.group.agreeing
 
 
 def _add_vacant(unit: Unit) -> None:
-    group, node = unit.cell, unit.node
+    group, node = unit.group, unit.node
     ranks = node.vacant.setdefault(group, [])
     if ranks:
         _delete(group.vacant, len(ranks), node.rank)
@@ -117,7 +117,7 @@ def _add_vacant(unit: Unit) -> None:
 
 
 def _remove_vacant(unit: Unit) -> None:
-    group, node = unit.cell, unit.node
+    group, node = unit.group, unit.node
     ranks = node.vacant[group]
     _delete(group.vacant, len(ranks), node.rank)
     ranks.remove(unit.rank)

@@ -1,7 +1,7 @@
-"""What happened to the fleet, so that a change can be undone and a past decision looked at again.
+"""Changes of the fleet, so that they can be undone and a past decision looked at again.
 
-Every change is an `Op` that can be read both ways. Those that stand go to a bounded journal; those of a trial (a plan
-in the making) form a chain of their own, which a decision can keep: it then knows what the plan had done before it.
+An `Op` can be read both ways. Those that stand go to a bounded `Journal`; those of a trial form a `Trail`, which a
+decision keeps: so it knows what its plan had done before it.
 """
 
 from __future__ import annotations

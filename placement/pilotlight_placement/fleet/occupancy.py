@@ -1,7 +1,7 @@
-"""Who holds what of a device or slot, and which containers a node has: the changing part of the fleet.
+"""What of each device or slot is taken, and which units a node has: the changing part of the fleet.
 
-A device in MIG mode is a mask of its memory slices; one that is given whole or in shares is a number of free 64ths;
-a slot is free or not. Nothing here knows of indexes: `Fleet` takes a unit out of its cell, changes it, puts it back.
+A device in MIG mode is a mask of its memory slices; one given whole or in shares a number of free 64ths; a slot is free
+or not. `Fleet` takes a unit out of its group's index before it changes and puts it back after.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class Unit:
 
     __slots__ = (
         "agrees",
-        "cell",
         "free",
         "gpu",
+        "group",
         "held",
         "id",
         "idle",
@@ -33,10 +33,10 @@ class Unit:
         "tenant",
     )
 
-    def __init__(self, node: NodeOccupancy, rank: int, cell: DeviceGroup, part: Gpu | Slot) -> None:
+    def __init__(self, node: NodeOccupancy, rank: int, group: DeviceGroup, part: Gpu | Slot) -> None:
         self.node = node
         self.rank = rank
-        self.cell = cell
+        self.group = group
         self.gpu = part if isinstance(part, Gpu) else None
         self.slot = part if isinstance(part, Slot) else None
         self.id = part.id
@@ -46,14 +46,14 @@ class Unit:
         self.free = SHARE_UNITS
         """Free 64ths, otherwise; a slot has all or none."""
         self.tenant = ""
-        """Whose shares are on it; "" if nobody's or several tenants'."""
+        """The tenant of its shares; "" for none or several."""
         self.agrees = False
-        """Whether all who share it agree to other tenants."""
+        """Whether all its containers agree to other tenants."""
         self.idle: frozenset[InstanceKey] = NO_CUTS
-        """MIG instances that exist and nobody uses: profile's index and start."""
+        """Idle MIG instances."""
         self.shut = bool(self.gpu and self.gpu.kept)
         self.media = False
-        """Whether an instance has its video engines."""
+        """Whether an instance in use has its video engines."""
         self._count()
 
     @property
@@ -63,7 +63,7 @@ class Unit:
 
     @property
     def is_offered(self) -> bool:
-        """Whether it is in its cell: not if it takes nothing, or while a plan keeps it back."""
+        """Whether it is in its group's index: not if withdrawn, draining, or kept back by a plan."""
         return not self.shut and self.serves
 
     @property
@@ -85,7 +85,7 @@ class Unit:
         return ""
 
     def takes(self, tenant: str, *, neighbours: bool) -> bool:
-        """Whether a tenant may join those who share it."""
+        """Whether a container of a tenant may join those on it."""
         return not self.held or (self.tenant == tenant and tenant != "") or (self.agrees and neighbours)
 
     def _refuses_instance(self, profile: str, start: int) -> str:
@@ -100,7 +100,7 @@ class Unit:
         return ""
 
     def put(self, held: PlacedContainer) -> None:
-        """Let a container have its part; it was asked before whether it can."""
+        """Give a container its part; `refusal` was asked before."""
         first = not self.held
         self.held[held.container] = held
         self._count()
@@ -122,7 +122,7 @@ class Unit:
         self._count()
 
     def _count(self) -> None:
-        """Occupancy from who holds what: there are a handful, and what is derived cannot drift."""
+        """Derive the occupancy from the containers, so that it cannot drift."""
         self.mask, self.free, self.media = occupied(self)
         self.idle = idle_cuts(self)
 
@@ -150,7 +150,7 @@ def occupied(unit: Unit) -> tuple[int, int, bool]:
 
 
 def idle_cuts(unit: Unit) -> frozenset[InstanceKey]:
-    """The MIG instances that exist on a device and that no container uses."""
+    """The MIG instances of a device that no container uses."""
     family = unit.gpu.device.family if unit.gpu and unit.gpu.mig else None
     if family is None or unit.gpu is None or not unit.gpu.instances:
         return NO_CUTS
@@ -161,7 +161,7 @@ def idle_cuts(unit: Unit) -> frozenset[InstanceKey]:
 class NodeOccupancy:
     """One node with its units."""
 
-    __slots__ = ("by_cell", "by_id", "different", "node", "rank", "units", "vacant")
+    __slots__ = ("by_group", "by_id", "different", "node", "rank", "units", "vacant")
 
     def __init__(self, node: Node, rank: int) -> None:
         self.node = node
@@ -169,10 +169,10 @@ class NodeOccupancy:
         self.units: list[Unit] = []
         self.by_id: dict[str, Unit] = {}
         self.different: dict[DeviceGroup, list[Unit]] = {}
-        """What of each cell a search looks at here; made when it is asked for, forgotten at each change."""
-        self.by_cell: dict[DeviceGroup, list[Unit]] = {}
+        """The units of each group that `on_nodes` compares; made on demand, dropped at each change."""
+        self.by_group: dict[DeviceGroup, list[Unit]] = {}
         self.vacant: dict[DeviceGroup, list[int]] = {}
-        """Ranks of its empty devices that are given whole, by cell."""
+        """Ranks of its empty whole devices, by group."""
 
     @property
     def name(self) -> str:
@@ -181,4 +181,4 @@ class NodeOccupancy:
     def add(self, unit: Unit) -> None:
         self.units.append(unit)
         self.by_id[unit.id] = unit
-        self.by_cell.setdefault(unit.cell, []).append(unit)
+        self.by_group.setdefault(unit.group, []).append(unit)

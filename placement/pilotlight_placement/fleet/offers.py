@@ -22,7 +22,7 @@ Zone = tuple[str, str]
 class Offer:
     """An option of an ask, in groups of one class."""
 
-    cells: tuple[DeviceGroup, ...]
+    groups: tuple[DeviceGroup, ...]
     option: Option
     level: int
     """Cost per throughput in 5 % steps."""
@@ -41,7 +41,7 @@ class PreferenceOffers:
 
     number: int
     levels: tuple[OfferLevel, ...]
-    by_cell: ByCell
+    by_group: ByCell
     """The offers of each group, cheapest first."""
     zones: frozenset[Zone]
 
@@ -60,33 +60,33 @@ class Offers:
     """What would serve an ask, in each of its preferences and in all."""
 
     choices: tuple[PreferenceOffers, ...]
-    by_cell: ByCell
+    by_group: ByCell
     why: Mapping[DeviceGroup, NoOption]
     """The groups without an offer, and the first filter that leaves none."""
     switched: Mapping[DeviceGroup, tuple[Option, ...]]
     """What a group's devices would serve the ask as after a switch of their MIG mode that needs no reset."""
     widest: tuple[Offer, ...]
     """For each class the offer that is open wherever another one is; those whose open devices are counted by group."""
-    tallies: tuple[tuple[list[int], int], ...]
+    counted: tuple[tuple[list[int], int], ...]
     """For the other classes: the counts of their `DeviceClassIndex`, and the index of the one that counts."""
     totals: Totals
 
 
-def offers_of(ask: Ask, sorts: Mapping[DeviceClass, list[DeviceGroup]], prices: Prices) -> Offers:
+def offers_of(ask: Ask, classes: Mapping[DeviceClass, list[DeviceGroup]], prices: Prices) -> Offers:
     """The offers for an ask in the groups of some classes."""
     found: list[Offer] = []
     widest: list[Offer] = []
-    tallies: list[tuple[list[int], int]] = []
+    counted: list[tuple[list[int], int]] = []
     refused: dict[DeviceGroup, NoOption] = {}
     switched: dict[DeviceGroup, tuple[Option, ...]] = {}
     known: dict[DeviceClass, OptionsByMode] = {}
-    for sort in sorted(sorts, key=lambda sort: sort.order):
+    for sort in sorted(classes, key=lambda sort: sort.order):
         inside: list[DeviceGroup] = []
-        for cell in sorts[sort]:
-            if name := refused_domain(ask, cell.domain):
-                refused[cell] = NoOption(filter=name)
+        for group in classes[sort]:
+            if name := refused_domain(ask, group.domain):
+                refused[group] = NoOption(filter=name)
             else:
-                inside.append(cell)
+                inside.append(group)
         if not inside:
             continue
         if (made := known.get(sort.anywhere)) is None:
@@ -97,7 +97,7 @@ def offers_of(ask: Ask, sorts: Mapping[DeviceClass, list[DeviceGroup]], prices: 
             continue
         more = _offers(made.now, tuple(inside), prices, len(found))
         if is_tallied(more[0]):
-            tallies.append((inside[0].tally.open, more[0].option.index))
+            counted.append((inside[0].class_index.open, more[0].option.index))
         else:
             widest.append(more[0])
         found += more
@@ -105,11 +105,11 @@ def offers_of(ask: Ask, sorts: Mapping[DeviceClass, list[DeviceGroup]], prices: 
     choices = tuple(_choice(n, [offer for offer in found if offer.option.choice == n]) for n in numbers)
     return Offers(
         choices=choices,
-        by_cell=_by_cell(found),
+        by_group=_by_cell(found),
         why=refused,
         switched=switched,
         widest=tuple(widest),
-        tallies=tuple(tallies),
+        counted=tuple(counted),
         totals=Totals(),
     )
 
@@ -117,7 +117,7 @@ def offers_of(ask: Ask, sorts: Mapping[DeviceClass, list[DeviceGroup]], prices: 
 def is_tallied(offer: Offer) -> bool:
     """Whether the counts of its class say how many devices are open for it."""
     option = offer.option
-    return option.count == 1 and not option.units and len(offer.cells) == offer.cells[0].tally.cells
+    return option.count == 1 and not option.units and len(offer.groups) == offer.groups[0].class_index.groups
 
 
 def refused_domain(ask: Ask, domain: Domain) -> str:
@@ -131,13 +131,13 @@ def refused_domain(ask: Ask, domain: Domain) -> str:
     return ""
 
 
-def _offers(made: list[Option], cells: tuple[DeviceGroup, ...], prices: Prices, serial: int) -> list[Offer]:
-    part, domain = cells[0].part, cells[0].domain
+def _offers(made: list[Option], groups: tuple[DeviceGroup, ...], prices: Prices, serial: int) -> list[Offer]:
+    part, domain = groups[0].part, groups[0].domain
     price = prices.of_slot(part, domain) if isinstance(part, Slot) else prices.of(part, domain)
     # The option that every state has room for that has room for another one comes first: its `open` counts for all.
     widest = sorted(made, key=lambda option: (option.profile, not option.units, option.count))
     return [
-        Offer(cells=cells, option=option, level=option.level(price), serial=serial + number)
+        Offer(groups=groups, option=option, level=option.level(price), serial=serial + number)
         for number, option in enumerate(widest)
     ]
 
@@ -149,14 +149,14 @@ def _choice(number: int, offers: list[Offer]) -> PreferenceOffers:
     return PreferenceOffers(
         number=number,
         levels=tuple((level, tuple(levels[level])) for level in sorted(levels)),
-        by_cell=_by_cell(sorted(offers, key=lambda offer: (offer.level, offer.serial))),
-        zones=frozenset((cell.domain.region, cell.domain.zone) for offer in offers for cell in offer.cells),
+        by_group=_by_cell(sorted(offers, key=lambda offer: (offer.level, offer.serial))),
+        zones=frozenset((group.domain.region, group.domain.zone) for offer in offers for group in offer.groups),
     )
 
 
 def _by_cell(offers: Iterable[Offer]) -> ByCell:
     found: dict[DeviceGroup, list[Offer]] = {}
     for offer in offers:
-        for cell in offer.cells:
-            found.setdefault(cell, []).append(offer)
-    return {cell: tuple(made) for cell, made in found.items()}
+        for group in offer.groups:
+            found.setdefault(group, []).append(offer)
+    return {group: tuple(made) for group, made in found.items()}

@@ -1,7 +1,7 @@
-"""From what nodes report to the fleet: a `FleetMirror` makes its fleet agree with them, and changes only what differs.
+"""From node reports to the fleet: a `FleetMirror` makes its fleet agree with them, and changes only what differs.
 
-GPUs come with their mode and their MIG instances, as the driver has them (`NodeReport.devices`); CPU slots, and what
-an agent offers of GPUs that it does not describe, are given as they are.
+GPUs come with mode and MIG instances as the driver has them (`NodeReport.devices`); CPU slots, and slices of GPUs that
+an agent does not describe, are taken as they are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHANGING = "it is being changed"
 
 
 def slot_of(part: SliceReport) -> Slot:
-    """A reported slice as a slot; its type is the catalogue's name, which tells memory sizes apart."""
+    """A reported slice as a slot, with the catalogue's name for its type."""
     memory = part.memory // MIB
     if part.kind is SliceKind.CPU:
         return Slot(id=part.id, kind=part.kind, type=CPU, memory=memory, ppm=part.ppm)
@@ -34,7 +34,7 @@ def slot_of(part: SliceReport) -> Slot:
 
 
 def gpu_of(report: DeviceReport) -> Gpu:
-    """A reported device. One whose driver contradicts the catalogue is given whole, or, if it is cut, not at all."""
+    """A reported device. One that contradicts the catalogue is given whole, or withdrawn if it is in MIG mode."""
     mig = report.mig is MigMode.ON
     withdrawn = report.withdrawn
     device = standard().device(report.type.upper(), report.memory // MIB)
@@ -65,7 +65,7 @@ def gpu_of(report: DeviceReport) -> Gpu:
 
 @lru_cache(maxsize=1024)
 def _as_read(kind: str, memory: int, profiles: tuple[ProfileReport, ...]) -> Device:
-    """The device with its driver's own figures: one object for all alike, so that reports are cheap to compare."""
+    """The device with its driver's figures, cached: equal reports share one object."""
     readings = [
         ProfileReading(name=each.name, memory=each.memory, sms=each.sms, size=each.size, starts=each.starts)
         for each in profiles
@@ -74,7 +74,7 @@ def _as_read(kind: str, memory: int, profiles: tuple[ProfileReport, ...]) -> Dev
 
 
 def node_of(report: NodeReport) -> Node:
-    """A report's node. The host's memory is what its CPU slots share; one without any does not say."""
+    """The node of a report; host memory (bytes) is the sum over its CPU slots, 0 without any."""
     gpus = {device.id: gpu_of(device) for device in report.devices}
     slots = {
         part.id: slot_of(part)
@@ -92,7 +92,7 @@ def node_of(report: NodeReport) -> Node:
 
 
 def name_of(slice_: Slice, container: str) -> str:
-    """What a slice is called between controller and agent."""
+    """A slice's name on the wire."""
     if slice_.slot:
         return slice_.ids[0]
     holder = container if slice_.units else ""
@@ -101,7 +101,7 @@ def name_of(slice_: Slice, container: str) -> str:
 
 
 def slice_named(node: Node, text: str) -> Slice | None:
-    """The slice of a node that a name means; None if the node has no such part."""
+    """The slice that a name means; None if the node has no such part."""
     for slot in node.slots:
         if slot.id == text:
             return Slice(
@@ -135,7 +135,7 @@ def _slice_of(node: str, name: SliceName, device: Device) -> Slice | None:
 
 @dataclass(frozen=True, kw_only=True)
 class IncomingContainer:
-    """A container on its way to a slice that a name means."""
+    """A container on its way to a slice, by the slice's name."""
 
     container: str
     node: str
@@ -147,12 +147,12 @@ class IncomingContainer:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOverlay:
-    """What the fleet should know beside the reports."""
+    """What the controller adds to the reports."""
 
     coming: tuple[IncomingContainer, ...] = ()
-    """Containers that were sent and are not reported yet; where a report shows somebody there, the report counts."""
+    """Binds that no report shows yet; a reported container on the same slice goes first."""
     closed: Collection[tuple[str, str]] = ()
-    """(node, GPU): takes nothing new, since it is about to change."""
+    """(node, GPU) that takes nothing new: it is about to change."""
     resident: dict[str, frozenset[str]] = field(default_factory=dict)
     """node -> weights that it has."""
     agreeing: Collection[str] = ()
@@ -160,37 +160,37 @@ class ReportOverlay:
 
 
 class FleetMirror:
-    """A fleet that is kept as its nodes report themselves."""
+    """A fleet kept in agreement with its nodes' reports."""
 
     def __init__(self) -> None:
         self.fleet = Fleet()
         self._known: dict[str, tuple[NodeReport, Node, tuple[PlacedContainer, ...]]] = {}
         self._since: dict[str, float] = {}
 
-    def sync(self, reports: Iterable[NodeReport], beside: ReportOverlay | None = None, at: float = 0.0) -> Fleet:
-        """Make the fleet what the reports say; what else was changed in it since the last time is undone."""
-        beside = beside or ReportOverlay()
-        self._known = {report.node: self._read(report, beside, at) for report in reports}
+    def sync(self, reports: Iterable[NodeReport], overlay: ReportOverlay | None = None, at: float = 0.0) -> Fleet:
+        """Make the fleet agree with the reports; any other change to it is undone. `at` is in seconds."""
+        overlay = overlay or ReportOverlay()
+        self._known = {report.node: self._read(report, overlay, at) for report in reports}
         for name in [name for name in self.fleet.places if name not in self._known]:
             self.fleet.remove(name)
         for _, node, _ in self._known.values():
-            self.fleet.put(_beside(node, beside))
-        truth = [held for _, _, every in self._known.values() for held in every]
-        self._since = {held.container: held.since for held in truth}
-        self._hold_exactly(truth, beside.coming)
+            self.fleet.put(_with_overlay(node, overlay))
+        reported = [held for _, _, every in self._known.values() for held in every]
+        self._since = {held.container: held.since for held in reported}
+        self._hold_exactly(reported, overlay.coming)
         return self.fleet
 
     def _read(
-        self, report: NodeReport, beside: ReportOverlay, at: float
+        self, report: NodeReport, overlay: ReportOverlay, at: float
     ) -> tuple[NodeReport, Node, tuple[PlacedContainer, ...]]:
         known = self._known.get(report.node)
         if known is not None and known[0] is report:
             return known
         node = node_of(report)
-        return report, node, tuple(self._held(report, node, beside, at))
+        return report, node, tuple(self._held(report, node, overlay, at))
 
-    def _held(self, report: NodeReport, node: Node, beside: ReportOverlay, at: float) -> Iterator[PlacedContainer]:
-        """Who runs on which of the node's slices, by the node's own word."""
+    def _held(self, report: NodeReport, node: Node, overlay: ReportOverlay, at: float) -> Iterator[PlacedContainer]:
+        """The containers on the node's slices, by its report."""
         containers = {container.id: container for container in report.containers}
         on = {part.id: part.container for part in report.slices if part.container}
         on |= {i.slice: i.container for device in report.devices for i in device.instances if i.container}
@@ -208,13 +208,13 @@ class FleetMirror:
                     function=f"{container.tenant}:{container.app}.{container.function}",
                     tenant=container.tenant,
                     since=self._since.get(holder, at - container.age_s),
-                    neighbours=container.version in beside.agreeing,
+                    neighbours=container.version in overlay.agreeing,
                 )
             yield held
 
-    def _hold_exactly(self, truth: Iterable[PlacedContainer], coming: Iterable[IncomingContainer]) -> None:
+    def _hold_exactly(self, reported: Iterable[PlacedContainer], coming: Iterable[IncomingContainer]) -> None:
         wanted: dict[str, PlacedContainer] = {}
-        for held in truth:
+        for held in reported:
             # Two nodes may speak of one container while one of them is behind: both of their slots are taken.
             name = held.container if held.container not in wanted else f"{held.container} {held.slice}"
             wanted[name] = replace(held, container=name) if name != held.container else held
@@ -247,13 +247,13 @@ class FleetMirror:
         )
 
 
-def _beside(node: Node, beside: ReportOverlay) -> Node:
-    """The node with what only the controller knows of it."""
+def _with_overlay(node: Node, overlay: ReportOverlay) -> Node:
+    """The node with the overlay of the controller."""
     gpus = node.gpus
-    if any((node.name, gpu.id) in beside.closed for gpu in gpus):
+    if any((node.name, gpu.id) in overlay.closed for gpu in gpus):
         closed = [replace(gpu, kept=CHANGING) for gpu in gpus]
         gpus = tuple(
-            other if (node.name, gpu.id) in beside.closed else gpu for gpu, other in zip(gpus, closed, strict=True)
+            other if (node.name, gpu.id) in overlay.closed else gpu for gpu, other in zip(gpus, closed, strict=True)
         )
-    weights = beside.resident.get(node.name, frozenset())
+    weights = overlay.resident.get(node.name, frozenset())
     return node if gpus is node.gpus and not weights else replace(node, gpus=gpus, weights=weights)

@@ -1,7 +1,6 @@
-"""The live demand histogram: how often each shape of container has been asked for lately.
+"""The live demand histogram: how often each shape of container was asked for lately, with a half-life.
 
-Each ask adds one to its shape; what was added fades with a half-life. Instead of fading every entry at every step, new
-entries weigh more (forward decay, Cormode et al., ICDE 2009): weights are divided only when they grow large.
+Instead of fading old entries at every step, new ones weigh more (forward decay, Cormode et al., ICDE 2009).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ GRAIN_MIB = 256
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class AskShape:
-    """What matters of an ask to what it leaves behind: MiB on each of `count` devices. 0 MiB: whole devices."""
+    """The size of an ask: MiB on each of `count` devices; 0 MiB: whole devices."""
 
     mib: int
     count: int = 1

@@ -1,23 +1,19 @@
-"""What a place on a MIG device costs those who come later, by how scarce each profile's places are now.
+"""The cost of a place on a MIG device to later asks, by how scarce each profile's places are now.
 
-A place is dear if it takes the last rooms of a profile that is often asked for, and costs next to nothing while there
-are many. So a change of one device's occupancy mask is priced in two parts:
+A change of one device's occupancy mask is priced in two parts:
 
-* *scarcity*, from the fleet as it is: with n devices on which a profile of demand d (instances wanted at a time) still
-  fits, the chance that it will find none falls like exp(-n / tau), tau growing a little slower than the square root of
-  d, as the swings of a Poisson number do. A device on which the profile no longer fits costs the profile's part in
-  demand times the rise of that chance. What its occupant would displace is taken off while the fleet is full: a place
-  for one large instance is worth less then than the several small ones that it holds.
-* *hope*, a table over masks: how soon each profile would fit if nothing new came (the discounted time until enough
-  instances have left, over all layouts with that mask), and how many of it there would be room for. It decides where
-  nothing is scarce, and keeps small instances together.
+* *scarcity*, from the fleet as it is: with n devices that have room for a profile of demand d (instances wanted at a
+  time), the chance that it finds none falls like exp(-n / tau), tau growing a little slower than the square root of d,
+  as the swings of a Poisson number do. A device that loses its room for the profile costs the profile's part in demand
+  times the rise of that chance. While the fleet is full, what the occupant would displace is taken off: a place for one
+  large instance is worth less then than the small ones that it holds.
+* *expected value*, a table over masks: how soon each profile would fit if nothing new came (discounted, over all
+  layouts with that mask), and how many of it there would be room for. It decides where nothing is scarce, and keeps
+  small instances together.
 
-The idea of weighing what becomes unusable by demand is FGD's (Weng et al., USENIX ATC 2023), which knows no scarcity:
-it guards what nobody will miss as closely as the last of its kind. Constants were fitted on the churn of 100 devices
-under five mixes (the three of `benchmarks.placement_mig` among them) with seeds that it does not use; acceptance
-changes by 0.06 points at most when any of them is a quarter larger or smaller.
-
-Pure and small: tables are made once per mix of demand, a decision looks at the masks that occur in the fleet.
+FGD (Weng et al., USENIX ATC 2023) weighs by demand what becomes unusable, without scarcity. Constants were fitted on
+the churn of 100 devices under five mixes (three of `benchmarks.placement_mig`) with other seeds; acceptance changes by
+0.06 points at most when one of them is a quarter larger or smaller.
 """
 
 from __future__ import annotations
@@ -33,11 +29,11 @@ TAU = 0.39
 TAU_POWER = 0.36
 """tau = TAU * d ** TAU_POWER: over how many devices the chance to find no place falls to a third."""
 DISPLACED = 0.15
-"""Of a place's worth, per memory slice, that is taken off when nothing is free."""
+"""Part of a place's worth, per memory slice, that is taken off when nothing is free."""
 SPARE = 0.135
 """Free part of the fleet at which that has fallen to a third."""
 HOPE = 3.7e-4
-"""Of soon fitting a profile of half a device; against prices, where a sure refusal of every ask is 1."""
+"""Value of soon fitting a profile of half a device; a sure refusal of every ask costs 1."""
 HOPE_POWER = 3.0
 """How much more it matters that a larger profile would fit soon."""
 PATIENCE = 58.0
@@ -50,11 +46,11 @@ HALF = 4
 
 @dataclass(frozen=True, kw_only=True)
 class MaskChange:
-    """A place for a profile in a mask: its start, the profiles (bits) that fit no longer, what hope is lost."""
+    """A place for a profile in a mask: its start, the profiles (bits) that it leaves no room for, the value lost."""
 
     start: int
     lost: int
-    hope: float
+    expected_value: float
 
 
 class MaskFragmentation:
@@ -68,8 +64,8 @@ class MaskFragmentation:
         self.mix = tuple(part / total for part in mix)
 
     @cached_property
-    def hope(self) -> tuple[float, ...]:
-        """By mask: what is to be hoped of a device in that state; masks that no layout has count nothing."""
+    def expected_value(self) -> tuple[float, ...]:
+        """The expected value of a device by mask; 0 for masks that no layout has."""
         weights = [
             part * math.pow(p.size / HALF, HOPE_POWER) for part, p in zip(self.mix, self.family.profiles, strict=True)
         ]
@@ -82,14 +78,14 @@ class MaskFragmentation:
     @cached_property
     def changes(self) -> tuple[tuple[tuple[MaskChange, ...], ...], ...]:
         """`changes[profile][mask]`: the places that the profile has in a device in that state, highest start first."""
-        fits, hope = self.family.fits, self.hope
+        fits, expected_value = self.family.fits, self.expected_value
         return tuple(
             tuple(
                 tuple(
                     MaskChange(
                         start=start,
                         lost=fits[mask] & ~fits[mask | profile.mask(start)],
-                        hope=hope[mask] - hope[mask | profile.mask(start)],
+                        expected_value=expected_value[mask] - expected_value[mask | profile.mask(start)],
                     )
                     for start in reversed(self.family.free_starts[mask][profile.index])
                 )
@@ -114,7 +110,7 @@ class MaskFragmentation:
 
     def cost(self, change: MaskChange, prices: Sequence[float]) -> float:
         """What a change costs: less is better, and only differences mean something."""
-        return change.hope + sum(price for bit, price in enumerate(prices) if change.lost >> bit & 1)
+        return change.expected_value + sum(price for bit, price in enumerate(prices) if change.lost >> bit & 1)
 
     def best(self, profile: int, masks: Iterable[int], prices: Sequence[float]) -> tuple[float, int, int] | None:
         """Cost, mask and start of the cheapest place for a profile in any of the masks; None if it fits in none.
@@ -127,8 +123,8 @@ class MaskFragmentation:
         for mask in masks:
             for change in changes[mask]:
                 if change.lost not in lost:
-                    lost[change.lost] = self.cost(change, prices) - change.hope
-                key = (round(lost[change.lost] + change.hope, 12), slots[mask], -change.start, mask)
+                    lost[change.lost] = self.cost(change, prices) - change.expected_value
+                key = (round(lost[change.lost] + change.expected_value, 12), slots[mask], -change.start, mask)
                 if found is None or key < found:
                     found = key
         return None if found is None else (found[0], found[3], -found[2])
@@ -148,7 +144,7 @@ def open_on(family: Family, devices: Mapping[int, int]) -> tuple[int, ...]:
 
 
 def _last(count: int, tau: float) -> float:
-    """How much likelier it gets that no place is found, with one of `count` devices fewer."""
+    """Rise of the chance that no place is found, with one of `count` devices fewer."""
     return math.exp(-(count - 1) / tau) - math.exp(-count / tau)
 
 

@@ -1,9 +1,8 @@
-"""Which device models are scarce: the load that falls on each if all demand is spread as evenly as it may be.
+"""Which device models are scarce: the load on each if all demand is spread as evenly as possible.
 
-Demand that accepts several models goes where there is room, so what is left to a model is decided by the sets that must
-use it. The set of models with the most demand of its own for its room is the most loaded, at that load; without it and
-its demand, the next is found in the same way (a polymatroid taken apart by its densest sets, Fujishige, Mathematics of
-Operations Research 5(2), 1980).
+Demand that accepts several models goes where there is room, so a model's load comes from the sets of models that some
+demand must use. The most loaded set is the one with the most demand of its own for its room; without it and its demand
+the next is found alike (a polymatroid's densest sets, Fujishige, Mathematics of Operations Research 5(2), 1980).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ STEEPNESS = 6.0
 DEAREST = 10.0
 """Bound of a price: a model without room left would have no finite one."""
 MAX_SETS = 1024
-"""Bound of the sets that are looked at; those of the heaviest demand come first."""
+"""Sets that are looked at, those of the heaviest demand first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class ModelClaims:
 
 
 def claims(models: Sequence[str], demand: Mapping[frozenset[str], float]) -> ModelClaims:
-    """What the demand claims of the models; an empty set accepts any. What none of them could meet is dropped."""
+    """What the demand claims of the models (an empty set: any), without what none of them could meet."""
     bits = {model: 1 << number for number, model in enumerate(models)}
     everything = (1 << len(bits)) - 1
     merged: dict[int, float] = {}

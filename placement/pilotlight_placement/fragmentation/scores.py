@@ -1,9 +1,8 @@
-"""What a place costs those who come later, in tables over all states of a device.
+"""The cost of a place to later asks, tabulated over all states of a device.
 
-For MIG masks it is scarcity and hope (`mask_fragmentation.py`): what is lost of a profile's last places, priced by the
-devices that there are now, and how soon each profile would fit again. For shares it is how much less the device can
-then expect to carry, beyond what is taken (`share_fragmentation.py`). A row holds the states in which an option fits,
-best first, so that a decision reads it in order and takes the first state in which it finds a device.
+For MIG masks it is scarcity and expected value (`mask_fragmentation.py`), for shares the drop in expected load
+(`share_fragmentation.py`). A row holds the states in which an option fits, best first, so that a decision takes the
+first state in which it finds a device.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from pilotlight_placement.hardware.geometry import Family
 from pilotlight_placement.hardware.node import SHARE_UNITS, units_of
 
 PRIOR = 0.05
-"""Weight of each plain profile before anything was seen: keeps room for large ones where only small ones came."""
+"""Weight of each plain profile without any demand, which keeps room for large ones."""
 
 DIGITS = 12
-"""Costs are compared to so many: what differs less is alike, whatever the order of sums."""
+"""Digits to which costs are compared, so that the order of sums does not matter."""
 
 ScoreKey = tuple[float, float, int]
-"""What decides at equal price: the cost to those who come later, the part of the device left free, minus the start."""
+"""(cost to later asks, part of the device left free, minus the start): what decides at equal price."""
 ScoreRow = tuple[tuple[ScoreKey, int, int], ...]
 """(key, state, start) by key: all states in which an option fits, with the best start there."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scores:
-    """What is known of one device kind under one mix of demand. Immutable."""
+    """The tables of one kind of device under one mix of demand. Immutable."""
 
     masks: MaskFragmentation | None
     shares: tuple[ScoreRow, ...]
@@ -66,7 +65,7 @@ def best_start(
     """The key of a profile's best place in a mask, and its start; None if it has none. `prices` are of the moment."""
     best: tuple[float, int] | None = None
     for change in scores.changes[profile][mask]:
-        cost = change.hope
+        cost = change.expected_value
         for index, price in enumerate(prices):
             if change.lost >> index & 1:
                 cost += price
@@ -81,7 +80,7 @@ def best_start(
 
 
 def profile_weights(device: Device, mix: Mapping[AskShape, float]) -> tuple[float, ...]:
-    """How often each profile of a device is asked for, by index: a shape counts for the cheapest that holds it."""
+    """Weight of each profile by index: a shape counts for the cheapest profile that holds it."""
     weights = [PRIOR * (not cut.profile.media and not cut.profile.key.endswith("x")) for cut in device.cuts]
     order = sorted(range(len(device.cuts)), key=lambda index: (device.shares[index], index))
     for shape, part in mix.items():
@@ -95,7 +94,7 @@ def profile_weights(device: Device, mix: Mapping[AskShape, float]) -> tuple[floa
 
 
 def share_weights(device: Device, mix: Mapping[AskShape, float]) -> tuple[float, ...]:
-    """How often each number of 64ths is asked for: index 64 is the whole device."""
+    """Weight of each number of 64ths: index 64 is the whole device."""
     weights = [0.0] * (SHARE_UNITS + 1)
     weights[SHARE_UNITS] = PRIOR
     for shape, part in mix.items():
@@ -124,10 +123,9 @@ def share_rows(weights: tuple[float, ...]) -> tuple[ScoreRow, ...]:
 
 
 def expected(weights: Sequence[float]) -> list[float]:
-    """64ths that a device with so many free can expect to carry, if typical asks are offered to it in turn.
+    """64ths that a device with so many free can expect to carry, if typical asks come in turn.
 
-    The table of `share_fragmentation`, in 64ths and without cores: an ask is taken only if that brings more than it
-    blocks.
+    The table of `share_fragmentation`, in 64ths and without cores.
     """
     asks = [TypicalTask(weight=weight, cpu=0, milli=size) for size, weight in enumerate(weights) if weight and size]
     table = table_of(asks, offers=sum(weights) or 1.0, whole=SHARE_UNITS, grain=1, most_cores=0)

@@ -1,15 +1,13 @@
-"""What a place on a shared device costs those who come later: what is left is worth what it can still expect to carry.
+"""The cost of a place on a shared device to later asks: how much less the device can then expect to carry.
 
-FGD (Weng et al., USENIX ATC 2023) calls free milli-GPU stranded when a typical task does not fit into it. So 190 free
-count as useful as often as a task of 160 comes, and 530 count in full where 470 fit and would leave 60. Here a device
+FGD (Weng et al., USENIX ATC 2023) calls free milli-GPU stranded when a typical task does not fit into it. Here a device
 looks further ahead: it is offered HORIZON typical tasks in turn, and takes one only if that brings more than it blocks,
 the stochastic knapsack with a deadline (Papastavrou, Rajagopalan, Kleywegt, Management Science 42(12), 1996). With
 K_0 = 0 and typical tasks of weight p, size s and c cores,
 
     K_t(r, C) = sum over tasks of p * max(K_{t-1}(r, C), s + K_{t-1}(r - s, C - c))
 
-is what a device with r free milli-GPU and C cores can expect to carry. A place costs what the room it is taken from was
-worth, less what the rest is worth. Quantities are milli-GPU and milli-CPU.
+is what a device with r free milli-GPU and C cores can expect to carry. Quantities are milli-GPU and milli-CPU.
 """
 
 from __future__ import annotations
@@ -28,13 +26,13 @@ CORE = 1000
 MOST_CORES = 40
 """More cores than these for one device bring nothing more."""
 HORIZON = 28
-"""Tasks that a device is offered: few make it take what comes, many make it wait for what fits. 20 to 40 do as well."""
+"""Tasks that a device is offered: few make it greedy, many make it wait. 20 to 40 do as well."""
 HOSTING = 0.3
 """Weight of the room for tasks of several devices, beside the expected load of the single ones."""
 TIDINESS = (0.025, 0.0015625)
-"""Cost of a free milli-GPU and a free milli-CPU beside a task that needs no GPU: such tasks fill up what is begun."""
+"""Cost of a free milli-GPU and milli-CPU beside a task without GPU: best fit."""
 ALIKE = 10.0
-"""Costs so near to each other, in milli-GPU, are one: then the fixed order of nodes decides, and fills one by one."""
+"""Costs this near, in milli-GPU, are equal: the fixed order of nodes then fills one after the other."""
 
 ShareRow = tuple[float, ...]
 ShareTable = tuple[ShareRow, ...]
@@ -68,7 +66,7 @@ class FreeCapacity:
 
     @property
     def whole(self) -> int:
-        """Devices that nobody uses."""
+        """Empty devices."""
         return self.free.count(WHOLE)
 
     def after(self, task: TypicalTask) -> Iterator[FreeCapacity]:
@@ -87,7 +85,7 @@ class FreeCapacity:
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What the typical tasks let each model's devices expect. Immutable: made anew when the mix has moved."""
+    """The expected load of each model's devices under the typical tasks. Immutable."""
 
     tasks: tuple[TypicalTask, ...]
     tables: Mapping[str, ShareTable]
@@ -124,7 +122,7 @@ class Outlook:
         return WHOLE * whole * sum(task.weight for task in fitting)
 
     def cost(self, before: FreeCapacity, left: FreeCapacity, price: float = 0.0) -> float:
-        """Milli-GPU that those who come later lose if `left` remains of `before`. `price`: how scarce its model is."""
+        """Expected load in milli-GPU that is lost if `left` remains of `before`; `price` is its model's scarcity."""
         lost = (1.0 + price) * (self.worth(before) - self.worth(left))
         return lost + HOSTING * (self.hosting(before) - self.hosting(left))
 

@@ -82,7 +82,7 @@ class Catalogue:
         return self.devices[name]
 
     def device(self, gpu_type: str, memory: int = 0) -> Device:
-        """The device that an agent reports as `gpu_type` with `memory` MiB; what is not known is a GPU without MIG."""
+        """The device that an agent reports as `gpu_type` with `memory` MiB; an unknown type is a GPU without MIG."""
         if gpu_type in self.devices:
             return self.devices[gpu_type]
         sizes = [device for name, device in self.devices.items() if is_kind(gpu_type, name)]

@@ -1,13 +1,12 @@
 """Where MIG instances may lie on a GPU: one occupancy mask per device, and tables over all masks.
 
-A MIG GPU has memory slices in a row (8, or 4 on an A30). An instance of a profile takes `size` neighbouring slices from
-one of the profile's legal starts, and no two instances may overlap; nothing else decides whether a layout is possible,
-but for one rule: at most one instance has the media engines (+me). So an occupancy is one small integer, bit n for
-memory slice n, and everything that placement asks about it is looked up in tables made once per family.
+A MIG GPU has memory slices in a row (8, or 4 on an A30). An instance takes `size` neighbouring slices from one of its
+profile's legal starts; no two overlap, and at most one has the media engines (+me). Nothing else makes a layout
+illegal, so an occupancy is one small integer, bit n for memory slice n, and all else is looked up in tables made once
+per family.
 
-The shapes and starts are in `catalogue.toml` (sources there). That masks suffice was shown by enumerating all layouts:
-no legal packing exceeds the compute slices or SMs of its device. `layouts` and `reachable` make such an enumeration;
-the tests hold them to the known counts.
+Shapes and starts are in `catalogue.toml` (sources there). The tests enumerate all layouts: none exceeds the compute
+slices or SMs of its device.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ Layout = tuple[MigPlacement, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """All devices that are cut alike. Tables are indexed by mask (0 to `full`) and then by `Profile.index`."""
+    """All devices with the same layouts. Tables are indexed by mask (0 to `full`), then by `Profile.index`."""
 
     name: str
     slots: int

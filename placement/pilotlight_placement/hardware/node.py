@@ -1,4 +1,4 @@
-"""What the fleet is made of, as values: nodes, their devices, the slices that containers get, and who holds them."""
+"""The values that a fleet is made of: nodes, devices, slices, and the containers on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHARE_UNITS = 64
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Domain:
-    """What is alike for all nodes of a kind in one place: the hard filters that need no look at the node."""
+    """Where nodes are and how they were bought: filters that need no look at the node."""
 
     region: str = "local"
     zone: str = ""
@@ -42,14 +42,14 @@ class Gpu:
     withdrawn: str = ""
     """Why it takes nothing new; "" if it does. What runs on it is left alone."""
     kept: str = ""
-    """Why it is given to nobody for a while, though nothing is the matter with it; "" if it is."""
+    """Why it is reserved for an ask; "" if it is not."""
     software: bool = False
     """It exists in software only."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """A slice that exists and is given as it is: a CPU slot, or a part of a GPU that its agent has cut. MiB."""
+    """A slice given as it is: a CPU slot, or a part of a GPU that its agent has cut. `memory` is MiB."""
 
     id: str
     kind: SliceKind
@@ -104,13 +104,13 @@ class Slice:
     def what(self) -> str:
         """What it is, without where: "3g of an H100-80GB", "2 whole T4"."""
         if self.profile:
-            return f"{self.profile} at {self.start} of {_a(self.type)}"
+            return f"{self.profile} at {self.start} of {_with_article(self.type)}"
         if self.kind is SliceKind.CPU:
             return "a CPU slot"
         if self.units or self.kind is SliceKind.SHARE:
-            return f"{self.ppm / 10_000:.0f} % of {_a(self.type)}"
+            return f"{self.ppm / 10_000:.0f} % of {_with_article(self.type)}"
         if self.kind is SliceKind.MIG:
-            return f"a MIG instance of {_a(self.type)}"
+            return f"a MIG instance of {_with_article(self.type)}"
         return f"a whole {self.type}" if len(self.ids) == 1 else f"{len(self.ids)} whole {self.type}"
 
     def __str__(self) -> str:
@@ -131,11 +131,11 @@ class PlacedContainer:
 
 
 def rank_of(name: str) -> int:
-    """A node's place in the fixed order: a permutation that nobody chose, the same in every process."""
+    """A node's place in the fixed order: by hash of its name, the same in every process."""
     return int.from_bytes(blake2b(name.encode(), digest_size=6).digest(), "big")
 
 
-def _a(name: str) -> str:
+def _with_article(name: str) -> str:
     return f"an {name}" if name[:1] in "AHL" else f"a {name}"
 
 

@@ -1,9 +1,8 @@
-"""What a plan has done. Each command says by number which others must be done before it.
+"""The commands of a plan. Each names by number the commands that must be done before it.
 
-Commands for agents are those of the wire (`Stop`, `Cut`, `SwitchMig`); a start has no version and no id yet, so it is
-the plan's own. A start is done when the container is ready, a stop when it is gone, so a move is: start the copy, stop
-the original after it (make before break). Commands of one `group` belong together: if one fails, the later ones are not
-done.
+`Stop`, `Cut` and `SwitchMig` are those of the wire; a start has no version and no id yet, so it is the plan's own. A
+start is done when the container is ready, a stop when it is gone: a move starts the copy, then stops the original. If a
+command fails, the later ones of its `group` are not done.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A plan in the making: the fleet under trial, the commands so far, and what each of them waits for.
 
-Whatever is started on devices that this plan frees waits for the stops that free them; whoever adds a command need not
-know which. Numbers are given in the order in which commands are added, and each waits only for earlier ones.
+A start on devices that this plan frees waits for the commands that free them. Numbers follow the order in which
+commands are added, and each waits only for earlier ones.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class PlanLimits:
     """What one plan may do beyond starting and stopping."""
 
     moves: int = 20
-    """Containers that are moved, to make room and to empty devices."""
+    """Containers that a plan moves."""
     move_s: float = 600.0
     """Seconds of loading that one group of moves may cost."""
     min_residency_s: float = 600.0
     """A container younger than this is not moved."""
     donors: int = 20
-    """Devices that are looked at for each blocked ask, and for consolidation."""
+    """Devices tried for each blocked ask, and for consolidation."""
     blocked: int = 20
-    """How often room is looked for."""
+    """Attempts to make room."""
     empties: int = 2
     """Devices that consolidation empties."""
     switches: int = 4
-    """GPUs whose MIG mode is switched."""
+    """GPUs whose MIG mode a plan switches."""
     horizon_s: float = 3600.0
     """An emptied device is worth so many seconds of its time."""
 
@@ -71,15 +71,15 @@ class Draft:
     revision: int
     limits: PlanLimits
     epoch: int = 0
-    """Of the leader whose commands these are."""
+    """The leader's, for its commands."""
     commands: list[PlanCommand] = field(default_factory=list)
     outcomes: list[PlanOutcome] = field(default_factory=list)
     freed: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
     """(node, device) -> the commands that free something there: their numbers, and of which memory slices."""
     fixed: frozenset[str] = frozenset()
-    """Containers that are not moved."""
+    """Containers that must stay."""
     waiting: frozenset[str] = frozenset()
-    """Tenants for whom nothing is moved."""
+    """Tenants for which nothing is moved."""
     moved: set[str] = field(default_factory=set)
     """Containers that this plan moves, and their copies."""
     stopped: set[str] = field(default_factory=set)
@@ -94,7 +94,7 @@ class Draft:
         return self.groups
 
     def new_id(self, function: str) -> str:
-        """The same for the same desired revision and the same fleet, and nobody else's."""
+        """An unused container id, the same for the same revision and fleet."""
         while True:
             ordinal = self.ordinals[function] = self.ordinals.get(function, 0) + 1
             name = f"{function}~{self.revision}.{ordinal}"
@@ -103,7 +103,7 @@ class Draft:
 
     @contextmanager
     def attempt(self) -> Iterator[DraftAttempt]:
-        """Steps that are taken back, commands and all, unless the attempt is kept."""
+        """Undo fleet and commands at the end of the block, unless the attempt is kept."""
         marks = len(self.commands), len(self.outcomes), dict(self.ordinals), self.groups, self.switched
         freed, moved = {place: list(numbers) for place, numbers in self.freed.items()}, set(self.moved)
         attempt = DraftAttempt()
@@ -119,7 +119,7 @@ class Draft:
     # --- commands ---
 
     def start(self, ask: Ask, found: Placement, group: int, replaces: str = "") -> PlacedContainer:
-        """Start a container where it was placed; cut its instance first where it is not there."""
+        """Start a container at its place; cut its instance first if it does not exist."""
         held = PlacedContainer(
             container=self.new_id(ask.function), slice=found.slice, function=ask.function, tenant=ask.tenant,
             since=self.at, neighbours=ask.neighbours,
@@ -132,7 +132,7 @@ class Draft:
         return held
 
     def stop(self, held: PlacedContainer, reason: str, group: int, after: tuple[int, ...] = ()) -> None:
-        """Stop a container; what is placed in its stead waits for that. Its MIG instance is left, idle."""
+        """Stop a container; a start in its place waits for that. Its MIG instance stays, idle."""
         if held.slice.profile:
             node, gpu, used = self._gpu(held.slice.node, held.slice.ids[0])
             self._describe(node, replace(gpu, instances=tuple(sorted({*gpu.instances, *used}))))
@@ -144,7 +144,7 @@ class Draft:
             self._frees(held.slice.node, name, number, self._window(held.slice))
 
     def cut(self, wanted: Slice, group: int) -> None:
-        """Have the instance of a slice made, and idle ones destroyed that lie in its way."""
+        """Create the instance of a slice, and destroy idle ones in its way."""
         node, gpu, used = self._gpu(wanted.node, wanted.ids[0])
         family = gpu.device.family
         instance = MigPlacement(start=wanted.start, profile=wanted.profile)

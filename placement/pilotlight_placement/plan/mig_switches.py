@@ -1,7 +1,6 @@
-"""MIG mode of idle GPUs: switched on where a part would do, or nothing but a part, off where whole ones are needed.
+"""MIG mode of idle GPUs: on where an instance is cheaper or asked for, off where whole GPUs are missing.
 
-Only on architectures that switch without a reset. On Ampere a reset would take every client of the driver with it, so
-there MIG mode is what the operator has set.
+Only where the switch needs no reset: on Ampere a reset would take every client of the driver with it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pilotlight_placement.search.place import place
 
 
 def instead_of_whole(draft: Draft, ask: Ask, found: Placement) -> bool:
-    """Cut the idle GPU that an ask was about to get whole, if a part of it would do at less cost."""
+    """Cut an idle GPU instead of giving it whole, if an instance of it costs less."""
     if draft.switched >= draft.limits.switches or not _is_too_much(draft, ask, found):
         return False
     node, gpu = found.slice.node, found.slice.ids[0]
@@ -42,11 +41,11 @@ def _is_too_much(draft: Draft, ask: Ask, found: Placement) -> bool:
     if not ask.vram or ask.isolation is Isolation.EXCLUSIVE:
         return False
     unit = draft.fleet.places[chosen.node].by_id[chosen.ids[0]]
-    device, value = unit.cell.device, found.record.value
+    device, value = unit.group.device, found.record.value
     if device is None or not device.online_mig or value is None:
         return False
-    price = draft.fleet.prices.of(device, unit.cell.domain)
-    parts = draft.fleet.offers(ask).switched.get(unit.cell, ())
+    price = draft.fleet.prices.of(device, unit.group.domain)
+    parts = draft.fleet.offers(ask).switched.get(unit.group, ())
     return min((part.level(price) for part in parts), default=value.cost) < value.cost
 
 
@@ -61,11 +60,11 @@ def has_place_after_switch(fleet: Fleet, ask: Ask) -> bool:
 
 def switch_on(draft: Draft, ask: Ask) -> bool:
     """Put one idle GPU into MIG mode, if an ask that no whole one serves then has an instance of it."""
-    for cell in _in_order(draft):
-        if cell.kind.mig or not draft.fleet.offers(ask).switched.get(cell):
+    for group in _in_order(draft):
+        if group.kind.mig or not draft.fleet.offers(ask).switched.get(group):
             continue
-        nodes = sorted(rank for ranks in cell.vacant.values() for rank in ranks)[: draft.limits.donors]
-        idle = [draft.fleet.units[draft.fleet.by_rank[rank].vacant[cell][0]] for rank in nodes]
+        nodes = sorted(rank for ranks in group.vacant.values() for rank in ranks)[: draft.limits.donors]
+        idle = [draft.fleet.units[draft.fleet.by_rank[rank].vacant[group][0]] for rank in nodes]
         if draft.switched < draft.limits.switches and any(_switched(draft, ask, [unit], on=True) for unit in idle):
             return True
     return False
@@ -73,15 +72,15 @@ def switch_on(draft: Draft, ask: Ask) -> bool:
 
 def switch_off(draft: Draft, ask: Ask) -> bool:
     """Take idle GPUs of one node out of MIG mode, if an ask then has the whole ones that it needs."""
-    for cell in _in_order(draft):
-        for units in _idle(draft, ask, cell):
+    for group in _in_order(draft):
+        for units in _idle(draft, ask, group):
             if draft.switched + len(units) <= draft.limits.switches and _switched(draft, ask, units, on=False):
                 return True
     return False
 
 
 def _in_order(draft: Draft) -> list[DeviceGroup]:
-    return sorted(draft.fleet.cells.values(), key=lambda cell: (cell.kind.order, cell.domain))
+    return sorted(draft.fleet.groups.values(), key=lambda group: (group.kind.order, group.domain))
 
 
 def _switched(draft: Draft, ask: Ask, units: list[Unit], *, on: bool) -> bool:
@@ -97,20 +96,20 @@ def _switched(draft: Draft, ask: Ask, units: list[Unit], *, on: bool) -> bool:
     return attempt.kept
 
 
-def _idle(draft: Draft, ask: Ask, cell: DeviceGroup) -> list[list[Unit]]:
-    """Of each node that has enough of them, the idle MIG GPUs that are missing for the ask; those of few first."""
-    wholes = draft.fleet.offers(ask).switched.get(cell, ())
-    if not cell.kind.mig or not wholes:
+def _idle(draft: Draft, ask: Ask, group: DeviceGroup) -> list[list[Unit]]:
+    """The idle MIG GPUs to switch off on each node so that it has enough whole ones; fewest first."""
+    wholes = draft.fleet.offers(ask).switched.get(group, ())
+    if not group.kind.mig or not wholes:
         return []
     count = min(option.count for option in wholes)
     by_node: dict[int, list[Unit]] = {}
-    for rank in cell.states.get(0, ()):
+    for rank in group.states.get(0, ()):
         by_node.setdefault(node_rank(rank), []).append(draft.fleet.units[rank])
     found = []
     for units in by_node.values():
         place = units[0].node
         vacant = max(
-            (len(ranks) for other, ranks in place.vacant.items() if other.kind.name == cell.kind.name), default=0
+            (len(ranks) for other, ranks in place.vacant.items() if other.kind.name == group.kind.name), default=0
         )
         if vacant < count <= vacant + len(units):
             found.append(units[: count - vacant])

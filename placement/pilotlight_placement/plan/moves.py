@@ -1,7 +1,7 @@
-"""Moving containers: to make room for one that is blocked, and to empty devices that are hardly used.
+"""Moving containers: to make room for a blocked ask, and to empty the least used devices.
 
-Make before break: each container that must go gets a copy elsewhere first, on what is free now, and is stopped when
-the copy is ready. All of a group or none, as in KAI's consolidation (commit only if every victim has a new home).
+Make before break: each victim's copy starts elsewhere first, and the victim stops when it is ready. All of a group or
+none, as in KAI's consolidation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pilotlight_placement.search.place import place
 
 @dataclass(frozen=True, kw_only=True)
 class Eviction:
-    """Containers that would have to go from some devices of one node, and what that costs in seconds of loading."""
+    """Containers that would have to leave some devices of one node, and what that costs in seconds of loading."""
 
     units: tuple[Unit, ...]
     victims: tuple[PlacedContainer, ...]
@@ -30,7 +30,7 @@ class Eviction:
 
 
 def make_room(draft: Draft, ask: Ask) -> bool:
-    """Move as little as possible away so that the ask has a place, and start it there. A trial moves nobody."""
+    """Move the cheapest set of containers away so that the ask has a place, and start it there; not for a trial."""
     if ask.slice or ask.tenant in draft.waiting:
         return False
     offers = [offer for choice in draft.fleet.offers(ask).choices for _, made in choice.levels for offer in made]
@@ -51,9 +51,9 @@ def _made_room(draft: Draft, ask: Ask, eviction: Eviction) -> bool:
 
 
 def empty_devices(draft: Draft) -> None:
-    """Empty a few devices that are hardly used, if what is on them finds places on devices that are in use."""
+    """Empty a few of the least used devices, if their containers fit on devices that are in use."""
     left = draft.limits.empties
-    for eviction in _hardly_used(draft) if left else ():
+    for eviction in _least_used(draft) if left else ():
         with draft.attempt() as attempt:
             if _moved(draft, eviction, draft.new_group(), "its device is being emptied", only_used=True):
                 attempt.keep()
@@ -116,8 +116,8 @@ def _evictions(draft: Draft, offer: Offer) -> Iterator[Eviction]:
     """What could go so that the offer has a place: of the devices where least is in the way."""
     if offer.option.profile >= 0:
         candidates = _windows(draft, offer)
-    elif offer.cells[0].slot is not None:
-        candidates = (slots for cell in offer.cells for slots in _slots(draft, cell))
+    elif offer.groups[0].slot is not None:
+        candidates = (slots for group in offer.groups for slots in _slots(draft, group))
     else:
         candidates = _nodes(draft, offer)
     for units in islice(candidates, draft.limits.donors):
@@ -144,50 +144,50 @@ def _clear(draft: Draft, offer: Offer, units: Sequence[Unit]) -> Eviction | None
 
 def _windows(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
     """MIG devices by how few of their slices would have to be cleared."""
-    family = offer.cells[0].device.family if offer.cells[0].device else None
+    family = offer.groups[0].device.family if offer.groups[0].device else None
     if family is None:
         return
     masks = family.profiles[offer.option.profile].masks
     ways = [
         (min((mask & window).bit_count() for window in masks), mask, number)
-        for number, cell in enumerate(offer.cells)
-        for mask in cell.states
+        for number, group in enumerate(offer.groups)
+        for mask in group.states
     ]
     for _, mask, number in sorted(ways):
-        for rank in offer.cells[number].states[mask]:
+        for rank in offer.groups[number].states[mask]:
             yield (draft.fleet.units[rank],)
 
 
 def _nodes(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
-    """Of nodes with devices of the sort, the devices that are least used, as many as are missing."""
+    """The least used devices of a node, as many as are missing, node by node."""
     count = offer.option.count
-    for cell in offer.cells:
-        nodes = [draft.fleet.by_rank[rank] for rank in cell.nodes]
-        nodes.sort(key=lambda node: (-len(node.vacant.get(cell, ())), node.rank))
+    for group in offer.groups:
+        nodes = [draft.fleet.by_rank[rank] for rank in group.nodes]
+        nodes.sort(key=lambda node: (-len(node.vacant.get(group, ())), node.rank))
         for node in nodes[: draft.limits.donors]:
-            used = [unit for unit in node.by_cell[cell] if unit.held and unit.is_offered]
+            used = [unit for unit in node.by_group[group] if unit.held and unit.is_offered]
             used.sort(key=lambda unit: (-unit.free, len(unit.held), unit.rank))
-            missing = count - len(node.vacant.get(cell, ()))
+            missing = count - len(node.vacant.get(group, ()))
             if 0 < missing <= len(used):
                 yield tuple(used[:missing])
 
 
-def _slots(draft: Draft, cell: DeviceGroup) -> Iterator[tuple[Unit, ...]]:
-    """The taken slots of a sort, in the order of their nodes."""
-    for rank in sorted(cell.nodes):
-        yield from ((unit,) for unit in draft.fleet.by_rank[rank].by_cell[cell] if unit.held)
+def _slots(draft: Draft, group: DeviceGroup) -> Iterator[tuple[Unit, ...]]:
+    """The taken slots of a group, in the order of their nodes."""
+    for rank in sorted(group.nodes):
+        yield from ((unit,) for unit in draft.fleet.by_rank[rank].by_group[group] if unit.held)
 
 
-def _hardly_used(draft: Draft) -> Iterator[Eviction]:
-    """Devices by how little of them is used, with what is on them; only those that are cut or shared."""
+def _least_used(draft: Draft) -> Iterator[Eviction]:
+    """The least used MIG or shared devices, with their containers."""
     ways: list[tuple[float, int, Unit]] = []
-    for cell in draft.fleet.cells.values():
-        if cell.device is None:
+    for group in draft.fleet.groups.values():
+        if group.device is None:
             continue
-        slots = cell.device.family.slots if cell.device.family else 1
-        states = cell.states if cell.kind.mig else {}
+        slots = group.device.family.slots if group.device.family else 1
+        states = group.states if group.kind.mig else {}
         ways += [(m.bit_count() / slots, r, draft.fleet.units[r]) for m, ranks in states.items() if m for r in ranks]
-        for pool in cell.shared.values():
+        for pool in group.shared.values():
             ways += [(1 - free / SHARE_UNITS, r, draft.fleet.units[r]) for free, ranks in pool.items() for r in ranks]
     for used, _, unit in sorted(ways, key=lambda way: way[:2])[: draft.limits.donors]:
         eviction = _eviction(draft, (unit,), list(unit.held.values()))

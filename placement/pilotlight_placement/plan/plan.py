@@ -1,12 +1,12 @@
 """From desired counts to commands: `plan(fleet, desired, at)`. Pure; the fleet is left as it was.
 
-1. What is missing is started on what is free, the largest first.
-2. What is too much is stopped; what found no place before is tried again on what that frees.
-3. For what is still blocked, room is made: idle GPUs leave or enter MIG mode where that needs no reset, and containers
-   are moved away, each to a place of its own before it is stopped; all of a group, or none.
-4. Devices that are hardly used are emptied onto others that are in use.
+1. Missing containers start on what is free, the largest first.
+2. Surplus ones stop; what found no place is tried again on what that frees.
+3. For what is still blocked, room is made: idle GPUs change MIG mode where that needs no reset, and containers move,
+   each to a place of its own before it is stopped; all of a group, or none.
+4. The least used devices are emptied onto others in use.
 
-Nothing on a draining node is counted, stopped or moved, and no container is moved before its minimum residency.
+Nothing on a draining node is counted, stopped or moved, and no container moves before its minimum residency.
 """
 
 from __future__ import annotations
@@ -29,12 +29,10 @@ from pilotlight_placement.search.place import place
 
 @dataclass(frozen=True, kw_only=True)
 class DesiredState:
-    """What there should be. Functions that are not named are left as they are; `revision` makes container ids,
-    `epoch` is the leader's, for its commands.
+    """The desired state; functions that are not named stay as they are.
 
-    `starts` are containers to start in any case, in this order and before all wants: whose turn it is was decided
-    elsewhere. `fixed` containers are not moved, and nothing is moved for `waiting` tenants. `kept` devices are for one
-    ask, whose turn it is first; as long as that is not placed nobody else gets them.
+    `revision` makes container ids, `epoch` is the leader's. `starts` come first, in their order. `fixed` containers are
+    not moved, and nothing is moved for `waiting` tenants. `kept` devices go to their ask only, until that is placed.
     """
 
     wants: tuple[DesiredFunction, ...]
@@ -48,7 +46,7 @@ class DesiredState:
 
 @dataclass(frozen=True, kw_only=True)
 class Shortfall:
-    """A function of which containers are missing, how many, and why the first of them has no place."""
+    """A function with missing containers, and why the first of them has no place."""
 
     function: str
     missing: int
@@ -57,7 +55,7 @@ class Shortfall:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Commands in an order in which they can be done, the decisions behind them, and what remains to be wished for."""
+    """Commands in an order in which they can be done, the decisions behind them, and what is still missing."""
 
     commands: tuple[PlanCommand, ...]
     outcomes: tuple[PlanOutcome, ...]
@@ -65,7 +63,7 @@ class Plan:
 
 
 def plan(fleet: Fleet, desired: DesiredState, at: float, limits: PlanLimits | None = None) -> Plan:
-    """The commands that bring the fleet from what it is to what is desired.
+    """The commands from the present to the desired state; `at` is in seconds, on the clock of `PlacedContainer.since`.
 
     Raises:
         ValueError: if a function is wanted twice, or has no name.
@@ -84,26 +82,26 @@ def plan(fleet: Fleet, desired: DesiredState, at: float, limits: PlanLimits | No
         stop_surplus(draft)
         if missing and draft.stopped:
             missing = start_missing(draft, [(short.refusal.record.ask, short.missing) for short in missing])
-        missing = [*first, *(after for short in missing if (after := _force(draft, short)).missing)]
+        missing = [*first, *(after for short in missing if (after := _make_room_for(draft, short)).missing)]
         empty_devices(draft)
     outcomes = (*draft.outcomes, *(("", short.refusal) for short in missing))
     return Plan(commands=tuple(draft.commands), outcomes=outcomes, short=tuple(missing))
 
 
 def _first(draft: Draft, desired: DesiredState) -> tuple[list[Shortfall], list[tuple[Ask, int]]]:
-    """Start whom devices are kept for; what of it finds no place, and the starts of the others."""
+    """Start the ask of the reservation; returns what of it is short, and the other starts."""
     kept = desired.kept
     if kept is None:
         return [], list(desired.starts)
     mine = [(ask, count) for ask, count in desired.starts if ask == kept.ask]
-    short = [after for each in start_missing(draft, mine) if (after := _force(draft, each)).missing]
+    short = [after for each in start_missing(draft, mine) if (after := _make_room_for(draft, each)).missing]
     if short or not mine:
         reserve(draft.fleet, kept)
     return short, [(ask, count) for ask, count in desired.starts if ask != kept.ask]
 
 
 def by_size(wants: Iterable[DesiredFunction]) -> list[DesiredFunction]:
-    """The largest first: what is hard to place is placed while there is choice."""
+    """The largest first, while there is choice."""
 
     def size(want: DesiredFunction) -> tuple[int, int, str]:
         count = max(choice.count for choice in want.ask.choices)
@@ -131,7 +129,7 @@ def _start(draft: Draft, ask: Ask, found: Placement) -> None:
 
 
 def living(fleet: Fleet, function: str) -> list[PlacedContainer]:
-    """A function's containers that stay: those of draining nodes are leaving."""
+    """A function's containers on nodes that do not drain."""
     every = fleet.functions.get(function, {}).values()
     return [held for held in every if not fleet.places[held.slice.node].node.draining]
 
@@ -141,18 +139,18 @@ def _missing(fleet: Fleet, want: DesiredFunction) -> int:
 
 
 def stop_surplus(draft: Draft) -> None:
-    """Stop what is more than wanted: first where a function is most crowded, then what frees the emptiest device."""
+    """Stop the surplus: first where a function is most crowded, then on the emptiest device."""
     for function, want in sorted(draft.wants.items()):
         if want.count is None:
             continue
         there = living(draft.fleet, function)
         for _ in range(len(there) - want.count):
-            least = min(there, key=lambda held: _worth(draft.fleet, want, held))
+            least = min(there, key=lambda held: _keeping_value(draft.fleet, want, held))
             there.remove(least)
             draft.stop(least, f"{want.count} wanted, {len(there) + 1} there", draft.new_group())
 
 
-def _worth(fleet: Fleet, want: DesiredFunction, held: PlacedContainer) -> tuple[int, int, float, str]:
+def _keeping_value(fleet: Fleet, want: DesiredFunction, held: PlacedContainer) -> tuple[int, int, float, str]:
     """What keeping a container is worth; the least goes first."""
     place, crowd = fleet.places[held.slice.node], 0
     if want.ask.spread is not None:
@@ -163,8 +161,8 @@ def _worth(fleet: Fleet, want: DesiredFunction, held: PlacedContainer) -> tuple[
     return (-crowd, company, -held.since, held.container)
 
 
-def _force(draft: Draft, short: Shortfall) -> Shortfall:
-    """Make room for what is blocked, one container at a time, as far as the limits allow."""
+def _make_room_for(draft: Draft, short: Shortfall) -> Shortfall:
+    """Make room for a shortfall, one container at a time, within the limits."""
     ask, missing = short.refusal.record.ask, short.missing
     while missing and draft.tries < draft.limits.blocked:
         draft.tries += 1

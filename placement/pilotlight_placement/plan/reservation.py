@@ -1,7 +1,7 @@
-"""Keeping room for who has waited longest: devices that nobody else gets until it has all that it needs.
+"""Reserving devices for the ask that has waited longest.
 
-Whoever needs two GPUs of one node, or one that nobody uses, never gets them where others, who need less, take each part
-as soon as it is free. So devices are chosen on which least is running, and are given to nobody else for a while.
+An ask for several GPUs of a node, or a large part of one, would never get them where others take each part as soon as
+it is free. So the devices with least on them are reserved for a while.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NodeDevice = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
-    """Devices that are kept for an ask."""
+    """Devices reserved for an ask."""
 
     ask: Ask
     devices: frozenset[NodeDevice]
@@ -31,16 +31,16 @@ class Reservation:
         return f"it is kept for {self.ask.function}, which has waited longest"
 
 
-def choose_reservation(fleet: Fleet, ask: Ask, but: Collection[NodeDevice] = ()) -> frozenset[NodeDevice]:
+def choose_reservation(fleet: Fleet, ask: Ask, avoided: Collection[NodeDevice] = ()) -> frozenset[NodeDevice]:
     """The devices of one node that would hold the ask and have least on them; none if there are none.
 
     Those in `but` are chosen only where there are no others.
     """
-    shut = blocked_nodes(fleet, ask)
-    found = [units for cell in fleet.cells.values() for units in _ways(fleet, ask, cell, shut)]
+    blocked = blocked_nodes(fleet, ask)
+    found = [units for group in fleet.groups.values() for units in _ways(fleet, ask, group, blocked)]
 
     def burden(units: list[Unit]) -> tuple[bool, int, int]:
-        again = any((unit.node.name, unit.id) in but for unit in units)
+        again = any((unit.node.name, unit.id) in avoided for unit in units)
         return again, sum(map(used, units)), units[0].rank
 
     return frozenset((unit.node.name, unit.id) for unit in min(found, key=burden, default=[]))
@@ -51,21 +51,21 @@ def used(unit: Unit) -> int:
     return sum(held.slice.ppm // len(held.slice.ids) for held in unit.held.values())
 
 
-def _ways(fleet: Fleet, ask: Ask, cell: DeviceGroup, shut: Collection[int]) -> Iterator[list[Unit]]:
+def _ways(fleet: Fleet, ask: Ask, group: DeviceGroup, blocked: Collection[int]) -> Iterator[list[Unit]]:
     """Of each node the devices of a sort with least on them, as many as the ask needs."""
     offers = fleet.offers(ask)
-    options = [offer.option for offer in offers.by_cell.get(cell, ())] or offers.switched.get(cell, ())
-    if cell.device is None or not options:
+    options = [offer.option for offer in offers.by_group.get(group, ())] or offers.switched.get(group, ())
+    if group.device is None or not options:
         return
     count = min(option.count for option in options)
-    for rank in cell.nodes - set(shut):
-        units = [unit for unit in fleet.by_rank[rank].by_cell[cell] if unit.is_offered]
+    for rank in group.nodes - set(blocked):
+        units = [unit for unit in fleet.by_rank[rank].by_group[group] if unit.is_offered]
         if len(units) >= count:
             yield sorted(units, key=lambda unit: (used(unit), unit.rank))[:count]
 
 
 def reserve(fleet: Fleet, kept: Reservation) -> None:
-    """Give kept devices to nobody any more; who is on them stays."""
+    """Let no other container on reserved devices; those on them stay."""
     for name in sorted({node for node, _ in kept.devices}):
         if (place := fleet.places.get(name)) is not None:
             gpus = (replace(g, kept=kept.why) if (name, g.id) in kept.devices else g for g in place.node.gpus)

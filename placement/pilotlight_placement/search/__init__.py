@@ -1,6 +1,6 @@
-"""Where one container goes: filter, score, choose, and say why not.
+"""Where one container goes: filter, choose, count, and say why not.
 
-`policy` lists the filters and the steps in the order in which they are tried, `search` finds the best place by the
-fleet's indexes, `place` is the entry, `decision_record` what a decision was. `refusal`, `feasibility` and `obstacles`
-say why there is none. Stands on `fleet`.
+`place` is the entry. `policy` lists filters and steps; `selection` chooses through `tiers`, `node_search` and
+`index_search` among `candidate`s; `filter_counts` (with `open_units`) counts what filters rule out; `refusal`,
+`feasibility` and `diagnostics` say why there is no place; `decision_record` is the decision. Stands on `fleet`.
 """

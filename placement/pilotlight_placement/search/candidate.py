@@ -34,10 +34,10 @@ class Candidate(NamedTuple):
 
 def candidate_on(offer: Offer, ask: Ask, unit: Unit) -> Candidate | None:
     """The best place that an offer has on one device now; None if it has none."""
-    option, cell = offer.option, unit.cell
+    option, group = offer.option, unit.group
     if option.profile >= 0:
-        masks = cell.scores.masks
-        best = cell.tally.best(masks, option.profile, unit.mask) if masks else None
+        masks = group.scores.masks
+        best = group.class_index.best(masks, option.profile, unit.mask) if masks else None
         if best is None or (ask.media and unit.media):
             return None
         cut = (option.profile, best[1]) not in unit.idle
@@ -46,9 +46,9 @@ def candidate_on(offer: Offer, ask: Ask, unit: Unit) -> Candidate | None:
         return _share_on(offer, ask, unit)
     if not unit.is_empty:
         return None
-    if cell.slot is not None:
+    if group.slot is not None:
         return Candidate(offer.level, NO_KEY, 0, unit.rank, offer.serial, offer)
-    vacant = unit.node.vacant.get(cell, [])
+    vacant = unit.node.vacant.get(group, [])
     if len(vacant) < option.count or vacant[0] != unit.rank:
         return None
     return Candidate(offer.level, whole_key(len(vacant), option.count), 0, unit.rank, offer.serial, offer)
@@ -67,49 +67,49 @@ def whole_key(vacant: int, count: int) -> ScoreKey:
 def slice_of(fleet: Fleet, found: Candidate) -> Slice:
     """The slice that a candidate is."""
     unit, option = fleet.units[found.rank], found.offer.option
-    cell, profile = unit.cell, ""
+    group, profile = unit.group, ""
     ids: tuple[str, ...] = (unit.id,)
-    if option.profile >= 0 and cell.device is not None:
-        profile = cell.device.cuts[option.profile].profile.key
+    if option.profile >= 0 and group.device is not None:
+        profile = group.device.cuts[option.profile].profile.key
     elif option.count > 1:
-        ids = tuple(each.id for each in _linked_devices(fleet, unit.node, cell, option.count))
+        ids = tuple(each.id for each in _linked_devices(fleet, unit.node, group, option.count))
     return Slice(
         node=unit.node.name,
         kind=option.kind,
-        type=cell.kind.name,
+        type=group.kind.name,
         ids=ids,
         memory=option.memory,
-        ppm=cell.slot.ppm if cell.slot else option.ppm,
+        ppm=group.slot.ppm if group.slot else option.ppm,
         profile=profile,
         start=found.start,
         units=option.units,
-        slot=cell.slot is not None,
+        slot=group.slot is not None,
     )
 
 
-def _linked_devices(fleet: Fleet, node: NodeOccupancy, cell: DeviceGroup, count: int) -> list[Unit]:
+def _linked_devices(fleet: Fleet, node: NodeOccupancy, group: DeviceGroup, count: int) -> list[Unit]:
     """`count` empty devices of a node: of one link if one has enough, of the smallest such, in their order."""
-    units = [fleet.units[rank] for rank in node.vacant[cell]]
+    units = [fleet.units[rank] for rank in node.vacant[group]]
     links: dict[str, list[Unit]] = {}
     for unit in units:
         if unit.gpu is not None and unit.gpu.link:
             links.setdefault(unit.gpu.link, []).append(unit)
-    enough = [group for group in links.values() if len(group) >= count > 1]
-    return min(enough, key=lambda group: (len(group), group[0].rank), default=units)[:count]
+    enough = [linked for linked in links.values() if len(linked) >= count > 1]
+    return min(enough, key=lambda linked: (len(linked), linked[0].rank), default=units)[:count]
 
 
 def _is_one_of_several(offer: Offer, unit: Unit) -> bool:
-    vacant = unit.node.vacant.get(unit.cell, ())
+    vacant = unit.node.vacant.get(unit.group, ())
     return offer.option.profile < 0 and unit.is_empty and len(vacant) >= offer.option.count
 
 
 def _share_on(offer: Offer, ask: Ask, unit: Unit) -> Candidate | None:
     free = SHARE_UNITS if unit.is_empty else unit.free
-    key = unit.cell.scores.share_best[offer.option.units].get(free)
+    key = unit.group.scores.share_best[offer.option.units].get(free)
     if key is None or not unit.takes(ask.tenant, neighbours=ask.neighbours):
         return None
     if unit.is_empty:
-        vacant = unit.node.vacant.get(unit.cell, [])
+        vacant = unit.node.vacant.get(unit.group, [])
         if not vacant or vacant[0] != unit.rank:
             return None
         key = (key[0], key[1], len(vacant))

@@ -22,7 +22,7 @@ class Value(NamedTuple):
     cost: int
     """In steps of 5 %."""
     fragmentation: float
-    """What it costs those who come later: only differences mean something."""
+    """The cost to later asks; only differences mean something."""
     fit: float
     """Left free, as part of the device; of 64 devices for whole ones."""
     start: int

@@ -53,43 +53,43 @@ def idle_in_other_mode(fleet: Fleet, ask: Ask) -> int:
 
 def _in_other_mode(offers: Offers) -> tuple[int, int]:
     idle = total = 0
-    for cell, options in offers.switched.items():
-        if options and cell.total:
-            idle += len(cell.states.get(0, ())) if cell.kind.mig else cell.open[0]
-            total += cell.total
+    for group, options in offers.switched.items():
+        if options and group.total:
+            idle += len(group.states.get(0, ())) if group.kind.mig else group.open[0]
+            total += group.total
     return idle, total
 
 
 def _holds(fleet: Fleet, ask: Ask, offers: Offers) -> bool:
-    return any(_on_some_node(fleet, ask, cell, option) for cell, option in _in_any_mode(offers))
+    return any(_on_some_node(fleet, ask, group, option) for group, option in _in_any_mode(offers))
 
 
 def _in_any_mode(offers: Offers) -> Iterator[tuple[DeviceGroup, Option]]:
-    for cell, options in offers.switched.items():
-        options = tuple(offer.option for offer in offers.by_cell.get(cell, ())) or options
-        if options and cell.total:
+    for group, options in offers.switched.items():
+        options = tuple(offer.option for offer in offers.by_group.get(group, ())) or options
+        if options and group.total:
             # The option that needs fewest devices: what has room for more has room for it.
-            yield cell, min(options, key=lambda option: option.count)
+            yield group, min(options, key=lambda option: option.count)
 
 
-def _on_some_node(fleet: Fleet, ask: Ask, cell: DeviceGroup, option: Option) -> bool:
-    for rank in cell.nodes:
+def _on_some_node(fleet: Fleet, ask: Ask, group: DeviceGroup, option: Option) -> bool:
+    for rank in group.nodes:
         node = fleet.by_rank[rank]
         if node.node.host_memory and node.node.host_memory < ask.memory:
             continue
-        if option.count == 1 or _alike(fleet, cell, rank) >= option.count:
+        if option.count == 1 or _alike(fleet, group, rank) >= option.count:
             return True
     return False
 
 
-def _alike(fleet: Fleet, cell: DeviceGroup, rank: int) -> int:
+def _alike(fleet: Fleet, group: DeviceGroup, rank: int) -> int:
     """The node's devices that are as the group's, or would be after a switch of MIG mode."""
-    device = cell.device
+    device = group.device
     return sum(
         unit.serves
         and isinstance(unit.gpu, Gpu)
         and device is not None
         and unit.gpu.device.name == device.name
-        and (unit.gpu.mig == cell.kind.mig or device.online_mig)
+        and (unit.gpu.mig == group.kind.mig or device.online_mig)
         for unit in fleet.by_rank[rank].units
     )

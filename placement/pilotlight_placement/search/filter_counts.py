@@ -20,15 +20,15 @@ FilterCounts = tuple[tuple[str, int], ...]
 def filter_counts(fleet: Fleet, ask: Ask, offers: Offers) -> tuple[FilterCounts, int]:
     """How many devices and slots each filter rules out, and how many there are in all."""
     totals, full = _totals(fleet, offers), _full_zones(fleet, ask)
-    room = sum([numbers[index] for numbers, index in offers.tallies])
-    room += sum([open_units(offer.option, offer.cells, ask) for offer in offers.widest])
+    room = sum([numbers[index] for numbers, index in offers.counted])
+    room += sum([open_units(offer.option, offer.groups, ask) for offer in offers.widest])
     shut = 0
     """Devices without room that a filter before `room` counts."""
     crowded = 0
-    for cell, made in offers.by_cell.items() if full else ():
-        if (cell.domain.region, cell.domain.zone) in full:
-            crowded += cell.total
-            shut += cell.total - open_units(made[0].option, (cell,), ask)
+    for group, made in offers.by_group.items() if full else ():
+        if (group.domain.region, group.domain.zone) in full:
+            crowded += group.total
+            shut += group.total - open_units(made[0].option, (group,), ask)
     by_name = dict(totals.refused)
     seen: set[int] = set()
     for name, ranks in _refused_nodes(fleet, ask):
@@ -71,17 +71,17 @@ def _full_zones(fleet: Fleet, ask: Ask) -> set[Zone]:
 
 def _on_node(fleet: Fleet, ask: Ask, offers: Offers, rank: int) -> tuple[int, int]:
     """How many devices of a node would serve an ask, and how many of these have no room."""
-    by_cell = offers.by_cell
-    units = [unit for unit in fleet.by_rank[rank].units if unit.cell in by_cell and unit.serves]
-    return len(units), sum(not has_room(unit, ask, by_cell[unit.cell]) for unit in units)
+    by_group = offers.by_group
+    units = [unit for unit in fleet.by_rank[rank].units if unit.group in by_group and unit.serves]
+    return len(units), sum(not has_room(unit, ask, by_group[unit.group]) for unit in units)
 
 
 def _totals(fleet: Fleet, offers: Offers) -> Totals:
     totals = offers.totals
     if totals.inventory != fleet.inventory:
         totals.inventory = fleet.inventory
-        totals.eligible = sum(cell.total for cell in offers.by_cell)
+        totals.eligible = sum(group.total for group in offers.by_group)
         totals.refused = {"draining": fleet.draining, "health": fleet.withdrawn}
-        for cell, refused in offers.why.items():
-            totals.refused[refused.filter] = totals.refused.get(refused.filter, 0) + cell.total
+        for group, refused in offers.why.items():
+            totals.refused[refused.filter] = totals.refused.get(refused.filter, 0) + group.total
     return totals

@@ -1,8 +1,7 @@
-"""The best places by the fleet's index, in the order of the policy's steps, without a look at each device.
+"""The best candidates by the fleet's index, in the order of the policy's steps, without a look at each device.
 
-Within one cost level each offer is a stream of candidates, best first: states of devices by key (a table row), and in
-each state the devices by rank. The streams are merged, so the first candidate is the winner, and those behind it are
-the best losers, step by step. Equivalent to sorting every candidate of the fleet by `policy.STEPS`, which a test does.
+Within a cost level each offer is a stream of candidates, best first: states by key (a table row), in each state devices
+by rank. The merged streams equal all candidates sorted by `policy.STEPS`, which a test checks.
 """
 
 from __future__ import annotations
@@ -27,57 +26,63 @@ NodesByRank = dict[int, NodeOccupancy]
 def by_index(
     levels: Sequence[OfferLevel], ask: Ask, nodes: NodesByRank, within: SearchScope
 ) -> Iterator[Iterator[Candidate]]:
-    """For each cost level its candidates, best first; of those equal but for their node, the first two of a group."""
+    """For each cost level its candidates, best first; of equal ones the first `PER_STATE` of a group."""
     for level, offers in levels:
         streams = []
         for offer in offers:
-            cells = _open_cells(offer, within.filtered(offer.cells))
-            if cells:
-                streams.append(_stream(level, offer, cells, ask, nodes, within.blocked))
+            groups = _open_groups(offer, within.filtered(offer.groups))
+            if groups:
+                streams.append(_stream(level, offer, groups, ask, nodes, within.blocked))
         if streams:
             yield streams[0] if len(streams) == 1 else merge(*streams)
 
 
-def _open_cells(offer: Offer, cells: Sequence[DeviceGroup]) -> list[DeviceGroup]:
+def _open_groups(offer: Offer, groups: Sequence[DeviceGroup]) -> list[DeviceGroup]:
     """The groups that may have a free place; the others certainly have none."""
     index = offer.option.index
     if offer.option.units:
-        return [cell for cell in cells if cell.open[index] or cell.shared]
-    return [cell for cell in cells if cell.open[index]]
+        return [group for group in groups if group.open[index] or group.shared]
+    return [group for group in groups if group.open[index]]
 
 
 def _stream(
-    level: int, offer: Offer, cells: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
+    level: int, offer: Offer, groups: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
 ) -> Iterator[Candidate]:
     """One offer's candidates in some groups, best first."""
     option, serial = offer.option, offer.serial
     if option.profile >= 0:
-        return _instances(level, offer, cells, nodes, blocked, media=ask.media)
+        return _instances(level, offer, groups, nodes, blocked, media=ask.media)
     if option.units:
-        return _shares(level, offer, cells, ask, nodes, blocked)
-    if cells[0].slot is not None:
-        ranks = sorted(rank for cell in cells for rank in _first(cell.states.get(0, ()), blocked))
+        return _shares(level, offer, groups, ask, nodes, blocked)
+    if groups[0].slot is not None:
+        ranks = sorted(rank for group in groups for rank in _first(group.states.get(0, ()), blocked))
         return (Candidate(level, NO_KEY, 0, rank, serial, offer) for rank in ranks)
-    return _wholes(level, offer, cells, nodes, blocked)
+    return _wholes(level, offer, groups, nodes, blocked)
 
 
 def _instances(
-    level: int, offer: Offer, cells: Sequence[DeviceGroup], nodes: NodesByRank, blocked: Collection[int], *, media: bool
+    level: int,
+    offer: Offer,
+    groups: Sequence[DeviceGroup],
+    nodes: NodesByRank,
+    blocked: Collection[int],
+    *,
+    media: bool,
 ) -> Iterator[Candidate]:
-    serial, profile, scores = offer.serial, offer.option.profile, cells[0].scores.masks
+    serial, profile, scores = offer.serial, offer.option.profile, groups[0].scores.masks
     places: list[Candidate] = []
     last: ScoreKey = NO_KEY
-    for key, mask, start in cells[0].tally.row(scores, profile) if scores else ():
+    for key, mask, start in groups[0].class_index.row(scores, profile) if scores else ():
         if key != last:
             if places:
                 yield from sorted(places)
             places, last = [], key
-        for cell in cells:
-            if mask in cell.states:
-                ranks: Iterable[int] = cell.states[mask]
+        for group in groups:
+            if mask in group.states:
+                ranks: Iterable[int] = group.states[mask]
                 if media:
                     ranks = [rank for rank in ranks if not _unit(nodes, rank).media]
-                idle = cell.idle.get((profile, start))
+                idle = group.idle.get((profile, start))
                 if idle:
                     there = _first((rank for rank in ranks if rank in idle), blocked)
                     places += [Candidate(level, key, 0, rank, serial, offer, start) for rank in there]
@@ -87,34 +92,34 @@ def _instances(
 
 
 def _wholes(
-    level: int, offer: Offer, cells: Sequence[DeviceGroup], nodes: NodesByRank, blocked: Collection[int]
+    level: int, offer: Offer, groups: Sequence[DeviceGroup], nodes: NodesByRank, blocked: Collection[int]
 ) -> Iterator[Candidate]:
     count = offer.option.count
-    for vacant in sorted({vacant for cell in cells for vacant in cell.vacant if vacant >= count}):
+    for vacant in sorted({vacant for group in groups for vacant in group.vacant if vacant >= count}):
         key = whole_key(vacant, count)
         yield from sorted(
-            Candidate(level, key, 0, nodes[node].vacant[cell][0], offer.serial, offer)
-            for cell in cells
-            for node in _first_nodes(cell.vacant.get(vacant, ()), blocked)
+            Candidate(level, key, 0, nodes[node].vacant[group][0], offer.serial, offer)
+            for group in groups
+            for node in _first_nodes(group.vacant.get(vacant, ()), blocked)
         )
 
 
 def _shares(
-    level: int, offer: Offer, cells: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
+    level: int, offer: Offer, groups: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
 ) -> Iterator[Candidate]:
     """Devices that the tenant shares already, those whose users agree to other tenants, and empty ones."""
-    best = cells[0].scores.share_best[offer.option.units]
+    best = groups[0].scores.share_best[offer.option.units]
     found: list[Candidate] = []
-    for cell in cells:
-        for pool in joinable_shares(cell, ask):
+    for group in groups:
+        for pool in joinable_shares(group, ask):
             for free, ranks in pool.items():
                 if free in best:
                     first = _first(ranks, blocked)
                     found += [Candidate(level, best[free], 0, rank, offer.serial, offer) for rank in first]
         key = best[SHARE_UNITS]
-        for vacant, names in cell.vacant.items():
+        for vacant, names in group.vacant.items():
             for node in _first_nodes(names, blocked):
-                rank = nodes[node].vacant[cell][0]
+                rank = nodes[node].vacant[group][0]
                 found.append(Candidate(level, (key[0], key[1], vacant), 0, rank, offer.serial, offer))
     return iter(sorted(found))
 

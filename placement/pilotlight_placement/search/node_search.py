@@ -13,7 +13,7 @@ from pilotlight_placement.fleet.offers import ByCell, Zone
 from pilotlight_placement.search.candidate import Candidate, candidate_on
 
 PER_STATE = 2
-"""Candidates of one state that are looked at: the winner, and the one that loses to it by rank alone."""
+"""Candidates compared per state: the winner, and the one that loses by rank alone."""
 NEVER = 10**9
 """Above any cost level."""
 
@@ -24,16 +24,20 @@ class SearchScope(NamedTuple):
     zones: frozenset[Zone] | None
     blocked: Collection[int]
 
-    def has(self, cell: DeviceGroup) -> bool:
-        return self.zones is None or (cell.domain.region, cell.domain.zone) in self.zones
+    def has(self, group: DeviceGroup) -> bool:
+        return self.zones is None or (group.domain.region, group.domain.zone) in self.zones
 
-    def filtered(self, cells: tuple[DeviceGroup, ...]) -> Sequence[DeviceGroup]:
+    def filtered(self, groups: tuple[DeviceGroup, ...]) -> Sequence[DeviceGroup]:
         zones = self.zones
-        return cells if zones is None else [cell for cell in cells if (cell.domain.region, cell.domain.zone) in zones]
+        return (
+            groups
+            if zones is None
+            else [group for group in groups if (group.domain.region, group.domain.zone) in zones]
+        )
 
 
 def on_nodes(
-    by_cell: ByCell, ask: Ask, nodes: Iterable[NodeOccupancy], within: SearchScope
+    by_group: ByCell, ask: Ask, nodes: Iterable[NodeOccupancy], within: SearchScope
 ) -> Iterator[Iterator[Candidate]]:
     """The candidates on some nodes, best first, in a run for each of the two lowest cost levels that have any."""
     found: list[Candidate] = []
@@ -41,11 +45,11 @@ def on_nodes(
     for node in nodes:
         if node.node.draining or node.rank in within.blocked:
             continue
-        for cell, units in node.by_cell.items():
-            if not (offers := by_cell.get(cell)) or not within.has(cell):
+        for group, units in node.by_group.items():
+            if not (offers := by_group.get(group)) or not within.has(group):
                 continue
-            if (different := node.different.get(cell)) is None:
-                different = node.different[cell] = _different(cell, units)
+            if (different := node.different.get(group)) is None:
+                different = node.different[group] = _different(group, units)
             for offer in offers:
                 if offer.level > second:
                     break
@@ -64,11 +68,11 @@ def _lowest_two(lowest: int, second: int, level: int) -> tuple[int, int]:
     return lowest, level if lowest < level < second else second
 
 
-def _different(cell: DeviceGroup, units: list[Unit]) -> list[Unit]:
+def _different(group: DeviceGroup, units: list[Unit]) -> list[Unit]:
     """The first `PER_STATE` devices of each state, without those that are full or not offered."""
     states: dict[object, int] = {}
     different = []
-    fits = cell.device.family.fits if cell.kind.mig and cell.device and cell.device.family else None
+    fits = group.device.family.fits if group.kind.mig and group.device and group.device.family else None
     for unit in units:
         if not unit.is_offered or not (fits[unit.mask] if fits else unit.free):
             continue

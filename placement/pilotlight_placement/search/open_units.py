@@ -9,26 +9,26 @@ from pilotlight_placement.asks.options import Option
 from pilotlight_placement.fleet.device_classes import DeviceGroup, States
 
 
-def open_units(option: Option, cells: Sequence[DeviceGroup], ask: Ask) -> int:
+def open_units(option: Option, groups: Sequence[DeviceGroup], ask: Ask) -> int:
     """How many devices of some groups have a place for an option; of a group's first offer, for any of its offers."""
     if option.count > 1:
-        return sum([_vacant_units(cell, option.count) for cell in cells])
-    whole = sum([cell.open[option.index] for cell in cells])
-    return whole + sum([_open_shares(cell, option.units, ask) for cell in cells]) if option.units else whole
+        return sum([_vacant_units(group, option.count) for group in groups])
+    whole = sum([group.open[option.index] for group in groups])
+    return whole + sum([_open_shares(group, option.units, ask) for group in groups]) if option.units else whole
 
 
-def _open_shares(cell: DeviceGroup, units: int, ask: Ask) -> int:
-    pools = joinable_shares(cell, ask)
+def _open_shares(group: DeviceGroup, units: int, ask: Ask) -> int:
+    pools = joinable_shares(group, ask)
     return sum([len(ranks) for pool in pools for free, ranks in pool.items() if free >= units])
 
 
-def _vacant_units(cell: DeviceGroup, at_least: int) -> int:
+def _vacant_units(group: DeviceGroup, at_least: int) -> int:
     """Empty whole devices on nodes with at least `at_least` of them."""
-    return sum(count * len(nodes) for count, nodes in cell.vacant.items() if count >= at_least)
+    return sum(count * len(nodes) for count, nodes in group.vacant.items() if count >= at_least)
 
 
-def joinable_shares(cell: DeviceGroup, ask: Ask) -> list[States]:
+def joinable_shares(group: DeviceGroup, ask: Ask) -> list[States]:
     """The shared devices that the ask's tenant may join (free 64ths -> units); no unit is in two of them."""
-    pools = [cell.shared.get((ask.tenant, False))] if ask.tenant else []
-    pools.append(cell.agreeing if ask.neighbours else cell.shared.get((ask.tenant, True)) if ask.tenant else None)
+    pools = [group.shared.get((ask.tenant, False))] if ask.tenant else []
+    pools.append(group.agreeing if ask.neighbours else group.shared.get((ask.tenant, True)) if ask.tenant else None)
     return [pool for pool in pools if pool]

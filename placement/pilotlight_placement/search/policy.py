@@ -67,7 +67,7 @@ def _count(fleet: Fleet, unit: Unit, ask: Ask) -> str:
 
 
 def _vram(fleet: Fleet, unit: Unit, ask: Ask) -> str:
-    refused = fleet.refusal_of(ask, unit.cell)
+    refused = fleet.refusal_of(ask, unit.group)
     if refused is None or refused.filter != "vram":
         return ""
     if not ask.vram:
@@ -111,13 +111,13 @@ def _spread(fleet: Fleet, unit: Unit, ask: Ask) -> str:
 
 
 def _room(fleet: Fleet, unit: Unit, ask: Ask) -> str:
-    if has_room(unit, ask, fleet.offers_in(ask, unit.cell)):
+    if has_room(unit, ask, fleet.offers_in(ask, unit.group)):
         return ""
     return f"nothing that would do is free: {state_of(unit)}"
 
 
 def _is(fleet: Fleet, unit: Unit, ask: Ask, name: str) -> bool:
-    refused = fleet.refusal_of(ask, unit.cell)
+    refused = fleet.refusal_of(ask, unit.group)
     return refused is not None and refused.filter == name
 
 
@@ -345,7 +345,7 @@ def best_on(fleet: Fleet, ask: Ask, node: NodeOccupancy) -> tuple[Value, Candida
         candidate
         for unit in node.units
         if unit.is_offered
-        for offer in fleet.offers_in(ask, unit.cell)
+        for offer in fleet.offers_in(ask, unit.group)
         if (candidate := candidate_on(offer, ask, unit)) is not None
     )
     return min(((value_of(fleet, ask, candidate), candidate) for candidate in found), default=None)
@@ -360,17 +360,17 @@ def refusal_at(fleet: Fleet, unit: Unit, ask: Ask) -> tuple[Filter, str] | None:
 
 
 def is_asked(unit: Unit, asked: str) -> bool:
-    """Whether a unit is of a type that is asked for."""
+    """Whether a unit is of the type `asked`."""
     if unit.slot is not None and unit.slot.kind is SliceKind.CPU:
         return asked == CPU
-    return asked != CPU and is_kind(asked, unit.cell.kind.name)
+    return asked != CPU and is_kind(asked, unit.group.kind.name)
 
 
 def name_of(unit: Unit) -> str:
     """What a unit is, in words."""
     if unit.slot is not None and unit.slot.kind is SliceKind.CPU:
         return "a CPU slot"
-    return f"a part of a GPU ({unit.cell.kind.name})" if unit.slot is not None else f"a GPU ({unit.cell.kind.name})"
+    return f"a part of a GPU ({unit.group.kind.name})" if unit.slot is not None else f"a GPU ({unit.group.kind.name})"
 
 
 def state_of(unit: Unit) -> str:
@@ -383,8 +383,8 @@ def state_of(unit: Unit) -> str:
         used = ", ".join(str(instance) for instance in unit.instances())
         return f"{used} are taken" if used else "all of it is free"
     if not unit.held:
-        vacant = len(unit.node.vacant.get(unit.cell, ()))
-        return f"{vacant} of the node's {unit.cell.kind.name} are free"
+        vacant = len(unit.node.vacant.get(unit.group, ()))
+        return f"{vacant} of the node's {unit.group.kind.name} are free"
     if unit.free:
         whose = unit.tenant or "several tenants"
         return f"{unit.free} of 64 parts are free on a device that {whose} share"

@@ -6,12 +6,12 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.search.decision_record import DecisionRecord, NoFit
+from pilotlight_placement.search.diagnostics import host_memory, missing_memory, other_locations, unknown_types
 from pilotlight_placement.search.feasibility import Feasibility, feasibility
-from pilotlight_placement.search.obstacles import host_memory, missing_memory, other_locations, unknown_types
 from pilotlight_placement.search.policy import RULED_OUT
 
 NAMED_ELSEWHERE = ("draining", "type", "room", "vram", "host_memory", "region", "zone", "purchase")
-"""Filters whose counts say nothing that the rest of the sentence does not."""
+"""Filters that the rest of the sentence speaks of."""
 
 
 def no_fit(fleet: Fleet, ask: Ask, offers: Offers, record: DecisionRecord) -> NoFit:

@@ -23,7 +23,7 @@ RUN_STEPS = ("resident", "cost")
 CANDIDATE_STEPS = ("fragmentation", "fit", "start", "cut", "order")
 """Decided by the order of candidates in a run, which is that of `Candidate`."""
 LAST_OF_TIER = frozenset({*TIER_STEPS, "resident"})
-"""A candidate that loses at one of these ends a tier: those behind it lose there too, or earlier."""
+"""A loss at one of these steps ends a tier: later candidates lose there too, or earlier."""
 LAST_OF_RUN = LAST_OF_TIER | {"cost", "fragmentation"}
 
 if (*TIER_STEPS, *RUN_STEPS, *CANDIDATE_STEPS) != STEP_NAMES:

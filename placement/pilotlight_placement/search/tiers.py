@@ -76,7 +76,7 @@ def runs(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[CandidateRun]
         on_certain_nodes = [[r for r in tier.only if r in warm], [r for r in tier.only if r not in warm]]
     for ranks in on_certain_nodes:
         if ranks:
-            yield from on_nodes(tier.choice.by_cell, ask, [fleet.by_rank[rank] for rank in ranks], within)
+            yield from on_nodes(tier.choice.by_group, ask, [fleet.by_rank[rank] for rank in ranks], within)
     if tier.only is None:
         elsewhere = SearchScope(within.zones, warm.union(within.blocked)) if warm else within
         yield from by_index(tier.choice.levels, ask, fleet.by_rank, elsewhere)

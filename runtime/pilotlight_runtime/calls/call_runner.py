@@ -52,7 +52,7 @@ class RunnerIO(Protocol):
     def send(self, gateway: str, frame: CallFrame) -> None:
         """Send a frame to an origin."""
 
-    def command_guest(self, frame: guest.GuestFrame) -> None:
+    def send_to_guest(self, frame: guest.GuestFrame) -> None:
         """Send a frame to the guest."""
 
     def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
@@ -177,7 +177,7 @@ class CallRunner:
         call = self._running.get(call_id)
         if call is not None and call.stream.read_seq < upto <= call.stream.sent_seq:
             call.stream.read_seq, call.stream.full_since_at = upto, at
-            self._io.command_guest(guest.WindowUpdate(call=call_id, upto=upto))
+            self._io.send_to_guest(guest.WindowUpdate(call=call_id, upto=upto))
 
     def on_upload(self, call: AcceptedCall, taken: bool, at: float) -> None:
         """The call's large answer is with the origin, or could not be taken there."""
@@ -285,7 +285,7 @@ class CallRunner:
             due_at = self._batches.next_due_at(at) if self._busy_inputs < self._spec.max_inputs else None
             self._io.pump_at(due_at, self.pump)
 
-    def enforce_limits(self, at: float) -> None:
+    def check_limits(self, at: float) -> None:
         """Refuse calls that did not start in time; kill the container if one runs too long. Every few 10 ms."""
         if len(self._held) > len(self._running):
             late = [call for call in self._held.values() if not call.was_started and call.start_deadline_at < at]
@@ -326,7 +326,7 @@ class CallRunner:
         if not self._try_start(call, at):
             return
         run = call.run
-        self._io.command_guest(guest.Invoke(call=run.call, method=run.method, input=call.input, window=run.window))
+        self._io.send_to_guest(guest.Invoke(call=run.call, method=run.method, input=call.input, window=run.window))
         call.input = b""
         self._busy_inputs += 1
 
@@ -369,7 +369,7 @@ class CallRunner:
 
     def _send_batch(self, batch: DynamicBatch) -> None:
         items = tuple((call.call_id, call.input) for call in batch.items)
-        self._io.command_guest(guest.InvokeBatch(batch=batch.number, method=batch.method, items=items))
+        self._io.send_to_guest(guest.InvokeBatch(batch=batch.number, method=batch.method, items=items))
         self._busy_inputs += 1
 
     def _dequeue(self, call: AcceptedCall) -> None:
@@ -380,7 +380,7 @@ class CallRunner:
     def _decide(self, call: AcceptedCall, verdict: CallOutcome) -> None:
         if call.decided is None:
             call.decided = verdict
-            self._io.command_guest(guest.CancelCall(call=call.call_id))
+            self._io.send_to_guest(guest.CancelCall(call=call.call_id))
 
     def _refuse(self, call: AcceptedCall, reason: Refusal) -> None:
         run = call.run

@@ -19,17 +19,17 @@ SendFrame = Callable[[GuestFrame], None]
 
 
 async def run_async_work(
-    target: GuestTarget, work: GuestWork, desk: CallTable, send: SendFrame
+    target: GuestTarget, work: GuestWork, table: CallTable, send: SendFrame
 ) -> Result | BatchResult | None:
     """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
-    if not desk.begin(work):
-        desk.end(work)
+    if not table.begin(work):
+        table.end(work)
         return work.unstarted() if isinstance(work, GuestBatch) else None
     if isinstance(work, GuestCall):
         frame: Result | BatchResult = await run_async_call(target, work, send)
     else:
         frame = await run_async_batch(target, work)
-    desk.end(work)
+    table.end(work)
     return frame
 
 

@@ -48,7 +48,7 @@ class GuestCall:
                 moved.wait_for(lambda: self.cancelled or self.may_send(seq), WINDOW_WAIT_S)
         return not self.cancelled and self.may_send(seq)
 
-    def stir(self) -> None:
+    def notify(self) -> None:
         """Let whoever waits look again."""
         if self._moved is not None:
             with self._moved:
@@ -124,7 +124,7 @@ class CallTable:
         if isinstance(frame, WindowUpdate):
             if isinstance(work, GuestCall):
                 work.upto = max(work.upto, frame.upto)
-                work.stir()
+                work.notify()
             return None
         return self._cancel(work, frame.call)
 
@@ -137,7 +137,7 @@ class CallTable:
                 return None
             work.cancelled = True
         if work.begun:
-            work.stir()
+            work.notify()
             return None
         self.end(work)
         return Result(call=call, outcome=Outcome.CANCELLED, started=False)

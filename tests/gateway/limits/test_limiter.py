@@ -70,9 +70,10 @@ class Fleet:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for it, for as long as a test may take."""
-        while not condition():
-            for _, _, _, bus in self.gateways.values():
-                await bus.flush()
+        async with asyncio.timeout(30):
+            while not condition():
+                for _, _, _, bus in self.gateways.values():
+                    await bus.flush()
 
 
 @asynccontextmanager

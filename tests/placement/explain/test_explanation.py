@@ -204,7 +204,7 @@ def is_true(fleet: Fleet, unit: Unit, wanted: Ask, name: str) -> bool:  # noqa: 
         case "type":
             is_cpu = unit.slot is not None
             return not any(
-                (c.type == CPU) == is_cpu and (is_cpu or is_kind(c.type, unit.cell.kind.name)) for c in wanted.choices
+                (c.type == CPU) == is_cpu and (is_cpu or is_kind(c.type, unit.group.kind.name)) for c in wanted.choices
             )
         case "count":
             return any(choice.count > 1 for choice in wanted.choices)
@@ -265,7 +265,7 @@ def has_room(fleet: Fleet, unit: Unit, wanted: Ask) -> bool:
     assert isinstance(made, list)
     slices = []
     for option in made:
-        others = [u for u in unit.node.by_cell[unit.cell] if u.is_empty and u is not unit]
+        others = [u for u in unit.node.by_group[unit.group] if u.is_empty and u is not unit]
         empty = [u.id for u in others if u.gpu is not None and not u.gpu.withdrawn]
         base = Slice(node=unit.node.name, kind=option.kind, type="", ids=(unit.id,), memory=0, units=option.units)
         if option.profile >= 0:

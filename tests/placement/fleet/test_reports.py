@@ -223,8 +223,8 @@ def test_a_driver_that_contradicts_the_catalogue_is_believed() -> None:
     fleet = mirror.sync([report("a", devices=gpus)])
     by_id = fleet.places["a"].by_id
 
-    assert by_id["GPU-1"].cell.device is not None
-    assert by_id["GPU-1"].cell.device.family is None
+    assert by_id["GPU-1"].group.device is not None
+    assert by_id["GPU-1"].group.device.family is None
     assert by_id["GPU-2"].gpu is not None
     assert "cut otherwise than is known" in by_id["GPU-2"].gpu.withdrawn
     assert found(mirror, ask("H100", gib=42)) == "a/GPU-3:3g@4"

@@ -75,8 +75,8 @@ def test_hope_falls_with_every_instance(parts: list[float]) -> None:
     """The empty device has all of it, the full one next to none, and an instance more is never a gain."""
     tables = MaskFragmentation(SEVEN, parts)
 
-    assert tables.hope[0] == max(tables.hope)
-    assert all(change.hope >= -1e-9 for rows in tables.changes for row in rows[:1] for change in row)
+    assert tables.expected_value[0] == max(tables.expected_value)
+    assert all(change.expected_value >= -1e-9 for rows in tables.changes for row in rows[:1] for change in row)
 
 
 def test_the_last_empty_device_is_kept_for_what_needs_it() -> None:
@@ -117,7 +117,7 @@ def test_other_families_have_tables_too() -> None:
     four = family("four")
     tables = MaskFragmentation(four, [1.0] * len(four.profiles))
     masks = {four.masks_of(layout) for layout in layouts(four, ("1g", "2g", "4g"))}
-    assert all(0 <= tables.hope[mask] <= tables.hope[0] for mask in masks)
+    assert all(0 <= tables.expected_value[mask] <= tables.expected_value[0] for mask in masks)
 
 
 def test_demand_widens_the_margin() -> None:

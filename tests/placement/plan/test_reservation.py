@@ -38,7 +38,7 @@ def test_devices_of_one_node_with_least_on_them_are_chosen() -> None:
 
     assert choose_reservation(fleet, ask("H100:2")) == {("b", "b1"), ("b", "b2")}
     assert choose_reservation(fleet, ask("H100")) == {("b", "b2")}
-    assert choose_reservation(fleet, ask("H100:2"), but={("b", "b1")}) == {("a", "a1"), ("a", "a2")}
+    assert choose_reservation(fleet, ask("H100:2"), avoided={("b", "b1")}) == {("a", "a1"), ("a", "a2")}
     assert choose_reservation(fleet, ask("H100:4")) == frozenset()
     assert choose_reservation(fleet, ask()) == frozenset()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from pilotlight_core.model.messages.agent_messages import (
-    BodyRef,
     Chunk,
     Ended,
     Outcome,
@@ -28,10 +30,9 @@ from pilotlight_runtime.guest.frames import (
     Result,
     WindowUpdate,
 )
-from tests.builders.calls import run
+from tests.builders.calls import BODY, run
 from tests.runtime.fake_runner_io import FakeRunnerIO, accepted, runner_of
 
-BODY = BodyRef(url="http://origin/bodies/x", token="x", size=10)
 ERROR = RemoteError("ValueError", "no")
 
 
@@ -40,10 +41,10 @@ def io() -> FakeRunnerIO:
     return FakeRunnerIO()
 
 
-def results(batch: InvokeBatch, **more: object) -> BatchResult:
+def results(batch: InvokeBatch, **more: Any) -> BatchResult:
     """An answer of OK to every item."""
     items = tuple(GuestItemResult(call=call, output=b"\x01") for call, _ in batch.items)
-    return BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000, **more)  # type: ignore[arg-type]
+    return BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000, **more)
 
 
 def test_a_call_is_started_before_the_guest_gets_it(io: FakeRunnerIO) -> None:
@@ -101,7 +102,7 @@ def test_what_does_not_start_at_once_is_noted(io: FakeRunnerIO) -> None:
     one_by_one = runner_of(io)
     one_by_one.add(accepted(run("at once"), 0.0), 0.0)
     one_by_one.add(accepted(run("behind it"), 0.0), 0.0)
-    runner_of(io).add(accepted(run("large", body=BodyRef("http://gw/1", "t")), 0.0), 0.0)
+    runner_of(io).add(accepted(run("large", body=BODY), 0.0), 0.0)
 
     assert io.waiting == ["in a batch", "behind it", "large"]
 
@@ -112,9 +113,9 @@ def test_what_waits_too_long_is_refused(io: FakeRunnerIO) -> None:
     runner.add(accepted(run("a"), 1.0), 1.0)
     runner.add(accepted(run("b", start_within_ms=100.0), 1.0), 1.0)
 
-    runner.enforce_limits(1.05)
+    runner.check_limits(1.05)
     assert not io.of(Refused)
-    runner.enforce_limits(1.2)
+    runner.check_limits(1.2)
 
     refused = io.last("b")
     assert isinstance(refused, Refused)
@@ -204,7 +205,7 @@ def test_a_large_answer_is_left_with_the_origin(io: FakeRunnerIO) -> None:
 def test_an_answer_that_nobody_takes_is_an_error(io: FakeRunnerIO, most: int, why: str) -> None:
     """The origin would not have it; one that is too large is told how large it may be."""
     runner = runner_of(io)
-    runner.add(accepted(run("a", answer=BodyRef(url="http://origin/answers/x", token="x", size=most)), 1.0), 1.0)
+    runner.add(accepted(run("a", answer=msgspec.structs.replace(BODY, size=most)), 1.0), 1.0)
     runner.on_result(Result(call="a", output=b"x" * (INLINE_BYTES + 1)), 1.1)
     runner.on_upload(io.uploads[0], taken=False, at=1.3)
 
@@ -237,9 +238,9 @@ def test_a_timeout_kills_the_container_and_names_the_late(io: FakeRunnerIO) -> N
     runner.add(accepted(run("young"), 1.5), 1.5)
     runner.add(accepted(run("waits", start_within_ms=9_000.0), 1.6), 1.6)
 
-    runner.enforce_limits(1.9)
+    runner.check_limits(1.9)
     assert not io.kills
-    runner.enforce_limits(2.1)
+    runner.check_limits(2.1)
     assert "call old ran past its timeout of 1 s" in io.kills[0]
     runner.on_death(io.kills[0], 2.2)
 
@@ -428,7 +429,7 @@ def test_a_batch_that_raised_as_a_whole_is_tried_alone_once(io: FakeRunnerIO) ->
     failed = tuple(GuestItemResult(call=call, outcome=Outcome.RAISED, error=ERROR) for call in "abc")
     runner.on_batch_result(BatchResult(batch=1, results=failed, whole=True), 1.9)
     runner.cancel("b", "cancelled", 1.95)
-    runner.enforce_limits(2.5)
+    runner.check_limits(2.5)
     assert not io.kills
 
     runner.on_batch_result(BatchResult(batch=2, results=failed[:1], whole=True), 2.6)

@@ -1,0 +1,114 @@
+"""Single reasons why a fleet can never hold an ask, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.placing import Purchase
+from pilotlight_core.model.suggestions import nearest
+from pilotlight_placement.asks.ask import CPU, GIB, Ask
+from pilotlight_placement.fleet.device_classes import DeviceGroup
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.offers import Offers
+from pilotlight_placement.hardware.catalogue import is_kind, standard
+
+NAMED = 12
+"""Existing regions or zones that a refusal names."""
+PURCHASES = {Purchase.SPOT: "not on spot nodes", Purchase.ON_DEMAND: "on spot nodes"}
+"""Where the devices are that a purchase rules out."""
+
+
+def unknown_types(fleet: Fleet, ask: Ask) -> Iterator[str]:
+    """A sentence for each type of the ask that neither the catalogue nor the fleet knows."""
+    names = {*standard().devices, *(group.kind.name for group in fleet.groups.values())} - {CPU}
+    for choice in ask.choices:
+        if choice.type == CPU or any(is_kind(choice.type, name) for name in names):
+            continue
+        meant = _nearest_type(choice.type, names)
+        hint = f": did you mean {meant}?" if meant else ""
+        part = " (vram= gets a part of one)" if "MIG" in choice.type.split("-") else ""
+        yield f"there is no GPU type {choice.type} in the catalogue{hint}{part}"
+
+
+def _nearest_type(word: str, names: Iterable[str]) -> str | None:
+    short = sorted({name.partition("-")[0] for name in names})
+    head = word.partition("-")[0]
+    return head if head in short else nearest(word, [*short, *sorted(names)])
+
+
+def other_locations(fleet: Fleet, ask: Ask) -> Iterator[str]:
+    """How many devices of the ask's types region, zone or purchase rules out, or that no such region or zone exists."""
+    groups = [group for group in fleet.groups.values() if group.total]
+    for what, asked, of in (
+        ("region", ask.regions, [group.domain.region for group in groups]),
+        ("zone", ask.zones, [group.domain.zone for group in groups]),
+    ):
+        if asked and not set(of) & set(asked):
+            yield _no_such(what, asked, set(of) - {""})
+        elif asked and (
+            out := _wanted((group for group, name in zip(groups, of, strict=True) if name not in asked), ask)
+        ):
+            yield f"{out} in other {what}s"
+    if ask.purchase is not Purchase.ANY:
+        spot = ask.purchase is Purchase.SPOT
+        if out := _wanted((group for group in groups if group.domain.spot is not spot), ask):
+            yield f"{out} {PURCHASES[ask.purchase]}"
+
+
+def host_memory(fleet: Fleet, ask: Ask, offers: Offers) -> str:
+    """The most host memory of a node with devices that would serve the ask; "" where that is enough."""
+    hosts = [
+        place.node.host_memory
+        for place in fleet.places.values()
+        if not place.node.draining and any(unit.group in offers.by_group for unit in place.units)
+    ]
+    if not hosts or 0 in hosts or (most := max(hosts)) >= ask.memory:
+        return ""
+    return f"no node with such a device or slot has more than {most / GIB:.1f} GiB of host memory"
+
+
+def _no_such(what: str, asked: Iterable[str], there: set[str]) -> str:
+    names = sorted(there)
+    shown = ", ".join(names[:NAMED]) + (", …" if len(names) > NAMED else "")
+    only = f"there is {shown}" if names else f"no node names its {what}"
+    return f"there is no {what} {' or '.join(asked)}; {only}"
+
+
+def _wanted(groups: Iterable[DeviceGroup], ask: Ask) -> int:
+    """How many devices and slots of some groups are of a type of the ask."""
+    return sum(group.total for group in groups if any(_is_kind(choice.type, group) for choice in ask.choices))
+
+
+def _is_kind(asked: str, group: DeviceGroup) -> bool:
+    if group.slot is not None and group.slot.kind is SliceKind.CPU:
+        return asked == CPU
+    return asked != CPU and is_kind(asked, group.kind.name)
+
+
+def missing_memory(ask: Ask, offers: Offers) -> str:
+    """What the largest slice of the ask's types lacks in device memory; "" where that is enough."""
+    if ask.choices[0].type == CPU:
+        return ""
+    largest = [
+        (refused.largest, group) for group, refused in offers.why.items() if refused.filter == "vram" and group.total
+    ]
+    if not largest:
+        return ""
+    mib, group = max(largest, key=lambda pair: (pair[0], pair[1].kind.order, pair[1].domain))
+    if not ask.vram:
+        return ": nothing says how much memory it needs, so only a whole device would do (declare vram=)"
+    need = min(ask.mib(choice.count) for choice in ask.choices)
+    return (
+        f"; the largest slice that exists is {_largest(group)} with {mib / 1024:.1f} GiB: "
+        f"{(need - mib) / 1024:.1f} GiB are missing"
+    )
+
+
+def _largest(group: DeviceGroup) -> str:
+    if group.slot is not None:
+        return f"a {group.slot.kind.value} slice of {group.kind.name}"
+    if group.kind.mig and group.device is not None:
+        cut = max(group.device.cuts, key=lambda cut: (cut.memory, -cut.profile.index))
+        return f"{cut.name} of {group.kind.name}"
+    return f"a whole {group.kind.name}"

@@ -1,0 +1,104 @@
+"""What a home's answer means for a call: its error, the headers of its answer, and that its end is told once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pilotlight_core.model.errors import TooMuch
+from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
+from pilotlight_core.model.messages.limiting import LimitAnswer, LimitVerdict
+from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.cost_estimates import FIRST, Estimates
+from pilotlight_gateway.limits.limit_admission import Admission, admission_of, end_admission, unreachable
+from pilotlight_gateway.limits.limit_policy import LimitPolicy, policy_of
+
+FUNCTION = "acme:shop.hello"
+GRANTED = LimitAnswer(1, LimitVerdict.GRANTED, standing='"requests";r=4', charged=30.0)
+
+
+def policy(**limits: Any) -> LimitPolicy:
+    """A tenant's policy."""
+    return policy_of(EffectiveLimits(tenant=Limits(**limits), function=NO_LIMITS), FUNCTION)
+
+
+REQUESTS, COST = policy(requests_per_s=1.0, burst=5.0), policy(cost_per_s=100.0, cost_burst=50.0)
+
+
+class Ends:
+    """What was told of ends."""
+
+    def __init__(self) -> None:
+        self.told: list[float | None] = []
+
+    def __call__(self, admission: Admission, cost: float | None) -> None:
+        self.told.append(cost)
+
+
+def test_a_granted_call_may_begin_and_its_end_is_told_once() -> None:
+    """However often whoever runs it says so."""
+    ends = Ends()
+    admission = admission_of("acme", FUNCTION, REQUESTS, GRANTED, ends)
+    assert admission.error is None
+
+    admission.end(12.0)
+    admission.end(None)
+
+    assert ends.told == [12.0]
+
+
+def test_a_refused_call_has_its_error_and_no_end() -> None:
+    """What refuses and for how long; nothing was counted, so nothing is given back."""
+    ends = Ends()
+    answer = LimitAnswer(1, LimitVerdict.REFUSED, wait=2.0, violated=("requests",), standing='"requests";r=0;t=2')
+    admission = admission_of("acme", FUNCTION, REQUESTS, answer, ends)
+
+    assert isinstance(admission.error, TooMuch)
+    assert (admission.error.retry_after, admission.error.more["violated-policies"]) == (2.0, ["requests"])
+    admission.end(1.0)
+    assert ends.told == []
+
+
+def test_headers_say_the_policy_and_what_is_left_where_that_is_known() -> None:
+    """A home that could not be asked told nothing of it."""
+    assert admission_of("acme", FUNCTION, REQUESTS, GRANTED, Ends()).headers() == (
+        (b"ratelimit-policy", b'"requests";q=5;w=5'),
+        (b"ratelimit", b'"requests";r=4'),
+    )
+    unasked = Admission("acme", FUNCTION, REQUESTS, error=unreachable(1.5))
+    assert unasked.headers() == ((b"ratelimit-policy", b'"requests";q=5;w=5'),)
+    assert unasked.error is not None
+    assert (unasked.error.wire_code, unasked.error.retry_after) == ("starting", 1.5)
+
+
+@pytest.mark.parametrize(
+    ("counts", "told", "learnt"),
+    [
+        ((20.0, 1, 0), 20.0, 20.0),
+        ((20.0, 1, 1), 50.0, None),  # for the start of which nobody can say what it took, the estimate stands
+        ((0.0, 0, 2), 60.0, None),
+        ((0.0, 0, 0), 0.0, None),  # it never started
+    ],
+)
+def test_the_end_of_a_call_counts_what_is_on_its_tab(
+    counts: tuple[float, int, int], told: float, learnt: float | None
+) -> None:
+    """And the next call of its version is estimated by it, where all of it is known."""
+    tab, ends, costs = CallUsage(), Ends(), Estimates()
+    tab.count(*counts)
+
+    end_admission(tab, admission_of("acme", FUNCTION, COST, GRANTED, ends), costs, "ver_1")
+
+    assert ends.told == [told]
+    assert costs.of("ver_1") == (FIRST if learnt is None else learnt)
+
+
+def test_where_cost_is_not_limited_nothing_is_learnt() -> None:
+    """Nobody asks for an estimate there."""
+    tab, costs = CallUsage(), Estimates()
+    tab.count(20.0, 1, 0)
+
+    end_admission(tab, admission_of("acme", FUNCTION, REQUESTS, GRANTED, Ends()), costs, "ver_1")
+
+    assert costs.of("ver_1") == FIRST

@@ -1,0 +1,40 @@
+"""The index of a group against what its units make it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet import group_index
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.group_index import actual_index, expected_index
+from pilotlight_placement.hardware.node import Node
+from tests.placement.makers import CHURN, fill, gpu, node, some_nodes
+
+
+@settings(max_examples=80, deadline=None)
+@given(some_nodes(), CHURN)
+def test_taking_out_and_putting_back_changes_nothing(nodes: list[Node], steps: list[tuple[Ask, int]]) -> None:
+    """And what is out is nowhere in the index."""
+    fleet = Fleet(nodes)
+    fill(fleet, steps)
+    for group in fleet.groups.values():
+        inside = [unit for unit in fleet.units.values() if unit.group is group and unit.is_offered]
+        before, open_before = expected_index(group, inside), list(group.open)
+        assert actual_index(group) == before
+        for unit in inside:
+            group_index.remove(unit)
+            assert actual_index(group) == expected_index(group, [other for other in inside if other is not unit])
+            group_index.add(unit)
+        assert actual_index(group) == before
+        assert group.open == open_before
+
+
+def test_a_unit_that_is_not_in_the_index_cannot_be_taken_out() -> None:
+    """Twice out would be a defect, and is one at once."""
+    unit = Fleet([node("n", gpu("g", mig=True))]).places["n"].units[0]
+    group_index.remove(unit)
+
+    with pytest.raises(LookupError):
+        group_index.remove(unit)

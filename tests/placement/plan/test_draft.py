@@ -1,0 +1,68 @@
+"""What the commands of a draft wait for, and which instances they cut."""
+
+from __future__ import annotations
+
+from pilotlight_core.model.devices import MigPlacement
+from pilotlight_core.model.messages.agent_messages import SliceKind, Stop
+from pilotlight_core.model.messages.device_commands import Cut
+from pilotlight_core.model.spec import Isolation
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.hardware.node import PlacedContainer, Slice
+from pilotlight_placement.plan.commands import PlannedStart
+from pilotlight_placement.plan.plan import DesiredState, plan
+from tests.placement.executor import carry_out
+from tests.placement.makers import QUIET, ask, gpu, instance, kinds, node, want
+
+
+def test_a_start_waits_for_the_stop_that_frees_its_place() -> None:
+    """What does not fit at first is tried again on what the plan frees."""
+    fleet = Fleet([node("n", gpu("a", "T4"))])
+    whole = Slice(node="n", kind=SliceKind.GPU, type="T4", ids=("a",), memory=15360)
+    fleet.hold(PlacedContainer(container="old", slice=whole, function="g"))
+
+    made = plan(fleet, DesiredState(wants=(want("f", 1, ask("T4")), want("g", 0, ask("T4")))), 0.0)
+
+    assert kinds(made) == ["Stop", "PlannedStart"]
+    assert made.commands[1].after == (0,)
+    assert made.short == ()
+
+
+def test_a_start_beside_an_instance_that_goes_waits_for_nothing() -> None:
+    """Only what needs its memory slices does."""
+    fleet = Fleet([node("n", gpu("g", mig=True))])
+    fleet.hold(instance("old", "3g", 4, function="g"))
+
+    small, large = ask("H100", gib=5), ask("H100", gib=30)
+    wants = (want("f", 1, small), want("g", 0, large), want("h", 1, large))
+    made = plan(fleet, DesiredState(wants=wants), 0.0, QUIET)
+
+    waits = {c.command.held.function: c.after for c in made.commands if isinstance(c.command, PlannedStart)}
+    stop = next(command.number for command in made.commands if isinstance(command.command, Stop))
+    assert stop not in waits["h"]
+    assert stop in waits["f"]
+    carry_out(fleet, made)
+
+
+def test_idle_instances_in_the_way_are_cut_anew() -> None:
+    """The layout of an idle part of a GPU follows demand; instances in use stay."""
+    there = tuple(MigPlacement(start=start, profile=key) for start, key in ((0, "2g"), (4, "1g"), (5, "1g")))
+    fleet = Fleet([node("n", gpu("g", mig=True, instances=there))])
+    fleet.hold(instance("old", "2g", 0, function="g"))
+
+    made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=30, isolation=Isolation.MIG)),)), 0.0, QUIET)
+
+    cut, start = made.commands
+    assert isinstance(cut.command, Cut)
+    assert cut.command.destroy == there[1:]
+    assert cut.command.create == (MigPlacement(start=4, profile="3g"),)
+    assert start.after == (0,)
+    carry_out(fleet, made)
+
+
+def test_an_instance_that_is_there_is_used_as_it_is() -> None:
+    """Nothing is cut for it."""
+    fleet = Fleet([node("n", gpu("g", mig=True, instances=(MigPlacement(start=6, profile="1g"),)))])
+
+    made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=5)),)), 0.0, QUIET)
+
+    assert kinds(made) == ["PlannedStart"]

@@ -1,0 +1,69 @@
+"""The ledger's rows, read beside those who write them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from contextlib import closing
+from itertools import pairwise
+from typing import Any
+
+from pilotlight_core.model.units import WHOLE_DEVICE
+from tests.system.support.platform import Platform
+
+LATE_NS = 5 * 10**9
+
+
+def rows(platform: Platform, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    """What a query finds."""
+    with closing(sqlite3.connect(f"file:{platform.state / 'ledger.sqlite'}?mode=ro", uri=True)) as database:
+        return database.execute(query, values).fetchall()
+
+
+def receipts(platform: Platform, function: str = "%") -> dict[str, int]:
+    """Nanoseconds per call."""
+    sums: dict[str, int] = defaultdict(int)
+    for call, ns in rows(platform, "SELECT call, ns FROM call_line WHERE function LIKE ?", function):
+        sums[call] += ns
+    return sums
+
+
+def ended(platform: Platform, function: str = "%") -> set[str]:
+    """Calls of which the last part is there: one that ran while the meter was read has several."""
+    return {
+        call
+        for (call,) in rows(platform, "SELECT call FROM call_line WHERE function LIKE ? AND outcome != ''", function)
+    }
+
+
+def check_no_instant_is_sold_twice(platform: Platform) -> None:
+    """The metered intervals of a slice follow each other, whatever incarnation of the agent has written them."""
+    ends: dict[str, int] = defaultdict(int)
+    query = "SELECT node || ' ' || slice, t0, t1 FROM lease_line ORDER BY node, slice, t0, t1"
+    for part, t0, t1 in rows(platform, query):
+        assert t0 >= ends[part], f"{part}: {ends[part] - t0} ns are metered twice"
+        ends[part] = t1
+
+
+def check_devices_are_accounted_whole(platform: Platform, price: str = "%") -> None:
+    """At each instant that is metered, the parts of a device are all of it: however it was cut, whoever died.
+
+    Of the last seconds some parts may not be there yet: who pays for them has a record of his own.
+    """
+    query = "SELECT node || ' ' || device, ppm, t0, t1 FROM lease_line WHERE price LIKE ? ORDER BY t0"
+    devices: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for device, ppm, t0, t1 in rows(platform, query, price):
+        devices[device].append((ppm, t0, t1))
+    assert devices
+    for device, parts in devices.items():
+        change: dict[int, int] = defaultdict(int)
+        for ppm, t0, t1 in parts:
+            change[t0] += ppm
+            change[t1] -= ppm
+        given = 0
+        for t0, t1 in pairwise(sorted(change)):
+            given += change[t0]
+            late = t1 > max(change) - LATE_NS
+            assert given == WHOLE_DEVICE or (late and given < WHOLE_DEVICE), (
+                f"{device}: {given} ppm of it are metered in {t1 - t0} ns"
+            )
