@@ -129,10 +129,14 @@ class Promises:
     def sent(self, message: Any) -> None:
         """A message is on its way."""
         if isinstance(message, Run):
-            before = self._highest[message.call]
-            _keep("P1", message.grant > before, f"grant {message.grant} of {message.call} was used after {before}")
-            self._highest[message.call] = message.grant
-            self._sent.add((message.call, message.grant))
+            before = self._highest[message.call_id]
+            _keep(
+                "P1",
+                message.grant_number > before,
+                f"grant {message.grant_number} of {message.call_id} was used after {before}",
+            )
+            self._highest[message.call_id] = message.grant_number
+            self._sent.add((message.call_id, message.grant_number))
 
     def is_reserved(self, call: str, number: int, now: float) -> None:
         """What was sent to an agent is heard of from that; of another grant nobody but its origin knows."""

@@ -188,7 +188,7 @@ class History:
         for gateway in self.gateways:
             for home in gateway.drivers.homes:
                 for call, granted in home._grants.by_call.items():
-                    self.world.promises.is_reserved(call, granted.grant.number, self.world.now)
+                    self.world.promises.is_reserved(call, granted.grant.grant_number, self.world.now)
         self.world.at(self.world.now + LOOK_S, self._check_grants)
 
     # -- the end -------------------------------------------------------------------------------------------------

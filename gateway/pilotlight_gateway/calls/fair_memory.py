@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-from pilotlight_gateway.home.integrity import require
+from pilotlight_core.model.integrity import require
 
 T = TypeVar("T")
 

@@ -8,5 +8,4 @@ controllers read.
 
 `homes` is the driver: one home for each shard that is ours, told what comes and asked in each turn, over a port. All
 else is a plain function or state machine: instants are arguments, nothing waits, nothing is sent. Never imports
-`calls`.
-"""
+`calls`."""

@@ -25,9 +25,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Refusal
 from pilotlight_gateway.home.breakers import CircuitState, ContainerBreaker, ContainerVerdict
-from pilotlight_gateway.home.integrity import require
 
 QUARANTINE = 3.0
 """Seconds without a credit after which a container gets no more calls: three of its heartbeats."""

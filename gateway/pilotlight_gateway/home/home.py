@@ -12,12 +12,12 @@ stay with the *origin*, which may be another gateway. What passes between the tw
     home -> origin   Grant                     this call may go to that container, once
                      Dropped                   this call leaves the queue with an error
 
-A call comes by `enqueue`: `call_admission` refuses at once what cannot make its deadline or does not fit. Else it waits
-in the `FairQueue` of its version (`version_queue`), by class, then by tenant, until a container of that version has a
-slot (`container_pool`, which credits tell of). The pick is a `Grant`, noted in the `GrantBook` until `done` says what
-it
-cost; a grant that was refused puts its call back to the head of its flow. A call leaves the queue without a grant when
-its time is over, when the capacity that is left cannot serve it (`shedding`), or when its version fails (`breakers`).
+A call comes by `enqueue`: `call_admission` refuses at once what cannot make its deadline or does not fit. Else it
+waits in the `FairQueue` of its version (`version_queue`), by class, then by tenant, until a container of that version
+has a slot (`container_pool`, which credits tell of). The pick is a `Grant`, noted in the `GrantBook` until `done`
+says what it cost; a grant that was refused puts its call back to the head of its flow. A call leaves the queue
+without a grant when its time is over, when the capacity that is left cannot serve it (`shedding`), or when its
+version fails (`breakers`).
 
 The driver (`homes`) feeds events in and then asks, in this order: `expire(at)`, `grants(at)`, `demand(at)`; it asks
 again at `next_wake()`, and only while its lease is valid by its own clock. Nothing here reads a clock.
@@ -34,6 +34,7 @@ from collections import Counter
 
 import msgspec
 
+from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.agent_messages import (
     CallDescriptor,
     Credit,
@@ -54,7 +55,6 @@ from pilotlight_gateway.home.container_pool import PooledContainer
 from pilotlight_gateway.home.counters import FunctionCounters
 from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.home_report import BreakerCounts, HomeStatistics, breakers_of, worst_of
-from pilotlight_gateway.home.integrity import require
 from pilotlight_gateway.home.loose_grants import GrantBook
 from pilotlight_gateway.home.version_queue import OutstandingGrant, VersionQueue
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pilotlight_gateway.home.integrity import require
+from pilotlight_core.model.integrity import require
 from pilotlight_gateway.home.version_queue import OutstandingGrant, VersionQueue
 
 DONE_WITHIN = 5.0

@@ -27,11 +27,11 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.agent_messages import CallDescriptor
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.home.counters import LEARNT, FunctionCounters
 from pilotlight_gateway.home.flows import Flow, QueueEntry, TenantLoad
-from pilotlight_gateway.home.integrity import require
 from pilotlight_gateway.home.tier_queue import ClassQueue, TierLoad, TierQueue
 
 WEIGHTS: Mapping[Priority, float] = {Priority.INTERACTIVE: 8.0, Priority.STANDARD: 3.0, Priority.BATCH: 1.0}

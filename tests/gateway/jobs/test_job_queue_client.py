@@ -82,7 +82,7 @@ async def test_whoever_runs_a_job_is_asked_to_cancel_its_run(site: Site) -> None
     """Not the job: by its run, and in the name of its tenant."""
     await site.client.stop(running())
 
-    assert site.heard == [AskCall(tenant="acme", id="call_run", cancel=True)]
+    assert site.heard == [AskCall(tenant="acme", call_id="call_run", cancel=True)]
 
 
 async def test_a_runner_that_is_gone_or_none_is_no_error(site: Site) -> None:

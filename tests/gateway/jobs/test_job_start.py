@@ -77,7 +77,7 @@ class Site:
 def run(number: int) -> Run:
     """The `number`th grant of the call."""
     return Run(
-        call="call_run", tenant="acme", version="ver_1", container="c1", method="", epoch=1, grant=number,
+        call_id="call_run", tenant="acme", version="ver_1", container="c1", method="", epoch=1, grant_number=number,
         gateway="one-a", home="one-a", start_within_ms=1.0, timeout_ms=1.0,
     )  # fmt: skip
 

@@ -43,7 +43,8 @@ frames = decoder.filled(theirs.recv_into(decoder.space()))
 def told(frame):
     name = getattr(frame, "name", "") or getattr(frame, "step", "")
     return [type(frame).__name__, name, getattr(getattr(frame, "error", None), "type", "")]
-print(json.dumps({"frames": [told(frame) for frame in frames], "env": dict(os.environ), "log": getattr(sys.modules.get("app"), "LOG", [])}))
+log = getattr(sys.modules.get("app"), "LOG", [])
+print(json.dumps({"frames": [told(frame) for frame in frames], "env": dict(os.environ), "log": log}))
 """
 
 SERVICE = """

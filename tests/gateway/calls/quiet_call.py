@@ -1,0 +1,47 @@
+"""A live call whose caller keeps what it hears."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.spec import Priority
+from pilotlight_core.model.subjects import shard_of
+from pilotlight_gateway.calls.call_plan import CallPlan
+from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.in_flight import InFlightCall
+from pilotlight_gateway.calls.origin import Origin
+from tests.builders.specs import function_spec, method, version_record
+
+
+@dataclass(kw_only=True, eq=False)
+class QuietCall(InFlightCall):
+    """What was said is in `said`."""
+
+    said: list[Any] = field(default_factory=list)
+
+    def stage(self, name: str, ms: float, /, **detail: object) -> None:
+        self.said.append(name)
+
+    def chunk(self, seq: int, data: bytes) -> None:
+        self.said.append((seq, data))
+
+    def finish(self, result: CallResult) -> None:
+        self.said.append(result)
+
+    def fail(self, error: PilotlightError) -> None:
+        self.error = error
+        self.said.append(error)
+
+
+def quiet_call(name: str = "a", *, at: float = 100.0, within_s: float = 60.0, **more: Any) -> QuietCall:
+    """A call of the tenant acme to a function of its own, at the gateway gw1."""
+    version = version_record(function_spec("f", method()), app="a")
+    options: dict[str, Any] = {"client_id": None, "input": b"", "stream": False} | more
+    call = PreparedCall(
+        id=name, tenant="acme", version=version, method=version.spec.methods[0], priority=Priority.STANDARD,
+        deadline=at + within_s, arrived=at, **options,
+    )  # fmt: skip
+    plan = CallPlan.of(call, "gw1", inline=True)
+    return QuietCall(call=call, shard=shard_of(plan.function), origin=Origin(plan, at))

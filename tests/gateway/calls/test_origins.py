@@ -1,0 +1,218 @@
+"""The driver of the origin side, and what performs its effects: over a port in memory, with a scripted other side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotlight_core.model.errors import Cancelled, DeadlineExceeded
+from pilotlight_core.model.messages.agent_messages import Cancel, Ended, Grant, Outcome, Reconcile, Run
+from pilotlight_core.model.messages.scheduling import AskCall, CallTold, Dropped, Enqueue, HandBack, Settle, Withdraw
+from pilotlight_core.model.subjects import SHARDS
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_port import CallResult, Go
+from pilotlight_gateway.calls.effects import Effect
+from pilotlight_gateway.calls.large_bodies import LargeBodies
+from pilotlight_gateway.calls.origin import Origin
+from pilotlight_gateway.calls.origins import Origins
+from pilotlight_gateway.cluster.driver_port import SOON
+from pilotlight_gateway.cluster.outbox import Outbox
+from pilotlight_gateway.cluster.router import ShardRouter
+from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
+from pilotlight_gateway.limits.call_usage import CallUsage
+from tests.builders.calls import grant
+from tests.gateway.calls.quiet_call import QuietCall, quiet_call
+from tests.gateway.driver_port import MemoryDriverPort
+
+
+class Site:
+    """The origins of `gw1`, which is also the home of everything."""
+
+    def __init__(self) -> None:
+        self.port = MemoryDriverPort()
+        ownership = MemoryShardOwnership(gateway="gw1", home=ShardOwner("gw1", 1))
+        self.router = ShardRouter(self.port, ownership, Outbox(self.port, "r"), gateway="gw1")
+        self.bodies = LargeBodies(url="http://gw1", budget=ByteBudget(limit=10**6))
+        self.origins = Origins(
+            self.port, ownership, self.router, self.router.origin_inbox, self.bodies, region="r", gateway="gw1"
+        )
+        self.turn()
+
+    def turn(self) -> None:
+        self.origins.turn(self.port.at)
+
+    def begin(self, name: str = "a", **more: Any) -> QuietCall:
+        live = quiet_call(name, at=self.port.at, **more)
+        self.origins.begin(live)
+        return live
+
+    def send(self, tab: CallUsage | None = None) -> QuietCall:
+        """A call that its container has."""
+        live = self.begin(tab=tab)
+        self.router.origin_inbox.append(grant())
+        self.turn()
+        self.said()
+        return live
+
+    def said(self) -> list[object]:
+        """What homes were told since."""
+        items: list[object] = [item for _, item in self.router.home_inbox]
+        self.router.home_inbox.clear()
+        return items
+
+
+def ended(outcome: Outcome = Outcome.OK, **more: Any) -> Ended:
+    return Ended(call_id="a", grant_number=1, container="c1", outcome=outcome, output=b"42", **more)
+
+
+def test_a_call_is_enqueued_granted_sent_and_answered() -> None:
+    """The whole way, in the order in which it is said; in the end its alarm is gone and its status known."""
+    site = Site()
+    live = site.begin()
+    (asked,) = site.said()
+    assert isinstance(asked, Enqueue)
+    site.router.origin_inbox.append(grant())
+    site.turn()
+    (run,) = site.port.told(Run)
+    assert (run.call_id, run.grant_number, run.container) == ("a", 1, "c1")
+
+    site.origins.frame(ended())
+    (result,) = live.said
+    assert isinstance(result, CallResult)
+    assert result.output == b"42"
+    assert [type(item) for item in site.said()] == [Settle]
+    site.origins.end(live)
+    assert (len(site.origins), site.origins._alarms.next()) == (0, None)
+    told = site.origins.answer(AskCall(tenant="acme", call_id="a"))
+    assert told.status is not None
+    assert told.status.state == "succeeded"
+
+
+def test_a_call_that_waits_repeats_itself_and_ends_at_its_deadline() -> None:
+    """The driver asks for a turn at the instants that its origins name, and no sooner."""
+    site = Site()
+    site.port.woken()
+    live = site.begin(within_s=5.0)
+    site.said()
+    assert site.port.woken() == SOON  # for the home's inbox
+    site.port.at += 2.0
+    site.turn()
+    assert [type(item) for item in site.said()] == [Enqueue]
+    site.port.at += 3.0
+    site.turn()
+    assert isinstance(live.error, DeadlineExceeded)
+    assert [type(item) for item in site.said()] == [Withdraw]
+
+
+def test_a_grant_of_a_call_that_is_gone_is_settled() -> None:
+    """It was on its way when the caller went."""
+    site = Site()
+    live = site.begin()
+    site.origins.end(live)
+    assert isinstance(live.error, Cancelled)
+    site.said()
+    site.router.origin_inbox.append(grant())
+    site.turn()
+
+    assert site.said() == [Settle(call_id="a", container="c1", grant_number=1)]
+    assert site.port.told(Run) == []
+
+
+def test_what_cannot_be_sent_goes_back_to_its_home() -> None:
+    """Nobody listens there, or there is no bus: it has provably not started."""
+    site = Site()
+    site.begin()
+    site.said()
+    site.port.connected = False
+    site.router.origin_inbox.append(grant())
+    site.turn()
+    (back,) = site.said()
+    assert isinstance(back, HandBack)
+
+    site.port.connected = True
+    site.router.origin_inbox.append(grant(2))
+    site.turn()
+    site.origins.unheard("a", 2)
+    assert [type(item) for item in site.said()] == [HandBack]
+
+
+def test_a_call_with_a_hook_is_sent_when_that_allows_it() -> None:
+    """Until then its agent is not asked for it; if it is not allowed, the grant is given back."""
+    for allowed in (True, False):
+        site, gates = Site(), list[Go]()
+        live = site.begin(gate=lambda _, go, gates=gates: gates.append(go))
+        site.router.origin_inbox.append(grant())
+        site.turn()
+        site.said()
+        assert (site.port.told(Run), live.heard) == ([], float("inf"))
+
+        assert gates.pop()(allowed=allowed) is allowed
+        assert [run.call_id for run in site.port.told(Run)] == ["a"] * allowed
+        assert [type(item) for item in site.said()] == [Settle] * (not allowed)
+
+
+def test_a_refusal_of_the_home_ends_the_call() -> None:
+    """With its code, and when to come again."""
+    site = Site()
+    live = site.begin()
+    site.router.origin_inbox.append(
+        Dropped(call_id="a", gateway="gw1", code="queue_full", detail="no", retry_after=2.0)
+    )
+    site.turn()
+    assert live.error is not None
+    assert (live.error.wire_code, live.error.retry_after) == ("queue_full", 2.0)
+    assert live.status(site.port.at).error == {"code": "queue_full", "detail": live.error.detail}
+
+
+def test_calls_that_wait_are_enqueued_at_a_new_home() -> None:
+    """Those of its shards, and no others."""
+    site = Site()
+    live = site.begin()
+    site.said()
+    site.origins.homes_changed(frozenset({(live.shard + 1) % SHARDS}))
+    assert site.said() == []
+    site.origins.homes_changed(frozenset({live.shard}))
+    assert [type(item) for item in site.said()] == [Enqueue]
+
+
+def test_another_gateway_may_ask_for_a_call_and_end_it() -> None:
+    """A tenant finds its own calls alone."""
+    site = Site()
+    live = site.send()
+    for tenant, cancelled in (("mallory", False), ("acme", True)):
+        site.origins.on_ask("", AskCall(tenant=tenant, call_id="a", cancel=True), "inbox")
+        assert site.port.told(CallTold)[-1].cancelled is cancelled
+    assert isinstance(live.error, Cancelled)
+    assert [told.call_id for told in site.port.told(Cancel)] == ["a"]
+
+
+def test_what_a_call_takes_that_nobody_waits_for_is_heard_of() -> None:
+    """Its usage stays open, its agent is asked, and what it says closes it."""
+    site, tab = Site(), CallUsage()
+    live = site.send(tab=tab)
+    site.origins.end(live)
+    settled = list[CallUsage]()
+    tab.settle(settled.append)
+    site.port.at += 2.5
+    site.turn()
+    assert site.port.told(Reconcile)[-1].grants == {"a": 1}
+
+    site.origins.frame(ended(Outcome.CANCELLED))
+    assert settled == [tab]
+    assert [type(item) for item in site.said()] == [Settle]
+
+
+class Broken(Origin):
+    """An origin in which something goes wrong."""
+
+    def granted(self, grant: Grant, at: float) -> list[Effect]:
+        raise KeyError("what is this")
+
+
+def test_a_call_that_goes_wrong_stops_no_other() -> None:
+    """The turn goes on with what others wait for."""
+    site = Site()
+    broken, live = site.begin("b"), site.begin("a")
+    broken.origin = Broken(broken.origin.plan, site.port.at)
+    site.router.origin_inbox.extend([grant(call="b"), grant()])
+    site.turn()
+    assert live.origin.grant == grant()

@@ -1,0 +1,63 @@
+"""What a home keeps of one version: what the controller hears of it, and when it can be forgotten."""
+
+from __future__ import annotations
+
+from pilotlight_core.model.messages.agent_messages import ContainerState, RemoteError, Shortage
+from pilotlight_gateway.home.call_admission import QueueLimits
+from pilotlight_gateway.home.counters import FunctionCounters
+from pilotlight_gateway.home.version_queue import KEPT_IDLE, SHORTAGE_FRESH, VersionQueue
+from tests.builders.calls import call, credit
+
+
+def queue(at: float = 0.0) -> VersionQueue:
+    made = VersionQueue("ver_1", QueueLimits(), at)
+    made.name("acme:app.fn", FunctionCounters())
+    return made
+
+
+def test_the_controller_hears_of_the_first_call_at_once_and_of_the_last() -> None:
+    """While calls wait or run it is busy; then it has one more word to say."""
+    desk = queue()
+    assert (desk.edge, desk.busy, desk.tenant) == (False, False, "acme")
+    entry = desk.queue.push(call("a"), cost=1.0, at=1.0)
+    desk.arrivals += 1
+    assert desk.edge
+    told = desk.demand("gw1", 7, 3.0)
+    assert (told.queued, told.oldest_ms, told.arrivals, told.edge, told.epoch) == (1, 2_000.0, 1, True, 7)
+    assert (desk.edge, desk.busy) == (False, True)
+
+    desk.queue.remove(entry.id)
+    assert desk.busy
+    assert desk.demand("gw1", 7, 4.0).queued == 0
+    assert not desk.busy
+
+
+def test_a_shortage_is_the_reason_for_a_while() -> None:
+    """It is repeated as long as it lasts; that nothing will ever fit counts from when it was said first."""
+    desk = queue()
+    for at in (1.0, 2.0):
+        desk.note_shortage(Shortage(version="ver_1", epoch=1, reason="no H100", never=True), at)
+    assert (desk.shortage_now(2.0 + SHORTAGE_FRESH), desk.never_since) == ("no H100", 1.0)
+    assert desk.shortage_now(2.1 + SHORTAGE_FRESH) == ""
+    desk.note_shortage(Shortage(version="ver_1", epoch=1, reason="full"), 3.0)
+    assert desk.never_since is None
+
+
+def test_two_failed_starts_in_a_row_are_the_functions() -> None:
+    """One may be its node's, while another container is on its way."""
+    desk, error = queue(), RemoteError("ImportError", "no", "")
+    for seq, container in ((1, "c1"), (2, "c2")):
+        desk.rooms.hear(credit(container, seq, state=ContainerState.LOADING), 0.0)
+    failed = [credit(container, 9, state=ContainerState.GONE, error=error) for container in ("c1", "c2")]
+    heard = []
+    for one in failed:
+        desk.rooms.hear(one, 1.0)
+        heard.append(desk.cannot_load(one, 1.0))
+    assert heard == [False, True]
+
+
+def test_a_version_that_nobody_uses_is_forgotten() -> None:
+    """Not sooner than what was learnt of it is worth."""
+    desk = queue(10.0)
+    assert not desk.is_forgettable(10.0 + KEPT_IDLE)
+    assert desk.is_forgettable(10.1 + KEPT_IDLE)
