@@ -21,6 +21,7 @@ from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
+from tests.builders import calls as builders
 from tests.builders.jobs import JOB, job
 
 ME, OTHER = RunnerIdentity("one", "one-a"), RunnerIdentity("two", "two-a")
@@ -76,10 +77,7 @@ class Site:
 
 def run(number: int) -> Run:
     """The `number`th grant of the call."""
-    return Run(
-        call_id="call_run", tenant="acme", version="ver_1", container="c1", method="", epoch=1, grant_number=number,
-        gateway="one-a", home="one-a", start_within_ms=1.0, timeout_ms=1.0,
-    )  # fmt: skip
+    return builders.run("call_run", number, gateway="one-a", home="one-a")
 
 
 async def test_a_start_is_written_and_then_sent() -> None:
