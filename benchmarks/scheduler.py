@@ -38,7 +38,7 @@ def descriptors(flows: int, calls: int) -> list[CallDescriptor]:
     """`calls` calls of as many tenants as there are flows, in turn."""
     return [
         CallDescriptor(
-            call=f"call{n}",
+            call_id=f"call{n}",
             tenant=f"tenant{n % flows}",
             version="ver_1",
             method="",
@@ -75,7 +75,7 @@ def removal(flows: int, rounds: int) -> float:
     begun = time.process_time()
     for call in calls[flows:]:
         queue.push(call, cost=call.cost, at=0.0)
-        queue.remove(call.call)
+        queue.remove(call.call_id)
     return (time.process_time() - begun) / rounds * 1e6
 
 
@@ -110,7 +110,12 @@ def one_call(home: Home, name: str, at: float) -> None:
     home.demand(at)
     origin.granted(grant, at)
     ended = Ended(
-        call=name, grant=grant.number, container=grant.container, outcome=Outcome.OK, spent=SPENT, stages=STAGES
+        call_id=name,
+        grant_number=grant.grant_number,
+        container=grant.container,
+        outcome=Outcome.OK,
+        spent=SPENT,
+        stages=STAGES,
     )
     perform(home, origin.frame(ended, at), at)
     home.expire(at)
@@ -125,7 +130,7 @@ def perform(home: Home, actions: list[Effect], at: float) -> None:
             case Enqueue(call):
                 home.enqueue(call, at)
             case Settle():
-                home.done(action.call, action.container, action.number, at, cost=action.cost)
+                home.done(action.call_id, action.container, action.grant_number, at, cost=action.cost)
             case FinishCall():
                 pass
             case _:

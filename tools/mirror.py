@@ -21,6 +21,15 @@ MIN_STATEMENTS = 4
 """A module whose functions have fewer statements in all only passes something on."""
 
 ELSEWHERE: dict[str, str] = {
+    "gateway/pilotlight_gateway/batches/batch_port.py": "test_bus_batches.py: one contract for the store and its fake",
+    "gateway/pilotlight_gateway/http/calls/call_answers.py": "test_call_endpoint.py: part of the endpoint of calls",
+    "gateway/pilotlight_gateway/http/calls/call_reader.py": "test_call_endpoint.py: part of the endpoint of calls",
+    "gateway/pilotlight_gateway/http/endpoints/documents.py": "protocol/test_openapi.py, test_function_openapi.py",
+    "gateway/pilotlight_gateway/http/calls/unary_calls.py": "test_call_endpoint.py: part of the endpoint of calls",
+    "gateway/pilotlight_gateway/http_wiring.py": "tests/gateway/http: `World` wires every application with it",
+    "gateway/pilotlight_gateway/idempotency/memory_key_records.py": "test_keyed_calls.py: every test runs on it",
+    "gateway/pilotlight_gateway/storage_quota/memory_quota.py": "test_bus_quota.py: one contract for both",
+    "gateway/pilotlight_gateway/tenancy/registry_port.py": "every test of `World` runs on the fake",
     "core/pilotlight_core/host/blobs/memory_blobs.py": (
         "tests/core/host/blobs/test_blob_port.py: it keeps the contract that the stores for real keep"
     ),
@@ -31,16 +40,13 @@ ELSEWHERE: dict[str, str] = {
         "tests/gateway/jobs/test_bus_jobs.py: it keeps the contract that the store on the bus keeps"
     ),
     "gateway/pilotlight_gateway/ledger/migrations/versions/r0001_usage_and_receipts.py": (
-        "tests/gateway/ledger/test_upgrade.py: a revision is right if it makes the tables that the code declares"
-    ),
-    "gateway/pilotlight_gateway/webhooks/bus_webhooks.py": (
-        "tests/gateway/webhooks/test_store.py: it keeps the contract of every store of webhooks"
+        "tests/gateway/ledger/test_ledger_upgrade.py: a revision is right if it makes the declared tables"
     ),
     "gateway/pilotlight_gateway/webhooks/http_sender_fake.py": (
         "tests/gateway/duties/test_webhook_duty.py: it does what a test's script says, and each test reads the result"
     ),
     "gateway/pilotlight_gateway/webhooks/webhook_port.py": (
-        "tests/gateway/webhooks/test_store.py: the store in memory keeps the contract that the one on the bus keeps"
+        "tests/gateway/webhooks/test_bus_webhooks.py: it keeps the contract that the one on the bus keeps"
     ),
     "runtime/pilotlight_runtime/devices/fake/fake_gpu.py": (
         "tests/runtime/devices/nvidia/test_mig.py: its rules for cutting are held against the driver's"

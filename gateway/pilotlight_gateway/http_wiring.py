@@ -18,24 +18,24 @@ from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.http import routes
 from pilotlight_gateway.http.app import bind, create_app, document_of
+from pilotlight_gateway.http.calls.call_answers import CallAnswers
+from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
+from pilotlight_gateway.http.calls.call_limits import CallLimits
+from pilotlight_gateway.http.calls.call_reader import CallReader
+from pilotlight_gateway.http.calls.call_stream import StreamedCalls, StreamServices
+from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
+from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
 from pilotlight_gateway.http.endpoints.account import AccountServices
 from pilotlight_gateway.http.endpoints.apps import AppServices
 from pilotlight_gateway.http.endpoints.batches import BATCHES, BatchServices
-from pilotlight_gateway.http.endpoints.call_answers import CallAnswers
-from pilotlight_gateway.http.endpoints.call_limits import CallLimits
-from pilotlight_gateway.http.endpoints.call_reader import CallReader
-from pilotlight_gateway.http.endpoints.call_stream import StreamedCalls, StreamServices
-from pilotlight_gateway.http.endpoints.calls import CallEndpoint, CallEntry
 from pilotlight_gateway.http.endpoints.curves import CURVES, CurveServices
 from pilotlight_gateway.http.endpoints.documents import DocumentServices
 from pilotlight_gateway.http.endpoints.health import HealthServices
 from pilotlight_gateway.http.endpoints.jobs import JobServices
-from pilotlight_gateway.http.endpoints.keyed_calls import KeyedCallAnswers
 from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
-from pilotlight_gateway.http.endpoints.unary_calls import UnaryCalls
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation
 from pilotlight_gateway.http.protocol.readiness import Readiness

@@ -21,7 +21,7 @@ from pilotlight_runtime.devices.cpu_slots import CpuDevices, usable_cores
 from pilotlight_runtime.devices.fake.fake_machine import build
 from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness
 from pilotlight_runtime.devices.nvidia.mps import open_mps
-from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import GpuOffer, NvmlDevices
 from pilotlight_runtime.devices.several_devices import SeveralDevices
 from pilotlight_runtime.metering.usage_metering import boot_id
 from pilotlight_runtime.node.agent import open_agent
@@ -44,12 +44,12 @@ def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevic
     """
     if not settings.fake_gpus:
         mps = open_mps(settings.mps_pipes)
-        return NvmlDevices(shareable=lambda _: settings.share_gpus or mps is not None, check=fitness, mps=mps)
+        offer = GpuOffer(shareable=lambda _: settings.share_gpus or mps is not None, check=fitness, mps=mps)
+        return NvmlDevices(offer=offer)
     machine = build(settings.fake_gpus, node=settings.node, file=folders.fake_gpus, boot=boot_id())
     log.warning("the GPUs of this node exist in software only", spec=settings.fake_gpus)
-    return NvmlDevices(
-        machine.nvml, fake=True, shareable=lambda gpu: settings.share_gpus or gpu.uuid in machine.shareable
-    )
+    offer = GpuOffer(fake=True, shareable=lambda gpu: settings.share_gpus or gpu.uuid in machine.shareable)
+    return NvmlDevices(machine.nvml, offer)
 
 
 async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:

@@ -10,13 +10,14 @@
     embed.local("hi")       # here
     embed.remote("hi")      # there, once `pilotlight deploy` has brought it there
 
-Names are loaded when they are first used, so `import pilotlight` stays cheap and an HTTP client is only paid for by
-the first call.
+Names are loaded by their first use, so that `import pilotlight` stays cheap and only calls load an HTTP client.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from pilotlight.version import VERSION
 
 if TYPE_CHECKING:
     from pilotlight.app import App
@@ -47,11 +48,11 @@ if TYPE_CHECKING:
     )
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
-    from pilotlight.marks import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
+    from pilotlight.markers import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOMES = {
     "pilotlight.app": ("App",),
@@ -65,7 +66,7 @@ _HOMES = {
     ),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
-    "pilotlight.marks": ("batched", "concurrent", "enter", "exit", "method"),
+    "pilotlight.markers": ("batched", "concurrent", "enter", "exit", "method"),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.spec": ("SLO",),
 }  # fmt: skip

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
 
+from pilotlight.cls import Cls
+from pilotlight.decorated import Decorated
 from pilotlight.errors import OptionError
+from pilotlight.function import Function
+from pilotlight.options import Options
+from pilotlight.specs import build_spec
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
-
-if TYPE_CHECKING:
-    from pilotlight.cls import Cls
-    from pilotlight.decorate import Decorator
-    from pilotlight.function import Function
-    from pilotlight.options import Options
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-_DIALECT = {"function": "@app.gpu_function", "cls": "@app.gpu_function", "server": "@app.gpu_function"}
+_HINTS = {"function": "@app.gpu_function", "cls": "@app.gpu_function", "server": "@app.gpu_function"}
+
+
+class Decorator(Protocol):
+    """What `gpu_function(...)` with options returns."""
+
+    @overload
+    def __call__(self, target: type[T], /) -> Cls[T]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, target: Callable[P, R], /) -> Function[P, R]: ...
 
 
 class App:
-    """A named set of functions. `functions` maps the name of each to its wrapper, in order of decoration."""
+    """A named set of functions; `functions` maps their names, in order of decoration."""
 
     def __init__(self, name: str) -> None:
         try:
@@ -40,13 +48,11 @@ class App:
     @overload
     def gpu_function(self, /, **options: Unpack[Options]) -> Decorator: ...
     def gpu_function(self, target: Any = None, /, **options: Any) -> Any:
-        """As `pilotlight.gpu_function`, whose help lists the options, with this app."""
-        from pilotlight.decorate import decorate
-
+        """Decorate as `pilotlight.gpu_function`, whose help lists the options, with this app."""
         return decorate(target, {**options, "app": options.get("app", self)})
 
     def register(self, function: Function[..., Any] | Cls[Any]) -> None:
-        """Make `function` part of the app; the same function again (a module that is imported anew) replaces it.
+        """Make `function` part of the app. When its module is imported anew, it replaces itself.
 
         Raises:
             OptionError: if another function has its name.
@@ -63,7 +69,7 @@ class App:
             _collected.append((self, function))
 
     def __getattr__(self, name: str) -> Any:
-        hint = f"; here it is {_DIALECT[name]}" if name in _DIALECT else ""
+        hint = f"; here it is {_HINTS[name]}" if name in _HINTS else ""
         raise AttributeError(f"an App has no attribute {name!r}{hint}")
 
     def __repr__(self) -> str:
@@ -74,13 +80,46 @@ def _home(function: Function[..., Any] | Cls[Any]) -> tuple[str, str]:
     return function.spec.module, function.spec.qualname
 
 
-Registered = list[tuple[App, "Function[..., Any] | Cls[Any]"]]
+def decorate(target: Any, options: Mapping[str, Any]) -> Any:
+    """Decorate as `gpu_function`; without a target, return a Decorator."""
+    if target is None:
+        return lambda decorated: _wrap(decorated, options)
+    return _wrap(target, options)
+
+
+def _wrap(target: Any, options: Mapping[str, Any]) -> Function[..., Any] | Cls[Any]:
+    if isinstance(target, Decorated):
+        raise OptionError(f"{target!r} is decorated with @gpu_function already.")
+    if isinstance(target, str | App):
+        raise OptionError("@gpu_function takes its options by keyword: app=, gpu=, …")
+    spec, callees = build_spec(target, options)
+    app = _app_of(options.get("app"), spec.module)
+    wrapped: Function[..., Any] | Cls[Any]
+    if spec.is_class:
+        wrapped = Cls(target, app=app.name, spec=spec, callees=callees)
+    else:
+        wrapped = Function.of(target, app=app.name, spec=spec, callee=callees[0])
+    app.register(wrapped)
+    return wrapped
+
+
+def _app_of(app: Any, module: str) -> App:
+    if isinstance(app, App):
+        return app
+    if app is None:
+        return app_named(module.replace(".", "-"))
+    if isinstance(app, str):
+        return app_named(app)
+    raise OptionError(f"app={app!r}: expected a name or an App.", field="app")
+
+
+Registered = list[tuple[App, Function[..., Any] | Cls[Any]]]
 _by_name: dict[str, App] = {}
 _collected: Registered | None = None
 
 
 def app_named(name: str) -> App:
-    """The app that `app="name"` and functions without an app belong to: one for each name in this process."""
+    """Return the process's App of this name."""
     if name not in _by_name:
         _by_name[name] = App(name)
     return _by_name[name]
@@ -88,7 +127,7 @@ def app_named(name: str) -> App:
 
 @contextmanager
 def collecting() -> Iterator[Registered]:
-    """A list of all that is registered during the block, with named apps that start empty: a deploy's own import."""
+    """Yield a list of all that is registered during the block, in which named apps start empty."""
     global _by_name, _collected
     outer = _by_name, _collected
     _by_name, _collected = {}, []

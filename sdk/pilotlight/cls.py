@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from pilotlight.call_target import CallTarget
+from pilotlight.decorated import Decorated
 from pilotlight.errors import OptionError
-from pilotlight.function import CallSettings, Function
-from pilotlight.local import Receiver
-from pilotlight.marks import Wrapper
+from pilotlight.function import Function
+from pilotlight.local_calls import LocalInstance
 from pilotlight.signature import Callee
 from pilotlight_core.model.ids import Ref
 from pilotlight_core.model.spec import FunctionSpec
@@ -15,7 +16,7 @@ from pilotlight_core.model.spec import FunctionSpec
 T = TypeVar("T")
 
 
-class Cls(Wrapper, Generic[T]):
+class Cls(Decorated, Generic[T]):
     """A decorated class. Calling it gives an Obj, whose methods have the verbs; `__wrapped__` is the class itself."""
 
     is_class = True
@@ -40,18 +41,16 @@ class Cls(Wrapper, Generic[T]):
             raise OptionError(f"{self.name}() takes no arguments yet: classes with parameters come later.")
         return Obj(self)
 
-    def method(self, name: str, receiver: Receiver) -> Function[..., Any] | None:
-        """The method called `name`, to run on `receiver` when it runs here; None if there is none."""
+    def find_method(self, name: str, instance: LocalInstance) -> Function[..., Any] | None:
+        """Return the method called `name`, which runs on `instance` when it runs here; None if there is none."""
         callee = self._callees.get(name)
         if callee is None:
             return None
-        return Function(
-            ref=self.ref, method=name, spec=self.spec, callee=callee, receiver=receiver, settings=CallSettings()
-        )
+        return Function(CallTarget(ref=self.ref, method=name, spec=self.spec, callee=callee, instance=instance))
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The names of what can be called."""
+        """The names of the methods that calls may name."""
         return tuple(self._callees)
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type]:
@@ -72,16 +71,16 @@ class Cls(Wrapper, Generic[T]):
 
 
 class Obj(Generic[T]):
-    """An instance of a decorated class, here and there: its methods are Functions."""
+    """An instance of a decorated class, here and at the platform: its methods are Functions."""
 
     def __init__(self, cls: Cls[T]) -> None:
         self._cls = cls
-        self._receiver = Receiver(cls.__wrapped__, cls.spec.enter)
+        self._instance = LocalInstance(cls.__wrapped__, cls.spec.enter)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "_cls" not in self.__dict__:
             raise AttributeError(name)
-        method = self._cls.method(name, self._receiver)
+        method = self._cls.find_method(name, self._instance)
         if method is None:
             raise AttributeError(
                 f"{self._cls.name} has no method {name!r} to call; it has {', '.join(self._cls.methods)}. "

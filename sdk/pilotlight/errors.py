@@ -1,4 +1,4 @@
-"""The errors that calls raise, and the one that decorators raise."""
+"""The errors that calls and decorators raise."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ __all__ = [
 
 
 class Misuse(BadInput):
-    """Something is wrong on this side of the wire: nothing was sent, and the message says what to do."""
+    """Something is wrong on this side of the wire, and nothing was sent."""
 
     def __str__(self) -> str:
         return self.detail
 
 
 class OptionError(Misuse, TypeError):
-    """A decorator was given something that it does not take; says what to write instead."""
+    """A decorator was given something that it does not take."""
 
     def __init__(self, detail: str, *, field: str = "") -> None:
         super().__init__(detail, field=field)
 
 
 class Unreachable(Unavailable):
-    """Nothing answers at the platform's address; the request was never sent."""
+    """Nothing answers at the platform's address, so the request was never sent."""
 
     code = "starting"
 
@@ -78,7 +78,7 @@ class Unreachable(Unavailable):
 
 
 class NotEnded(DeadlineExceeded):
-    """Whoever waited for a job had no more time; the job has."""
+    """The time to wait for a job is over; the job goes on."""
 
     @property
     def meaning(self) -> Code:
@@ -94,5 +94,5 @@ class NotConfigured(Unauthenticated):
 
     @property
     def advice(self) -> str:
-        """What to do about it."""
+        """What the caller can do."""
         return "Start a platform with 'pilotlight up', or set PILOTLIGHT_URL and PILOTLIGHT_API_KEY."

@@ -1,42 +1,38 @@
-"""A durable call as its caller holds it: `.spawn()` makes one, and from its id anybody with the key has it again."""
+"""Durable calls as their callers hold them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from pilotlight.errors import OptionError
-
 if TYPE_CHECKING:
     from pilotlight.client import Client
-    from pilotlight.function import Function
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Q = ParamSpec("Q")
 T = TypeVar("T")
 
 
-class Asked(Generic[Q, T]):
-    """A question to the platform: call it to block, use its `.aio` in an event loop."""
+class AioCallable(Generic[P, T]):
+    """A request to the platform: call it to block, use its `.aio` in an event loop."""
 
-    def __init__(self, work: Callable[Q, Coroutine[Any, Any, T]]) -> None:
+    def __init__(self, work: Callable[P, Coroutine[Any, Any, T]]) -> None:
         self._work = work
 
-    def __call__(self, *args: Q.args, **kwargs: Q.kwargs) -> T:
-        from pilotlight.client import face
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        from pilotlight.client import shared_portal
 
-        return face().run(self._work(*args, **kwargs))
+        return shared_portal().run(self._work(*args, **kwargs))
 
-    async def aio(self, *args: Q.args, **kwargs: Q.kwargs) -> T:
-        """As the blocking call."""
-        from pilotlight.client import face
+    async def aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do the same in an event loop."""
+        from pilotlight.client import shared_portal
 
-        return await face().arun(self._work(*args, **kwargs))
+        return await shared_portal().run_async(self._work(*args, **kwargs))
 
 
 class FunctionCall(Generic[R]):
-    """A call that the platform has stored: it is carried out whether or not anybody holds this."""
+    """A call that the platform has stored, and carries out whether or not anybody holds this."""
 
     def __init__(self, id: str, client: Client | None = None) -> None:  # noqa: A002 - what the wire calls it
         self.id = id
@@ -44,41 +40,44 @@ class FunctionCall(Generic[R]):
 
     @classmethod
     def from_id(cls, id: str, *, client: Client | None = None) -> FunctionCall[Any]:  # noqa: A002
-        """The call with this id; nothing is asked of the platform until something is wanted of it."""
+        """Return the call with this id; the platform is not asked."""
         return FunctionCall(id, client)
 
     @property
-    def get(self) -> Asked[..., R]:
-        """`get(timeout=None)`: what it returned, waited for.
+    def get(self) -> AioCallable[..., R]:
+        """`get(timeout=None)`: wait for what it returned, at most `timeout` seconds.
 
         Raises:
-            DeadlineExceeded: if it has not ended within `timeout` seconds; it goes on.
+            DeadlineExceeded: if it has not ended by then; it goes on.
             FunctionRaised, PilotlightError: as `.remote()`.
         """
-        return Asked(self._get)
+        return AioCallable(self._get)
 
     @property
-    def cancel(self) -> Asked[[], bool]:
+    def cancel(self) -> AioCallable[[], bool]:
         """`cancel()`: end it; whether it was still alive."""
-        return Asked(lambda: self._jobs.cancel(self.id))
+        return AioCallable(lambda: self._jobs.cancel(self.id))
 
     @property
-    def status(self) -> Asked[[], dict[str, Any]]:
+    def status(self) -> AioCallable[[], dict[str, Any]]:
         """`status()`: its state, attempts, times, place in the queue, and how it failed or what it returned."""
-        return Asked(lambda: self._jobs.status(self.id))
+        return AioCallable(lambda: self._jobs.get_status(self.id))
 
     @staticmethod
     def gather(*calls: FunctionCall[Any], timeout: float | None = None, return_exceptions: bool = False) -> list[Any]:
-        """What all of them returned, in order.
+        """Wait for what all of them returned, in order.
 
-        The first failure is raised, and the others go on; with `return_exceptions` failures stand in place of answers.
+        Args:
+            calls: of one client.
+            timeout: seconds to wait; default: until they have ended.
+            return_exceptions: give failures in place of answers instead of raising the first.
         """
-        from pilotlight.client import face
+        from pilotlight.client import shared_portal
 
-        return face().run(_gather(calls, timeout=timeout, keep=return_exceptions))
+        return shared_portal().run(_gather(calls, timeout=timeout, keep=return_exceptions))
 
     async def _get(self, timeout: float | None = None) -> R:
-        answer: R = await self._jobs.result(self.id, timeout)
+        answer: R = await self._jobs.wait_result(self.id, timeout)
         return answer
 
     @property
@@ -99,35 +98,3 @@ async def _gather(calls: tuple[FunctionCall[Any], ...], *, timeout: float | None
     jobs = calls[0]._jobs  # noqa: SLF001 - its own class
     answers: list[Any] = await jobs.gather([call.id for call in calls], timeout=timeout, keep_exceptions=keep)
     return answers
-
-
-class Spawn(Generic[P, R]):
-    """`.spawn()`: store a call on the platform, and come back for its answer later, or never."""
-
-    def __init__(self, function: Function[P, R]) -> None:
-        self._function = function
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> FunctionCall[R]:
-        """The call, once it is stored. A generator's answer is the list of what it yields.
-
-        Raises:
-            PilotlightError: if it was not taken.
-        """
-        from pilotlight.client import face
-
-        return face().run(self._spawn(args, kwargs))
-
-    async def aio(self, *args: P.args, **kwargs: P.kwargs) -> FunctionCall[R]:
-        """As the blocking call."""
-        from pilotlight.client import face
-
-        return await face().arun(self._spawn(args, kwargs))
-
-    async def _spawn(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FunctionCall[R]:
-        from pilotlight.client import default_client
-
-        settings = self._function.settings
-        if settings.on_stage is not None:
-            raise OptionError("on_stage: a spawned call tells no stages; ask for its status().")
-        client = settings.client or default_client()
-        return FunctionCall(await client.jobs.spawn(self._function, args, kwargs), settings.client)

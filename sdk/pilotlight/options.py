@@ -1,23 +1,20 @@
-"""The options of `gpu_function`: their names, their types, and what each becomes in a FunctionSpec."""
+"""The options of `gpu_function`, and the fields of FunctionSpec that they become."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, Protocol, TypedDict, TypeVar
 
 import msgspec
 
-from pilotlight.dialects import SAID_HERE, why_not
 from pilotlight.errors import OptionError
+from pilotlight.migration_hints import OPTION_HINTS, explain_unknown
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
 from pilotlight_core.model.spec import LEAST_MEMORY, SLO, Isolation, Priority
 from pilotlight_core.model.units import GpuAsk, parse_gpu, parse_memory
-
-if TYPE_CHECKING:
-    from pilotlight.app import App
 
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED_ENV = ("PL_", "PILOTLIGHT_")
@@ -25,88 +22,62 @@ LEAST = {
     "vram": (CONTEXT_BYTES, "the driver and its libraries take in each process"),
     "memory": (LEAST_MEMORY, "a container must have"),
 }
-"""An int below that, in bytes, was hardly meant as MiB; and what takes so much."""
+"""The bytes below which an int was hardly meant as MiB, and what takes so much."""
+
+
+class NamedApp(Protocol):
+    """What `app=` takes besides a name: an App."""
+
+    name: str
 
 
 class Options(TypedDict, total=False):
-    """What `gpu_function` takes, all keyword-only."""
+    """The options of `gpu_function`, whose docstring says what they mean."""
 
     gpu: str | Sequence[str] | None
-    """ "H100", "H100:2", "any", or a list in order of preference ("cpu": a CPU slot). Default: a CPU slot."""
     vram: str | int | None
-    """GPU memory that it needs: "10GiB", or MiB as an int. Default: the whole device."""
     cpu: float
-    """Cores. Default 1."""
     memory: str | int
-    """Host memory: "2GiB", or MiB as an int. Default 2 GiB."""
     timeout: float
-    """Seconds one call may run. Default 300."""
     startup_timeout: float
-    """Seconds that loading may take. Default 600."""
     retries: int
-    """How often a call whose code raised is tried again. Default 0."""
     min_containers: int
-    """Kept warm even while nobody calls. Default 0."""
     max_containers: int
-    """Default 10."""
     buffer_containers: int
-    """Warm ones beyond those that work. Default 0."""
     scaledown_window: float
-    """Seconds a container waits for the next call before it goes. Default 60."""
     env: Mapping[str, str]
-    """Environment variables; nothing secret."""
     secrets: None
-    """Not supported yet."""
     isolation: Literal["shared", "mig", "exclusive"]
-    """What else may use the device. Default "shared": other functions of yours."""
     idempotent: bool
-    """Whether a started call may run again if its container dies. Default False."""
     slo: SLO
-    """The latencies to aim for."""
     priority: Literal["interactive", "standard", "batch"]
-    """Default "standard"."""
     model: Model
-    """What GPU memory is computed from, instead of `vram`: Model(parameters=8e9, layers=32, …)."""
     by_cost: bool
-    """Take whatever of the GPU list is cheapest for what it does, instead of the first. Default False."""
     measured: Sequence[Measured]
-    """What it was measured to do on GPUs and slices: for cost per throughput, and for the service level."""
     weights: str
-    """A name for the weights that it loads: nodes that have loaded them already go first."""
     spread: Literal["node", "zone"] | Spread
-    """Keep its containers apart; Spread(over="zone", most=2) is a hard limit."""
     avoid: str | Sequence[str]
-    """Functions of yours ("app.function") whose nodes it stays away from."""
     spot: bool | None
-    """True: interruptible nodes only, False: none of them. Default: any."""
     region: str | Sequence[str]
-    """Default: any."""
     zone: str | Sequence[str]
-    """Default: any."""
     neighbours: bool
-    """Whether other tenants may share its GPU, where they agree too. Default False."""
     media: bool
-    """Whether it needs the GPU's video engines. Default False."""
     name: str
-    """What to call it; default: the function's or class's own name."""
-    app: str | App
-    """The app it belongs to; default: one named after the module."""
+    app: str | NamedApp
 
 
 KNOWN = frozenset(Options.__annotations__)
-PLACE = ("name", "app")
-"""Where the function lives; the rest is what it needs."""
 
 
 def spec_fields(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as fields of FunctionSpec.
+    """Return the options as fields of FunctionSpec.
 
     Raises:
         OptionError: naming the option and what it expects.
     """
     for name in options:
         if name not in KNOWN or (name == "secrets" and options[name] is not None):
-            raise OptionError(why_not(name, KNOWN, SAID_HERE), field=name)
+            raise OptionError(explain_unknown(name, KNOWN, OPTION_HINTS), field=name)
     fields = _read(READERS, options)
     if placing := _read(PLACING, options):
         fields["placing"] = Placing(**{PLACING_FIELDS.get(name, name): value for name, value in placing.items()})
@@ -127,7 +98,7 @@ def _read(readers: Mapping[str, Callable[[str, Any], Any]], options: Mapping[str
 
 
 def function_name(options: Mapping[str, Any], own: str) -> str:
-    """The name the function is deployed under.
+    """Return the name that a function is deployed under; `own` is the one in its code.
 
     Raises:
         OptionError: if it is not a legal name.
@@ -283,7 +254,7 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
 def _checked(name: str, value: Struct) -> Struct:
-    """The value with fields of the declared types: constructors do not look at them."""
+    """Return the value with fields of the declared types, which constructors do not check."""
     try:
         return msgspec.convert(msgspec.to_builtins(value), type(value))
     except (msgspec.ValidationError, TypeError) as error:

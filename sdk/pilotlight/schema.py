@@ -1,7 +1,7 @@
-"""From a type hint to JSON Schema (2020-12).
+"""Makes JSON Schema (2020-12) of type hints.
 
-A schema here must accept what the gateway shows its validator: bytes as a string and an array, whatever its shape, as
-an empty list (`values.for_schema`). A hint that says nothing to JSON accepts anything: the function's own code judges.
+It accepts what the gateway's validator sees: bytes as a string, and any array as an empty list (`values.for_schema`).
+A hint without a type in JSON accepts anything: the function's own code judges.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 Schema = dict[str, Any]
 
 ARRAY: Schema = {"type": ["array", "number", "boolean"], "x-pilotlight": "ndarray"}
-"""A numpy array or torch tensor: nested lists in JSON, a bare number if it has no dimensions."""
+"""A numpy array or torch tensor: nested lists in JSON, or a number if it has no dimensions."""
 ARRAYS = {("numpy", "ndarray"), ("torch", "Tensor"), ("torch", "FloatTensor"), ("torch", "LongTensor")}
 NUMPY_SCALARS = {"bool": "boolean", "bool_": "boolean", "str_": "string"}
 SEQUENCES = (
@@ -38,7 +38,7 @@ TEMPLATE = "#/$defs/{name}"
 
 
 def schema_of(hint: Any, definitions: dict[str, Schema]) -> Schema:
-    """The schema of values of type `hint`; named types go into `definitions` and are referred to."""
+    """Return the schema of a type; named types go into `definitions`."""
     if isinstance(hint, str):  # it could not be evaluated where it stands, so go by its name
         return dict(ARRAY) if hint.partition("[")[0].rpartition(".")[2] in {"ndarray", "NDArray", "Tensor"} else {}
     try:
@@ -50,7 +50,7 @@ def schema_of(hint: Any, definitions: dict[str, Schema]) -> Schema:
 
 
 def item_of(hint: Any) -> tuple[bool, Any]:
-    """(whether values of type `hint` are lists, the type of their items)."""
+    """Return whether a type is a list, and the type of its items."""
     origin = typing.get_origin(hint) or hint
     if origin is typing.Annotated:
         return item_of(typing.get_args(hint)[0])
@@ -60,7 +60,7 @@ def item_of(hint: Any) -> tuple[bool, Any]:
 
 
 def chunk_of(hint: Any) -> Any:
-    """The type of one chunk of a generator that is annotated to return `hint`."""
+    """Return the type of one chunk of a generator that is annotated to return `hint`."""
     if (typing.get_origin(hint) or hint) in STREAMS:
         return (typing.get_args(hint) or (Any,))[0]
     return Any
@@ -79,7 +79,7 @@ def _custom(kind: Any) -> Schema:
 
 
 def _by_parts(hint: Any, definitions: dict[str, Schema]) -> Schema:
-    """What msgspec cannot describe as a whole, such as `ndarray | list[float]`."""
+    """Describe what msgspec cannot describe as a whole, such as `ndarray | list[float]`."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         return schema_of(arguments[0], definitions)
@@ -94,7 +94,7 @@ def _by_parts(hint: Any, definitions: dict[str, Schema]) -> Schema:
 
 
 def _loosened(schema: Any) -> Any:
-    """Without the bounds that a placeholder for bytes could not keep."""
+    """Drop the bounds that a placeholder for bytes could not keep."""
     if isinstance(schema, list):
         return [_loosened(part) for part in schema]
     if not isinstance(schema, dict):

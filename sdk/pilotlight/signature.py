@@ -1,4 +1,4 @@
-"""What a function takes and gives, read from its signature and type hints."""
+"""Reads the MethodSpec of a function from its signature and type hints."""
 
 from __future__ import annotations
 
@@ -10,52 +10,54 @@ from typing import Any
 
 import msgspec
 
+from pilotlight.decorated import BatchOptions
 from pilotlight.errors import OptionError
-from pilotlight.marks import BatchOptions
 from pilotlight.schema import Schema, chunk_of, item_of, schema_of
 from pilotlight_core.model.spec import Batching, MethodSpec, Mode
 
 MAX_DEFAULT_BYTES = 256
-"""A larger default is not worth its place in the schema."""
+"""A larger default is left out of the schema."""
 MAX_DESCRIPTION = 1000
 NUMBERS = (int, float)
 ORDER = "x-pilotlight-order"
-"""In an input schema: the parameters in order, for callers who pass them by position."""
+"""Key of an input schema: the order of the parameters."""
 METHOD = "x-pilotlight-method"
+"""Key of an input schema: the method."""
 
 
 class Callee(msgspec.Struct, frozen=True, kw_only=True):
-    """A function that can be called from outside, as its author wrote it."""
+    """A function that calls may name, as its author wrote it."""
 
     function: Callable[..., Any]
     name: str
-    """Of the method; "" is the function itself."""
+    """The method's; "" for a plain function."""
     attribute: str
     is_method: bool = False
     batched: BatchOptions | None = None
 
     @property
     def mode(self) -> Mode:
-        """Whether it answers once or yields."""
+        """Whether it returns or yields."""
         yields = inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function)
         return Mode.GENERATOR if yields else Mode.UNARY
 
     @property
     def is_async(self) -> bool:
+        """Whether it is a coroutine function or an async generator."""
         return inspect.iscoroutinefunction(self.function) or inspect.isasyncgenfunction(self.function)
 
     @property
     def label(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         return self.attribute
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Its parameters without `self`, in order."""
+        """Return its parameters in order, without `self`."""
         found = list(inspect.signature(self.function).parameters.values())
         return found[1:] if self.is_method else found
 
-    def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of a call by name.
+    def bind_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call by name.
 
         Raises:
             TypeError: as the function itself would, if they do not fit.
@@ -67,7 +69,7 @@ class Callee(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def method_spec(callee: Callee) -> MethodSpec:
-    """The function's MethodSpec.
+    """Return the MethodSpec of a function.
 
     Raises:
         OptionError: if it takes what cannot be sent, or cannot be batched.
@@ -94,7 +96,7 @@ def method_spec(callee: Callee) -> MethodSpec:
 
 
 def hint_of(function: Callable[..., Any], name: str, annotation: Any) -> Any:
-    """The evaluated type hint; the text itself where its names are not known here (`if TYPE_CHECKING` imports)."""
+    """Return the evaluated type hint, or its text where its names are unknown here."""
     if annotation is inspect.Parameter.empty:
         return Any
     holder = types.SimpleNamespace(__annotations__={name: annotation})

@@ -1,4 +1,4 @@
-"""From a decorated function or class to its FunctionSpec."""
+"""Builds the FunctionSpec of a decorated function or class."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pilotlight.decorated import markers_of
 from pilotlight.errors import OptionError
-from pilotlight.marks import mark_of
-from pilotlight.nested import remote_call_in
+from pilotlight.nested_calls import find_remote_call
 from pilotlight.options import function_name, spec_fields
 from pilotlight.signature import Callee, method_spec
 from pilotlight_core.model.errors import BadInput
@@ -17,7 +17,7 @@ from pilotlight_core.model.spec import FunctionSpec, check_spec
 
 
 def build_spec(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple[Callee, ...]]:
-    """The spec of a decorated function or class, and what of it can be called.
+    """Return the spec of a function or class, and its Callees: the function, or the class's methods.
 
     Raises:
         OptionError: naming the function and where it stands.
@@ -25,7 +25,7 @@ def build_spec(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, t
     try:
         return _build(target, options)
     except BadInput as error:
-        where = where_is(target)
+        where = _where_is(target)
         name = getattr(target, "__qualname__", repr(target))
         raise OptionError(f"{name} ({where}): {error.detail}", field=error.more.get("field", "")) from error
 
@@ -37,7 +37,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
     fields = spec_fields(options)
     callees = _methods(target) if is_class else (_function(target),)
     for callee in callees:
-        if nested := remote_call_in(callee.function):
+        if nested := find_remote_call(callee.function):
             raise OptionError(
                 f"{callee.label} calls {nested}(): a function cannot call another through the platform yet; "
                 "call it as a plain function, or call both from outside."
@@ -50,7 +50,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         methods=tuple(method_spec(callee) for callee in callees),
         enter=_hooks(target, "enter") if is_class else (),
         exit=_hooks(target, "exit") if is_class else (),
-        max_inputs=mark_of(target).max_inputs or 1,
+        max_inputs=markers_of(target).max_inputs or 1,
         **fields,
     )
     check_spec(spec)
@@ -58,15 +58,15 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
 
 
 def module_name(target: Any) -> str:
-    """The module by which a container imports it; a script run as `__main__` is named after its file."""
+    """Return the module by which a container imports `target`; `__main__` is named after its file."""
     if target.__module__ != "__main__":
         return str(target.__module__)
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     return _base(file).removesuffix(".py") if file else "__main__"
 
 
-def where_is(target: Any) -> str:
-    """`file.py:12` of a function, of a class's first function, or of its module."""
+def _where_is(target: Any) -> str:
+    """Return `file.py:12`, or else the module."""
     code = getattr(inspect.unwrap(target) if callable(target) else target, "__code__", None)
     if code is None and isinstance(target, type):
         members = [getattr(member, "__code__", None) for member in vars(target).values()]
@@ -84,7 +84,7 @@ def _function(target: Callable[..., Any]) -> Callee:
     owner = target.__qualname__.rpartition(".")[0]
     if owner and not owner.endswith("<locals>"):
         raise OptionError("it is a method: decorate the class with @gpu_function, and this with @method().")
-    mark = mark_of(target)
+    mark = markers_of(target)
     if mark.enter or mark.exit or mark.method:
         raise OptionError("@enter(), @exit() and @method() mark methods of a class; a function needs none.")
     return Callee(function=target, name="", attribute=target.__qualname__, batched=mark.batched)
@@ -95,9 +95,9 @@ def _methods(cls: type) -> tuple[Callee, ...]:
     if required:
         raise OptionError(f"__init__ needs {', '.join(required)}: classes with parameters come later; use @enter().")
     found = tuple(
-        Callee(function=member, name=name, attribute=name, is_method=True, batched=mark_of(member).batched)
+        Callee(function=member, name=name, attribute=name, is_method=True, batched=markers_of(member).batched)
         for name, member in _members(cls).items()
-        if inspect.isfunction(member) and mark_of(member).callable_from_outside
+        if inspect.isfunction(member) and markers_of(member).is_callable
     )
     if not found:
         raise OptionError("a class needs at least one method marked @method() or @batched(…): nothing could be called.")
@@ -113,13 +113,13 @@ def _init_parameters(cls: type) -> list[inspect.Parameter]:
 
 
 def _members(cls: type) -> dict[str, Any]:
-    """Attributes as they are defined, base classes first, each once."""
+    """Return the attributes of a class as they are defined, base classes first, each once."""
     names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
     return {name: inspect.getattr_static(cls, name) for name in names}
 
 
 def _hooks(cls: type, kind: str) -> tuple[str, ...]:
-    found = [name for name, member in _members(cls).items() if getattr(mark_of(member), kind)]
+    found = [name for name, member in _members(cls).items() if getattr(markers_of(member), kind)]
     for name in found:
         member = inspect.getattr_static(cls, name)
         if inspect.isgeneratorfunction(member) or inspect.isasyncgenfunction(member):

@@ -1,19 +1,20 @@
-"""The ways to call a Function. Each is an object: call it to block, use its `.aio` in an event loop."""
+"""The ways to call a function. Each is an object: call it to block, use its `.aio` in an event loop."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
+from pilotlight.call_target import CallTarget
 from pilotlight.errors import Misuse, OptionError
-from pilotlight.local import call_here
+from pilotlight.function_call import FunctionCall
+from pilotlight.local_calls import call_locally
 from pilotlight.signature import Callee
 
 if TYPE_CHECKING:
     from pilotlight.client import Client
-    from pilotlight.function import Function
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -21,19 +22,24 @@ T = TypeVar("T")
 
 
 class Local(Generic[P, R]):
-    """`.local()`: run it in this process, as its container would."""
+    """`.local()`: run a function in this process, as its container would."""
 
-    def __init__(self, function: Function[P, R]) -> None:
-        self._function = function
+    def __init__(self, target: CallTarget) -> None:
+        self._target = target
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Its value; of an async function a coroutine, of a generator the generator."""
-        bound = self._bound(None if self._function.receiver is None else self._function.receiver.get())
-        return cast("R", call_here(_callee(self._function), bound, args, kwargs))
+        """Run it: its value, an async function's coroutine, or a generator.
+
+        Raises:
+            Misuse: if it was found by name.
+        """
+        instance = self._target.instance
+        bound = self._bind(None if instance is None else instance.get())
+        return cast("R", call_locally(_callee(self._target), bound, args, kwargs))
 
     def aio(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """A coroutine for its value; of a generator, an async iterator."""
-        if self._function.is_generator:
+        """Return a coroutine for its value; of a generator, an async iterator."""
+        if self._target.is_generator:
             return self._iterate(args, kwargs)
         return self._await(args, kwargs)
 
@@ -51,95 +57,125 @@ class Local(Generic[P, R]):
                 yield chunk
 
     async def _start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        receiver = self._function.receiver
-        bound = self._bound(None if receiver is None else await receiver.aget())
-        return call_here(_callee(self._function), bound, args, kwargs)
+        instance = self._target.instance
+        bound = self._bind(None if instance is None else await instance.get_async())
+        return call_locally(_callee(self._target), bound, args, kwargs)
 
-    def _bound(self, receiver: Any) -> Callable[..., Any]:
-        callee = _callee(self._function)
-        method: Callable[..., Any] = getattr(receiver, callee.attribute) if receiver is not None else callee.function
+    def _bind(self, instance: Any) -> Callable[..., Any]:
+        callee = _callee(self._target)
+        method: Callable[..., Any] = getattr(instance, callee.attribute) if instance is not None else callee.function
         return method
 
 
-class Remote(Generic[P, R]):
-    """`.remote()`: run it on the platform and wait for its answer."""
+class _PlatformVerb:
+    """A way to call a function at a platform: the configured one, or that of a client."""
 
-    def __init__(self, function: Function[P, R]) -> None:
-        self._function = function
+    def __init__(self, target: CallTarget, client: Client | None) -> None:
+        self._target = target
+        self._own_client = client
+
+    @property
+    def _client(self) -> Client:
+        from pilotlight.client import default_client
+
+        return self._own_client or default_client()
+
+
+class Remote(_PlatformVerb, Generic[P, R]):
+    """`.remote()`: run a function on the platform and wait for its answer."""
 
     @overload
     def __call__(self: Remote[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """The answer.
+        """Wait for the answer. An interrupt cancels the call.
 
         Raises:
-            FunctionRaised: if it raised; where the exception's type is a builtin, `except ValueError` catches it too.
+            FunctionRaised: if it raised; of a builtin type, `except ValueError` catches it too.
             PilotlightError: any other of the tree.
         """
-        from pilotlight.client import face
+        from pilotlight.client import shared_portal
 
         self._check()
-        return face().run(_client(self._function).calls.call(self._function, args, kwargs))
+        return shared_portal().run(self._client.calls.call(self._target, args, kwargs))
 
     @overload
     async def aio(self: Remote[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
     @overload
     async def aio(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
     async def aio(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """As the blocking call; cancelling the task cancels the call."""
-        from pilotlight.client import face
+        """Do the same in an event loop; cancelling the task cancels the call."""
+        from pilotlight.client import shared_portal
 
         self._check()
-        return await face().arun(_client(self._function).calls.call(self._function, args, kwargs))
+        return await shared_portal().run_async(self._client.calls.call(self._target, args, kwargs))
 
     def _check(self) -> None:
-        if self._function.is_generator:
+        if self._target.is_generator:
             raise OptionError(
-                f"{self._function.label} is a generator: iterate over .remote_gen(…) instead of .remote(…)."
+                f"{self._target.label} is a generator: iterate over .remote_gen(…) instead of .remote(…)."
             )
 
 
-class RemoteGen(Generic[P]):
+class RemoteGen(_PlatformVerb, Generic[P]):
     """`.remote_gen()`: run a generator on the platform and iterate over what it yields."""
 
-    def __init__(self, function: Function[P, Any]) -> None:
-        self._function = function
-
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[Any]:
-        """The chunks, as they come; leaving the loop early cancels the call.
+        """Iterate over the chunks as they come; leaving the loop cancels the call.
 
         Raises:
             PilotlightError: as `.remote()`, also between chunks.
         """
-        from pilotlight.client import face
+        from pilotlight.client import shared_portal
 
         self._check()
-        return face().iterate(_client(self._function).calls.stream(self._function, args, kwargs))
+        return shared_portal().iterate(self._client.calls.stream(self._target, args, kwargs))
 
     def aio(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Any]:
-        """The chunks as an async iterator."""
-        from pilotlight.client import face
+        """Do the same in an event loop."""
+        from pilotlight.client import shared_portal
 
         self._check()
-        return face().aiterate(_client(self._function).calls.stream(self._function, args, kwargs))
+        return shared_portal().iterate_async(self._client.calls.stream(self._target, args, kwargs))
 
     def _check(self) -> None:
-        if self._function.is_generator is False:
-            raise OptionError(f"{self._function.label} is no generator: call .remote(…) instead of .remote_gen(…).")
+        if self._target.is_generator is False:
+            raise OptionError(f"{self._target.label} is no generator: call .remote(…) instead of .remote_gen(…).")
 
 
-class StarMap:
-    """`.starmap()`: a call for each tuple of arguments, many at a time.
+class Spawn(_PlatformVerb, Generic[P, R]):
+    """`.spawn()`: store a call on the platform, whose answer is fetched later."""
 
-    Each is a durable job: stored before it runs, and not lost with a gateway or a connection.
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> FunctionCall[R]:
+        """Store a call. A generator's answer is the list of what it yields.
+
+        Raises:
+            PilotlightError: if it was not taken.
+        """
+        from pilotlight.client import shared_portal
+
+        return shared_portal().run(self._spawn(args, kwargs))
+
+    async def aio(self, *args: P.args, **kwargs: P.kwargs) -> FunctionCall[R]:
+        """Do the same in an event loop."""
+        from pilotlight.client import shared_portal
+
+        return await shared_portal().run_async(self._spawn(args, kwargs))
+
+    async def _spawn(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FunctionCall[R]:
+        if self._target.settings.on_stage is not None:
+            raise OptionError("on_stage: a spawned call tells no stages; ask for its status().")
+        return FunctionCall(await self._client.jobs.spawn(self._target, args, kwargs), self._own_client)
+
+
+class StarMap(_PlatformVerb):
+    """`.starmap()`: call a function for each tuple of arguments, many at a time.
+
+    Each call is a durable job, which is not lost with a gateway or a connection.
     """
 
     verb = "starmap"
-
-    def __init__(self, function: Function[..., Any]) -> None:
-        self._function = function
 
     def __call__(
         self,
@@ -150,22 +186,26 @@ class StarMap:
         return_exceptions: bool = False,
         durable: bool = True,
     ) -> Iterator[Any]:
-        """The answers.
+        """Iterate over the answers.
 
-        The iterable is read as room appears, so it may be endless; leaving the loop early cancels what is under way.
+        The iterable is read as needed, so it may be endless; leaving the loop cancels what is under way.
 
         Args:
             arguments: the positional arguments of each call.
             kwargs: named arguments that every call gets.
             order_outputs: in the order of the inputs; False: as they come.
             return_exceptions: give exceptions in place of answers instead of raising the first.
-            durable: False: as live calls, which start a little sooner, may wait no longer than the function's queue
-                allows, and are lost with the gateway that carries them.
-        """
-        from pilotlight.client import face
+            durable: False: as live calls, which start sooner, wait no longer than the queue allows, and are lost
+                with their gateway.
 
-        how = self._how(kwargs or {}, durable=durable)
-        return face().iterate(how(arguments, ordered=order_outputs, keep_exceptions=return_exceptions))
+        Raises:
+            OptionError, Misuse: if the function or its options are not for many calls.
+            PilotlightError: as `.remote()`.
+        """
+        from pilotlight.client import shared_portal
+
+        run = self._prepare(kwargs or {}, durable=durable)
+        return shared_portal().iterate(run(arguments, ordered=order_outputs, keep_exceptions=return_exceptions))
 
     def aio(
         self,
@@ -176,29 +216,27 @@ class StarMap:
         return_exceptions: bool = False,
         durable: bool = True,
     ) -> AsyncIterator[Any]:
-        """The answers as an async iterator."""
-        from pilotlight.client import face
+        """Do the same in an event loop."""
+        from pilotlight.client import shared_portal
 
-        how = self._how(kwargs or {}, durable=durable)
-        return face().aiterate(how(arguments, ordered=order_outputs, keep_exceptions=return_exceptions))
+        run = self._prepare(kwargs or {}, durable=durable)
+        return shared_portal().iterate_async(run(arguments, ordered=order_outputs, keep_exceptions=return_exceptions))
 
-    def _how(self, kwargs: dict[str, Any], *, durable: bool) -> Callable[..., AsyncIterator[Any]]:
-        """`map_calls`, but for the arguments and what is done with the answers."""
-        from pilotlight.client import map_calls
-        from pilotlight.client.mapping import in_flight
+    def _prepare(self, kwargs: dict[str, Any], *, durable: bool) -> Callable[..., AsyncGenerator[Any, None]]:
+        """Return `map_calls` with what is called and how many at a time."""
+        from pilotlight.client.concurrent_map import map_calls, window_of
 
         self._check(durable=durable)
-        function = self._function
-        client = _client(function)
-        live = partial(client.calls.call, function, kwargs=kwargs)
+        client, target = self._client, self._target
+        live = partial(client.calls.call, target, kwargs=kwargs)
         return partial(
-            map_calls, client.errands(function, kwargs) if durable else live, window=in_flight(function.batch_size)
+            map_calls, client.durable_map(target, kwargs) if durable else live, window=window_of(target.batch_size)
         )
 
     def _check(self, *, durable: bool) -> None:
-        function, settings = self._function, self._function.settings
-        if function.is_generator:
-            raise OptionError(f"{function.label} is a generator: .{self.verb}() is for functions that return.")
+        target, settings = self._target, self._target.settings
+        if target.is_generator:
+            raise OptionError(f"{target.label} is a generator: .{self.verb}() is for functions that return.")
         if settings.id is not None:
             raise Misuse(f"options(id=…) names one call: it cannot be used with .{self.verb}().", field="id")
         if settings.idempotency_key not in (None, "auto"):
@@ -211,16 +249,16 @@ class StarMap:
 
 
 class Map(StarMap):
-    """`.map()`: a call for each item, many at a time."""
+    """`.map()`: call a function for each item, many at a time."""
 
     verb = "map"
 
     def __call__(self, *iterables: Iterable[Any], **how: Any) -> Iterator[Any]:
-        """The answers; several iterables are several parameters, as for the builtin. Options as for `starmap`."""
+        """Iterate over the answers; several iterables are several parameters. Else as `starmap`."""
         return super().__call__(_zipped(iterables), **how)
 
     def aio(self, *iterables: Iterable[Any], **how: Any) -> AsyncIterator[Any]:
-        """The answers as an async iterator."""
+        """Do the same in an event loop."""
         return super().aio(_zipped(iterables), **how)
 
 
@@ -230,16 +268,10 @@ def _zipped(iterables: tuple[Iterable[Any], ...]) -> Iterable[tuple[Any, ...]]:
     return zip(*iterables, strict=False)  # the shortest ends it, as for the builtin
 
 
-def _callee(function: Function[..., Any]) -> Callee:
-    if function.callee is None:
+def _callee(target: CallTarget) -> Callee:
+    if target.callee is None:
         raise Misuse(
-            f"{function.ref} was found by name: its code is not here to run. Call .remote(…), "
+            f"{target.ref} was found by name: its code is not here to run. Call .remote(…), "
             "of a class .remote(…) of Function.from_name(…, method=…)."
         )
-    return function.callee
-
-
-def _client(function: Function[..., Any]) -> Client:
-    from pilotlight.client import default_client
-
-    return function.settings.client or default_client()
+    return target.callee

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pytest
 
 from benchmarks.placement_parva import DEVICE, SLO_PART, check, read_curves, read_scenarios, solve
 from pilotlight_core.model.devices import MigPlacement
-from pilotlight_placement.capacity_planner.capacity_plan import PlanningTerms, demands_of
+from pilotlight_placement.capacity_planner.capacity_plan import CapacityPlan, FunctionDemand, PlanningTerms, demands_of
 from pilotlight_placement.capacity_planner.greedy_planner import plan_greedily
 from pilotlight_placement.capacity_planner.ilp_planner import plan_exactly
 
+Method = Callable[[tuple[FunctionDemand, ...], PlanningTerms], CapacityPlan]
 TERMS = PlanningTerms(utilisation=1.0, slo_part=SLO_PART, prices={DEVICE: 1.0})
 HEAD = "Mig instance,Batch size,Workload Number,Throughput,Latency\n"
 
@@ -71,12 +73,12 @@ def test_a_rate_of_nothing_is_no_need_and_one_below_is_refused(data: Path) -> No
 
 
 @pytest.mark.parametrize("method", [plan_greedily, plan_exactly])
-def test_both_methods_find_the_least(data: Path, method: object) -> None:
+def test_both_methods_find_the_least(data: Path, method: Method) -> None:
     """3g and 4g on one device; 7g alone."""
     curves = read_curves(data / "prof_data", 3)
     found = []
     for _, needs in read_scenarios(data / "SLO", ["alpha", "beta"]):
-        plan, _ = solve(method, demands_of(needs, curves, TERMS))  # type: ignore[arg-type]
+        plan, _ = solve(method, demands_of(needs, curves, TERMS))
         found.append(plan.gpus[DEVICE])
     assert found == [1, 1]
 
@@ -89,16 +91,16 @@ def test_the_check_finds_what_the_driver_would_refuse(data: Path) -> None:
     check(plan, demands)
     card = plan.cuttings[0]
 
-    def with_layout(*places: tuple[int, str]) -> object:
+    def with_layout(*places: tuple[int, str]) -> CapacityPlan:
         layout = tuple(MigPlacement(start=start, profile=key) for start, key in places)
         return replace(plan, cuttings=(replace(card, layout=layout, functions=("alpha",) * len(layout)),))
 
     with pytest.raises(AssertionError, match="no legal start"):
-        check(with_layout((2, "3g")), demands)  # type: ignore[arg-type]
+        check(with_layout((2, "3g")), demands)
     with pytest.raises(AssertionError, match="overlaps"):
-        check(with_layout((4, "3g"), (6, "1g")), demands)  # type: ignore[arg-type]
+        check(with_layout((4, "3g"), (6, "1g")), demands)
     with pytest.raises(AssertionError, match="beta"):
-        check(with_layout((0, "7g")), demands)  # type: ignore[arg-type]
+        check(with_layout((0, "7g")), demands)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def call(name: str, tenant: str = "acme", **more: Any) -> CallDescriptor:
         "version": "ver_1", "method": "", "priority": Priority.STANDARD, "cost": 1.0, "remaining_ms": 60_000.0,
         "gateway": "gw1", "function": "acme:app.fn",
     }  # fmt: skip
-    return CallDescriptor(call=name, tenant=tenant, **fields | more)
+    return CallDescriptor(call_id=name, tenant=tenant, **fields | more)
 
 
 def plan(**more: Any) -> CallPlan:
@@ -41,9 +41,9 @@ def credit(container: str = "c1", seq: int = 1, *held: str, slots: int = 1, **mo
 def grant(number: int = 1, **more: Any) -> Grant:
     """The permission for call `a` to go to container `c1`."""
     fields: dict[str, Any] = {
-        "call": "a", "container": "c1", "node": "n1", "instance": "i1", "epoch": 1, "home": "gw1"
+        "call_id": "a", "container": "c1", "node": "n1", "instance": "i1", "epoch": 1, "home": "gw1"
     }  # fmt: skip
-    return Grant(number=number, **fields | more)
+    return Grant(grant_number=number, **fields | more)
 
 
 def run(call: str = "a", grant: int = 1, **more: Any) -> Run:
@@ -52,4 +52,4 @@ def run(call: str = "a", grant: int = 1, **more: Any) -> Run:
         "tenant": "acme", "version": "ver_1", "container": "c1", "method": "", "epoch": 1, "gateway": "gw1",
         "home": "gw1", "start_within_ms": 10_000.0, "timeout_ms": 10_000.0, "input": b"\x80",
     }  # fmt: skip
-    return Run(call=call, grant=grant, **fields | more)
+    return Run(call_id=call, grant_number=grant, **fields | more)

@@ -19,6 +19,8 @@ class MemoryDriverPort:
     at: float = 100.0
     connected: bool = True
     sent: list[tuple[str, Message]] = field(default_factory=list)
+    replies: list[str] = field(default_factory=list)
+    """Of each message where the bus is to say that nobody listens; "" nowhere."""
     wakes_at: float = NEVER
     """The earliest instant that was asked for since `woken`."""
 
@@ -26,6 +28,7 @@ class MemoryDriverPort:
         if not self.connected:
             raise BusDown("there is no bus")
         self.sent.append((subject, message))
+        self.replies.append(reply)
 
     def clock(self) -> float:
         return self.at

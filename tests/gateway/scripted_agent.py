@@ -29,7 +29,14 @@ def echo(run: Run) -> list[Message]:
     spent = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
     output = values.encode(values.decode(run.input) if run.input else None)
     return [
-        Ended(call=run.call, grant=run.grant, container=run.container, outcome=Outcome.OK, output=output, spent=spent)
+        Ended(
+            call_id=run.call_id,
+            grant_number=run.grant_number,
+            container=run.container,
+            outcome=Outcome.OK,
+            output=output,
+            spent=spent,
+        )
     ]
 
 

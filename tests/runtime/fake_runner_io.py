@@ -33,7 +33,7 @@ class FakeRunnerIO:
     def send(self, gateway: str, frame: CallFrame) -> None:
         self.sent.append(frame)
 
-    def command_guest(self, frame: guest.GuestFrame) -> None:
+    def send_to_guest(self, frame: guest.GuestFrame) -> None:
         self.commands.append(frame)
 
     def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
@@ -71,7 +71,7 @@ class FakeRunnerIO:
 
     def last(self, call: str) -> Ended | Refused:
         """The one last frame of a call."""
-        found = [f for f in self.sent if isinstance(f, Ended | Refused) and f.call == call]
+        found = [f for f in self.sent if isinstance(f, Ended | Refused) and f.call_id == call]
         assert len(found) == 1, found
         return found[0]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pilotlight_runtime.devices.fake.fake_machine import FakeMachine, build
 from pilotlight_runtime.devices.fake.fake_nvml import FakeNvml
-from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import DriverTiming, GpuOffer, NvmlDevices
 
 
 def machine(spec: str, folder: Path, *, boot: str = "b1") -> FakeMachine:
@@ -24,5 +24,7 @@ async def devices(made: FakeMachine | FakeNvml, *, every_s: float = 0.01) -> Asy
     """The GPUs of a machine as the agent has them."""
     nvml = made.nvml if isinstance(made, FakeMachine) else made
     shareable = made.shareable if isinstance(made, FakeMachine) else frozenset()
-    async with NvmlDevices(nvml, fake=True, every_s=every_s, shareable=lambda gpu: gpu.uuid in shareable) as found:
+    async with NvmlDevices(
+        nvml, GpuOffer(fake=True, shareable=lambda gpu: gpu.uuid in shareable), timing=DriverTiming(every_s=every_s)
+    ) as found:
         yield found

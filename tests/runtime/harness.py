@@ -9,8 +9,8 @@ import socket
 import textwrap
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -193,8 +193,8 @@ class Harness:
         self._news.set()
 
     def _on_frame(self, _subject: str, message: Any, _reply: str) -> None:
-        if message.call in self.calls:
-            self.calls[message.call].hear(message)
+        if message.call_id in self.calls:
+            self.calls[message.call_id].hear(message)
 
     # -- the controller -----------------------------------------------------------------------------------------
 
@@ -287,13 +287,13 @@ class Harness:
         """Send a granted call; `_run` are fields of the Run to set otherwise."""
         call = Call(id=f"call_{token(12)}")
         fields: dict[str, Any] = {
-            "call": call.id,
+            "call_id": call.id,
             "tenant": TENANT,
             "version": self._versions[container],
             "container": container,
             "method": "",
             "epoch": self.epoch,
-            "grant": next(self._numbers),
+            "grant_number": next(self._numbers),
             "gateway": self.gateway,
             "home": self.gateway,
             "start_within_ms": 10_000.0,
@@ -302,7 +302,7 @@ class Harness:
             "tell_start": True,
             **(_run or {}),
         }
-        call.id = fields["call"]
+        call.id = fields["call_id"]
         self.calls[call.id] = call
         self.bus.publish_nowait(subjects.run(REGION, self.node, self.reports[-1].instance), Run(**fields))
         return call
@@ -365,14 +365,21 @@ async def harness(
         yield world
 
 
+class QuietServer(uvicorn.Server):
+    """Leaves signals to the test run."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
 @asynccontextmanager
 async def listener() -> AsyncIterator[LargeBodies]:
     """An origin's internal listener."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         bodies = LargeBodies(url=f"http://127.0.0.1:{sock.getsockname()[1]}", budget=ByteBudget(limit=10**9))
-        server = uvicorn.Server(uvicorn.Config(bodies, lifespan="off", log_config=None))
-        server.capture_signals = nullcontext  # type: ignore[assignment, method-assign]  # they are the test run's
+        server = QuietServer(uvicorn.Config(bodies, lifespan="off", log_config=None))
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[sock]))
             try:

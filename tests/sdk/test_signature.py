@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pilotlight import OptionError, batched
-from pilotlight.marks import mark_of
+from pilotlight.decorated import markers_of
 from pilotlight.signature import Callee, method_spec
 from pilotlight_core.model.spec import Batching, MethodSpec
 
@@ -21,7 +21,7 @@ Scores = dict[str, float]
 
 
 def callee_of(function: Callable[..., Any]) -> Callee:
-    return Callee(function=function, name="", attribute=function.__name__, batched=mark_of(function).batched)
+    return Callee(function=function, name="", attribute=function.__name__, batched=markers_of(function).batched)
 
 
 def spec_of(function: Callable[..., Any]) -> MethodSpec:
@@ -56,7 +56,7 @@ def test_keywords_of_any_name_open_the_schema() -> None:
 
     assert spec_of(free).input_schema["additionalProperties"] == {"type": "integer"}
     assert spec_of(freer).input_schema["additionalProperties"] is True
-    assert callee_of(free).named((1,), {"b": 2}) == {"a": 1, "b": 2}
+    assert callee_of(free).bind_arguments((1,), {"b": 2}) == {"a": 1, "b": 2}
 
 
 def test_what_has_no_hint_takes_anything() -> None:
@@ -172,8 +172,8 @@ def test_arguments_are_named_as_python_would() -> None:
     def f(a: int, b: int = 2) -> None: ...
 
     callee = callee_of(f)
-    assert callee.named((1,), {}) == {"a": 1}
-    assert callee.named((1, 3), {}) == {"a": 1, "b": 3}
+    assert callee.bind_arguments((1,), {}) == {"a": 1}
+    assert callee.bind_arguments((1, 3), {}) == {"a": 1, "b": 3}
     with pytest.raises(TypeError, match="too many positional arguments"):
-        callee.named((1, 2, 3), {})
+        callee.bind_arguments((1, 2, 3), {})
     assert inspect.signature(f).parameters.keys() == {"a", "b"}

@@ -72,7 +72,7 @@ class SimAgent(Process):
         self._notes += [run for run in self._runs.values() if self.has_note(run)]
         for run in self._runs.values():
             if self._is_running(run):
-                self.world.promises.excused.add(run.call)
+                self.world.promises.excused.add(run.call_id)
                 self.world.promises.stopped(run.container)
 
     def has_note(self, run: Run) -> bool:
@@ -83,8 +83,14 @@ class SimAgent(Process):
         notes, self._notes = self._notes, []
         for run in notes:
             if self.world.now - self.killed_at > LOST_AFTER - LATE:
-                self.world.promises.excused.add(run.call)
-            ended = Ended(call=run.call, grant=run.grant, container=run.container, outcome=Outcome.DIED, started=False)
+                self.world.promises.excused.add(run.call_id)
+            ended = Ended(
+                call_id=run.call_id,
+                grant_number=run.grant_number,
+                container=run.container,
+                outcome=Outcome.DIED,
+                started=False,
+            )
             self._tell(run.gateway, ended)
 
     # -- containers ----------------------------------------------------------------------------------------------
@@ -185,15 +191,15 @@ class SimAgent(Process):
             case Run():
                 self._run(message)
             case Cancel():
-                self.world.promises.cancel_came(message.call, self.instance)
-                self._cancel(self.table.cancel(message.call))
+                self.world.promises.cancel_came(message.call_id, self.instance)
+                self._cancel(self.table.cancel(message.call_id))
             case Reconcile():
                 found = self.table.reconcile(message, self.clock)
                 for item in found.orphans:
                     self._orphan(item)
                 for past in found.released:
                     lost = Ended(
-                        call=past.call_id, grant=past.grant_number, container="", outcome=Outcome.DIED,
+                        call_id=past.call_id, grant_number=past.grant_number, container="", outcome=Outcome.DIED,
                         started=past.was_started,
                         reason="its answer was lost",
                     )  # fmt: skip
@@ -204,20 +210,20 @@ class SimAgent(Process):
         if isinstance(outcome, Refusal):
             self._refuse(run, outcome)
             return
-        self._runs[run.call, run.grant] = run
+        self._runs[run.call_id, run.grant_number] = run
         wait = self.world.rng.random() * 0.2 if self.world.rng.random() < 0.3 else 0.0
         self.later(wait, partial(self._start, run))
 
     def _start(self, run: Run) -> None:
-        refusal = self.table.start(run.call, run.grant, self.clock)
+        refusal = self.table.start(run.call_id, run.grant_number, self.clock)
         if refusal is Refusal.EXPIRED:
-            self._refuse(self._runs.pop((run.call, run.grant)), refusal)
+            self._refuse(self._runs.pop((run.call_id, run.grant_number)), refusal)
         if refusal is not None:
             return
-        self.world.note("RUNS", run.call, run.grant, "in", run.container)
+        self.world.note("RUNS", run.call_id, run.grant_number, "in", run.container)
         self.world.promises.started(run, self.instance, self.containers[run.container].slots)
-        fate = self.world.promises.fates[run.call]
-        self._tell(run.gateway, Started(call=run.call, grant=run.grant))
+        fate = self.world.promises.fates[run.call_id]
+        self._tell(run.gateway, Started(call_id=run.call_id, grant_number=run.grant_number))
         for seq in range(1, fate.chunks + 1):
             self.later(fate.seconds * seq / (fate.chunks + 1), partial(self._chunk, run, seq))
         self.later(fate.seconds, partial(self._finish, run))
@@ -229,51 +235,55 @@ class SimAgent(Process):
         return run
 
     def _is_running(self, run: Run) -> bool:
-        held = self.table._held.get(run.call, {}).get(run.grant)
+        held = self.table._held.get(run.call_id, {}).get(run.grant_number)
         return held is not None and held.was_started
 
     def _chunk(self, run: Run, seq: int) -> None:
-        if (run.call, run.grant) in self._runs:
-            self._tell(run.gateway, Chunk(call=run.call, grant=run.grant, seq=seq, data=b""))
+        if (run.call_id, run.grant_number) in self._runs:
+            self._tell(run.gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=seq, data=b""))
 
     def _finish(self, run: Run) -> None:
-        if (run.call, run.grant) not in self._runs:
+        if (run.call_id, run.grant_number) not in self._runs:
             return
         promises = self.world.promises
-        if promises.fates[run.call].deadly:
+        if promises.fates[run.call_id].deadly:
             self.crash(run.container)
             return
-        cancelled = self.table._held[run.call][run.grant].is_cancelled
-        self.table.release(run.call, run.grant)
+        cancelled = self.table._held[run.call_id][run.grant_number].is_cancelled
+        self.table.release(run.call_id, run.grant_number)
         if cancelled:
             if self.world.rng.random() < 0.5:
                 self._over(run, Outcome.CANCELLED, spent=Spent(ns=1, ppm=1, price="cpu"))
             else:  # it is asked what became of it
-                del self._runs[run.call, run.grant]
+                del self._runs[run.call_id, run.grant_number]
                 promises.stopped(run.container)
             self._credit(run.container)
-        elif promises.raised[run.call] < promises.fates[run.call].raises:
-            promises.raised[run.call] += 1
+        elif promises.raised[run.call_id] < promises.fates[run.call_id].raises:
+            promises.raised[run.call_id] += 1
             self._over(run, Outcome.RAISED, error=RemoteError("ValueError", "no"))
         else:
             bill = next(_bills)
-            promises.billed(run.call, bill)
-            chunks = promises.fates[run.call].chunks
+            promises.billed(run.call_id, bill)
+            chunks = promises.fates[run.call_id].chunks
             self._over(run, Outcome.OK, spent=Spent(ns=bill, ppm=1, price="cpu"), last_seq=chunks)
         self._leave_if_drained(run.container)
 
     def _over(self, run: Run, outcome: Outcome, *, started: bool = True, **more: Any) -> None:
-        del self._runs[run.call, run.grant]
+        del self._runs[run.call_id, run.grant_number]
         if started:
             self.world.promises.stopped(run.container)
         ended = Ended(
-            call=run.call, grant=run.grant, container=run.container, outcome=outcome, started=started,
-            stages=Stages(execute=self.world.rng.random() * 3000.0), **more,
+            call_id=run.call_id, grant_number=run.grant_number, container=run.container, outcome=outcome,
+            started=started, stages=Stages(execute=self.world.rng.random() * 3000.0), **more,
         )  # fmt: skip
         self._tell(run.gateway, ended)
 
     def _refuse(self, run: Run, reason: Refusal) -> None:
-        self._tell(run.gateway, Refused(call=run.call, grant=run.grant, container=run.container, reason=reason))
+        self.world.promises.turned_away(run.call_id, reason, self.world.is_calm)
+        self._tell(
+            run.gateway,
+            Refused(call_id=run.call_id, grant_number=run.grant_number, container=run.container, reason=reason),
+        )
 
     def _tell(self, gateway: str, frame: CallFrame) -> None:
         self.publish(subjects.reply(REGION, gateway), frame)

@@ -12,6 +12,7 @@ from typing import Any
 
 from pilotlight_core.bus import BusDown, Handler
 from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitVerdict
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority, VersionRecord
 from pilotlight_core.model.subjects import SHARDS, shard_of
@@ -38,11 +39,15 @@ from pilotlight_gateway.cluster.shards import ShardParticipant
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.limit_driver import LimitDriver
+from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from tests.simulation.agent import FUNCTIONS
 from tests.simulation.board import Board, SimLease
 from tests.simulation.promises import Fate
 from tests.simulation.world import REGION, Mail, Process, World
 
+AT_MOST_LATE = 0.9
+"""Seconds that two messages need at most, one after the other."""
 CALM_S = 2.0
 """How long the gateways must have been the same before a shard moves to its heir."""
 LOOK_S = 0.25
@@ -125,10 +130,13 @@ class SimCall(InFlightCall):
 class GatewayProcess(Process):
     """One gateway; killed, it begins anew with nothing."""
 
-    def __init__(self, world: World, name: str, board: Board) -> None:
+    def __init__(self, world: World, name: str, board: Board, policy: LimitPolicy | None) -> None:
+        """`policy` is every tenant's; None: nothing is limited."""
         super().__init__(world, name)
         self._board = board
-        self._overstays = world.rng.choice((0.0, 0.0, 0.0, 2.0, 6.0))
+        self._policy = policy
+        # Agents fence calls by their home's epoch; limits hold as long as nobody acts without a lease.
+        self._overstays = world.rng.choice((0.0, 0.0, 0.0, 2.0, 6.0)) if policy is None else 0.0
         self._notices = world.rng.random() < 0.5
         """Whether it sees at once that it is cut off; else what it sends is lost."""
         self.is_aware = False
@@ -150,6 +158,14 @@ class GatewayProcess(Process):
         )
         self._participants: dict[str, ShardParticipant] = {"calls": self.drivers.homes}
         self._drive(port, self.drivers)
+        self.limits: LimitDriver | None = None
+        if self._policy is not None:
+            policy, port = self._policy, SimPort(self)
+            self.limits = LimitDriver(
+                port, self.table, lambda *_: policy, lambda _: None, region=REGION, gateway=self.instance
+            )
+            self._participants["limits"] = self.limits
+            self._drive(port, self.limits)
         self.every(0.9, self._renew)
         self.every(LOOK_S, self._look)
 
@@ -171,7 +187,48 @@ class GatewayProcess(Process):
     # -- callers -------------------------------------------------------------------------------------------------
 
     def submit(self, call: str, tenant: str, version: str, fate: Fate) -> None:
-        """A caller has come."""
+        """A caller has come, and waits until limits let it in."""
+        if self.limits is None:
+            self._begin(call, tenant, version, fate)
+            return
+
+        def then(answer: LimitAnswer | None) -> None:
+            if answer is not None and answer.verdict is LimitVerdict.GRANTED:
+                self._let_in(asked, answer)
+                self._begin(call, tenant, version, fate)
+                self.tabs[call].settle(lambda _: self._ended(asked, answer))
+
+        asked = LimitAsk(0, tenant, FUNCTIONS[version])
+        answer = self.limits.ask_here(asked)
+        if answer is None:
+            self.limits.ask(asked, then)
+        else:
+            then(answer)
+
+    def _let_in(self, asked: LimitAsk, answer: LimitAnswer) -> None:
+        self.world.promises.let_in(asked.tenant, self.world.now, self._policy)
+        if answer.holds:
+            self.world.promises.holds(asked.tenant, (self.instance, answer.number))
+
+    def _ended(self, asked: LimitAsk, answer: LimitAnswer) -> None:
+        promises, key = self.world.promises, (self.instance, answer.number)
+        promises.gave_back(asked.tenant, key)
+        if self.limits is not None:
+            self.limits.ended(asked.tenant, asked.function, answer, 0.0)
+            self.later(AT_MOST_LATE, lambda: self._check_permit(asked.tenant, key))
+
+    def _check_permit(self, tenant: str, key: tuple[str, int]) -> None:
+        """Where nothing goes wrong, its home has heard of the end by now."""
+        if self.world.is_calm:
+            held = [one for one in self.world.processes.values() if isinstance(one, GatewayProcess) and one.counts(key)]
+            self.world.promises.is_free(tenant, key, not held)
+
+    def counts(self, key: tuple[str, int]) -> bool:
+        """Whether it counts a permit as held."""
+        shards = self.limits.home._shards.values() if self.limits is not None else ()
+        return any(key[1] in state.permits.get(key[0], {}) for state in shards)
+
+    def _begin(self, call: str, tenant: str, version: str, fate: Fate) -> None:
         at = self.clock
         tab = self.tabs[call] = CallUsage()
         prepared = _prepared(call, tenant, version, fate, at, at + fate.deadline - self.world.now, tab)
@@ -184,8 +241,8 @@ class GatewayProcess(Process):
         """The caller wants no answer any more."""
         tab = self.tabs.get(call)
         if tab is not None:
-            self.drivers.origins.answer(AskCall(tenant="acme", id=call, cancel=True))
-            self.drivers.origins.answer(AskCall(tenant="beta", id=call, cancel=True))
+            self.drivers.origins.answer(AskCall(tenant="acme", call_id=call, cancel=True))
+            self.drivers.origins.answer(AskCall(tenant="beta", call_id=call, cancel=True))
 
     # -- messages ------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from pilotlight_core.model import subjects
+from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.messages.agent_messages import ContainerState, Demand
+from pilotlight_gateway.limits.limit_policy import LimitPolicy, policy_of
 from tests.simulation.agent import FUNCTIONS, SimAgent
 from tests.simulation.board import Board
 from tests.simulation.gateway_process import GatewayProcess
@@ -19,6 +21,10 @@ AFTERWARDS = 15.0
 LONGEST = 60.0
 """What is not quiet by then never will be."""
 SLOTS = 2
+LOOK_S = 0.3
+LIMITED = 3
+"""One history in so many has limits."""
+TENANTS = ("acme", "beta")
 MOST_CONTAINERS = 4
 """Of one version, on all nodes."""
 
@@ -68,7 +74,8 @@ class History:
         board = Board()
         gateways = [f"gateway{n}" for n in range(self._rng.choice((1, 2, 2, 3)))]
         agents = [f"agent{n}" for n in range(self._rng.choice((1, 2, 2)))]
-        self.gateways = [GatewayProcess(world, name, board) for name in gateways]
+        policy = self._policy() if seed % LIMITED == 0 else None
+        self.gateways = [GatewayProcess(world, name, board, policy) for name in gateways]
         self.agents = [SimAgent(world, name) for name in agents]
         for process in (*self.gateways, *self.agents, Controller(world, self.agents)):
             process.start()
@@ -77,9 +84,15 @@ class History:
             self._callers(self._rng.uniform(0.2, STORM_ENDS), must_succeed=False)
         for _ in range(4):
             self._callers(AFTERWARDS + self._rng.random(), must_succeed=True)
-        for _ in range(self._rng.choice((0, 1, 2, 3, 4, 6))):
+        troubles = self._rng.choice((0, 1, 2, 3, 4, 6))
+        for _ in range(troubles):
             self._trouble(self._rng.uniform(0.5, STORM_ENDS - 0.5))
+        world.is_calm = not troubles and world.in_order and not world.duplicates
+        if policy is not None and world.is_calm:
+            world.promises.most_at_once = policy.scopes[0].concurrency
         world.at(STORM_ENDS, self._calm)
+        if world.is_calm:
+            world.at(LOOK_S, self._check_grants)
 
     def run(self) -> Promises:
         """Let it happen.
@@ -90,6 +103,12 @@ class History:
         self.world.run(LONGEST, self._is_quiet)
         self._check_quiet()
         return self.world.promises
+
+    def _policy(self) -> LimitPolicy:
+        """Every tenant's limits."""
+        self.world.shards += tuple(subjects.shard_of(tenant) for tenant in TENANTS)
+        limits = Limits(requests_per_s=self._rng.choice((1.0, 4.0)), burst=4.0, concurrency=self._rng.choice((1, 3)))
+        return policy_of(EffectiveLimits(tenant=limits, function=NO_LIMITS), "")
 
     # -- callers -------------------------------------------------------------------------------------------------
 
@@ -112,7 +131,7 @@ class History:
             must_succeed=must_succeed,
         )
         self._calls += 1
-        call, tenant, version = f"call{self._calls}", rng.choice(("acme", "beta")), rng.choice(self._versions)
+        call, tenant, version = f"call{self._calls}", rng.choice(TENANTS), rng.choice(self._versions)
         self.world.at(when, lambda: self._submit(call, tenant, version, fate))
         if rng.random() < 0.1 and not must_succeed:
             self.world.at(when + rng.expovariate(1.0), lambda: self._cancel(fate.gateway, call))
@@ -164,6 +183,14 @@ class History:
             process.resume()
             process.start()
 
+    def _check_grants(self) -> None:
+        """Where nothing goes wrong, a grant that its call cannot use any more is soon free."""
+        for gateway in self.gateways:
+            for home in gateway.drivers.homes:
+                for call, granted in home._grants.by_call.items():
+                    self.world.promises.is_reserved(call, granted.grant.number, self.world.now)
+        self.world.at(self.world.now + LOOK_S, self._check_grants)
+
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _is_quiet(self) -> bool:
@@ -199,6 +226,9 @@ class History:
                 assert not (believes := self._believes(gateway)), believes
                 for home in gateway.drivers.homes:
                     home.check_integrity()
+                if gateway.limits is not None:
+                    gateway.limits.home.check_integrity()
+                    assert not gateway.limits._asked, f"{gateway.name} still asks for calls"
         except AssertionError as error:
             raise Broken("P6", str(error)) from error
 

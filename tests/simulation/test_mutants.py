@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 import pytest
 
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages.agent_messages import Credit, Ended, Grant, Reconcile, Refusal, Run
+from pilotlight_core.model.messages.limiting import LimitAnswer, LimitEnd
 from pilotlight_core.model.messages.scheduling import HomeItem, Settle
+from pilotlight_core.model.subjects import shard_of
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.effects import Effect, SendRun
 from pilotlight_gateway.calls.in_flight import InFlightCall
@@ -23,6 +25,9 @@ from pilotlight_gateway.cluster.outbox import Outbox
 from pilotlight_gateway.cluster.router import OriginItem, ShardRouter
 from pilotlight_gateway.home.home import Home
 from pilotlight_gateway.limits.call_usage import OpenUsage
+from pilotlight_gateway.limits.limit_driver import LimitDriver
+from pilotlight_gateway.limits.limits_home import LimitHome
+from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
 from pilotlight_runtime.calls.accepted_call import AcceptedCall
 from pilotlight_runtime.calls.slot_table import Reconciled, SlotTable
 from tests.simulation.agent import SimAgent
@@ -219,7 +224,23 @@ class Incurious(Reconciler):
         return super().tell(calls, (), at)
 
 
+class Misdirected(LimitDriver):
+    """Tells the end of a call to any gateway but the home of its tenant's limits."""
+
+    def ended(self, tenant: str, function: str, answer: LimitAnswer, correction: float) -> None:
+        self._held.get(shard_of(tenant), {}).pop(answer.number, None)
+        self._mail.end("gateway9-0", LimitEnd(answer.number, tenant, function, correction))
+
+
+class Generous(LimitHome):
+    """Begins with full buckets wherever it becomes the home."""
+
+    def begin(self, shard: int, epoch: int, at: float, gateways: Collection[str], state: LimitState = NOTHING) -> None:
+        super().begin(shard, epoch, at - 1_000.0, gateways)
+
+
 AGENT, HOMES, DRIVERS = "tests.simulation.agent", "pilotlight_gateway.home.homes", "pilotlight_gateway.call_drivers"
+LIMITS = "pilotlight_gateway.limits.limit_driver"
 PROCESS, SCENARIO = "tests.simulation.gateway_process", "tests.simulation.scenario"
 
 MUTANTS: list[tuple[dict[str, type], str]] = [
@@ -243,6 +264,8 @@ MUTANTS: list[tuple[dict[str, type], str]] = [
     ({f"{DRIVERS}.ShardRouter": Selfish}, "P4"),
     ({f"{DRIVERS}.ShardRouter": Provincial}, "P4 P6"),
     ({f"{DRIVERS}.ShardRouter": Merciless}, "P4 P6"),
+    ({f"{PROCESS}.LimitDriver": Misdirected}, "P10"),
+    ({f"{LIMITS}.LimitHome": Generous}, "P10"),
     ({f"{DRIVERS}.Outbox": Hasty}, "P4 P6"),
     ({f"{DRIVERS}.Origins": Settled}, "P4 P6 P7"),
     ({f"{DRIVERS}.Origins": Drowsy}, "P3"),

@@ -47,6 +47,8 @@ class World:
         self.duplicates = 0.05 if self.rng.random() < 0.3 else 0.0
         self.traced = traced
         self.trace: list[str] = []
+        self.is_calm = True
+        """Whether nothing goes wrong, and every message arrives, once and in order."""
         self.shards: tuple[int, ...] = ()
         """Those that matter: of the functions and tenants that there are."""
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
@@ -75,6 +77,7 @@ class World:
 
     def publish(self, sender: Process, mail: Mail) -> None:
         """Put a message on the bus, for everybody whom it concerns."""
+        self.promises.sent(mail.message)
         for receiver in self._receivers(mail.subject):
             if receiver != sender.name or mail.subject.startswith(OWN):
                 self._send(sender, receiver, mail)
@@ -84,7 +87,8 @@ class World:
         if kind == "node":
             return [subject.split(".")[3]]
         if kind == "gw":
-            return [subject.split(".")[3].rpartition("-")[0]]
+            name = subject.split(".")[3].rpartition("-")[0]
+            return [name] if name in self.processes else []
         wanted = "controller" if kind == "demand" else "agent" if kind == "credits" else "gateway"
         return [name for name in self.processes if name.startswith(wanted)]
 

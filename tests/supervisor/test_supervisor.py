@@ -187,9 +187,9 @@ async def test_parts_die_with_the_supervisor(tmp_path: Path, number: signal.Sign
     """`kill -9` of the supervising process leaves none of its parts."""
     script = (
         "import asyncio, sys\nfrom pathlib import Path\n"
-        "from pilotlight_supervisor.supervisor import Part, Supervisor\n"
+        "from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor\n"
         "async def main():\n"
-        f"    s = Supervisor([Part(name=n, command={SLEEP!r}, rank=0) for n in 'ab'], Path(sys.argv[1]))\n"
+        f"    s = Supervisor([ManagedProcess(name=n, command={SLEEP!r}, rank=0) for n in 'ab'], Path(sys.argv[1]))\n"
         "    await s.start()\n    print(*s.pids.values(), flush=True)\n    await asyncio.Event().wait()\n"
         "asyncio.run(main())\n"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from tests.system.support.platform import Platform, make_tenant
 from tests.system.support.platform import platform as run_platform
 
 HERE = Path(__file__).parent
+#: Of tests that kill at random: `SEED=n` repeats a run.
+SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,3 +52,10 @@ def stranger(platform: Platform, stranger_key: str) -> Iterator[httpx.Client]:
     """A client of that tenant."""
     with platform.as_holder_of(stranger_key) as client:
         yield client
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Everything random of a test, from the seed and its name."""
+    print(f"SEED={SEED}")
+    return random.Random(f"{SEED} {request.node.name}")

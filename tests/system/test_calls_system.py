@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import pilotlight
-from pilotlight.client.face import face
+from pilotlight.client.portal import shared_portal
 from pilotlight_core.model.units import cost_of, money
 from tests.system.support.events import events_of, read_events
 from tests.system.support.ledger import check_no_instant_is_sold_twice, ended, receipts, rows
@@ -163,7 +163,7 @@ def test_a_call_is_cancelled_by_the_callers_own_id(platform: Platform, client: p
         second = callers.submit(sdk("naps", id=waiting).remote, seconds=60.0, name=waiting)
         wait_until(lambda: state(platform, waiting) == "queued", "the second waits")
         for call in (waiting, running):
-            face().run(client.platform.cancel(call))
+            shared_portal().run(client.platform.cancel_call(call))
         for left in (first, second):
             with pytest.raises(pilotlight.Cancelled):
                 left.result(timeout=30.0)

@@ -27,7 +27,6 @@ from tests.system.support.sample_apps import APPS, EXAMPLES
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
-SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
 SLOTS = 8
 PARTS = ("guest", "agent", "controller", "duties", "gateway", "nats")
 OTHERS = ("controller", "duties", "gateway", "nats")
@@ -57,13 +56,6 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         running.deploy(EXAMPLES / "hello" / "app.py")
         running.deploy(EXAMPLES / "embeddings" / "app.py")
         yield running
-
-
-@pytest.fixture
-def chance(request: pytest.FixtureRequest) -> random.Random:
-    """Everything random of a test, from the seed and its name."""
-    print(f"SEED={SEED}")
-    return random.Random(f"{SEED} {request.node.name}")
 
 
 @pytest.mark.parametrize("part", PARTS)

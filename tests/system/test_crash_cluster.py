@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -22,7 +21,6 @@ from tests.system.support.sample_apps import APPS
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(200)]
-SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
 SERVERS = ("nats", "nats-2", "nats-3")
 ELECTION_S = 9.0
 """For the other two to choose who leads a stream whose leader died: nats-server waits for 4 to 9 s."""
@@ -42,13 +40,6 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 
 IN_FLIGHT = 8
 """Calls of the load at a time: no more can have a frame in the dead server."""
-
-
-@pytest.fixture
-def chance(request: pytest.FixtureRequest) -> random.Random:
-    """Everything random of a test, from the seed and its name."""
-    print(f"SEED={SEED}")
-    return random.Random(f"{SEED} {request.node.name}")
 
 
 async def leader(platform: Platform, bucket: str) -> str:

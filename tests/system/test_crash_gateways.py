@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -18,7 +17,6 @@ from tests.system.support.sample_apps import APPS
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
-SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
 SERVED_AGAIN_S = 4.0
 """After a home's death: three seconds of its lease, and what it takes to see that and to take over."""
 LONGEST_CALL_S = 0.5
@@ -33,13 +31,6 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "8", "--blanks", "1", env=env) as running:
         running.deploy(APPS / "crash" / "app.py")
         yield running
-
-
-@pytest.fixture
-def chance(request: pytest.FixtureRequest) -> random.Random:
-    """Everything random of a test, from the seed and its name."""
-    print(f"SEED={SEED}")
-    return random.Random(f"{SEED} {request.node.name}")
 
 
 def takes_calls(url: str) -> bool:

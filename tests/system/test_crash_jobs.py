@@ -5,7 +5,6 @@ Of two gateways each is the home of some functions, two agents run them, and wha
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ from tests.system.support.sample_apps import APPS
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
-SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
 PARTS = ("gateway", "gateway-2", "agent", "agent-2", "nats", "duties", "controller")
 HOME_GONE_S = 5.0
 
@@ -51,13 +49,6 @@ def cluster(tmp_path: Path) -> Iterator[Platform]:
     """On three, each of which keeps everything."""
     with started(tmp_path, "--nats-servers", "3") as running:
         yield running
-
-
-@pytest.fixture
-def chance(request: pytest.FixtureRequest) -> random.Random:
-    """Everything random of a test, from the seed and its name."""
-    print(f"SEED={SEED}")
-    return random.Random(f"{SEED} {request.node.name}")
 
 
 def test_every_accepted_job_ends_once_whatever_dies(platform: Platform, chance: random.Random) -> None:
@@ -104,14 +95,14 @@ def test_a_dead_home_delays_jobs_by_seconds(platform: Platform, chance: random.R
     names = ("gateway", "gateway-2")
     load = JobLoad(platform=platform, seed=chance.randrange(10**9), count=30, longest=0.0)
     load.submit_all()
-    wait_until(lambda: load.open() == 0, "they have ended", 60.0)
+    wait_until(load.all_ended, "they have ended", 60.0)
     for part in names:
         platform.kill(part)
         killed = time.time()
         wait_until(platform.is_ready, "a gateway answers", 30.0)
         later = JobLoad(platform=platform, seed=chance.randrange(10**9), count=30, longest=0.0)
         later.submit_all()
-        wait_until(lambda later=later: later.open() == 0, "they have ended", 60.0)  # type: ignore[misc]
+        wait_until(later.all_ended, "they have ended", 60.0)
         records = later.records()
         jobs = [records[one.id] for one in later.accepted]
         assert {job["state"] for job in jobs} == {"succeeded"}

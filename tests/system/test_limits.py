@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import httpx
@@ -99,7 +100,7 @@ def test_jobs_wait_for_what_two_gateways_count_as_one(platform: Platform) -> Non
         names = [submit(platform, number % 2, ("naps", "metered")[number // 4], seconds=0.2) for number in range(8)]
         wait_until(lambda: call(platform, 0, value=1).status_code == 429, "a live call finds no place")
         assert platform.http.delete(f"/v1/calls/{first}").json()["cancelled"]
-        ran = [wait_until(lambda name=name: ended(platform, name), f"{name} ends", 60.0) for name in names]  # type: ignore[misc]
+        ran = [wait_until(partial(ended, platform, name), f"{name} ends", 60.0) for name in names]
     finally:
         platform.cli("quota", "clear", "default")
     assert [one["state"] for one in ran] == ["succeeded"] * len(ran)

@@ -102,11 +102,7 @@ def test_what_can_never_fit_is_refused_at_deploy(platform: Platform, tmp_path: P
     """The deploy says what there is, and nothing is deployed."""
     (tmp_path / "app.py").write_text(LARGE)
 
-    def refused() -> str:
-        done = platform.cli("deploy", str(tmp_path / "app.py"), check=False)
-        return done.stderr if done.returncode else ""
-
-    told = wait_until(refused, "the gateway knows its fleet")
+    told = platform.refusal(tmp_path / "app.py")
     assert "never can never run here: it asks for H100 with 131.0 GiB" in told
     assert "and the fleet has 4 CPU slots" in told
 

@@ -174,11 +174,7 @@ def test_what_no_slice_holds_is_refused_at_deploy(gpus: Platform, tmp_path: Path
     """With the arithmetic before, and the largest slice in the refusal."""
     (tmp_path / "app.py").write_text(LARGE)
 
-    def refused() -> str:
-        done = gpus.cli("deploy", str(tmp_path / "app.py"), check=False)
-        return done.stderr if done.returncode else ""
-
-    told = wait_until(refused, "the gateway knows its fleet")
+    told = gpus.refusal(tmp_path / "app.py")
     assert "half can never run here" in told
     assert "the largest slice that exists is" in told
     assert "GiB are missing" in told

@@ -138,8 +138,8 @@ def _digest(function: str) -> str:
     return blake2b(function.encode(), digest_size=10).hexdigest()
 
 
-def unheard(region: str, gateway: str, call: str = "*", grant: int | str = "*") -> str:
-    return f"pl.{region}.gw.{gateway}.unheard.{call}.{grant}"
+def unheard(region: str, gateway: str, call_id: str = "*", grant: int | str = "*") -> str:
+    return f"pl.{region}.gw.{gateway}.unheard.{call_id}.{grant}"
 
 
 def demand(region: str, version: str = "*") -> str:

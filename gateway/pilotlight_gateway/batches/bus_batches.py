@@ -19,7 +19,7 @@ _decoder = msgspec.msgpack.Decoder(BatchRecord)
 
 
 def read_batch(key: str, entry: KvEntry) -> BatchRecord | None:
-    """The batch that an entry is; None: it cannot be read, which is told, and holds nothing else up."""
+    """The batch of an entry; None, and an error in the log, if it cannot be read."""
     try:
         return _decoder.decode(entry.value)
     except msgspec.DecodeError as error:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pilotlight_core.model.api.call_api import CallStatus
-from pilotlight_core.model.errors import PilotlightError, UnknownCall
+from pilotlight_core.model.errors import UnknownCall
 from pilotlight_core.model.messages.agent_messages import Spent
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics, PreparedCall
 
@@ -19,10 +19,10 @@ SPENT = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
 class FakeCalls:
     """Answers every call with its own input, or as the fields say."""
 
-    error: PilotlightError | None = None
+    error: Exception | None = None
     """Raised instead of an answer (by a stream: after its events)."""
     output: bytes | None = None
-    events: list[CallEvent] = field(default_factory=list)
+    events: Iterable[CallEvent] = ()
     """What a stream yields before its result."""
     hold: asyncio.Event | None = None
     """Calls wait for it before they answer."""

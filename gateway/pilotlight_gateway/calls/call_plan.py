@@ -72,7 +72,7 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
         """What the home queues, as of `at`; `number` is that of the last grant that was used."""
         standing = self.standing
         return CallDescriptor(
-            call=self.id,
+            call_id=self.id,
             tenant=self.tenant,
             version=self.version,
             function=self.function,
@@ -82,7 +82,7 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
             age_ms=max(0.0, at - self.arrived) * 1000.0,
             remaining_ms=(self.deadline - at) * 1000.0,
             gateway=self.gateway,
-            number=number,
+            grant_number=number,
             admitted=admitted,
             weight=standing.weight,
             tier_rank=standing.tier_rank,
@@ -95,13 +95,13 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
         """What the container's agent gets, if it is sent at `at`."""
         remaining = (self.deadline - at) * 1000.0
         return Run(
-            call=self.id,
+            call_id=self.id,
             tenant=self.tenant,
             version=self.version,
             container=grant.container,
             method=self.method,
             epoch=grant.epoch,
-            grant=grant.number,
+            grant_number=grant.grant_number,
             gateway=self.gateway,
             home=grant.home,
             start_within_ms=remaining,

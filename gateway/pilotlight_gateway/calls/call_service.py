@@ -142,12 +142,12 @@ class CallService:
 
     async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
         """Cancel a call; see `CallPort`."""
-        told = self._origins.answer(AskCall(tenant=tenant, id=id, cancel=True))
+        told = self._origins.answer(AskCall(tenant=tenant, call_id=id, cancel=True))
         return (told if told.status is not None else await self._elsewhere.ask(tenant, id, cancel=True)).cancelled
 
     async def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
         """How a call is; see `CallPort`."""
-        told = self._origins.answer(AskCall(tenant=tenant, id=id))
+        told = self._origins.answer(AskCall(tenant=tenant, call_id=id))
         if told.status is None:
             told = await self._elsewhere.ask(tenant, id)
         assert told.status is not None  # noqa: S101 - `ask` raises instead

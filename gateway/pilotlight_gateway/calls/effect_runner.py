@@ -80,10 +80,10 @@ class EffectRunner:
 
     def _through(self, live: InFlightCall, effect: SendRun, *, allowed: bool) -> bool:
         at = self.port.clock()
-        if used := allowed and live.origin.uses(effect.run.grant):
+        if used := allowed and live.origin.uses(effect.run.grant_number):
             self._send(live, effect, at)
         else:
-            self.perform(live, live.origin.withheld(effect.run.grant), at)
+            self.perform(live, live.origin.withheld(effect.run.grant_number), at)
         return used
 
     def _send(self, live: InFlightCall, effect: SendRun, at: float) -> None:
@@ -94,11 +94,11 @@ class EffectRunner:
         if len(data) > INLINE_BYTES:
             live.body = self.bodies.offer(data)
         run = msgspec.structs.replace(run, body=live.body, answer=live.place)
-        reply = subjects.unheard(self.region, self.gateway, run.call, run.grant)
+        reply = subjects.unheard(self.region, self.gateway, run.call_id, run.grant_number)
         try:
             self.port.send(subjects.run(self.region, effect.node, effect.instance), run, reply=reply)
         except BusDown:
-            self.perform(live, live.origin.no_responders(run.grant, at), at)
+            self.perform(live, live.origin.no_responders(run.grant_number, at), at)
 
     def _tell(self, effect: SendControl) -> None:
         try:

@@ -83,9 +83,9 @@ Effect = (
 def settlement_of(ended: Ended) -> Settle:
     """What the home must know of a call that has ended, whether or not anybody still waits for it."""
     return Settle(
-        call=ended.call,
+        call_id=ended.call_id,
         container=ended.container,
-        number=ended.grant,
+        grant_number=ended.grant_number,
         cost=gpu_ms(ended.spent),
         frees=ended.frees,
         outcome=ended.outcome,

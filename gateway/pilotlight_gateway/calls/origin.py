@@ -171,14 +171,14 @@ class Origin:
             return []
         if self.state is not OriginState.QUEUED or grant.epoch < self._epoch:
             return [_decline(grant)]
-        if grant.number <= self._number:
+        if grant.grant_number <= self._number:
             # Its home did not know; now it does, and the next grant is higher.
             return [_decline(grant), self._enqueue(at, admitted=True)]
         if at >= self.plan.deadline:
             return [_decline(grant), *self.tick(at)]
         self.state = OriginState.SENT
         self._grant = grant
-        self._number = grant.number
+        self._number = grant.grant_number
         self._epoch = grant.epoch
         self._watch.granted(at, grant.start_ms)
         if grant.start_ms:
@@ -187,12 +187,12 @@ class Origin:
 
     def uses(self, number: int) -> bool:
         """Whether grant `number` is the one in use."""
-        return self._grant is not None and self._grant.number == number
+        return self._grant is not None and self._grant.grant_number == number
 
     def withheld(self, number: int) -> list[Effect]:
         """Grant `number` is not to be used, though it was not sent: somebody else has the call."""
         grant = self._grant
-        if grant is None or grant.number != number or self.state is not OriginState.SENT:
+        if grant is None or grant.grant_number != number or self.state is not OriginState.SENT:
             return []
         self._release()
         return [_decline(grant), *self._fail(Cancelled("The call was given up before it was sent."))]
@@ -202,14 +202,14 @@ class Origin:
     def no_responders(self, number: int, at: float) -> list[Effect]:
         """The bus says that no agent listens where grant `number` was sent."""
         grant = self._grant
-        if grant is None or grant.number != number or self.state is not OriginState.SENT:
+        if grant is None or grant.grant_number != number or self.state is not OriginState.SENT:
             return []
         return self._elsewhere(grant, Refusal.GONE, at)
 
     def frame(self, frame: CallFrame, at: float) -> list[Effect]:
         """An agent says something of the call."""
         grant = self._grant
-        if grant is None or frame.grant != grant.number:
+        if grant is None or frame.grant_number != grant.grant_number:
             # Of an older grant, or of a call that nobody waits for any more: all that matters is the slot.
             return [settlement_of(frame)] if isinstance(frame, Ended) and self.state is OriginState.DONE else []
         match frame:
@@ -290,10 +290,10 @@ class Origin:
         if self._grant is None or lags or self._seq < self._told_window + WINDOW // 2:
             return []
         self._told_window = self._seq
-        return [SendControl(self._grant.node, Window(call=self.plan.id, upto=self._seq))]
+        return [SendControl(self._grant.node, Window(call_id=self.plan.id, upto=self._seq))]
 
     def _broken(self, grant: Grant) -> list[Effect]:
-        tell = SendControl(grant.node, Cancel(call=self.plan.id, reason="a part of its stream was lost"))
+        tell = SendControl(grant.node, Cancel(call_id=self.plan.id, reason="a part of its stream was lost"))
         return [tell, *self._fail(ContainerDied(LOST_PART))]
 
     def _refused(self, grant: Grant, refused: Refused, at: float) -> list[Effect]:
@@ -395,7 +395,7 @@ class Origin:
     def _stop(self, reason: str) -> list[Effect]:
         """Take the call away from whoever has it."""
         if self._grant is not None:
-            return [SendControl(self._grant.node, Cancel(call=self.plan.id, reason=reason))]
+            return [SendControl(self._grant.node, Cancel(call_id=self.plan.id, reason=reason))]
         return [Withdraw(self.plan.id)]
 
     def _too_late(self, at: float) -> DeadlineExceeded:
@@ -409,7 +409,7 @@ class Origin:
 
 
 def _decline(grant: Grant) -> Settle:
-    return Settle(call=grant.call, container=grant.container, number=grant.number)
+    return Settle(call_id=grant.call_id, container=grant.container, grant_number=grant.grant_number)
 
 
 def _together(before: Spent | None, now: Spent | None) -> Spent | None:

@@ -111,7 +111,7 @@ class Origins:
     def answer(self, asked: AskCall) -> CallTold:
         """How a call is, and, if that is asked, its end."""
         at = self.clock()
-        live, status = self._book.find(asked.tenant, asked.id, at)
+        live, status = self._book.find(asked.tenant, asked.call_id, at)
         if not asked.cancel or live is None or live.origin.state is OriginState.DONE:
             return CallTold(status=status)
         self._perform(live, live.origin.cancel(), at)
@@ -141,12 +141,14 @@ class Origins:
                 self._perform(live, live.origin.home_changed(owner.epoch, at), at)
 
     def _hear(self, item: OriginItem, at: float) -> None:
-        live = self._book.get(item.call)
+        live = self._book.get(item.call_id)
         match item:
             case Grant() if live is not None:
                 self._perform(live, live.origin.granted(item, at), at)
             case Grant():  # the call has ended since: its settlement was on the way, or is lost
-                self._router.settle(Settle(call=item.call, container=item.container, number=item.number), item.epoch)
+                self._router.settle(
+                    Settle(call_id=item.call_id, container=item.container, grant_number=item.grant_number), item.epoch
+                )
             case Dropped() if live is not None:
                 self._perform(live, live.origin.dropped(item), at)
 
@@ -156,7 +158,7 @@ class Origins:
         """An agent says something of a call."""
         if self._tabs.open and isinstance(frame, Ended | Refused):
             self._tabs.told(frame)
-        if (live := self._book.get(frame.call)) is not None:
+        if (live := self._book.get(frame.call_id)) is not None:
             live.heard = at = self.clock()
             self._perform(live, live.origin.frame(frame, at), at)
         elif isinstance(frame, Ended):
@@ -210,7 +212,7 @@ class Origins:
             try:
                 self._hear(item, at)
             except Exception:
-                log.exception("a call went wrong; the others go on", call=item.call)
+                log.exception("a call went wrong; the others go on", call=item.call_id)
         for call in self._alarms.due(at):
             if (live := self._book.get(call)) is not None:
                 try:

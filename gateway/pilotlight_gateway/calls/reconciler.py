@@ -31,14 +31,14 @@ class Reconciler:
         for live in calls:
             if (grant := live.origin.grant) is not None:
                 agent = (grant.node, grant.instance)
-                wanted.setdefault(agent, {})[grant.call] = grant.number
+                wanted.setdefault(agent, {})[grant.call_id] = grant.grant_number
                 if at - live.heard > SILENT_S:
-                    silent.setdefault(agent, {})[grant.call] = grant.number
+                    silent.setdefault(agent, {})[grant.call_id] = grant.grant_number
         for one in left:  # not wanted any more, but asked for
             if at - one.since > SILENT_S:
                 agent = (one.grant.node, one.grant.instance)
                 wanted.setdefault(agent, {})
-                silent.setdefault(agent, {})[one.grant.call] = one.grant.number
+                silent.setdefault(agent, {})[one.grant.call_id] = one.grant.grant_number
         self._told = {agent for agent, names in wanted.items() if names}
         return [
             (

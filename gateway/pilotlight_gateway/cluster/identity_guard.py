@@ -42,7 +42,9 @@ class IdentityGuard:
         if not PROCESS.fullmatch(process):
             return True  # no gateway that anybody could speak to
         try:
-            await self._bus.request(subjects.ask(self._region, process), AskCall(tenant="", id=""), timeout=ANSWER_S)
+            await self._bus.request(
+                subjects.ask(self._region, process), AskCall(tenant="", call_id=""), timeout=ANSWER_S
+            )
         except NoResponders:
             return True
         except BusError:

@@ -29,7 +29,7 @@ class RemoteLookup:
             UnknownCall: there is none, or it is another tenant's; `call_lost` if the gateway that had it is gone.
             Unavailable: the gateway that has it does not answer.
         """
-        asked = AskCall(tenant=tenant, id=name, cancel=cancel)
+        asked = AskCall(tenant=tenant, call_id=name, cancel=cancel)
         if CLIENT_CALL_ID.fullmatch(name):
             told = await asyncio.gather(*(self._ask(gateway, asked) for gateway in self._shards.others()))
             found = next((one for one in told if one is not None and one.status is not None), None)

@@ -114,7 +114,7 @@ def _named(line: LogLine, subject: str) -> FunctionLine:
         text=line.text,
         container=line.container,
         function=subject.rpartition(".")[2],
-        call_id=line.call,
+        call_id=line.call_id,
     )
 
 

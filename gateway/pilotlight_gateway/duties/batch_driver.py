@@ -1,8 +1,8 @@
-"""Drives one batch: submits its items as jobs while there is room, hears of their ends, and writes down how far it is.
+"""Drives one batch: submits its items as jobs while there is room, counts their ends, and stores its progress.
 
-An item's job has an id that follows from the batch and the item's place, and is created only if it is not there. So
-whoever drives the batch next submits again what is not settled, and finds what became of each that was submitted.
-Ends are read from the stream of the tenant's jobs, from before the first submission on: none can be missed.
+An item's job has an id that follows from the batch and the item's index, and is created only if it is not there. So the
+next driver may submit again what is not settled. Ends are read from the stream of the tenant's jobs, from before the
+first submission on: none can be missed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class BatchDependencies:
 
 
 class BatchDriver:
-    """Drives a batch until it is over, or somebody else changes it beyond its cancellation."""
+    """Drives a batch until it is over, or its record changes by more than a cancellation."""
 
     def __init__(self, ground: BatchDependencies, record: BatchRecord, revision: int) -> None:
         self._ground = ground
@@ -96,7 +96,7 @@ class BatchDriver:
             self._cancelled.set()
 
     def note(self, record: BatchRecord) -> None:
-        """Somebody wrote the record: it may be cancelled."""
+        """The record was written by another: it may be cancelled."""
         if record.state is BatchState.CANCELLING and record.resumes == self._record.resumes:
             self._cancelled.set()
             self._changed.set()
@@ -107,10 +107,10 @@ class BatchDriver:
         self._changed.set()
 
     async def run(self) -> None:
-        """Drive it, to its end or until it has to leave.
+        """Drive it to its end, or until it has to leave.
 
         Raises:
-            BusError: it has to be begun anew; WrongRevision: as well, with what stands there now.
+            BusError, WrongRevision: it has to be begun again, from its present record.
         """
         stream, subject = bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, f"{self._record.tenant}.*")
         start = await self._ground.bus.jetstream.last_sequence(stream) + 1

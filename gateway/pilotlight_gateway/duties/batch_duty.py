@@ -1,8 +1,7 @@
-"""The duty that drives batches: one process at a time, for as long as it holds the lease.
+"""The duty that drives batches, in one process at a time.
 
-A tenant has two batches driven at a time, the oldest first; its others wait, and where there are many tenants they take
-turns (`turns`). A holder that lost its lease without knowing creates jobs that are there already, and writes on records
-that have another revision.
+Two batches of a tenant are driven at a time, the oldest first; many tenants take turns (`batch_turns`). A holder that
+lost its lease unawares creates jobs that are there already, and meets other revisions.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from pilotlight_gateway.duties.leased import while_leased
 
 PAUSE = 1.0
 LONG_PAUSE = 10.0
-"""After what nobody expected: it may well be so again."""
+"""After an unforeseen error, which may come again."""
 FORGET_EVERY = 600.0
 
 log = structlog.get_logger(__name__)

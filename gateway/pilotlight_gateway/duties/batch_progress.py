@@ -26,7 +26,7 @@ class _Begun(msgspec.Struct):
 
 
 class BatchProgress:
-    """Of one batch, while somebody drives it."""
+    """Of one batch, in memory of its driver."""
 
     def __init__(self, chunks: Sequence[BatchChunk], settled_chunks: int, settled: ItemCounts) -> None:
         self._sizes = [chunk.count for chunk in chunks]

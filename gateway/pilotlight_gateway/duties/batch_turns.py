@@ -1,8 +1,8 @@
-"""Whose batches are driven, where there are more than can be: turns go round by tenants, then by batches. Pure.
+"""Which batches are driven, where there are too many: turns go round by tenants, then by batches. Pure.
 
-Every tenant's first batch comes before anybody's second, and who has waited longest before who was driven last. A turn
-is not ended before its time, since whoever goes on with a batch looks again at what is not settled of it; after that it
-lasts until somebody else waits. So of T tenants each is driven again after T / `DRIVEN_AT_MOST` turns, rounded up.
+Every tenant's first batch comes before any second one; the tenant that has waited longest comes first. A turn lasts its
+time, since a new driver reads again what is not settled, and then until another batch waits. So each of T tenants is
+driven again after T / `DRIVEN_AT_MOST` turns, rounded up.
 """
 
 from __future__ import annotations
@@ -63,10 +63,7 @@ class BatchTurns:
 
 
 def _ranked(records: Iterable[BatchRecord]) -> list[tuple[int, BatchRecord]]:
-    """The batches of each tenant that may be driven, and the how manieth of it each is.
-
-    The oldest first, but for those that are being cancelled: they only have to be told so.
-    """
+    """The batches of each tenant that may be driven, with their rank: cancelled ones first, then the oldest."""
     of: dict[str, list[BatchRecord]] = {}
     for record in records:
         if not record.state.over:

@@ -1,4 +1,4 @@
-"""What the duties tell of their work, and what serves it. Whoever has not a duty tells nothing of it."""
+"""The metrics of the duties, and their server. A duty that this process does not hold shows nothing else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 
 @dataclass(frozen=True, kw_only=True)
 class DutyGauges:
-    """Collected anew for each scrape."""
+    """Collected at each scrape."""
 
     jobs: JobDuty
     webhooks: WebhookDuty

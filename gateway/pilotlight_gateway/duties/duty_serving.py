@@ -1,8 +1,7 @@
-"""`python -m pilotlight_gateway.duties`: what must be done once for all gateways, beside their way of calls.
+"""`python -m pilotlight_gateway.duties`: the process of the duties.
 
-The ledger's fold, the trimming of logs, the sending of webhooks and the driving of batches each hold a lease, so that
-any number of these processes may run and any may die. They are a process of their own because a thread of Python beside
-the gateway's takes turns with it: each fold would hold up every call.
+Each duty holds a lease, so that any number of these processes may run and any may die. They are not in the gateway's
+process because its loop would share one Python interpreter with them: each fold would delay every call.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from pilotlight_gateway.settings import DutyProcessSettings
 from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 
 PAUSE = 5.0
-"""Seconds before a duty that failed begins anew."""
+"""Seconds before a duty that failed is run again."""
 
 log = structlog.get_logger(__name__)
 

@@ -1,10 +1,8 @@
-"""The duty that mends the work queue from the records, and forgets the blobs of jobs that are forgotten.
+"""The duty that repairs the work queue from the records, and deletes the blobs of jobs that are forgotten.
 
-A job is accepted when its record is stored; the work queue hears of it a moment later. What was lost in that moment,
-with a gateway or a message, is found here: a record of a job that has not ended, and that no message names.
-
-It follows the records by sequence, and keeps of each job that has not ended no more than which queue it belongs to. The
-queue itself is read whole at each sweep: its messages are small, and hold hundreds of jobs each where there are many.
+A job is accepted when its record is stored, and published a moment later. What was lost in that moment is found here: a
+record of a job that has not ended, and that no message names. The sweeper follows the records by sequence and keeps the
+flow of each open job; it reads the whole queue at each sweep, whose messages name hundreds of jobs each.
 """
 
 from __future__ import annotations
@@ -147,7 +145,7 @@ class JobWatchlist:
         self._open.pop(key, None)
 
     def missing(self, told: set[str], at: float) -> dict[str, list[tuple[str, JobNote]]]:
-        """The jobs that no message names, by flow, with their keys; `told`: those that one does."""
+        """The jobs that are not in `told`, the ids in the work queue: by flow, with their keys."""
         found: dict[str, list[tuple[str, JobNote]]] = {}
         for key, one in self._open.items():
             if one.note.id not in told and at - one.since >= TOLD_WITHIN_S:

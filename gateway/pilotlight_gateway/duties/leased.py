@@ -1,8 +1,8 @@
-"""What is done by one process at a time: under a lease, and begun anew when the bus was away.
+"""Work of one process at a time, under a lease.
 
-Every duty runs through `while_leased`, so that all of them behave the same when the lease goes and when the bus comes
-back. A holder that lost its lease without knowing (its process stood still) is not stopped before its next turn of the
-loop: work that must not be done twice asks `lease.valid` before it acts, or writes under a revision.
+All duties run through `while_leased`, so they share one behaviour at the loss of a lease and at reconnects. A process
+that stood still notices the loss of its lease late: work that must not be done twice asks `lease.valid` before it acts,
+or writes under a revision.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ async def while_leased(
     retried: tuple[type[Exception], ...] = (BusError,),
     retry_after_s: float = RETRY_AFTER_S,
 ) -> None:
-    """Acquire the lease, run `work` until the lease is lost, and so on. Ends by cancellation, or by what `work` raises.
+    """Acquire the lease, run `work` until the lease is lost, and again. Ends by cancellation, or as `work` raises.
 
     * Lease lost: `work` is cancelled, the lease is acquired again.
-    * Bus reconnected: `work` is cancelled and begun anew at once, as the streams may be other ones than before.
-    * `work` returned or raised one of `retried`: it is begun anew after `retry_after_s`, under the same lease.
-    * `work` raised anything else: the lease is released, and the error is the caller's.
+    * Bus reconnected: `work` is cancelled and run again at once, as the streams may be other ones than before.
+    * `work` returned or raised one of `retried`: it is run again after `retry_after_s`, under the same lease.
+    * `work` raised anything else: the lease is released, and the error raised.
     """
     reconnected = asyncio.Event()
 

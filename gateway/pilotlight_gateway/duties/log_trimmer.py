@@ -1,7 +1,7 @@
-"""The duty that keeps each function's log to its last 10 MB; the stream itself forgets what is older than a day.
+"""The duty that keeps each function's log to its last 10 MB; the stream drops what is older than a day.
 
-It counts what arrives from its own start on, so a restart costs no reading. Nobody counts what stood before, but the
-first trim removes it, as all that is older than the newest 10 MB: between two starts a log grows to twice that at most.
+It counts what arrives from its start on, so a restart reads nothing. Its first trim removes all but the newest 10 MB:
+between two starts a log grows to twice that at most.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Blobs of jobs and batches that nobody will ask for: found in the store itself, whoever should have deleted them.
+"""Finds blobs of jobs and batches that are forgotten, by listing the store.
 
-The sweeper deletes the blobs of jobs that are forgotten while it looks on, and the duty of batches the inputs of those
-that are past. What was forgotten while no duty ran, the result of a run that lost its job, and the input of a
-submission that was not confirmed or whose gateway died are found here: each blob of a job or a batch says in its head
-whose it is. Nothing is too small to be one: results are blobs where there is no room for them elsewhere, and a batch
-may have a single item.
+`JobSweeper` deletes the blobs of jobs that are forgotten while it runs, `BatchDuty` the inputs of expired batches. What
+remains is found here: what was forgotten while no duty ran, the result of a run that lost its job, and the input of a
+submission that was not confirmed. Each blob names its job or batch in its head, however small it is.
 """
 
 from __future__ import annotations

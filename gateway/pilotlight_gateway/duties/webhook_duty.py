@@ -1,7 +1,7 @@
-"""The duty that sends webhooks: one process at a time, for as long as it holds the lease.
+"""The duty that sends webhooks, in one process at a time.
 
-A holder that lost its lease without knowing may send a delivery once more, under the same `webhook-id`; what it writes
-about it meets the revision of whoever came after.
+A holder that lost its lease unawares may send a delivery once more, under the same `webhook-id`; its writes meet the
+revisions of its successor.
 """
 
 from __future__ import annotations

@@ -48,14 +48,14 @@ class FleetPlacements:
         self._inventory = Inventory()
 
     async def fleet(self) -> FleetInfo:
-        """Every GPU and slot with who is on it."""
+        """Every GPU and slot with its containers."""
         at = self._clock()
         reports = self.view.reports(at)
         async with self._busy:
             return await asyncio.to_thread(lambda: fleet_info(self._mirror.sync(reports, at=at)))
 
     def containers(self) -> list[str]:
-        """The containers that there are now, whoever's."""
+        """The containers of all tenants."""
         return [each["id"] for each in self.view.containers(None, self._clock())]
 
     async def of_version(
@@ -90,14 +90,14 @@ class FleetPlacements:
         return await self._inventory.ask(self.view.remembered(self._clock()), describe)
 
     async def _room(self, ask: Ask, missing: int) -> int:
-        """How many of so many containers have a place beside whoever is in the fleet now."""
+        """How many of so many containers would fit beside those that run now."""
         at = self._clock()
         reports = self.view.reports(at)
         async with self._busy:
             return await asyncio.to_thread(lambda: containers_that_fit(self._mirror.sync(reports, at=at), ask, missing))
 
     async def slices(self, spec: FunctionSpec) -> tuple[SliceKindInfo, ...]:
-        """The kinds of slices that the fleet has and the function could run on, whoever uses them now."""
+        """The kinds of slices that the fleet has and the function could run on, free or not."""
         reports = self.view.remembered(self._clock())
         plain = msgspec.structs.replace(spec.placing, measured=())
         ask = Ask.of(msgspec.structs.replace(spec, placing=plain))

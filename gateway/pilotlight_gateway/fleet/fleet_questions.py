@@ -1,7 +1,6 @@
-"""What the fleet consists of, whoever uses it now, for questions about it: one at a time, each in a thread.
+"""The hardware of the fleet, for questions about it: one at a time, each in a thread.
 
-Ten thousand GPUs are a second's work to put together, so that is done anew only when something of them has changed. Who
-asks often waits for his turn, and leaves the rest of the process to everybody else.
+Ten thousand GPUs take a second to put together, so the result is kept until the hardware changes.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def inventory_of(report: NodeReport) -> tuple[str, tuple[Hashable, ...]]:
 
 
 def available_node(reports: Iterable[NodeReport]) -> Fleet:
-    """What there is, whoever uses it now: nodes that drain and GPUs that are being changed will be back."""
+    """The hardware, used or not: draining nodes and GPUs that are being changed come back."""
     nodes = [node_of(report) for report in reports]
     return Fleet(
         replace(node, draining=False, gpus=tuple(replace(gpu, withdrawn="", kept="") for gpu in node.gpus))

@@ -1,4 +1,4 @@
-"""What nodes and homes last reported, for whoever lists containers and nodes. Pure: an instant is an argument."""
+"""What nodes and homes last reported, for lists of containers and nodes. Pure: instants are arguments."""
 
 from __future__ import annotations
 

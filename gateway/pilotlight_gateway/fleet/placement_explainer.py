@@ -15,10 +15,10 @@ ANSWER_S = 5.0
 
 
 class Explainer(Protocol):
-    """Whoever knows the decisions."""
+    """Knows the controller's decisions."""
 
     async def explain(self, asked: ExplainPlacement) -> PlacementTold:
-        """The answer. Raises Unavailable if nobody leads now."""
+        """The answer. Raises Unavailable if no controller leads."""
         ...
 
 
@@ -49,7 +49,7 @@ NOTHING = PlacementTold(found=False, lines=("Nothing was decided yet.",))
 
 @dataclass(kw_only=True)
 class MemoryExplainer:
-    """Answers as the fields say; None is that nobody leads."""
+    """Answers with `told`; None: no controller leads."""
 
     told: PlacementTold | None = NOTHING
     asked: list[ExplainPlacement] = field(default_factory=list)

@@ -6,6 +6,7 @@ per version, made of `queue`, `tier_queue`, `flows` and `counters` (who goes nex
 (containers that fail), `slowdown`. `home_state` is what moves with a shard, `home_report` what metrics and
 controllers read.
 
-Everything here is a plain function or state machine: instants are arguments, nothing waits, nothing is sent. Entered
-by `cluster/homes`, which drives it. Never imports `calls`.
+`homes` is the driver: one home for each shard that is ours, told what comes and asked in each turn, over a port. All
+else is a plain function or state machine: instants are arguments, nothing waits, nothing is sent. Never imports
+`calls`.
 """

@@ -25,7 +25,7 @@ class QueueEntry:
 
     def __init__(self, call: CallDescriptor, flow: Flow, cost: float, order: int, pushed: float) -> None:
         self.call = call
-        self.id = call.call
+        self.id = call.call_id
         self.flow = flow
         self.cost = cost
         """GPU-milliseconds as charged: the estimate, or what it has cost so far where that is more."""

@@ -12,8 +12,15 @@ stay with the *origin*, which may be another gateway. What passes between the tw
     home -> origin   Grant                     this call may go to that container, once
                      Dropped                   this call leaves the queue with an error
 
-The driver feeds events in and then asks, in this order: `expire(at)`, `grants(at)`, `demand(at)`; it asks again at
-`next_wake(at)`, and only while its lease is valid by its own clock. Nothing here reads a clock.
+A call comes by `enqueue`: `call_admission` refuses at once what cannot make its deadline or does not fit. Else it waits
+in the `FairQueue` of its version (`version_queue`), by class, then by tenant, until a container of that version has a
+slot (`container_pool`, which credits tell of). The pick is a `Grant`, noted in the `GrantBook` until `done` says what
+it
+cost; a grant that was refused puts its call back to the head of its flow. A call leaves the queue without a grant when
+its time is over, when the capacity that is left cannot serve it (`shedding`), or when its version fails (`breakers`).
+
+The driver (`homes`) feeds events in and then asks, in this order: `expire(at)`, `grants(at)`, `demand(at)`; it asks
+again at `next_wake()`, and only while its lease is valid by its own clock. Nothing here reads a clock.
 
 Why nothing is lost or run twice: a grant is a permission that only the origin can use, and it uses at most one at a
 time. So the home may forget a grant that was not heard of again, and after its own death the next home starts empty:
@@ -95,28 +102,28 @@ class Home:
             TooMuch, Unavailable, DeadlineExceeded: see `admission.admit`.
             Unavailable: the version's breaker, or its tenant's, is open (`breaker_open`).
         """
-        if call.call in self._versions:
+        if call.call_id in self._versions:
             return
-        granted = self._grants.by_call.get(call.call)
+        granted = self._grants.by_call.get(call.call_id)
         if granted is not None and not self._supersede(granted, call, at):
             return
         desk = self._desk(call.version, call.function, at)
         if not call.admitted:
             admit(call, desk.queue, desk.rooms, desk.pace, self._limits, at)
-            desk.losses.admit(call.call, call.tenant, at)
+            desk.losses.admit(call.call_id, call.tenant, at)
         desk.arrivals += 1
         self._await(desk, desk.queue.push(call, cost=call.cost, guess=desk.pace.cost or 0.0, at=at), at)
 
     def refused(self, call: CallDescriptor, container: str, reason: Refusal, epoch: int, at: float) -> None:
         """The agent did not take grant `call.number` of `epoch`: back to the head of its flow, uncharged."""
-        if call.call in self._versions:
+        if call.call_id in self._versions:
             return
         desk = self._desk(call.version, call.function, at)
         if epoch == self.epoch:
-            desk.rooms.refuse(container, call.call, reason, at)
+            desk.rooms.refuse(container, call.call_id, reason, at)
             desk.deposed = desk.deposed or reason is Refusal.STALE_EPOCH
-        granted = self._grants.by_call.get(call.call)
-        if granted is not None and granted.grant.number <= call.number:
+        granted = self._grants.by_call.get(call.call_id)
+        if granted is not None and granted.grant.grant_number <= call.grant_number:
             self._grants.take(granted)
             self._await(desk, desk.queue.give_back(granted.entry, call), at)
         elif granted is None:
@@ -138,7 +145,7 @@ class Home:
         `outcome` is how, for the breakers; None: unknown.
         """
         granted = self._grants.by_call.get(call)
-        if granted is None or (granted.grant.container, granted.grant.number) != (container, number):
+        if granted is None or (granted.grant.container, granted.grant.grant_number) != (container, number):
             return
         desk = self._grants.take(granted)
         desk.queue.settle(granted.entry, cost)
@@ -337,16 +344,18 @@ class Home:
 
     def _supersede(self, granted: OutstandingGrant, call: CallDescriptor, at: float) -> bool:
         """A call that was granted is enqueued. True: queue it; False: it has its grant, or is back in the queue."""
-        number = granted.grant.number
-        if call.number >= number:  # its origin has seen that grant, and is done with it
+        number = granted.grant.grant_number
+        if call.grant_number >= number:  # its origin has seen that grant, and is done with it
             desk = self._grants.take(granted)
             desk.queue.settle(granted.entry)
-            desk.rooms.release(granted.grant.container, call.call)
+            desk.rooms.release(granted.grant.container, call.call_id)
             return True
-        if self._grants.is_loose(call.call):  # the grant was lost, and its place is given away
+        if self._grants.is_loose(call.call_id):  # the grant was lost, and its place is given away
             desk = self._grants.take(granted)
-            self._await(desk, desk.queue.give_back(granted.entry, msgspec.structs.replace(call, number=number)), at)
-        elif granted.desk.rooms.is_pending(granted.grant.container, call.call):
+            self._await(
+                desk, desk.queue.give_back(granted.entry, msgspec.structs.replace(call, grant_number=number)), at
+            )
+        elif granted.desk.rooms.is_pending(granted.grant.container, call.call_id):
             self._resend.append(granted.grant)
         return False
 
@@ -360,8 +369,8 @@ class Home:
         call = entry.call
         if not self._versions:
             self._look_at = max(self._look_at, at + LOOK_EVERY)
-        self._versions[call.call] = desk.version
-        self._deadlines.set(call.call, min(at + call.remaining_ms / 1000.0, entry.since + self._limits.age_s(call)))
+        self._versions[call.call_id] = desk.version
+        self._deadlines.set(call.call_id, min(at + call.remaining_ms / 1000.0, entry.since + self._limits.age_s(call)))
         self._stir(desk)
 
     def _stir(self, desk: VersionQueue) -> None:
@@ -381,7 +390,7 @@ class Home:
     def _is_too_late(self, desk: VersionQueue, entry: QueueEntry, at: float) -> bool:
         """Let a call go that cannot be done any more, while others wait whose turn would be wasted on it."""
         leaves = self._deadlines.at(entry.id)
-        if entry.call.number or leaves is None or (leaves - at) * 1000.0 >= desk.pace.least_ms:
+        if entry.call.grant_number or leaves is None or (leaves - at) * 1000.0 >= desk.pace.least_ms:
             return False
         desk.queue.forgo(entry)
         self._forget_waiting(entry, desk, at)
@@ -395,12 +404,12 @@ class Home:
         desk.rooms.reserve(room, call, at)
         waited, timeline = desk.start_waited(entry, room)
         grant = Grant(
-            call=call,
+            call_id=call,
             container=room.container,
             node=room.node,
             instance=room.instance,
             epoch=self.epoch,
-            number=entry.call.number + 1,
+            grant_number=entry.call.grant_number + 1,
             gateway=entry.call.gateway,
             home=self.gateway if desk.queue else entry.call.gateway,
             start_ms=waited,
@@ -446,7 +455,7 @@ class Home:
         error: RemoteError | None = None,
     ) -> None:
         call, gateway = entry.id, entry.call.gateway
-        dropped = Dropped(call=call, gateway=gateway, code=code, detail=detail, error=error, retry_after=retry_after)
+        dropped = Dropped(call_id=call, gateway=gateway, code=code, detail=detail, error=error, retry_after=retry_after)
         self._dropped.append(dropped)
 
     def _drop_all(

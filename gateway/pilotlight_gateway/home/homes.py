@@ -271,7 +271,7 @@ def packed(state: HomeState, room: int) -> bytes:
 def dropped_of(call: CallDescriptor, error: PilotlightError) -> Dropped:
     """What the origin of a call hears that was not let into the queue."""
     return Dropped(
-        call=call.call,
+        call_id=call.call_id,
         gateway=call.gateway,
         code=error.wire_code,
         detail=error.detail,
@@ -281,4 +281,6 @@ def dropped_of(call: CallDescriptor, error: PilotlightError) -> Dropped:
 
 
 def _settle(home: Home, item: Settle, at: float) -> None:
-    home.done(item.call, item.container, item.number, at, cost=item.cost, frees=item.frees, outcome=item.outcome)
+    home.done(
+        item.call_id, item.container, item.grant_number, at, cost=item.cost, frees=item.frees, outcome=item.outcome
+    )

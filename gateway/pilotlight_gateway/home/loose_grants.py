@@ -23,12 +23,12 @@ class GrantBook:
         return len(self.by_call)
 
     def enter(self, granted: OutstandingGrant) -> None:
-        self.by_call[granted.grant.call] = granted
+        self.by_call[granted.grant.call_id] = granted
 
     def take(self, granted: OutstandingGrant) -> VersionQueue:
         """Strike it out; returns the desk of its version."""
-        del self.by_call[granted.grant.call]
-        self._loose.pop(granted.grant.call, None)
+        del self.by_call[granted.grant.call_id]
+        self._loose.pop(granted.grant.call_id, None)
         return granted.desk
 
     def loosen(self, calls: Iterable[str], at: float, container: str | None = None) -> None:

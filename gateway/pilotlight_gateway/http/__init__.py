@@ -1,7 +1,8 @@
 """The native HTTP API: one ASGI application over the ports of the gateway.
 
 `server` is uvicorn with our protocol, `app` the application, `edge` names, counts and answers every request, `routes`
-lists every operation. `endpoints/` has one module per resource, `protocol/` what all of them use.
+lists every operation. `calls/` is the one endpoint of calls, `endpoints/` has one module per other resource,
+`protocol/` what all of them use.
 
 Entered by the composition root; `duties` uses `server` to serve metrics.
 """

@@ -10,9 +10,9 @@ import msgspec
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint
+from pilotlight_gateway.http.calls.call_limits import CallLimits
 from pilotlight_gateway.http.edge import Edge
-from pilotlight_gateway.http.endpoints.call_limits import CallLimits
-from pilotlight_gateway.http.endpoints.calls import CallEndpoint
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation, Operation
 from pilotlight_gateway.http.protocol.openapi import document
 from pilotlight_gateway.http.routes import CALL_OPERATION, OPERATIONS

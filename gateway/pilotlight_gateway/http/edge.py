@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
-from pilotlight_gateway.http.endpoints.call_limits import CallLimits
-from pilotlight_gateway.http.endpoints.calls import CallEndpoint
+from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint
+from pilotlight_gateway.http.calls.call_limits import CallLimits
 from pilotlight_gateway.http.protocol.http_exchange import KEY, SERVED, Exchange
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone

@@ -230,7 +230,7 @@ class UvicornRequest:
 
 
 class QuietServer(Server):
-    """A server that leaves signals to whoever runs it."""
+    """A server that leaves signals to its process."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

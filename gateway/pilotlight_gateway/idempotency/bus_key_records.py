@@ -22,7 +22,7 @@ SETTLE_S = 2.0
 """A caller waits so long for its answer to be remembered; then it is answered, and the record is written later."""
 PAUSE_S = 1.0
 LATE_AT_MOST = 256
-"""Writes that wait for the bus: of the largest, 64 MiB. What is beyond is told as lost once its time is over."""
+"""Writes that wait for the bus: of the largest, 64 MiB. Further calls count as lost once their time is over."""
 VOID_S = 2.0
 ECHOES_S = (0.005, 0.02, 0.08, 0.32, 1.28)
 """A message reaches subscribers an instant before it is stored: its ring is heard again after these pauses."""
@@ -112,7 +112,7 @@ class BusKeyRecords:
                 return
 
     async def _withdraw(self, place: str, first: FirstCall) -> None:
-        """Nobody acts on a claim that was not confirmed: should it stand, it is void."""
+        """Void a claim that was not confirmed: no call runs under it."""
         while time.time() < first.ends_at:
             await asyncio.sleep(PAUSE_S)
             with contextlib.suppress(BusError):

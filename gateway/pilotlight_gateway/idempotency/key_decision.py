@@ -80,7 +80,7 @@ def decide_orphaned(busy: KeyBusy, *, idempotent: bool) -> ClaimKey | RefuseKey:
 
 
 def is_over(first: FirstCall, at: float) -> bool:
-    """Whether the call has ended by now (unix seconds), though nobody has said so."""
+    """Whether the call has ended by `at` (unix seconds), though its record does not say so."""
     return at > first.ends_at
 
 

@@ -21,7 +21,7 @@ def require_key(headers: Iterable[tuple[bytes, bytes]]) -> str:
     """The key of a request that has at least one.
 
     Raises:
-        BadInput: `bad_request`, if it has several: which one its sender relies on, nobody can tell; or see `read_key`.
+        BadInput: `bad_request`, if it has several, or as `read_key`.
     """
     first, *more = (value for name, value in headers if name == KEY)
     if more:

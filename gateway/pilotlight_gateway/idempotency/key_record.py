@@ -73,7 +73,7 @@ class StoredFirstCall(msgspec.Struct, frozen=True):
 
 
 def place_of(tenant: str, key: str) -> str:
-    """Where the record of a tenant's key is: nobody can guess, or reach, another tenant's."""
+    """Where the record of a tenant's key is: no tenant can guess another's."""
     return hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()[:PLACE_DIGITS]
 
 

@@ -149,7 +149,7 @@ class Idempotency:
                 raise error
 
     async def _claim(self, place: str, ask: KeyedRequest, revision: int) -> ClaimedKey | None:
-        """The key, if nobody else was first."""
+        """The key, unless another request was first."""
         try:
             slot = await self._quota.take(ask.tenant, RECORD_BYTES)
         except TooMuch:

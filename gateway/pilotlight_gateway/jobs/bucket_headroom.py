@@ -1,7 +1,6 @@
-"""Whether there is room for new jobs: the last part of their bucket is kept for the ends of those that are there.
+"""Keeps the last part of the jobs' bucket for the ends of jobs that are there.
 
-A record grows until its job has ended, and a bucket that is full refuses that too: then nothing that runs could end,
-whoever filled it.
+A record grows until its job has ended. A full bucket refuses that growth too: then nothing that runs could end.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class Headroom:
-    """Knows how full the bucket was a moment ago; nobody waits for that. `ask` says it, from 0.0 to 1.0."""
+    """Knows how full the bucket was a moment ago, without waiting. `ask` returns that, from 0.0 to 1.0."""
 
     def __init__(self, ask: Callable[[], Awaitable[float]], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._ask = ask

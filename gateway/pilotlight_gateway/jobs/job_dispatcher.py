@@ -1,12 +1,9 @@
-"""Feeds the jobs of a gateway's shards into its homes: a participant of the shards.
+"""Starts the jobs of a gateway's shards: a participant of the shards.
 
-The home of a function reads the work queue of each of its flows by sequence, as every stream is read here: without a
-consumer. Its right to do so is the shard's lease. When its gateway dies, the heir of the shard reads the same messages
-from the start, seconds later; a job that is looked after twice meanwhile is started once, since its start is a
-compare-and-set on its record.
-
-Of each flow only some jobs wait at the home at a time, so that a backlog of a million is not a million calls; more come
-as these start. Between flows the home's scheduler decides, as it does for live calls.
+The home of a function reads the work queue of each of its flows by sequence, under the lease of its shard. When its
+gateway dies, the next home reads the same messages again; a job that both look after is started once, since its start
+is a compare-and-set on its record. Of each flow only some jobs wait at the home at a time, so that a million jobs are
+not a million calls. Between flows the home's scheduler decides, as for live calls.
 """
 
 from __future__ import annotations
@@ -185,7 +182,7 @@ class JobDispatcher:
         return JobPlace(position=position, seconds=work.pace.wait(position, time.monotonic()))
 
     async def _find_flows(self) -> None:
-        """Find flows that no bell has told of: those of a shard that has just become ours, above all."""
+        """Find flows that no bell rang for, above all those of a shard that has just become ours."""
         while True:
             self._bell.clear()
             try:
@@ -335,7 +332,7 @@ class JobDispatcher:
 
 
 def _notes(record: StreamMessage) -> tuple[JobNote, ...]:
-    """The jobs that a message names. One that cannot be read names none: the sweeper tells of them anew."""
+    """The jobs that a message names; an unreadable one names none, and the sweeper publishes them again."""
     try:
         message = decode(record.data)
     except msgspec.DecodeError as error:

@@ -1,9 +1,8 @@
 """One flow of the work queue as its home has read it: which jobs are due, which wait, which messages are done. Pure.
 
-Messages come in the order in which they were stored, and each names some jobs. A job is *taken* when its home begins to
-look after it, *put off* when it must wait until an instant, and *over* when nothing is left to do for it. A message is
-done when all its jobs are over; done messages are removed from the stream up to the first that is not, and those behind
-it one by one, so that one job that waits for next week does not keep everything that came after it.
+A message names some jobs. A job is *taken* when its home begins to look after it, *put off* when it waits until an
+instant, and *removed* when it is over. A message is done when all its jobs are over; done messages are removed up to
+the first that is not, and those behind it one by one, so that one job for next week does not keep all after it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class _Job:
         self.order = order
         self.run_at = run_at
         self.seqs: list[int] = []
-        """The messages that name it: several, if it was told of again."""
+        """The messages that name it; several, if it was published again."""
         self.taken = False
         self.put_off = False
 
@@ -95,7 +94,7 @@ class JobFlow:
         return self._later.next()
 
     def put_off(self, name: str, due_at: float) -> None:
-        """A taken job waits due_at `due_at`."""
+        """A taken job waits until `due_at` (unix seconds)."""
         job = self._give(name)
         if job is not None:
             self._forget_order(job)

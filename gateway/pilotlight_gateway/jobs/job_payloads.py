@@ -1,7 +1,7 @@
 """Large inputs and results of jobs, as blobs of their tenant.
 
-A blob is known by its content, and the same content may be a bundle's file or another job's input. So each begins with
-a head that names its job or batch and what it is: nobody else has that blob, and it may be deleted with its owner.
+The same content may be a bundle's file or another job's input. So each blob begins with a head that names its job or
+batch and what it is: it has one owner, and may be deleted with it.
 """
 
 from __future__ import annotations

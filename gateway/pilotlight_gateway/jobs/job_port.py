@@ -70,7 +70,7 @@ class JobStore(Protocol):
         ...
 
     async def secret(self) -> bytes:
-        """32 random bytes that all gateways have, made by whoever asks first."""
+        """32 random bytes that all gateways share; the first gateway to ask makes them."""
         ...
 
     async def is_alive(self, runner: RunnerIdentity) -> bool:

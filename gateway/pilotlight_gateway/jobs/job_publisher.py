@@ -1,7 +1,6 @@
-"""Tells the work queue of jobs that were stored: of each flow at once, and then together what came in the meantime.
+"""Publishes stored jobs to the work queue: the first of a flow at once, then together what came in the meantime.
 
-A job is accepted before it is told of. What is lost here, with this process or because the bus stayed away too long, is
-told by the sweeper from the records.
+A job is accepted before it is published. `JobSweeper` publishes from the records what is lost here.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ NOTES_AT_ONCE = 256
 PAUSE_S = 0.02
 """Between two messages of a flow: each costs the bus as much as several jobs, and its home a read."""
 WAITING_AT_MOST = 50_000
-"""Jobs that wait to be told of, over all flows; what is beyond is left to the sweeper."""
+"""Jobs that wait to be published, over all flows; the sweeper publishes what is beyond."""
 
 log = structlog.get_logger(__name__)
 

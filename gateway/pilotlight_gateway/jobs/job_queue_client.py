@@ -44,5 +44,5 @@ class JobQueueClient:
         if job.runner is not None:
             with contextlib.suppress(BusError):
                 subject = subjects.ask(self._region, job.runner.instance)
-                asked = AskCall(tenant=job.tenant, id=job.run, cancel=True)
+                asked = AskCall(tenant=job.tenant, call_id=job.run, cancel=True)
                 await self._bus.request(subject, asked, timeout=REQUEST_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""A job's record in the hands of who looks after the job: read, and written by compare-and-set."""
+"""A job's record, read and written by compare-and-set."""
 
 from __future__ import annotations
 

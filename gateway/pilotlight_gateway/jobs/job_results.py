@@ -37,6 +37,7 @@ class JobResults:
     blobs: BlobStore
     quota: JobStorageQuota
     wall: Callable[[], float]
+    store_again_s: float = STORE_AGAIN_S
 
     async def store(self, job: JobRecord, output: bytes) -> StoredOutput:
         """Store the output (msgpack) of the job's present run, however long the blob store is away."""
@@ -50,10 +51,10 @@ class JobResults:
                 return StoredOutput(output=b"", blob=blob, charge=charge)
             except BlobsDown as error:
                 log.warning("a job's result waits for the blob store", job=job.id, error=str(error))
-                await asyncio.sleep(STORE_AGAIN_S)
+                await asyncio.sleep(self.store_again_s)
 
     async def drop(self, job: JobRecord, stored: StoredOutput) -> None:
-        """The job was taken from us: nobody will ask for the output."""
+        """Delete an output that lost its job."""
         if stored.charge is not None:
             self.quota.give_back(stored.charge)
         if stored.blob is not None:

@@ -3,12 +3,9 @@
     read -> decide -> (put off | write an end | call)
     call -> granted -> `JobStart` writes the start -> sent -> result, error or no start in time -> write the end
 
-It takes the way of every call: queued at the home by class, granted, sent, answered. Two things are its own. Before it
-is sent its start is written into its record, by compare-and-set: the gateway that loses that sends nothing. And its
-end is written there, by compare-and-set on that very start: a runner that was taken for dead meanwhile has lost that
-too. So a job has one result, whoever runs what.
-
-Everything that happens to a job leads to one answer: the instant at which it is to be looked at again, or None.
+A job is queued, granted, sent and answered as every call. Besides, its start is written into its record before it is
+sent, and its end on that very start, both by compare-and-set: a runner that lost the job meanwhile sends or writes
+nothing. So a job has one result. Every step returns the instant at which to look at the job again, or None.
 """
 
 from __future__ import annotations
@@ -249,7 +246,7 @@ class JobRunner:
         return self._next_look(written=await self._record.write(job))
 
     def _next_look(self, *, written: bool) -> float | None:
-        """When to look again after a write of ours, or of somebody else's that was first."""
+        """When to look again after a write of ours, or after another's that was first."""
         if self._record.ended:
             return None
         return self._record.job.run_at if written else self._ground.wall() + LOOK_AGAIN_S

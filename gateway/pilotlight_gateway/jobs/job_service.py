@@ -38,7 +38,7 @@ POLL_S = 5.0
 WAITERS_PER_TENANT = 1_000
 """Requests that wait for a job at a time: each listens on the bus, and looks every `POLL_S`."""
 CROWDED_S = 1.0
-"""How long those beyond wait, whatever happens: who asks again and again is to do so slowly."""
+"""How long further requests wait: a client that asks again and again is slowed down."""
 
 
 class JobOptions(msgspec.Struct, frozen=True, kw_only=True):

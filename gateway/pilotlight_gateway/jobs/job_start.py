@@ -5,8 +5,8 @@ r"""The start of a job's run: written into the job's record between the grant of
        |--written, sent--> SENT --turned away, granted again--> (as from WAITING)
        \--written or maybe, not sent--> UNSENT --granted again, sent--> SENT
 
-A call may be granted several times before its run begins. Each grant writes the start anew, so the record names the
-run that was sent last. What is UNSENT may stand in the record although nothing runs: `find_unsent` says so.
+Each grant writes the start again, so the record names the run that was sent last. An UNSENT start may stand in the
+record although nothing runs: `find_unsent` finds out.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class JobStart:
             bug = None if isinstance(error, BusError) else error
             log.warning("a job's start is not confirmed", job=self._record.job.id, error=str(error), exc_info=bug)
             sent = False
-            self.progress = self.progress.when_unsent(run.call)
+            self.progress = self.progress.when_unsent(run.call_id)
             go(allowed=False)
         if sent:
             first = not self.progress.sent
@@ -149,7 +149,7 @@ class JobStart:
             if first:
                 self._on_first_sent()
         else:
-            self.progress = self.progress.when_unsent(run.call)
+            self.progress = self.progress.when_unsent(run.call_id)
             await self._take_back()
 
     async def _write(self, run: Run) -> tuple[StartWrite, float]:
@@ -157,7 +157,7 @@ class JobStart:
         held_s = await self._quota.pause(self._record.job.tenant) or await self._permit.take()
         if held_s:
             return StartWrite.HELD, held_s
-        begun = jobs.started(self._record.job, self._me, run.call, run.grant, self._wall())
+        begun = jobs.started(self._record.job, self._me, run.call_id, run.grant_number, self._wall())
         if begun is None or not await self._record.replace(begun):
             return StartWrite.LOST, 0.0
         if self.time_limit is not None:
@@ -166,7 +166,7 @@ class JobStart:
         return StartWrite.WRITTEN, 0.0
 
     async def _take_back(self) -> None:
-        """Nobody else makes up for a start that was not sent once its gateway is gone: it is queued again."""
+        """Queue the job again if its start was written and not sent: no other gateway would."""
         if self._abandoned and await self.find_unsent() is UnsentStart.STANDS:
             told = jobs.JobError(code="container_died", detail="its gateway was not its home any more")
             await self._record.write_end(

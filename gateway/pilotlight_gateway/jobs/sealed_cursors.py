@@ -1,7 +1,6 @@
-"""Cursors of lists, sealed: a place in the store tells how much all tenants write, which is nobody's business.
+"""Cursors of lists, sealed: a store's sequence would show how much all tenants write.
 
-A cursor is the place, encrypted and bound to its tenant (AES-256-GCM) with a secret that the store keeps for all
-gateways.
+A cursor is the sequence, encrypted and bound to its tenant (AES-256-GCM) with a secret that all gateways share.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ NONCE_BYTES = 12
 
 
 class SecretSource(Protocol):
-    """Whoever keeps the secret."""
+    """Where the secret is kept."""
 
     async def secret(self) -> bytes:
-        """The same 32 random bytes whoever asks."""
+        """The same 32 random bytes for every gateway."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""How fast the jobs of a flow start, for what a job that waits is told. Pure; instants are monotonic seconds."""
+"""How fast the jobs of a flow start, from which waiting times follow. Pure; instants are monotonic seconds."""
 
 from __future__ import annotations
 

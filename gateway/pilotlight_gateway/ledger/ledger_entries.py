@@ -144,7 +144,7 @@ def _add_shares(entries: LedgerRows, event: UsageEvent, rate: int, days: list[tu
         for day, ns in parts:
             _usage(entries, event, rate, day, share.tenant).ns += ns
             line = entries.calls.setdefault(
-                (share.tenant, share.call, day, event.version, event.price, event.ppm, rate),
+                (share.tenant, share.call_id, day, event.version, event.price, event.ppm, rate),
                 CallSum(app=event.app, function=event.function),
             )
             line.ns += ns

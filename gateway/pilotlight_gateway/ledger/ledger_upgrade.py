@@ -1,7 +1,7 @@
-"""Brings a ledger's tables to the revision that this code works with: whoever opens it first does, the others wait.
+"""Brings a ledger's tables to the revision of this code: the first process that opens it does, others wait.
 
-A ledger keeps its revision in the table `alembic_version`. One from before there were revisions has the other tables
-and not this one: the first script leaves what is there as it is, and gives it its number.
+The table `alembic_version` holds the revision. A ledger without it is from before revisions: the first script keeps its
+tables and gives them their number.
 """
 
 from __future__ import annotations

@@ -90,16 +90,16 @@ class UsageTracker:
     def left(self, tab: CallUsage, grant: Grant, timeout: float, at: float) -> None:
         """A call has failed of which a start may run on, for `timeout` seconds: its function's."""
         tab.keep_open()
-        self.open[grant.call] = OpenUsage(tab, grant, at, at + timeout + AFTER_TIMEOUT_S)
+        self.open[grant.call_id] = OpenUsage(tab, grant, at, at + timeout + AFTER_TIMEOUT_S)
         if len(self.open) > OPEN_AT_MOST:
             self.open.pop(next(iter(self.open))).tab.close(None)
 
     def told(self, frame: Ended | Refused) -> None:
         """An agent says what became of a start."""
-        found = self.open.get(frame.call)
-        if found is None or found.grant.number != frame.grant:
+        found = self.open.get(frame.call_id)
+        if found is None or found.grant.grant_number != frame.grant_number:
             return
-        del self.open[frame.call]
+        del self.open[frame.call_id]
         if isinstance(frame, Ended):
             # One without a container is of a call that the agent does not hold: what it took nobody knows there.
             found.tab.close(gpu_ms(frame.spent) or (0.0 if frame.container else None), started=frame.started)

@@ -30,7 +30,7 @@ def refused(answer: LimitAnswer, policy: LimitPolicy, tenant: str) -> TooMuch:
     return TooMuch(
         sentence or f"The limit of {' and '.join(answer.violated)} is reached.",
         code="rate_limited",
-        retry_after=answer.wait,
+        retry_after=answer.wait_s,
         limits=reached,
         **{"violated-policies": list(answer.violated)},
     )

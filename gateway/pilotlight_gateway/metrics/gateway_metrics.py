@@ -83,7 +83,7 @@ class GatewayMetrics(Collector):
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """The families, made anew for each scrape."""
+        """The families of one scrape."""
         yield from self._histograms()
         calls = CounterMetricFamily("pilotlight_calls", "Calls that ended.", labels=("outcome", "code"))
         for (outcome, code), counted in self.calls.items():

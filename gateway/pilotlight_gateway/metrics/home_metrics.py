@@ -1,4 +1,4 @@
-"""What the homes of a gateway show to whoever scrapes it: shedding, breakers and slowdown."""
+"""The homes of a gateway in the metrics: shedding, breakers and slowdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What msgspec says of a wrong value, in the words of those who sent it."""
+"""msgspec's messages about wrong values, in the sender's words."""
 
 from __future__ import annotations
 

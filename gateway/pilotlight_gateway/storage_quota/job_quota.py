@@ -1,13 +1,11 @@
-"""What a tenant may store of jobs: their records, inputs, results and errors, wherever these are kept.
+"""What a tenant may store of jobs: records, inputs, results and errors, in the bucket and the blob store.
 
-It is counted as the room for keys is (`quota_shares`): by when it will be forgotten, so nobody has to count it
-off then, and nobody can do it twice. Who dies between counting and storing has counted for nothing until that time;
-what is stored and not counted does not exist, but for results that came while the bus was away.
+It is counted by when it will be forgotten (`quota_shares`), so nothing is counted off. A gateway that dies between
+counting and storing has counted too much until then.
 
-New jobs leave a part of it to the ends of those that are there. What does not fit in any more stands in no record:
-results go to the blob store then. A result whose code has run is never refused, and what was accepted shall run: so
-results may take several times the room, and keep new jobs out for it. Beyond that nothing of the tenant is started
-until something is forgotten: so it has never more than that, and what ran at that moment.
+New jobs leave a part of the quota to the ends of jobs that are there. A result that does not fit goes to the blob
+store: it is never refused, since its code has run. So results may take several times the quota, and keep new jobs out.
+Beyond that no job of the tenant is started until something is forgotten.
 """
 
 from __future__ import annotations
@@ -52,15 +50,15 @@ class JobStorageQuota:
         """tenant -> until when it is not asked whether there is room."""
 
     def spend(self, tenant: str, size: int, expires_at: float) -> StorageCharge | None:
-        """Count what is to be stored anew, if that needs nobody; else see `take`."""
+        """Count new bytes out of what this gateway has taken already; None: `take` them."""
         slot = self._quota.spend(tenant, size, expires_at)
         return None if slot is None else StorageCharge(tenant, size, slot)
 
     async def take(self, tenant: str, size: int, expires_at: float) -> StorageCharge:
-        """Count what is to be stored anew.
+        """Count new bytes.
 
         Raises:
-            TooMuch: it has stored too much. BusError: nobody can say.
+            TooMuch: the tenant has stored too much. BusError: its record cannot be read.
         """
         try:
             return StorageCharge(tenant, size, await self._quota.take(tenant, size, expires_at, part=NEW_AT_MOST))

@@ -92,7 +92,7 @@ class StorageQuota:
         return used(taken, self._now()) >= int(self._limit * part)
 
     def owe(self, tenant: str, size: int, expires_at: float | None = None) -> int:
-        """Spend `size` bytes that nobody can be asked for now: they are taken with the next ones. Their slot."""
+        """Spend `size` bytes that cannot be asked for now: they are taken with the next ones. Their slot."""
         slot = self._slot_until(expires_at)
         self._debts.setdefault(tenant, Counter())[slot] += size
         return slot

@@ -1,14 +1,11 @@
-"""How much of the room for keys each tenant takes, over all gateways. Plain functions over values.
+"""How much of a storage quota each tenant takes, over all gateways. Plain functions over values.
 
-The bucket refuses what it has no room for, so that no key is forgotten before its time; a tenant's share keeps one
-tenant from taking all of it. What a tenant has taken stands in one record of the bucket, by the part (slot) of a key's
-life in which it was taken, so it holds over gateways and their restarts. Gateways take room in blocks by
-compare-and-set and spend them by themselves, so few keys cost a write more. What is left of a block is void with its
-slot, so blocks are small where little is written: at most as much as was taken in this slot before.
+The bucket refuses what it has no room for; a quota keeps one tenant from taking all of it. A tenant's record in the
+bucket counts bytes by slot, the part of a life in which they were taken. Gateways take blocks by compare-and-set and
+spend them in memory. What is left of a block is void with its slot, so a block is at most what the slot took before.
 
-Nothing is ever counted off: what is in a slot counts until the last of it has expired. So it is given back once,
-whoever dies. What lives shorter or longer than a key counts in the slot in which it would have to be written to expire
-when it does.
+Bytes are never counted off: a slot counts until the last of it has expired. What lives shorter or longer than a life
+counts in the slot in which it would have to be written to expire when it does.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ RECORD_BYTES = 400
 SMALLEST_BLOCK = 16 * 1024
 LARGEST_BLOCK = 2**20
 BLOCKS_AT_LEAST = 256
-"""Of a large share, whose largest block is larger: while one is taken, all who need it wait."""
+"""Of a large share, so that its blocks are larger: requests wait while one is taken."""
 
 
 class QuotaUsage(msgspec.Struct, frozen=True, array_like=True):

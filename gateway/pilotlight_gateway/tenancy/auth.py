@@ -1,4 +1,4 @@
-"""Who asks: from the credential alone, never from a body or an address."""
+"""The caller's identity: from the credential alone, never from a body or an address."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NOBODY = Principal(tenant="", key_id="", scopes=frozenset())
 
 
 class Authenticator(Protocol):
-    """Tells who asks."""
+    """Finds the caller of a request."""
 
     async def authenticate(self, authorization: bytes) -> Principal:
         """The principal of an `Authorization` header.

@@ -1,4 +1,4 @@
-"""The first start: somebody must hold the first key."""
+"""The first start: makes the first key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 TENANT = "default"
 TIER = "enterprise"
-"""Of the tenant that the first key belongs to: whoever starts a platform is not limited by it."""
+"""Of the first key's tenant, which is the operator's and has no limits."""
 SCOPES = ("admin", "operator")
 
 

@@ -163,5 +163,5 @@ def _more(meant: str | None) -> dict[str, Any]:
 
 @lru_cache(128)
 def _nearest_function(word: str, known: tuple[str, ...]) -> str | None:
-    """Kept, since whoever calls a function that there is not may do so a thousand times a second."""
+    """Cached: an unknown function may be called a thousand times a second."""
     return nearest_function(word, known)

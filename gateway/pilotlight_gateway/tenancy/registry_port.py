@@ -31,7 +31,7 @@ ChangeFunctionShare = Callable[[FunctionShareRecord | None], FunctionShareRecord
 
 
 class TenantRegistry(Protocol):
-    """Tenants and keys: what tells who asks."""
+    """Tenants and keys: what authentication reads."""
 
     @property
     def on_change(self) -> list[OnRecord]: ...

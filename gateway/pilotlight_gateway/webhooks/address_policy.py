@@ -89,7 +89,7 @@ def read_networks(text: str) -> tuple[Network, ...]:
 
 
 def why_refused(address: Address, allowed: Iterable[Network] = ()) -> str:
-    """Why nobody connects to `address` for a tenant; "" if it may be."""
+    """Why the platform does not connect to `address` for a tenant; "" if it does."""
     if any(address in network for network in allowed):
         return ""
     if isinstance(address, IPv6Address) and address.scope_id is not None:
@@ -111,13 +111,12 @@ def literal(host: str) -> Address | None:
 
 
 def vetted(found: Sequence[str], allowed: Sequence[Network]) -> tuple[Address, ...]:
-    """The addresses of a name, all of which may be connected to.
+    """The addresses of a name, if it may be connected to all of them.
 
-    One that may not spoils the name: who answers with a private address beside a public one means no good, or has a
-    mistake in its zone that its receiver should hear of.
+    One refused address refuses the name: a private address beside a public one is an attack or a mistake in the zone.
 
     Raises:
-        BadInput: why, or that there is no address. Not which: the platform's own names are nothing to ask it for.
+        BadInput: why, or that there is no address. It does not name the address: that may be the platform's secret.
     """
     addresses = tuple(ip_address(text) for text in found)
     if not addresses:

@@ -35,7 +35,7 @@ def encode(record: msgspec.Struct) -> bytes:
 
 
 def read_webhook(key: str, entry: KvEntry) -> WebhookRecord | None:
-    """The webhook that an entry is; None: it cannot be read, which is told, and holds nothing else up."""
+    """The webhook of an entry; None, and an error in the log, if it cannot be read."""
     try:
         return _webhook.decode(entry.value)
     except msgspec.DecodeError as error:
@@ -55,7 +55,7 @@ def read_delivery(key: str, data: bytes) -> DeliveryRecord | None:
 
 
 def life_of(record: DeliveryRecord) -> float | None:
-    """Seconds for which a delivery is kept once written so; None: until it is written anew."""
+    """Seconds for which a delivery is kept once written so; None: until its next write."""
     return None if record.state is DeliveryState.PENDING else KEPT_SECONDS
 
 

@@ -66,7 +66,7 @@ def delay(tried: int, outcome: DeliveryOutcome, spread: float) -> float:
 
 
 def given_up(record: DeliveryRecord, at: float, why: str) -> DeliveryRecord:
-    """The delivery when nobody is there to send it to."""
+    """The delivery when its webhook cannot be sent to."""
     attempt = DeliveryAttempt(at=at, ms=0.0, error=why)
     return structs.replace(
         record,

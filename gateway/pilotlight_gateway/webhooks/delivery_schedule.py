@@ -1,8 +1,7 @@
-"""Which deliveries are sent next. Pure; it knows instants and counts, not what a delivery is.
+"""Which deliveries are sent next. Pure: it knows instants and counts, not what a delivery is.
 
-Each webhook has its own line, ordered by when its deliveries are due, and no more than a few of them are under way at a
-time; so are those of a tenant, and all. Lines that are due take turns. So a receiver that is slow or dead holds its own
-deliveries up, its tenant's others as little as may be, and nobody else's.
+Each webhook has a queue, ordered by when its deliveries are due. A few deliveries per webhook, per tenant and in all
+are under way at a time; queues that are due take turns. So a slow receiver delays its own deliveries only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Sends what is due: reads the deliveries' bucket into an schedule, posts, and writes down what came of each attempt.
+"""Sends deliveries that are due, and writes down what came of each attempt.
 
-The bucket is the truth; the schedule is a copy of when what is due. A copy may be behind, so each delivery is read anew
-before it is sent, and what came of it is written by compare-and-set.
+The bucket is the truth, `DeliverySchedule` a copy of when each delivery is due. The copy may be behind, so a delivery
+is read before it is sent, and the outcome is written by compare-and-set.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 from pilotlight_gateway.webhooks.webhook_signing import signed_headers
 
 PENDING_AT_MOST = 500
-"""Deliveries of a webhook that wait; what ends beyond that is told when there is room, in its order."""
+"""Deliveries of a webhook that wait; its feed stops reading beyond that."""
 FINISHED_KEPT = 200
 """Deliveries of a webhook that are over and can be looked at; the oldest goes first."""
 PAUSE = 2.0

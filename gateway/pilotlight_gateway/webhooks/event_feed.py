@@ -1,8 +1,7 @@
-"""Finds what webhooks are to be told: each reads the stream of its tenant's jobs, from where it stopped.
+"""Finds the events of webhooks: each `WebhookFeed` reads the stream of its tenant's jobs, from where it stopped.
 
-That a job ended stands in its record, and nowhere else, so nobody has to be told when a job ends, and nothing can be
-lost in between. How far a webhook has read is kept; what is read twice meets the delivery that it made before. One
-whose receiver is behind stops reading, and goes on where it was when there is room.
+A job's end stands in its record alone, so no event can be lost. A feed stores how far it has read; what it reads twice
+meets the delivery that it made before. A feed whose receiver is behind stops reading until there is room.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class WebhookFeeds:
         self._changed.set()
 
     def _settle(self, group: asyncio.TaskGroup) -> None:
-        """Start and stop readers: one that is read for otherwise than before starts anew, from where it stopped."""
+        """Start and stop feeds; one whose webhook changed starts again from where it stopped."""
         found = ((key, read_webhook(key, entry)) for key, entry in self._webhooks.items())
         wanted = {key: record for key, record in found if record is not None}
         for key, (record, task) in list(self._reading.items()):

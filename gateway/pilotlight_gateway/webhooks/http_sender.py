@@ -1,9 +1,9 @@
-"""Sends one delivery over HTTP to an address that was looked at first.
+"""Sends one delivery over HTTP to an address that was vetted.
 
-The name is resolved once, its addresses are vetted (`addresses`), and the connection goes to the vetted address itself:
-a name that answers differently the next time (DNS rebinding) has nobody who asks it a next time. The certificate and
-the Host header are those of the name. No redirect is followed, no proxy of the environment is used, and the whole of
-it, resolution included, has one time limit; of the answer no more is read than tells the status.
+The name is resolved once, its addresses are vetted (`address_policy`), and the connection goes to the vetted address: a
+name that answers differently the next time (DNS rebinding) is not asked again. Certificate and Host header are those of
+the name. No redirect is followed, no proxy is used, one time limit bounds all of it, and of the answer only the status
+is read.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class HttpSender(Protocol):
 
 
 class AddressRefused(Exception):
-    """The address is one to which nobody connects for a tenant."""
+    """The platform does not connect to the address for a tenant."""
 
 
 def check_url(url: str, allowed: Sequence[Network]) -> None:

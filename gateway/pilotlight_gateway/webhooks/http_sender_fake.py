@@ -21,7 +21,7 @@ class SentRequest:
 
 @dataclass(kw_only=True)
 class FakeHttpSender:
-    """Answers with `status`, or by address with what `statuses` lists next; who is in `held` waits for its event."""
+    """Answers with `status`, or the next of `statuses` of the address; addresses in `held` wait for their event."""
 
     status: int = 200
     statuses: dict[str, list[int]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Jobs' records as events. Of a record no more is read than is told."""
+"""Jobs' records as events. Only what an event shows is decoded."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TERMINAL = {event.partition(".")[2]: event for event in JOB_EVENTS}
 
 
 class EndedError(msgspec.Struct, frozen=True):
-    """What of a failure is told."""
+    """The part of a failure that an event shows."""
 
     code: str
     detail: str
 
 
 class EndedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a job's record is told; see `model.jobs.JobRecord`."""
+    """The part of a job's record that an event shows; see `JobRecord`."""
 
     id: str
     tenant: str
@@ -42,10 +42,10 @@ _decoder = msgspec.msgpack.Decoder(EndedJob)
 
 
 def event_of(data: bytes, webhook: WebhookRecord) -> DeliveryRecord | None:
-    """What a webhook is told of a job's record; None: nothing.
+    """The delivery that a job's record causes for a webhook; None: none.
 
     Raises:
-        msgspec.DecodeError: if it is none.
+        msgspec.DecodeError: `data` is no record.
     """
     job = _decoder.decode(data)
     event = TERMINAL.get(job.state)

@@ -1,7 +1,7 @@
-"""Asks the system's resolver for names that tenants gave, in threads.
+"""Resolves names that tenants gave, with the system's resolver in threads.
 
-A question cannot be taken back: a name server that says nothing holds a thread until the system gives up, long after
-whoever asked has. So a tenant holds a few threads at most, whatever its names are, and the others are for the others.
+A question cannot be cancelled: a silent name server holds a thread until the system gives up. So a tenant holds a few
+threads at most.
 """
 
 from __future__ import annotations

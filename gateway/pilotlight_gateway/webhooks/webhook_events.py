@@ -1,7 +1,7 @@
-"""What is told: events as deliveries, each with an id that follows from what it tells.
+"""Events as deliveries, each with an id that follows from what it says.
 
-So an event that is found again (after a crash, by two senders that both thought they led) meets its own delivery.
-Bodies are thin: they say what happened to which job, and where its result is; never the result itself.
+An event that is found again (after a crash, or by two senders) meets its own delivery. Bodies say what happened to
+which job and where its result is, never the result.
 """
 
 from __future__ import annotations

@@ -13,11 +13,10 @@ ChangeDelivery = Callable[[DeliveryRecord | None], DeliveryRecord | None]
 
 
 class WebhookStore(Protocol):
-    """Records by tenant; whoever asks has checked the parts of their keys (`check_name`).
+    """Records by tenant; callers have checked the parts of their keys (`check_name`).
 
-    The verbs `change_…` take a pure function from the present record (None: there is none) to the next one (None: it is
-    removed), which may raise to refuse. It is called again when somebody else was faster; they raise Conflict when that
-    happens again and again.
+    `change_…` takes a pure function from the present record (None: there is none) to the next one (None: remove it).
+    The function may raise to refuse, and is called again after a lost race. Conflict: it lost too many races.
     """
 
     async def webhooks(self, tenant: str) -> list[WebhookRecord]:

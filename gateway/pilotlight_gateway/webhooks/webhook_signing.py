@@ -1,10 +1,10 @@
-"""Signatures of Standard Webhooks 1.0.0 (symmetric): who receives a delivery can tell who sent it, and when.
+"""Signatures of Standard Webhooks 1.0.0 (symmetric): they prove to a receiver who sent a delivery, and when.
 
     webhook-id: msg_…          the same at every attempt
     webhook-timestamp: …       unix seconds of this attempt
     webhook-signature: v1,… v1,…     base64 of HMAC-SHA256(secret, "{id}.{timestamp}.{body}"), one for each secret
 
-While a secret is being replaced both sign, so that a receiver may change over at any time within the overlap.
+While a secret is being replaced both sign.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def key_of(secret: str) -> bytes:
 
 def signing(secrets: Iterable[SigningSecret], at: float) -> tuple[SigningSecret, ...]:
     """The secrets that sign at the unix second `at`."""
-    return tuple(secret for secret in secrets if secret.until is None or at < secret.until)
+    return tuple(secret for secret in secrets if secret.expires_at is None or at < secret.expires_at)
 
 
 def rotated(old: tuple[SigningSecret, ...], fresh: str, at: float, overlap: float) -> tuple[SigningSecret, ...]:
     """The secrets after `fresh` has replaced the present one, which signs for `overlap` seconds more; newest first."""
     kept = (
-        SigningSecret(value=secret.value, until=at + overlap if secret.until is None else secret.until)
+        SigningSecret(value=secret.value, expires_at=at + overlap if secret.expires_at is None else secret.expires_at)
         for secret in old
     )
     return (SigningSecret(value=fresh), *signing(kept, at))[:SECRETS_AT_MOST]

@@ -83,11 +83,11 @@ class AcceptedCall:
 
     @property
     def call_id(self) -> str:
-        return self.run.call
+        return self.run.call_id
 
     @property
     def grant_number(self) -> int:
-        return self.run.grant
+        return self.run.grant_number
 
     @property
     def was_started(self) -> bool:

@@ -125,7 +125,7 @@ class DynamicBatches:
         for method in self._methods.values():
             batch = method.running
             if batch is not None and batch.number == frame.batch:
-                if [result.call for result in frame.results] != [call.call_id for call in batch.items]:
+                if [result.call_id for result in frame.results] != [call.call_id for call in batch.items]:
                     return None
                 method.running = None
                 method.former.compute.observe(len(batch.items), (at - batch.items[0].started_at) * 1000)

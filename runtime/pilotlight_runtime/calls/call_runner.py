@@ -52,7 +52,7 @@ class RunnerIO(Protocol):
     def send(self, gateway: str, frame: CallFrame) -> None:
         """Send a frame to an origin."""
 
-    def command_guest(self, frame: guest.GuestFrame) -> None:
+    def send_to_guest(self, frame: guest.GuestFrame) -> None:
         """Send a frame to the guest."""
 
     def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
@@ -177,7 +177,7 @@ class CallRunner:
         call = self._running.get(call_id)
         if call is not None and call.stream.read_seq < upto <= call.stream.sent_seq:
             call.stream.read_seq, call.stream.full_since_at = upto, at
-            self._io.command_guest(guest.WindowUpdate(call=call_id, upto=upto))
+            self._io.send_to_guest(guest.WindowUpdate(call_id=call_id, upto=upto))
 
     def on_upload(self, call: AcceptedCall, taken: bool, at: float) -> None:
         """The call's large answer is with the origin, or could not be taken there."""
@@ -197,12 +197,12 @@ class CallRunner:
 
     def on_result(self, frame: guest.Result, at: float) -> None:
         """The guest has ended a call."""
-        call = self._running.get(frame.call)
+        call = self._running.get(frame.call_id)
         if call is None or self._batches.is_batched(call):
             self._kill_untrusted("the guest answered a call that it does not have")
             return
         beside = len(self._running)
-        del self._running[frame.call]
+        del self._running[frame.call_id]
         self._busy_inputs -= 1
         verdict = outcome_of_frame(frame)
         self._complete(call, verdict, frame.execute_ns, at, started=frame.started or call.decided is None)
@@ -235,7 +235,7 @@ class CallRunner:
 
     def on_chunk(self, frame: guest.ChunkOut, at: float) -> None:
         """Relay one chunk of a stream, unless its call is decided; the window binds the guest all the same."""
-        call = self._running.get(frame.call)
+        call = self._running.get(frame.call_id)
         if call is None or call.run.method not in self._streams:
             self._kill_untrusted("the guest streamed for a call that does not stream")
             return
@@ -252,7 +252,9 @@ class CallRunner:
         call.stream.sent_seq = frame.seq
         if frame.seq == call.stream.read_seq + run.window:
             call.stream.full_since_at = at
-        self._io.send(run.gateway, Chunk(call=run.call, grant=run.grant, seq=frame.seq, data=frame.data))
+        self._io.send(
+            run.gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=frame.seq, data=frame.data)
+        )
 
     def halt(self) -> None:
         """Give the guest nothing more: its container is being killed, and what waits can run elsewhere."""
@@ -285,7 +287,7 @@ class CallRunner:
             due_at = self._batches.next_due_at(at) if self._busy_inputs < self._spec.max_inputs else None
             self._io.pump_at(due_at, self.pump)
 
-    def enforce_limits(self, at: float) -> None:
+    def check_limits(self, at: float) -> None:
         """Refuse calls that did not start in time; kill the container if one runs too long. Every few 10 ms."""
         if len(self._held) > len(self._running):
             late = [call for call in self._held.values() if not call.was_started and call.start_deadline_at < at]
@@ -298,7 +300,7 @@ class CallRunner:
             for call in self._running.values():
                 if at - call.started_at > timeout:
                     call.decided = call.decided or CallOutcome(outcome=Outcome.TIMEOUT, reason=_late(timeout))
-            self._io.kill(f"call {oldest.run.call} ran past its timeout of {timeout:g} s")
+            self._io.kill(f"call {oldest.run.call_id} ran past its timeout of {timeout:g} s")
 
     def cancel_abandoned(self, at: float) -> None:
         """Cancel streams that nobody reads and calls long past their deadline. Once a second."""
@@ -326,7 +328,9 @@ class CallRunner:
         if not self._try_start(call, at):
             return
         run = call.run
-        self._io.command_guest(guest.Invoke(call=run.call, method=run.method, input=call.input, window=run.window))
+        self._io.send_to_guest(
+            guest.Invoke(call_id=run.call_id, method=run.method, input=call.input, window=run.window)
+        )
         call.input = b""
         self._busy_inputs += 1
 
@@ -347,14 +351,14 @@ class CallRunner:
         run = call.run
         refusal = Refusal.EXPIRED if call.start_deadline_at < at else self._io.start(call, at)
         if refusal is Refusal.GONE:
-            del self._held[run.call]
+            del self._held[run.call_id]
             self._io.release(call)
         elif refusal is not None:
             self._refuse(call, refusal)
         else:
-            self._running[run.call] = call
+            self._running[run.call_id] = call
             if run.tell_start:
-                self._io.send(run.gateway, Started(call=run.call, grant=run.grant))
+                self._io.send(run.gateway, Started(call_id=run.call_id, grant_number=run.grant_number))
         return refusal is None
 
     def _run_next_alone(self, rest: deque[AcceptedCall], at: float) -> None:
@@ -369,7 +373,7 @@ class CallRunner:
 
     def _send_batch(self, batch: DynamicBatch) -> None:
         items = tuple((call.call_id, call.input) for call in batch.items)
-        self._io.command_guest(guest.InvokeBatch(batch=batch.number, method=batch.method, items=items))
+        self._io.send_to_guest(guest.InvokeBatch(batch=batch.number, method=batch.method, items=items))
         self._busy_inputs += 1
 
     def _dequeue(self, call: AcceptedCall) -> None:
@@ -380,13 +384,16 @@ class CallRunner:
     def _decide(self, call: AcceptedCall, verdict: CallOutcome) -> None:
         if call.decided is None:
             call.decided = verdict
-            self._io.command_guest(guest.CancelCall(call=call.call_id))
+            self._io.send_to_guest(guest.CancelCall(call_id=call.call_id))
 
     def _refuse(self, call: AcceptedCall, reason: Refusal) -> None:
         run = call.run
-        del self._held[run.call]
+        del self._held[run.call_id]
         self._io.release(call)
-        self._io.send(run.gateway, Refused(call=run.call, grant=run.grant, container=self._container, reason=reason))
+        self._io.send(
+            run.gateway,
+            Refused(call_id=run.call_id, grant_number=run.grant_number, container=self._container, reason=reason),
+        )
 
     def _complete(
         self, call: AcceptedCall, verdict: CallOutcome, execute_ns: int, at: float, *, started: bool = True
@@ -412,11 +419,11 @@ class CallRunner:
         answer_size: int = 0,
     ) -> None:
         run, call.decided = call.run, verdict
-        del self._held[run.call]
+        del self._held[run.call_id]
         self._io.release(call)
         ended = Ended(
-            call=run.call,
-            grant=run.grant,
+            call_id=run.call_id,
+            grant_number=run.grant_number,
             container=self._container,
             outcome=verdict.outcome,
             started=call.was_started if started is None else started,

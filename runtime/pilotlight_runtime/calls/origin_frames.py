@@ -92,7 +92,7 @@ class OriginSender:
     def resend(self, call_id: str, grant_number: int) -> bool:
         """Send a call's last frame once more; False if it is not kept any more."""
         last = self._last.get(call_id) or self._lost.get(call_id)
-        if last is None or last.frame.grant != grant_number:
+        if last is None or last.frame.grant_number != grant_number:
             return False
         self._last.pop(call_id, None)
         self._lost.pop(call_id, None)
@@ -135,13 +135,13 @@ class OriginSender:
         return gone
 
     def _send_last(self, gateway: str, frame: Ended | Refused) -> None:
-        self._forget(frame.call)
+        self._forget(frame.call_id)
         size = FRAME_BYTES + (len(frame.output) if isinstance(frame, Ended) else 0)
         at = self._clock()
         self._bytes += size
         while self._bytes > KEEP_BYTES and (oldest := next(iter(self._last or self._lost), "")):
             self._forget(oldest)
-        self._publish(frame.call, _Last(gateway=gateway, frame=frame, size=size, first_sent_at=at, sent_at=at))
+        self._publish(frame.call_id, _Last(gateway=gateway, frame=frame, size=size, first_sent_at=at, sent_at=at))
 
     def _publish(self, call_id: str, last: _Last) -> None:
         subject, notice = self._route(last.gateway)
@@ -155,7 +155,7 @@ class OriginSender:
     def _probe(self, gateway: str, silence: _Silence, at: float) -> None:
         subject, notice = self._route(gateway)
         try:
-            self._bus.publish_nowait(subject, Started(call="", grant=0), reply=notice + "-")
+            self._bus.publish_nowait(subject, Started(call_id="", grant_number=0), reply=notice + "-")
             silence.probed_at = at
         except BusError:
             silence.since_at = at  # this node is cut off itself: that says nothing of the gateway

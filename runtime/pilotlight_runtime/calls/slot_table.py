@@ -129,15 +129,15 @@ class SlotTable:
 
         `received_at` is when the run can have come at the earliest (default: `at`); its time to start counts from then.
         """
-        if run.grant <= self._highest(run.call):
+        if run.grant_number <= self._highest(run.call_id):
             return Refusal.DUPLICATE
         refusal = self._refusal(run)
         if refusal is not None:
-            self._remember(ReleasedCall(run.call, run.grant, was_started=False))
+            self._remember(ReleasedCall(run.call_id, run.grant_number, was_started=False))
             return refusal
         call = AcceptedCall.of(run, at, at if received_at is None else received_at)
-        self._containers[run.container].held[run.call, run.grant] = call
-        self._held.setdefault(run.call, {})[run.grant] = call
+        self._containers[run.container].held[run.call_id, run.grant_number] = call
+        self._held.setdefault(run.call_id, {})[run.grant_number] = call
         return call
 
     def start(self, call_id: str, grant_number: int, at: float) -> Refusal | None:

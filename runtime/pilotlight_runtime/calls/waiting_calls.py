@@ -57,7 +57,7 @@ class WaitingCalls:
 
     def add(self, run: Run) -> int:
         """Note a call that waits. Returns the note's slot, for `remove`; NO_NOTE if there is no room for it."""
-        note = _encoder.encode(WaitingCall(run.call, run.grant, run.container, run.gateway))
+        note = _encoder.encode(WaitingCall(run.call_id, run.grant_number, run.container, run.gateway))
         if len(note) >= SLOT or not self._free:
             return NO_NOTE
         slot = self._free.pop()

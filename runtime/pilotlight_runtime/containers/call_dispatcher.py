@@ -33,7 +33,7 @@ class CallDispatcher:
     def on_run(self, run: Run, at: float, received_at: float) -> None:
         """Take a granted call, or refuse it; it cannot have come before `received_at`."""
         container = self._containers.get(run.container)
-        if container is not None and container.holds(run.call):
+        if container is not None and container.holds(run.call_id):
             outcome: AcceptedCall | Refusal = Refusal.NO_SLOT  # an abandoned run of the same call has not ended yet
         else:
             outcome = self._calls.slots.accept(run, at, received_at)
@@ -42,8 +42,8 @@ class CallDispatcher:
             return
         refusal = Refusal.GONE if isinstance(outcome, AcceptedCall) else outcome
         if isinstance(outcome, AcceptedCall) or refusal is Refusal.NO_SLOT:
-            self._calls.slots.release(run.call, run.grant)
-        frame = Refused(call=run.call, grant=run.grant, container=run.container, reason=refusal)
+            self._calls.slots.release(run.call_id, run.grant_number)
+        frame = Refused(call_id=run.call_id, grant_number=run.grant_number, container=run.container, reason=refusal)
         self._calls.origins.send(run.gateway, frame)
         if container is not None:
             self._calls.credits.publish_soon(container)  # its home knew too little of it
@@ -52,9 +52,9 @@ class CallDispatcher:
         """Obey what an origin sends of calls that are here."""
         if isinstance(message, Window):
             for container in self._containers:
-                container.on_window(message.call, message.upto, at)
+                container.on_window(message.call_id, message.upto, at)
         elif isinstance(message, Cancel):
-            for call in self._calls.slots.cancel(message.call):
+            for call in self._calls.slots.cancel(message.call_id):
                 self._cancel(call, message.reason, at)
         else:
             self._reconcile(message, at)
@@ -73,8 +73,8 @@ class CallDispatcher:
         for past in outcome.released:
             if not self._calls.origins.resend(past.call_id, past.grant_number):
                 ended = Ended(
-                    call=past.call_id,
-                    grant=past.grant_number,
+                    call_id=past.call_id,
+                    grant_number=past.grant_number,
                     container="",
                     outcome=Outcome.DIED,
                     started=past.was_started,

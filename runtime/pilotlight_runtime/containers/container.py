@@ -182,10 +182,10 @@ class Container:
             for call_id in self.runner.calls_of(gateway):
                 self.runner.cancel(call_id, f"the gateway {gateway} is gone", at)
 
-    def enforce_limits(self, at: float) -> None:
+    def check_limits(self, at: float) -> None:
         """Refuse calls that did not start in time, and end a container whose call runs too long. Every few 10 ms."""
         if self.runner is not None and self.state is not ContainerState.GONE:
-            self.runner.enforce_limits(at)
+            self.runner.check_limits(at)
 
     def drain(self, within_s: float, reason: str) -> None:
         """Take no new call, end what is held within `within_s`, then be gone."""

@@ -40,7 +40,7 @@ class ContainerIO:
         self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
 
-    def command_guest(self, frame: guest.GuestFrame) -> None:
+    def send_to_guest(self, frame: guest.GuestFrame) -> None:
         try:
             self._blank.send(frame)
         except GuestGone:

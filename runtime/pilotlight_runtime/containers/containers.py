@@ -160,10 +160,10 @@ class Containers:
 
     # -- the clock, and the end ---------------------------------------------------------------------------------
 
-    def enforce_limits(self, at: float) -> None:
+    def check_limits(self, at: float) -> None:
         """Enforce the time limits of calls in every container. Every few 10 ms."""
         for container in self._containers.values():
-            self._guarded(container, container.enforce_limits, at)
+            self._guarded(container, container.check_limits, at)
 
     def tick(self, at: float) -> None:
         """Do what every container does once a second."""

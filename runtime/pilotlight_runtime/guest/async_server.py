@@ -44,19 +44,19 @@ def serve(load: Load, channel: Channel) -> None:
 async def _serve(load: Load, channel: Channel) -> None:
     target = await load_async(load, channel)
     send_loaded(channel)
-    await LoopServer(channel, target, load.spec.max_inputs).serve()
+    await AsyncServer(channel, target, load.spec.max_inputs).serve()
     for hook in target.exit:
         with reported():
             await await_hook(hook)
 
 
-class LoopServer:
+class AsyncServer:
     """Serves a target until the agent says Leave. A batch counts as one input."""
 
     def __init__(self, channel: Channel, target: GuestTarget, max_inputs: int) -> None:
         self._channel = channel
         self._target = target
-        self._desk = CallTable()
+        self._table = CallTable()
         self._waiting: deque[GuestWork] = deque()
         self._running = 0
         self._most = max_inputs
@@ -75,7 +75,7 @@ class LoopServer:
     def send(self, frame: GuestFrame) -> None:
         self._channel.send(frame)
 
-    def heed(self) -> None:
+    def read_cancels(self) -> None:
         pass  # the event loop does, on its own thread
 
     def wait_window(self, call: GuestCall, seq: int) -> bool:
@@ -88,10 +88,10 @@ class LoopServer:
 
     def _take(self, frame: GuestFrame) -> None:
         if isinstance(frame, Invoke | InvokeBatch):
-            self._waiting.append(self._desk.take(frame))
+            self._waiting.append(self._table.take(frame))
             self._start()
         elif isinstance(frame, CancelCall | WindowUpdate):
-            unstarted = self._desk.apply(frame)
+            unstarted = self._table.apply(frame)
             if unstarted is not None:
                 self._channel.send(unstarted)
         elif isinstance(frame, Leave):
@@ -114,6 +114,6 @@ class LoopServer:
     async def _answer(self, work: GuestWork) -> Result | BatchResult | None:
         method = self._target.methods.get(work.frame.method)
         if method is None or method.is_async:
-            return await run_async_work(self._target, work, self._desk, self._channel.send)
-        run = partial(contextvars.copy_context().run, run_work, self._target, work, self._desk, self)
+            return await run_async_work(self._target, work, self._table, self._channel.send)
+        run = partial(contextvars.copy_context().run, run_work, self._target, work, self._table, self)
         return await asyncio.get_running_loop().run_in_executor(self._pool, run)

@@ -19,17 +19,17 @@ SendFrame = Callable[[GuestFrame], None]
 
 
 async def run_async_work(
-    target: GuestTarget, work: GuestWork, desk: CallTable, send: SendFrame
+    target: GuestTarget, work: GuestWork, table: CallTable, send: SendFrame
 ) -> Result | BatchResult | None:
     """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
-    if not desk.begin(work):
-        desk.end(work)
+    if not table.begin(work):
+        table.end(work)
         return work.unstarted() if isinstance(work, GuestBatch) else None
     if isinstance(work, GuestCall):
         frame: Result | BatchResult = await run_async_call(target, work, send)
     else:
         frame = await run_async_batch(target, work)
-    desk.end(work)
+    table.end(work)
     return frame
 
 
@@ -59,7 +59,7 @@ async def _run_stream(ready: BoundCall, call: GuestCall, send: SendFrame) -> Res
         async for value in chunks:
             if not call.may_send(seq + 1):
                 await _wait_window(call, seq + 1, moved)
-            send(ChunkOut(call=call.frame.call, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
+            send(ChunkOut(call_id=call.frame.call_id, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
             seq += 1
         return streamed(call, now() - began, seq)
     except _Stalled:

@@ -94,7 +94,7 @@ class ColumnBatch:
         self._whole = True
         same = self._failed("", error)
         for call in self.calls:
-            self._answers[call] = msgspec.structs.replace(same, call=call)
+            self._answers[call] = msgspec.structs.replace(same, call_id=call)
 
     def result(self, execute_ns: int) -> BatchResult:
         """An answer for each item; one without, or dropped meanwhile, was cancelled."""
@@ -102,20 +102,20 @@ class ColumnBatch:
         results = []
         for call, _ in self._batch.frame.items:
             answer = None if call in unwanted else self._answers.get(call)
-            results.append(answer or GuestItemResult(call=call, outcome=Outcome.CANCELLED))
+            results.append(answer or GuestItemResult(call_id=call, outcome=Outcome.CANCELLED))
         return BatchResult(
             batch=self._batch.frame.batch, results=tuple(results), execute_ns=execute_ns, whole=self._whole
         )
 
-    def _item(self, call: str, value: Any, room: int) -> GuestItemResult:
+    def _item(self, call_id: str, value: Any, room: int) -> GuestItemResult:
         if isinstance(value, BaseException):
-            return self._failed(call, value)
+            return self._failed(call_id, value)
         try:
-            return GuestItemResult(call=call, output=encoded(value, room))
+            return GuestItemResult(call_id=call_id, output=encoded(value, room))
         except BadAnswer as error:
-            return self._failed(call, error)
+            return self._failed(call_id, error)
 
-    def _failed(self, call: str, error: BaseException) -> GuestItemResult:
+    def _failed(self, call_id: str, error: BaseException) -> GuestItemResult:
         share = MAX_TRACEBACKS // len(self._batch.frame.items)
         most = min(MAX_TRACEBACK, max(LEAST_TRACEBACK, share))
-        return GuestItemResult(call=call, outcome=outcome_of(error), error=remote_error(error, most))
+        return GuestItemResult(call_id=call_id, outcome=outcome_of(error), error=remote_error(error, most))

@@ -48,7 +48,7 @@ class GuestCall:
                 moved.wait_for(lambda: self.cancelled or self.may_send(seq), WINDOW_WAIT_S)
         return not self.cancelled and self.may_send(seq)
 
-    def stir(self) -> None:
+    def notify(self) -> None:
         """Let whoever waits look again."""
         if self._moved is not None:
             with self._moved:
@@ -73,7 +73,7 @@ class GuestBatch:
 
     def unstarted(self) -> BatchResult:
         """The answer when all its items were cancelled before it began."""
-        results = tuple(GuestItemResult(call=call, outcome=Outcome.CANCELLED) for call, _ in self.frame.items)
+        results = tuple(GuestItemResult(call_id=call, outcome=Outcome.CANCELLED) for call, _ in self.frame.items)
         return BatchResult(batch=self.frame.batch, results=results, started=False)
 
 
@@ -93,7 +93,7 @@ class CallTable:
     def take(self, frame: Invoke | InvokeBatch) -> GuestWork:
         """Enter a call or the calls of a batch."""
         if isinstance(frame, Invoke):
-            call = self._calls[frame.call] = GuestCall(frame)
+            call = self._calls[frame.call_id] = GuestCall(frame)
             return call
         batch = GuestBatch(frame)
         self._calls.update(dict.fromkeys((name for name, _ in frame.items), batch))
@@ -111,36 +111,36 @@ class CallTable:
     def end(self, work: GuestWork) -> None:
         """Forget it."""
         if isinstance(work, GuestCall):
-            self._calls.pop(work.frame.call, None)
+            self._calls.pop(work.frame.call_id, None)
             return
         for name, _ in work.frame.items:
             self._calls.pop(name, None)
 
     def apply(self, frame: CancelCall | WindowUpdate) -> GuestFrame | None:
         """Change a call, if it is known; returns what must be sent: the Result of a call that never began."""
-        work = self._calls.get(frame.call)
+        work = self._calls.get(frame.call_id)
         if work is None:
             return None
         if isinstance(frame, WindowUpdate):
             if isinstance(work, GuestCall):
                 work.upto = max(work.upto, frame.upto)
-                work.stir()
+                work.notify()
             return None
-        return self._cancel(work, frame.call)
+        return self._cancel(work, frame.call_id)
 
-    def _cancel(self, work: GuestWork, call: str) -> GuestFrame | None:
+    def _cancel(self, work: GuestWork, call_id: str) -> GuestFrame | None:
         with self._lock:
             if isinstance(work, GuestBatch):
-                work.dropped.add(call)
+                work.dropped.add(call_id)
                 return None
             if work.cancelled:
                 return None
             work.cancelled = True
         if work.begun:
-            work.stir()
+            work.notify()
             return None
         self.end(work)
-        return Result(call=call, outcome=Outcome.CANCELLED, started=False)
+        return Result(call_id=call_id, outcome=Outcome.CANCELLED, started=False)
 
     @property
     def held(self) -> int:

@@ -59,7 +59,7 @@ class Load(GuestFrame, frozen=True, kw_only=True):
 class Invoke(GuestFrame, frozen=True, kw_only=True):
     """Run one call. `input` is the msgpack of the object of named arguments."""
 
-    call: str
+    call_id: str
     method: str = ""
     """A name of the spec's methods."""
     input: bytes = b""
@@ -80,13 +80,13 @@ class InvokeBatch(GuestFrame, frozen=True, kw_only=True):
 class CancelCall(GuestFrame, frozen=True, kw_only=True):
     """Nobody wants this call's answer any more. Unknown calls are ignored."""
 
-    call: str
+    call_id: str
 
 
 class WindowUpdate(GuestFrame, frozen=True, kw_only=True):
     """All chunks of the call up to and including `upto` have been passed on."""
 
-    call: str
+    call_id: str
     upto: int
 
 
@@ -128,7 +128,7 @@ class LoadError(GuestFrame, frozen=True, kw_only=True):
 class ChunkOut(GuestFrame, frozen=True, kw_only=True):
     """One piece of a stream: `data` is the msgpack of the value, `seq` rises by one from 1."""
 
-    call: str
+    call_id: str
     seq: int
     data: bytes
 
@@ -136,7 +136,7 @@ class ChunkOut(GuestFrame, frozen=True, kw_only=True):
 class Result(GuestFrame, frozen=True, kw_only=True):
     """The one answer to an Invoke; from here on it occupies nothing in the guest."""
 
-    call: str
+    call_id: str
     outcome: Outcome = Outcome.OK
     """OK, RAISED, BAD_OUTPUT or CANCELLED."""
     output: bytes = b""
@@ -153,7 +153,7 @@ class Result(GuestFrame, frozen=True, kw_only=True):
 class GuestItemResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """One item of a batch."""
 
-    call: str
+    call_id: str
     outcome: Outcome = Outcome.OK
     output: bytes = b""
     error: RemoteError | None = None

@@ -17,8 +17,8 @@ from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.frames import Hello, Leave, Load, MalformedFrame
 from pilotlight_runtime.guest.loading import NotLoaded, call_hook, load_blocking, reported, send_loaded
-from pilotlight_runtime.guest.serial_server import SoloServer
-from pilotlight_runtime.guest.threaded_server import ThreadServer
+from pilotlight_runtime.guest.serial_server import SerialServer
+from pilotlight_runtime.guest.threaded_server import ThreadedServer
 
 SOCKET = "PL_FD"
 """Number of the inherited socket."""
@@ -26,7 +26,7 @@ PREIMPORT = "PL_PREIMPORT"
 """Names of modules to import before the Load, by commas; those that are not installed are passed over."""
 LOOP = "pilotlight_runtime.guest.async_server"
 """Imported late: asyncio takes longer to import than all the rest, and not every function needs it."""
-SDK = ("pilotlight.app", "pilotlight.decorate", "pilotlight.marks")
+SDK = ("pilotlight.app", "pilotlight.decorate", "pilotlight.markers")
 """What every tenant's module imports, sooner or later; the SDK itself imports it late."""
 
 
@@ -100,9 +100,9 @@ def serve(load: Load, channel: Channel) -> None:
     target = load_blocking(load, channel, wait)
     send_loaded(channel)
     if load.spec.max_inputs == 1:
-        SoloServer(channel, target).serve()
+        SerialServer(channel, target).serve()
     else:
-        ThreadServer(channel, target, load.spec.max_inputs).serve()
+        ThreadedServer(channel, target, load.spec.max_inputs).serve()
     for hook in target.exit:
         with reported():
             call_hook(hook, wait)

@@ -43,14 +43,14 @@ def answered(call: GuestCall, value: Any, execute_ns: int) -> Result:
     """
     if call.cancelled:
         return cancelled(call, execute_ns)
-    return Result(call=call.frame.call, output=encoded(value), execute_ns=execute_ns)
+    return Result(call_id=call.frame.call_id, output=encoded(value), execute_ns=execute_ns)
 
 
 def streamed(call: GuestCall, execute_ns: int, last_seq: int) -> Result:
     """The Result of a stream that came to its end."""
     if call.cancelled:
         return cancelled(call, execute_ns, last_seq)
-    return Result(call=call.frame.call, output=NOTHING, execute_ns=execute_ns, last_seq=last_seq)
+    return Result(call_id=call.frame.call_id, output=NOTHING, execute_ns=execute_ns, last_seq=last_seq)
 
 
 def failed(call: GuestCall, error: BaseException, execute_ns: int, last_seq: int = 0) -> Result:
@@ -58,7 +58,7 @@ def failed(call: GuestCall, error: BaseException, execute_ns: int, last_seq: int
     if call.cancelled:
         return cancelled(call, execute_ns, last_seq)
     return Result(
-        call=call.frame.call,
+        call_id=call.frame.call_id,
         outcome=outcome_of(error),
         error=remote_error(error),
         execute_ns=execute_ns,
@@ -68,7 +68,7 @@ def failed(call: GuestCall, error: BaseException, execute_ns: int, last_seq: int
 
 def cancelled(call: GuestCall, execute_ns: int, last_seq: int = 0) -> Result:
     """The Result of a call that had begun when it was cancelled."""
-    return Result(call=call.frame.call, outcome=Outcome.CANCELLED, execute_ns=execute_ns, last_seq=last_seq)
+    return Result(call_id=call.frame.call_id, outcome=Outcome.CANCELLED, execute_ns=execute_ns, last_seq=last_seq)
 
 
 def with_article(cls: type) -> str:

@@ -19,13 +19,13 @@ from pilotlight_runtime.guest.guest_target import GuestTarget
 from pilotlight_runtime.guest.work_runner import run_work
 
 
-class SoloServer:
+class SerialServer:
     """Serves a target until the agent says Leave."""
 
     def __init__(self, channel: Channel, target: GuestTarget) -> None:
         self._channel = channel
         self._target = target
-        self._desk = CallTable()
+        self._table = CallTable()
         self._queue: deque[GuestWork] = deque()
         self._left = False
 
@@ -42,7 +42,7 @@ class SoloServer:
     def send(self, frame: GuestFrame) -> None:
         self._channel.send(frame)
 
-    def heed(self) -> None:
+    def read_cancels(self) -> None:
         with exits.with_agent():
             for frame in self._channel.receive_nowait():
                 self._take(frame)
@@ -52,14 +52,14 @@ class SoloServer:
         while not call.may_send(seq) and not call.cancelled:
             if not self._channel.wait_readable(until - time.monotonic()):
                 return False
-            self.heed()
+            self.read_cancels()
         return not call.cancelled
 
     def _take(self, frame: GuestFrame) -> None:
         if isinstance(frame, Invoke | InvokeBatch):
-            self._queue.append(self._desk.take(frame))
+            self._queue.append(self._table.take(frame))
         elif isinstance(frame, CancelCall | WindowUpdate):
-            unstarted = self._desk.apply(frame)
+            unstarted = self._table.apply(frame)
             if unstarted is not None:
                 self._channel.send(unstarted)
         elif isinstance(frame, Leave):
@@ -67,7 +67,7 @@ class SoloServer:
 
     def _run(self, work: GuestWork) -> None:
         # What a call leaves in context variables is not for the next one.
-        frame = contextvars.copy_context().run(run_work, self._target, work, self._desk, self)
+        frame = contextvars.copy_context().run(run_work, self._target, work, self._table, self)
         if frame is not None:
             self._channel.send(frame)
             device_health.exit_if_fatal(frame)

@@ -17,13 +17,13 @@ MAX_THREADS = 128
 """A sandbox's limit of processes and threads leaves the tenant's own libraries the other half."""
 
 
-class ThreadServer:
+class ThreadedServer:
     """Serves a target until the agent says Leave."""
 
     def __init__(self, channel: Channel, target: GuestTarget, max_inputs: int) -> None:
         self._channel = channel
         self._target = target
-        self._desk = CallTable()
+        self._table = CallTable()
         self._queue: SimpleQueue[GuestWork] = SimpleQueue()
         self._most = min(max_inputs, MAX_THREADS)
         self._threads = 0
@@ -39,7 +39,7 @@ class ThreadServer:
     def send(self, frame: GuestFrame) -> None:
         self._channel.send(frame)
 
-    def heed(self) -> None:
+    def read_cancels(self) -> None:
         pass  # the main thread does
 
     def wait_window(self, call: GuestCall, seq: int) -> bool:
@@ -47,18 +47,18 @@ class ThreadServer:
 
     def _take(self, frame: GuestFrame) -> None:
         if isinstance(frame, Invoke | InvokeBatch):
-            self._queue.put(self._desk.take(frame))
-            self._hire()
+            self._queue.put(self._table.take(frame))
+            self._add_thread()
         elif isinstance(frame, CancelCall | WindowUpdate):
-            unstarted = self._desk.apply(frame)
+            unstarted = self._table.apply(frame)
             if unstarted is not None:
                 self._channel.send(unstarted)
         elif isinstance(frame, Leave):
             self._left = True
 
-    def _hire(self) -> None:
+    def _add_thread(self) -> None:
         """A thread more while there is work beyond those that there are."""
-        if self._threads >= min(self._most, self._desk.held):
+        if self._threads >= min(self._most, self._table.held):
             return
         try:
             threading.Thread(target=self._work, name="pilotlight", daemon=True).start()
@@ -72,7 +72,7 @@ class ThreadServer:
             while True:
                 work = self._queue.get()
                 # What a call leaves in context variables is not for the next one.
-                frame = contextvars.copy_context().run(run_work, self._target, work, self._desk, self)
+                frame = contextvars.copy_context().run(run_work, self._target, work, self._table, self)
                 if frame is not None:
                     self._channel.send(frame)
                     device_health.exit_if_fatal(frame)

@@ -22,7 +22,7 @@ class ReplyChannel(Protocol):
     def send(self, frame: GuestFrame) -> None:
         """Send a frame whole."""
 
-    def heed(self) -> None:
+    def read_cancels(self) -> None:
         """Take note of cancels that have arrived."""
 
     def wait_window(self, call: GuestCall, seq: int) -> bool:
@@ -30,43 +30,45 @@ class ReplyChannel(Protocol):
         ...
 
 
-def run_work(target: GuestTarget, work: GuestWork, desk: CallTable, line: ReplyChannel) -> Result | BatchResult | None:
+def run_work(
+    target: GuestTarget, work: GuestWork, table: CallTable, channel: ReplyChannel
+) -> Result | BatchResult | None:
     """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
-    if not desk.begin(work):
-        desk.end(work)
+    if not table.begin(work):
+        table.end(work)
         return work.unstarted() if isinstance(work, GuestBatch) else None
-    frame = run_call(target, work, line) if isinstance(work, GuestCall) else run_batch(target, work, line)
-    desk.end(work)
+    frame = run_call(target, work, channel) if isinstance(work, GuestCall) else run_batch(target, work, channel)
+    table.end(work)
     return frame
 
 
-def run_call(target: GuestTarget, call: GuestCall, line: ReplyChannel) -> Result:
+def run_call(target: GuestTarget, call: GuestCall, channel: ReplyChannel) -> Result:
     """Run one call to its end; chunks of a stream are sent on the way. Never raises."""
     began = now()
     try:
         ready = prepared(target, call)
         if ready.method.streams:
-            return _run_stream(ready, call, line)
+            return _run_stream(ready, call, channel)
         began = now()
         value = ready()
         spent = now() - began
-        line.heed()
+        channel.read_cancels()
         return answered(call, value, spent)
     except BaseException as error:  # noqa: BLE001 - SystemExit in a call is that call's failure
         return failed(call, error, now() - began)
 
 
-def _run_stream(ready: BoundCall, call: GuestCall, line: ReplyChannel) -> Result:
+def _run_stream(ready: BoundCall, call: GuestCall, channel: ReplyChannel) -> Result:
     began = now()
     seq = 0
     chunks: Iterator[Any] | None = None
     try:
         chunks = iter(ready())
         for value in chunks:
-            line.heed()
-            if call.cancelled or not line.wait_window(call, seq + 1):
+            channel.read_cancels()
+            if call.cancelled or not channel.wait_window(call, seq + 1):
                 return cancelled(call, now() - began, seq)
-            line.send(ChunkOut(call=call.frame.call, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
+            channel.send(ChunkOut(call_id=call.frame.call_id, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
             seq += 1
         return streamed(call, now() - began, seq)
     except BaseException as error:  # noqa: BLE001 - as in run_call
@@ -85,7 +87,7 @@ def _close(chunks: Iterator[Any] | None) -> None:
         traceback.print_exc()
 
 
-def run_batch(target: GuestTarget, batch: GuestBatch, line: ReplyChannel) -> BatchResult:
+def run_batch(target: GuestTarget, batch: GuestBatch, channel: ReplyChannel) -> BatchResult:
     """Run one batch to its end. Never raises."""
     columns = ColumnBatch(target, batch)
     began = now()
@@ -93,7 +95,7 @@ def run_batch(target: GuestTarget, batch: GuestBatch, line: ReplyChannel) -> Bat
         if columns.calls:
             value = columns.ready()()
             spent = now() - began
-            line.heed()
+            channel.read_cancels()
             columns.answer(value)
             return columns.result(spent)
     except BaseException as error:  # noqa: BLE001 - as in run_call

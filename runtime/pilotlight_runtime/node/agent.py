@@ -127,8 +127,8 @@ class Agent:
         left_behind = self._parts.calls.waiting.left_behind
         for call in left_behind:
             ended = Ended(
-                call=call.call_id,
-                grant=call.grant_number,
+                call_id=call.call_id,
+                grant_number=call.grant_number,
                 container=call.container,
                 outcome=Outcome.DIED,
                 started=False,
@@ -185,7 +185,7 @@ class Agent:
             if self._stall.tick(at):
                 log.warning("this process stood still", seconds=round(self._stall.longest_s, 3))
                 self._group.create_task(self._refresh())
-            self._parts.containers.enforce_limits(at)
+            self._parts.containers.check_limits(at)
 
     async def _refresh(self) -> None:
         """Wait for a flush: when it comes back, everything that had been waiting before it has been read."""

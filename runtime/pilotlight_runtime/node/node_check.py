@@ -23,7 +23,7 @@ import msgspec
 
 from pilotlight_runtime.devices.nvidia.gpu_check import gpu_rows
 from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness
-from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import GpuOffer, NvmlDevices
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
 from pilotlight_runtime.sandbox.launchers import Launcher, Sandbox, launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
@@ -69,7 +69,7 @@ async def check(
         async with asyncio.timeout(PROBE_S):
             with _code_dir() as code_dir:
                 probe = _Probe(with_launcher, python or Path(sys.executable), code_dir)
-                seen, uids = await probe.look()
+                seen, uids = await probe.inspect()
                 hog = await probe.hog()
     except (SandboxError, TimeoutError, OSError) as error:
         why = str(error) or f"no answer within {PROBE_S:.0f} s"
@@ -93,7 +93,7 @@ class _Probe:
         self._python = python
         self._code_dir = code_dir
 
-    async def look(self) -> tuple[dict[str, Any], frozenset[int]]:
+    async def inspect(self) -> tuple[dict[str, Any], frozenset[int]]:
         """What the probe found inside, and which uids its processes have for the host."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             arguments = (listener.getsockname()[1], 2 * LIMITS.tmp_bytes, 4 * LIMITS.pids)
@@ -273,7 +273,7 @@ def table(checks: Sequence[GuaranteeCheck]) -> str:
 
 
 async def _check_all(chosen: Launcher) -> list[GuaranteeCheck]:
-    async with NvmlDevices(check=fitness) as gpus:
+    async with NvmlDevices(offer=GpuOffer(check=fitness)) as gpus:
         extra = [
             GuaranteeCheck(name=name, ok=ok, detail=seen, consequence=then) for name, ok, seen, then in gpu_rows(gpus)
         ]

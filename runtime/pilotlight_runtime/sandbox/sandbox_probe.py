@@ -30,7 +30,7 @@ def attempt(action: Callable[[], object]) -> str:
     return ""
 
 
-def raw_call(number: int, *arguments: int) -> None:
+def call_raw(number: int, *arguments: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syscall(number, *arguments) < 0:
         raise OSError(ctypes.get_errno(), "refused")
@@ -91,7 +91,7 @@ def findings(port: int, tmp_limit: int, pid_limit: int) -> dict[str, object]:
         "tmp_bytes": fill(Path(f"/tmp/.pilotlight-probe-{os.getpid()}"), tmp_limit),  # noqa: S108 - /tmp is the sandbox's own
         "processes": sorted(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()),
         "devices": sorted(entry.name for entry in Path("/dev").iterdir()),
-        "unshare": attempt(lambda: raw_call(UNSHARE[os.uname().machine], CLONE_NEWUSER)),
+        "unshare": attempt(lambda: call_raw(UNSHARE[os.uname().machine], CLONE_NEWUSER)),
         "children": fork_until_refused(pid_limit),
     }
 

@@ -1,4 +1,4 @@
-"""What to do about an error, for whoever typed a command; the platform's own advice is for those who send requests."""
+"""Advice on errors for people who typed a command; the platform's own advice is for programs."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ HERE = {
     "draining": AGAIN,
     "overloaded": AGAIN,
 }
-"""code -> what to do at a command line, where that is something else than for a program."""
+"""code -> advice, where that of a command line is not that of a program."""
 DEPLOYED = "'pilotlight app list' shows what is deployed."
 SOON_S = 0.05
-"""Shorter waits are not told: typing takes longer."""
+"""Shorter waits are not mentioned: typing takes longer."""
 
 
 def advice(error: PilotlightError) -> str:
-    """What to do about it, and when."""
+    """Return what to do about an error, and when."""
     if own := error.more.get("advice"):
         return str(own)
     meaning = error.meaning
@@ -58,7 +58,7 @@ def advice(error: PilotlightError) -> str:
 
 @contextmanager
 def advising(**texts: str) -> Iterator[None]:
-    """A block whose errors, by their codes, are answered with other words."""
+    """Give the errors of a block, by their codes, other advice."""
     try:
         yield
     except PilotlightError as error:

@@ -1,4 +1,4 @@
-"""Arguments of a call as people type them: `name=value`, values JSON if they can be."""
+"""Reads what people type: arguments as `name=value`, refs, and times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def read_arguments(words: list[str], whole: str | None) -> dict[str, Any]:
-    """The named arguments: of `--input` (JSON, @FILE, or - for stdin), and each `name=value` over them.
+    """Return the arguments of `--input` (JSON, @FILE, or - for stdin), and each `name=value` over them.
 
     Raises:
         typer.BadParameter: naming the word.
@@ -35,7 +35,7 @@ def read_arguments(words: list[str], whole: str | None) -> dict[str, Any]:
 
 
 def read_value(text: str) -> Any:
-    """`3` is a number and `[1]` a list; what is no JSON is a string, and so is `'"3"'`."""
+    """Return the value of JSON, or else the text: `3` is a number and `'"3"'` a string."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -43,7 +43,7 @@ def read_value(text: str) -> Any:
 
 
 def read_span(text: str, option: str) -> float:
-    """The seconds of `90s`, `15m`, `12h` or `30d`.
+    """Return the seconds of `90s`, `15m`, `12h` or `30d`.
 
     Raises:
         typer.BadParameter: naming the option.
@@ -55,7 +55,7 @@ def read_span(text: str, option: str) -> float:
 
 
 def read_ref(text: str, method: str | None) -> tuple[Ref, str | None]:
-    """The ref and the method of `app.function`, or of `app.Class.method` for short.
+    """Return the ref and the method of `app.function`, or of `app.Class.method` for short.
 
     Raises:
         BadInput: naming what is wrong with it.

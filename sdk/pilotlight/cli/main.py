@@ -1,4 +1,4 @@
-"""`pilotlight`: the commands, each loaded when it is asked for."""
+"""`pilotlight`: loads a command when it is asked for."""
 
 from __future__ import annotations
 
@@ -10,49 +10,31 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pilotlight import __version__
 from pilotlight.cli.output import show_error
 from pilotlight.errors import PilotlightError
+from pilotlight.version import VERSION
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 
-COMMANDS = {
-    "up": "up",
-    "deploy": "deploy",
-    "run": "run",
-    "call": "call",
-    "job": "job",
-    "logs": "logs",
-    "app": "apps",
-    "container": "containers",
-    "batch": "batch",
-    "webhook": "webhook",
-    "fleet": "fleet",
-    "placement": "placement",
-    "profile": "profile",
-    "usage": "usage",
-    "tenant": "tenant",
-    "key": "key",
-    "quota": "quota",
-    "node": "node",
-    "plan": "plan",
-    "version": "version",
-}
-"""command -> module beside this one, in the order in which they are shown"""
+COMMANDS = (
+    "up", "deploy", "run", "call", "job", "logs", "app", "container", "batch", "webhook", "fleet", "placement",
+    "profile", "usage", "tenant", "key", "quota", "node", "plan", "version",
+)  # fmt: skip
+"""Modules of `commands`, in the order in which they are shown."""
 ALIASES = {"token": "key"}
 INTERRUPTED = 130
 
 
-class Commands(TyperGroup):
-    """The group of all commands. What goes wrong on purpose is told in two lines and an exit code of 1."""
+class CommandGroup(TyperGroup):
+    """The group of all commands. A PilotlightError is printed in two lines, and the exit code is 1."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - typer's signature
-        module = COMMANDS.get(ALIASES.get(cmd_name, cmd_name))
-        if module is None:
+        module = ALIASES.get(cmd_name, cmd_name)
+        if module not in COMMANDS:
             return None
-        command = typer.main.get_command(import_module(f"pilotlight.cli.{module}").app)
+        command = typer.main.get_command(import_module(f"pilotlight.cli.commands.{module}").app)
         command.name = cmd_name
         return command
 
@@ -72,14 +54,14 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
         except BrokenPipeError:
-            # Whoever read our output has gone, as `head` does; nothing is left to be flushed into the void.
+            # The reader of our output has gone, as `head` does: the interpreter's last flush must not fail.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
 
 
 app = typer.Typer(
     name="pilotlight",
-    cls=Commands,
+    cls=CommandGroup,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -90,7 +72,7 @@ app = typer.Typer(
 
 def _say_version(asked: bool) -> None:
     if asked:
-        print(f"pilotlight {__version__}")
+        print(f"pilotlight {VERSION}")
         raise typer.Exit
 
 
@@ -110,7 +92,7 @@ def root(
 
 
 def main() -> None:
-    """The command."""
+    """Run the command line."""
     app()
 
 

@@ -1,4 +1,4 @@
-"""What commands print: answers to stdout, everything else to stderr; colours and tables only for a terminal."""
+"""Prints answers to stdout and the rest to stderr, with colours and drawn tables on a terminal."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console; plain where it is no terminal."""
+    """Return a rich console, which is plain where it is no terminal."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, soft_wrap=True)
 
 
 def on_terminal(*, stderr: bool = False) -> bool:
-    """Whether somebody looks on."""
+    """Whether stdout, or stderr, is a terminal."""
     return (sys.stderr if stderr else sys.stdout).isatty()
 
 
 def note(text: str) -> None:
-    """A line beside the answer."""
+    """Print a line to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 def print_json(value: Any, *, indent: bool = True) -> None:
-    """`value` as JSON on stdout; on one line if not indented."""
+    """Print `value` as JSON; on one line if not indented."""
     data = msgspec.json.encode(value)
     print((msgspec.json.format(data) if indent else data).decode(), flush=True)
 
@@ -43,7 +43,7 @@ def print_json(value: Any, *, indent: bool = True) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str, right: Sequence[str] = ()
 ) -> None:
-    """Rows under their columns; `empty` is said instead if there are none. Columns in `right` are right-aligned."""
+    """Print rows under their columns, those in `right` right-aligned; `empty` is noted if there are none."""
     if not rows:
         note(empty)
         return
@@ -78,7 +78,7 @@ def _rich_table(columns: Sequence[str], cells: list[list[str]], right: Sequence[
 
 @contextmanager
 def bar(title: str, total: int) -> Iterator[Callable[[int, str], None]]:
-    """A progress bar on a terminal, nothing elsewhere."""
+    """Show a progress bar on a terminal; it takes (done, a word beside it)."""
     if not on_terminal(stderr=True):
         yield lambda _done, _more: None
         return
@@ -91,7 +91,7 @@ def bar(title: str, total: int) -> Iterator[Callable[[int, str], None]]:
 
 
 def show_error(error: PilotlightError) -> None:
-    """What happened, and what to do about it."""
+    """Print what happened, and what to do about it, to stderr."""
     if isinstance(error, CallFailed) and error.more.get("traceback"):
         note(str(error.more["traceback"]).rstrip())
     mark = "\x1b[31merror:\x1b[0m" if on_terminal(stderr=True) else "error:"
@@ -105,20 +105,20 @@ def show_error(error: PilotlightError) -> None:
 
 
 def _said(error: PilotlightError) -> str:
-    """Its words; of what a function raised with the type, which is not always among them: `KeyError: 'a'`."""
+    """Return its words; of what a function raised with the type, which they may lack: `KeyError: 'a'`."""
     kind = str(error.more.get("exception", ""))
     return error.detail if error.detail.startswith(kind) else f"{kind}: {error.detail}"
 
 
 def _limit(reached: dict[str, Any]) -> str:
-    """`requests_per_s=5 of acme, calls to zoo:llm.chat: burst 10, left 0`."""
+    """Return `requests_per_s=5 of acme, calls to zoo:llm.chat: burst 10, left 0`."""
     to = f", calls to {reached['function']}" if reached.get("function") else ""
     rest = ", ".join(f"{name} {reached[name]:g}" for name in ("burst", "left", "current") if name in reached)
     return f"{reached.get('limit')}={reached.get('allowed', 0):g} of {reached.get('tenant')}{to}: {rest}"
 
 
 def size(count: float) -> str:
-    """`1.4 kB`."""
+    """Return a count of bytes as `1.4 kB`."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -127,7 +127,7 @@ def size(count: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """`42s`, `3m`, `2h`, `5d`."""
+    """Return seconds as `42s`, `3m`, `2h` or `5d`."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= length:
             return f"{seconds / length:.0f}{unit}"
@@ -135,12 +135,12 @@ def span(seconds: float) -> str:
 
 
 def ago(unix: float) -> str:
-    """How long ago a unix second was."""
+    """Return how long ago a unix second was."""
     return f"{span(time.time() - unix)} ago" if unix else "-"
 
 
 def milliseconds(ms: float) -> str:
-    """`7.6 us`, `0.8 ms`, `120 ms`, `2.31 s`."""
+    """Return milliseconds as `7.6 us`, `0.8 ms`, `120 ms` or `2.31 s`."""
     if 0 < ms < 0.05:
         return f"{ms * 1000:.2g} us"
     if ms >= 1000:

@@ -1,25 +1,25 @@
-"""The configured platform, for commands."""
+"""Requests of commands to the configured platform."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 from typing import Any, TypeVar
 
-from pilotlight.client import Client, default_client, face
+from pilotlight.client import Client, default_client, shared_portal
 
 T = TypeVar("T")
 
 
 def client() -> Client:
-    """The client of the configured platform."""
+    """Return the client of the configured platform."""
     return default_client()
 
 
 def ask(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine of the client."""
-    return face().run(work)
+    """Wait for the result of a coroutine of the client."""
+    return shared_portal().run(work)
 
 
-def each(source: AsyncIterator[T]) -> Iterator[T]:
-    """The items of an async iterator of the client."""
-    return face().iterate(source)
+def each(source: AsyncGenerator[T, None]) -> Iterator[T]:
+    """Iterate over an async iterator of the client."""
+    return shared_portal().iterate(source)

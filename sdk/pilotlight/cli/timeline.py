@@ -1,4 +1,4 @@
-"""A call as it happens: the stages of a cold start while one waits, and where the time went when it is over."""
+"""Shows a call as it happens: the stages of a cold start, and where the time went when it is over."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 from pilotlight.cli.output import console, milliseconds, note, on_terminal
 
 SHOWN_FROM_MS = 0.05
-"""Stages that took less are not worth a word."""
-
+"""Stages that took less are not shown."""
 
 ORDINARY = ("queued", "running")
-"""Stages that every call passes: not worth a line of a log."""
+"""Stages that every call passes, which a log does not show."""
 
 
 class Timeline:
@@ -35,13 +34,13 @@ class Timeline:
         self.hide()
 
     def hide(self) -> None:
-        """Leave the terminal to the answer."""
+        """Remove the line from the terminal."""
         if self._status is not None:
             self._status.stop()
             self._status = None
 
     def on_stage(self, data: dict[str, Any]) -> None:
-        """A stage has begun, or gone on: `name`, `ms` since the call began, and the steps of a start so far."""
+        """Show a stage: its `name`, `ms` since the call began, and in `detail` the steps of a start so far."""
         name = str(data.get("name", ""))
         detail = data.get("detail") or {}
         why = detail.get("reason") or _steps(detail)
@@ -54,9 +53,9 @@ class Timeline:
 
 
 def summary(response: dict[str, Any], waited_s: float = 0.0) -> str:
-    """`hello.greet@v1  12 ms (queue 1.0, execute 8.2)  cold start 110 ms (…)  $0.000001`.
+    """Return `hello.greet@v1  12 ms (queue 1.0 ms, execute 8.2 ms)  cold start bind 20 ms  0.000001 USD`.
 
-    The platform's time is that of the attempt that it took; `waited_s` went by before that one.
+    `waited_s` are the seconds before the attempt that was taken.
     """
     latency, usage = response.get("latency") or {}, response.get("usage") or {}
     stages = _steps(latency.get("stages") or {})

@@ -1,50 +1,51 @@
-"""A client of one platform: its connections, made on first use, and what is asked over them."""
+"""A client of one platform."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pilotlight.client.batches import Batches
-from pilotlight.client.calls import Calls
+from pilotlight.call_target import CallTarget
+from pilotlight.client.calls import CallsClient
 from pilotlight.client.config import load_config, make_config
 from pilotlight.client.connection import Connection
-from pilotlight.client.errands import Errands
-from pilotlight.client.face import face
-from pilotlight.client.jobs import Jobs
-from pilotlight.client.platform import Platform
-from pilotlight.client.tenancy import Tenancy
-from pilotlight.client.webhooks import Webhooks
+from pilotlight.client.durable_map import DurableMap
+from pilotlight.client.portal import shared_portal
+from pilotlight.client.resources.batches import BatchesClient
+from pilotlight.client.resources.jobs import JobsClient
+from pilotlight.client.resources.platform import PlatformClient
+from pilotlight.client.resources.tenancy import TenancyClient
+from pilotlight.client.resources.webhooks import WebhooksClient
 from pilotlight_core.model.ids import token
-
-if TYPE_CHECKING:
-    from pilotlight.function import Function
 
 
 class Client:
     """Another platform or key than the configured one: `function.options(client=Client(url=…, api_key=…))`.
 
-    Its coroutines belong to the background loop (`face()`); the verbs of a Function bring them there.
+    Its coroutines run in the process's SharedPortal, where the verbs of a Function bring them.
+
+    Raises:
+        Misuse: if `url` is not http(s)://host:port.
     """
 
     def __init__(self, *, url: str, api_key: str) -> None:
         self.config = make_config(url, api_key)
         self._connection = Connection(self.config)
-        self.calls = Calls(self._connection)
-        self.platform = Platform(self._connection)
-        self.tenancy = Tenancy(self.platform)
-        self.webhooks = Webhooks(self.platform)
-        self.batches = Batches(self._connection, self.platform)
-        self.jobs = Jobs(self._connection, self.calls, self.platform)
-        self.face = face()
+        self.calls = CallsClient(self._connection)
+        self.platform = PlatformClient(self._connection)
+        self.tenancy = TenancyClient(self.platform)
+        self.webhooks = WebhooksClient(self.platform)
+        self.batches = BatchesClient(self._connection, self.platform)
+        self.jobs = JobsClient(self._connection, self.calls, self.platform)
+        self.portal = shared_portal()
 
-    def errands(self, function: Function[..., Any], kwargs: dict[str, Any]) -> Errands:
-        """The inputs of a map of `function`, which all get `kwargs`, as durable jobs."""
-        return Errands(self._connection, self.calls, self.jobs, self.platform, function, kwargs)
+    def durable_map(self, target: CallTarget, kwargs: dict[str, Any]) -> DurableMap:
+        """Return what calls `target` as durable jobs, each with `kwargs`."""
+        return DurableMap(self._connection, self.calls, self.jobs, self.platform, target, kwargs)
 
     @classmethod
     def configured(cls) -> Client:
-        """The client of PILOTLIGHT_URL and PILOTLIGHT_API_KEY, or of the file that `pilotlight up` leaves.
+        """Return the client of the environment, or of the file that `pilotlight up` leaves.
 
         Raises:
             NotConfigured: if there is neither.
@@ -53,9 +54,9 @@ class Client:
         return cls(url=config.url, api_key=config.api_key)
 
     def close(self) -> None:
-        """Close its connections."""
-        if self.face.is_alive:
-            self.face.run(self._connection.aclose())
+        """Close its connections, which cancels the live calls on them."""
+        if self.portal.is_alive:
+            self.portal.run(self._connection.aclose())
 
     def __enter__(self) -> Client:
         return self
@@ -72,10 +73,10 @@ _lock = threading.Lock()
 
 
 def default_client() -> Client:
-    """The configured client, made by its first use; made anew after a fork or when the configuration changed."""
+    """Return the configured client; a new one after a fork or a change of the configuration."""
     global _default
     with _lock:
-        if _default is not None and _default.face.is_alive:
+        if _default is not None and _default.portal.is_alive:
             if _default.config == load_config():
                 return _default
             _default.close()
@@ -84,7 +85,7 @@ def default_client() -> Client:
 
 
 def call_id() -> str:
-    """A fresh id for `function.options(id=…)`."""
+    """Return a fresh id for `function.options(id=…)`."""
     return f"cid_{token()}"
 
 
@@ -99,11 +100,11 @@ class _Cancel:
         Raises:
             UnknownCall: if there is no such call.
         """
-        return face().run(default_client().platform.cancel(id))
+        return shared_portal().run(default_client().platform.cancel_call(id))
 
     async def aio(self, id: str) -> bool:  # noqa: A002
-        """As the blocking call."""
-        return await face().arun(default_client().platform.cancel(id))
+        """Do the same in an event loop."""
+        return await shared_portal().run_async(default_client().platform.cancel_call(id))
 
 
 cancel = _Cancel()

@@ -1,4 +1,4 @@
-"""Which platform to talk to, and with which key: the environment first, then the file that `pilotlight up` leaves."""
+"""The platform and key of the environment, or else of the file that `pilotlight up` leaves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ URL = "PILOTLIGHT_URL"
 API_KEY = "PILOTLIGHT_API_KEY"
 HOME = "PILOTLIGHT_HOME"
 IN_CONTAINER = "PL_APP"
-"""Set where tenant code runs: there is no network there."""
+"""Set in containers, which have no network."""
 
 
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,17 +26,17 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the platform is on this machine, so that no proxy stands between."""
+        """Whether the platform is on this machine, behind no proxy."""
         return urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
 def home(environ: Mapping[str, str]) -> Path:
-    """The folder of the client's file: $PILOTLIGHT_HOME, or ~/.pilotlight."""
+    """Return the folder of the client's file: $PILOTLIGHT_HOME, or ~/.pilotlight."""
     return Path(environ[HOME]) if environ.get(HOME) else Path.home() / ".pilotlight"
 
 
 def load_config(environ: Mapping[str, str] = os.environ) -> ClientConfig:
-    """The configured platform.
+    """Return the configured platform and key.
 
     Raises:
         NotConfigured: if there is none, or if this is a container.
@@ -54,7 +54,7 @@ def load_config(environ: Mapping[str, str] = os.environ) -> ClientConfig:
 
 
 def make_config(url: str, api_key: str) -> ClientConfig:
-    """A checked configuration.
+    """Return a checked configuration.
 
     Raises:
         Misuse: if the address is not one.

@@ -1,4 +1,4 @@
-"""From a problem document to the error it tells of."""
+"""Makes errors of problem documents."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from pilotlight_core.model.errors import error_from_code
 
 KEPT = ("request_id", "field", "version", "call_id", "state", "errors", "limits", "suggestion")
 LAST_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?::[ \n]?(.*))?$", re.DOTALL)
-"""`ValueError: too small`, as a traceback ends."""
+"""The last line of a traceback: `ValueError: too small`."""
 NOT_RAISED_AS_THEMSELVES = (StopIteration, StopAsyncIteration)
-"""They would end the loop that they pass through."""
+"""Exceptions that would end the loop that they pass through."""
 BY_STATUS = {
     400: "bad_request", 401: "unauthenticated", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
     406: "not_acceptable", 408: "deadline_exceeded", 409: "conflict", 413: "too_large", 415: "unsupported_media_type",
     422: "bad_input", 429: "rate_limited", 499: "cancelled", 502: "container_died", 503: "no_capacity",
     504: "execution_timeout",
 }  # fmt: skip
-"""For answers that are no problem document: a proxy's page, an old gateway."""
+"""Codes of answers that are no problem documents, such as a proxy's page."""
 
 
-def error_of(status: int, body: bytes, *, retry_after: str | None = None, should_retry: str | None = None) -> Any:
-    """The error of an HTTP answer with a status of 400 or more."""
+def error_of(
+    status: int, body: bytes, *, retry_after: str | None = None, should_retry: str | None = None
+) -> PilotlightError:
+    """Return the error of an HTTP answer of 400 or more, with these headers."""
     try:
         document = msgspec.json.decode(body)
     except msgspec.DecodeError:
@@ -42,7 +44,7 @@ def error_of(status: int, body: bytes, *, retry_after: str | None = None, should
 
 
 def error_from(document: dict[str, Any]) -> PilotlightError:
-    """The error that a problem document tells of: with the type that the function raised, if it is a builtin."""
+    """Return the error of a problem document."""
     code, detail = str(document.get("code", "internal")), str(document.get("detail", ""))
     retry_after = document.get("retry_after")
     more = {key: document[key] for key in (*KEPT, "should_retry") if document.get(key) is not None}
@@ -58,7 +60,7 @@ def error_from(document: dict[str, Any]) -> PilotlightError:
 
 
 def raised(document: dict[str, Any], more: dict[str, Any]) -> FunctionRaised:
-    """The exception of a function, raised here with its type, message and traceback."""
+    """Return the exception of a function, of the type that it raised if that is a builtin."""
     traceback = str(document.get("traceback") or "")
     kind, message = _exception(document, traceback)
     error = _make(kind, message, {**more, "traceback": traceback, "exception": kind})
@@ -68,7 +70,7 @@ def raised(document: dict[str, Any], more: dict[str, Any]) -> FunctionRaised:
 
 
 class RemoteException(FunctionRaised):
-    """The base of the classes that are both FunctionRaised and a builtin; prints as the builtin does."""
+    """The base of classes that are FunctionRaised and a builtin, and print as the builtin."""
 
     __module__ = "pilotlight"
 
@@ -98,7 +100,7 @@ def _class_of(builtin: type[Exception]) -> type[FunctionRaised]:
 
 
 def _exception(document: dict[str, Any], traceback: str) -> tuple[str, str]:
-    """(type, message) of what the function raised: as the detail says it, or else as the traceback ends."""
+    """Return (type, message) of what was raised, from the detail or the end of the traceback."""
     lines = [str(document.get("detail", "")), *reversed(traceback.splitlines())]
     for line in lines:
         if found := LAST_LINE.match(line):

@@ -1,4 +1,4 @@
-"""Measuring a function: real calls at one batch size, and the point of a curve that they make."""
+"""Measures functions by real calls at one batch size, which make a point of a curve."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from pilotlight.client.calls import Calls
-from pilotlight.client.retry import QUICK_CONNECT_S, Patience
-from pilotlight.client.wire import Outgoing
+from pilotlight.client.calls import CallsClient
+from pilotlight.client.retry import QUICK_CONNECT_S, RequestRetries
+from pilotlight.client.wire import OutgoingCall
 from pilotlight.errors import BadOutput, Unavailable
 from pilotlight_core.model.api.curve_api import CurvePoint
 from pilotlight_core.model.errors import CODES, Code
 
-LEAST_BATCHES = 3
-"""Fewer say nothing of a 95th percentile, nor of anything else."""
-MOST_ROUNDS = 20
-"""Rounds in which batches were split again and again: beyond the time that was asked for, no more are tried."""
+MIN_BATCHES = 3
+"""Fewer say nothing of a 95th percentile."""
+MAX_ROUNDS = 20
+"""Rounds at most beyond the time, if batches are split again and again."""
 SHORTEST_MS = 0.001
-"""What is shorter is told as 0 by the stopwatch."""
+"""Shorter times are reported as 0."""
 OnStage = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample:
-    """One call: how many ran with it, how long that took on the slice, and what it cost."""
+class ProfileSample:
+    """One call: the size of its batch, its time on the slice, and its cost."""
 
     batch: int
     execute_ms: float
@@ -36,32 +36,32 @@ class Sample:
 
 
 @dataclass(kw_only=True)
-class Load:
-    """What was sent at one batch size, and what came of it."""
+class ProfileLoad:
+    """The calls at one batch size, and the seconds that they took."""
 
     batch: int
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[ProfileSample] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
     def cost(self) -> Decimal:
+        """What they cost in all."""
         return sum((sample.cost for sample in self.samples), Decimal(0))
 
     @property
-    def seen(self) -> float:
+    def calls_per_second(self) -> float:
         """Calls per second that came back, the way through the platform included."""
         return len(self.samples) / self.seconds if self.seconds else 0.0
 
 
-def point_of(load: Load, *, batches: bool) -> CurvePoint | None:
-    """The point that the calls make which ran at just this batch size; None if there are too few.
+def point_of(load: ProfileLoad, *, batches: bool) -> CurvePoint | None:
+    """Return the point that a load makes; None if too few of its calls ran at just this batch size.
 
-    Throughput is what the slice does while it works: the batch over its mean time. That is what a saturated container
-    does, whatever the way to it takes.
+    Throughput is the batch over its mean time on the slice, as of a saturated container.
     """
     mine = sorted(max(SHORTEST_MS, s.execute_ms) for s in load.samples if not batches or s.batch == load.batch)
     made_of = len(mine) // load.batch
-    if made_of < LEAST_BATCHES:
+    if made_of < MIN_BATCHES:
         return None
     mean = sum(mine) / len(mine)
     return CurvePoint(
@@ -73,19 +73,19 @@ def point_of(load: Load, *, batches: bool) -> CurvePoint | None:
     )
 
 
-def formed(load: Load) -> int:
-    """Batches that had just this size."""
+def count_batches(load: ProfileLoad) -> int:
+    """Count the batches that had just this size."""
     return sum(sample.batch == load.batch for sample in load.samples) // load.batch
 
 
 def quantile(ascending: Sequence[float], part: float) -> float:
-    """The smallest value that so large a part of all does not exceed."""
+    """Return the smallest value that this part of all does not exceed."""
     rank = max(0, -(-len(ascending) * round(part * 1000) // 1000) - 1)
     return ascending[rank]
 
 
 def batch_sizes(most: int) -> tuple[int, ...]:
-    """1, 2, 4 and so on, up to the most that a container works on at once, which is the last."""
+    """Return 1, 2, 4 and so on below `most`, and `most` itself."""
     powers = [1]
     while powers[-1] * 2 < most:
         powers.append(powers[-1] * 2)
@@ -103,18 +103,18 @@ class NoSlice(Unavailable):
         return Code(CODES[self.wire_code].status, "No slice of this kind is free", advice, retry=True)
 
 
-class Bench:
-    """Calls to one function on one kind of slice."""
+class SliceBenchmark:
+    """Makes calls to one function on one kind of slice."""
 
-    def __init__(self, calls: Calls, outgoing: Outgoing) -> None:
+    def __init__(self, calls: CallsClient, call: OutgoingCall) -> None:
         self._calls = calls
-        self._outgoing = outgoing
+        self._outgoing = call
 
-    async def warm_up(self, on_stage: OnStage, wait_s: float) -> Sample:
-        """The first call, which a container is started for: it counts for nothing but its cost.
+    async def warm_up(self, on_stage: OnStage, wait_s: float) -> ProfileSample:
+        """Make the first call, which starts a container and counts for its cost alone.
 
         Raises:
-            NoSlice: if it has waited for a slice for `wait_s` seconds. How long a start takes is not bounded here.
+            NoSlice: if it has waited `wait_s` seconds for a slice. How long a start takes is not bounded here.
         """
         why = ""
         try:
@@ -132,38 +132,39 @@ class Bench:
         except TimeoutError:
             raise NoSlice(f"No slice of this kind was free within {wait_s:g} s{why and f': {why}'}.") from None
 
-    async def measure(self, batch: int, seconds: float, *, batches: bool) -> Load:
-        """Keep a container at this batch size for so long, and longer until there are as many batches as make a point.
+    async def measure(self, batch: int, seconds: float, *, batches: bool) -> ProfileLoad:
+        """Keep a container at one batch size for `seconds`, and longer until there are enough batches for a point.
 
-        Batches form of calls that are sent together, and one after another; concurrent calls are kept at their number.
+        `batches`: calls are sent in rounds, so that they form batches; else `batch` of them are kept under way.
         """
-        load = Load(batch=batch)
-        began = time.monotonic()
+        load = ProfileLoad(batch=batch)
+        began_at = time.monotonic()
         if batches:
-            await self._in_rounds(load, began + seconds)
+            await self._call_in_rounds(load, began_at + seconds)
         else:
             async with asyncio.TaskGroup() as group:
                 for _ in range(batch):
-                    group.create_task(self._again_and_again(load, began + seconds))
-        load.seconds = time.monotonic() - began
+                    group.create_task(self._call_repeatedly(load, began_at + seconds))
+        load.seconds = time.monotonic() - began_at
         return load
 
-    async def _in_rounds(self, load: Load, until: float) -> None:
+    async def _call_in_rounds(self, load: ProfileLoad, until: float) -> None:
         rounds = 0
-        while (formed(load) < LEAST_BATCHES and rounds < MOST_ROUNDS) or time.monotonic() < until:
+        while (count_batches(load) < MIN_BATCHES and rounds < MAX_ROUNDS) or time.monotonic() < until:
             async with asyncio.TaskGroup() as group:
                 sent = [group.create_task(self._call()) for _ in range(load.batch)]
             load.samples += [task.result() for task in sent]
             rounds += 1
 
-    async def _again_and_again(self, load: Load, until: float) -> None:
+    async def _call_repeatedly(self, load: ProfileLoad, until: float) -> None:
         done = 0
-        while done < LEAST_BATCHES or time.monotonic() < until:
+        while done < MIN_BATCHES or time.monotonic() < until:
             load.samples.append(await self._call())
             done += 1
 
-    async def _call(self, on_stage: OnStage | None = None) -> Sample:
-        async with aclosing(self._calls.events(self._outgoing, Patience(connect_within=QUICK_CONNECT_S))) as stream:
+    async def _call(self, on_stage: OnStage | None = None) -> ProfileSample:
+        retries = RequestRetries(connect_within=QUICK_CONNECT_S)
+        async with aclosing(self._calls.stream_events(self._outgoing, retries)) as stream:
             async for name, data in stream:
                 if name == "stage" and on_stage is not None:
                     on_stage(data)
@@ -172,10 +173,10 @@ class Bench:
         raise BadOutput("The platform's answer ended without a result.")
 
 
-def sample_of(result: dict[str, Any]) -> Sample:
-    """What a call's answer says of it."""
+def sample_of(result: dict[str, Any]) -> ProfileSample:
+    """Return the sample that a call's result makes."""
     usage, stages = result.get("usage") or {}, (result.get("latency") or {}).get("stages") or {}
-    return Sample(
+    return ProfileSample(
         batch=int(usage.get("batch_size", 1)),
         execute_ms=float(stages.get("execute", 0.0)),
         cost=Decimal(str(usage.get("cost", "0"))),

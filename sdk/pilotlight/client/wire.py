@@ -1,4 +1,4 @@
-"""What a call looks like on the wire: msgpack there, an event stream of JSON with base64 msgpack back."""
+"""Calls on the wire: msgpack there, an event stream of JSON with base64 msgpack back."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from pilotlight_core.model import values
 MSGPACK = "application/msgpack"
 EVENTS = "text/event-stream"
 TYPED = {"values": "msgpack"}
-"""Query: answers as base64 of msgpack, so that bytes and arrays come back as what they were."""
+"""Asks for answers as base64 of msgpack, in which bytes and arrays keep their type."""
 
 
-class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
-    """One call, ready to be sent as often as it takes."""
+class OutgoingCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One call, ready to be sent as often as needed."""
 
     path: str
     input: dict[str, Any]
     method: str | None = None
     id: str | None = None
     typed: bool = True
-    """Whether answers come as msgpack in base64; else as JSON, for people to read."""
+    """Whether answers come as msgpack in base64, rather than JSON."""
 
     @property
     def params(self) -> dict[str, str]:
         """The query."""
         return TYPED if self.typed else {}
 
-    def body(self, left: float | None, **more: Any) -> bytes:
-        """The request's body, with `left` seconds of the caller's time and what else it says that is not None.
+    def body(self, left_s: float | None, **more: Any) -> bytes:
+        """Return the request's body, with the `left_s` seconds that the caller waits and what of `more` is not None.
 
         Raises:
             Misuse: if an argument cannot travel.
             DeadlineExceeded: if no time is left.
         """
-        if left is not None and left <= 0:
+        if left_s is not None and left_s <= 0:
             raise DeadlineExceeded("The deadline passed before the call was sent.")
         request: dict[str, Any] = {"input": self.input}
-        named = {"method": self.method, "id": self.id, "deadline_ms": None if left is None else left * 1000, **more}
+        named = {"method": self.method, "id": self.id, "deadline_ms": None if left_s is None else left_s * 1000, **more}
         request |= {key: value for key, value in named.items() if value is not None}
         try:
             return values.encode(request)
@@ -50,8 +50,8 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
             raise Misuse(f"The arguments cannot be sent: {error}.", field="input") from error
 
 
-def read_json(data: bytes) -> dict[str, Any]:
-    """The object in an event's data.
+def read_json(data: bytes | str) -> dict[str, Any]:
+    """Return the object in an event's data.
 
     Raises:
         BadOutput: if it is none.
@@ -63,10 +63,10 @@ def read_json(data: bytes) -> dict[str, Any]:
 
 
 def read_answer(body: bytes) -> Any:
-    """The output in the msgpack answer of a call.
+    """Return the output in the msgpack answer of a call.
 
     Raises:
-        BadOutput: if there is none that can be read here.
+        BadOutput: if it cannot be read here.
     """
     try:
         return values.decode(body)["output"]
@@ -77,7 +77,7 @@ def read_answer(body: bytes) -> Any:
 
 
 def value_in(event: dict[str, Any], name: str) -> Any:
-    """The value that an event carries as `name` or, typed, as `name_b64`.
+    """Return the value that an event carries as `name` or, typed, as `name_b64`.
 
     Raises:
         BadOutput: if it cannot be read here.

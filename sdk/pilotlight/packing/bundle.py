@@ -1,4 +1,4 @@
-"""A bundle: the files of an app, by content."""
+"""Bundles: the files of an app, by content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from pilotlight.packing.target import Target
+from pilotlight.packing.target import DeployTarget
 from pilotlight.packing.walk import PackError, files_below
 from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, FileEntry
 
@@ -16,19 +16,19 @@ SHOWN = 5
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
-    """What is packed; `paths` says where on this machine the content of each digest is."""
+    """The files that are packed; `paths` says where on this machine the content of each sha256 is."""
 
     files: tuple[FileEntry, ...]
     paths: dict[str, Path]
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """The bytes of all files."""
         return sum(entry.size for entry in self.files)
 
 
-def make_bundle(target: Target) -> Bundle:
-    """Pack a target's folder: the same files give the same bundle.
+def make_bundle(target: DeployTarget) -> Bundle:
+    """Pack the folder of a target. The same files give the same Bundle.
 
     Raises:
         PackError: naming what cannot be packed, or what makes it too large.
@@ -61,7 +61,7 @@ def _entry(path: Path, root: Path) -> FileEntry:
     return FileEntry(path=path.relative_to(root).as_posix(), sha256=digest, size=size)
 
 
-def _too_large(found: list[tuple[Path, int]], total: int, target: Target) -> PackError:
+def _too_large(found: list[tuple[Path, int]], total: int, target: DeployTarget) -> PackError:
     largest = sorted(found, key=lambda pair: -pair[1])[:SHOWN]
     shown = ", ".join(f"{path.relative_to(target.folder)} ({_megabytes(size)})" for path, size in largest)
     return PackError(
@@ -71,7 +71,7 @@ def _too_large(found: list[tuple[Path, int]], total: int, target: Target) -> Pac
     )
 
 
-def _too_many(found: list[tuple[Path, int]], target: Target) -> PackError:
+def _too_many(found: list[tuple[Path, int]], target: DeployTarget) -> PackError:
     folders = Counter(path.parent.relative_to(target.folder).as_posix() for path, _ in found)
     shown = ", ".join(f"{name}/ ({count}+)" for name, count in folders.most_common(SHOWN))
     return PackError(

@@ -1,4 +1,4 @@
-"""Importing what is deployed, to learn its functions; without leaving a trace in this process."""
+"""Imports what is deployed to learn its functions, and forgets it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 
 from pilotlight.app import Registered, collecting
 from pilotlight.errors import Misuse, PilotlightError
-from pilotlight.packing.target import Target
+from pilotlight.packing.target import DeployTarget
 from pilotlight_core.model.spec import FunctionSpec
 
-Apps = dict[str, dict[str, FunctionSpec]]
+AppSpecs = dict[str, dict[str, FunctionSpec]]
 """app -> function -> spec"""
 
 
-def load_apps(target: Target) -> Apps:
-    """The apps that importing the target defines, in order. Only functions whose code is packed belong to them.
+def load_apps(target: DeployTarget) -> AppSpecs:
+    """Import a target, and return its apps in order, with the functions whose code is packed.
 
     Raises:
         Misuse: if it cannot be imported, or defines nothing that can be deployed.
@@ -34,7 +34,7 @@ def load_apps(target: Target) -> Apps:
     return apps
 
 
-def _import(target: Target) -> None:
+def _import(target: DeployTarget) -> None:
     try:
         importlib.import_module(target.module)
     except PilotlightError:
@@ -45,7 +45,7 @@ def _import(target: Target) -> None:
 
 
 def _where(error: Exception, root: Path) -> str:
-    """The last line of the tenant's own code that the error passed through."""
+    """Return the last line of the tenant's own code that the error passed through."""
     trace, place = error.__traceback__, ""
     while trace is not None:
         file = Path(trace.tb_frame.f_code.co_filename)
@@ -55,8 +55,8 @@ def _where(error: Exception, root: Path) -> str:
     return place
 
 
-def _apps_of(registered: Registered, root: Path) -> Apps:
-    apps: Apps = {}
+def _apps_of(registered: Registered, root: Path) -> AppSpecs:
+    apps: AppSpecs = {}
     for app, function in registered:
         spec = function.spec
         file = getattr(sys.modules.get(spec.module), "__file__", None)
@@ -78,7 +78,7 @@ def _apps_of(registered: Registered, root: Path) -> Apps:
 
 @contextmanager
 def _importable(root: Path, module: str) -> Iterator[None]:
-    """`root` comes first among the places to import from, and what is imported from it is forgotten afterwards."""
+    """Put `root` first among the places to import from, and forget afterwards what was imported from it."""
     top = module.partition(".")[0]
     hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == top}
     before, writes = set(sys.modules), sys.dont_write_bytecode

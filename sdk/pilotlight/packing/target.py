@@ -1,4 +1,4 @@
-"""What `pilotlight deploy` is pointed at: a file, a folder with an app.py, or a module; with `::function` or not."""
+"""Reads the argument of `pilotlight deploy`: a file, a folder with an app.py, or a module; maybe with `::function`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pilotlight.errors import Misuse
 SEPARATOR = "::"
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class DeployTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A module to deploy.
 
-    A module in a package is packed with its whole package, any other with the folder that it lies in.
+    A module in a package is packed with its package, any other with its folder.
     """
 
     module: str
-    """By which a container imports it."""
+    """The name by which a container imports it."""
     root: Path
-    """What paths in the bundle, and imports, are relative to."""
+    """The folder that paths in the bundle, and imports, are relative to."""
     folder: Path
-    """What is packed: the root itself, or the package in it."""
+    """The folder that is packed: the root itself, or the package in it."""
     function: str | None = None
 
 
-def find_target(text: str, *, within: Path) -> Target:
-    """Read what the user wrote; relative paths and modules are looked for in `within`.
+def find_target(text: str, *, within: Path) -> DeployTarget:
+    """Return the DeployTarget that `text` names; relative paths and modules are looked for in `within`.
 
     Raises:
         Misuse: saying what was looked for where.
@@ -76,7 +76,7 @@ def _installed(module: str) -> Path | None:
     return Path(found.origin) if found is not None and found.origin and found.origin.endswith(".py") else None
 
 
-def _of_file(file: Path, function: str | None) -> Target:
+def _of_file(file: Path, function: str | None) -> DeployTarget:
     folder = file.parent
     parts = [] if file.stem == "__init__" else [file.stem]
     while (folder / "__init__.py").is_file():
@@ -86,6 +86,6 @@ def _of_file(file: Path, function: str | None) -> Target:
         if not part.isidentifier():
             raise Misuse(f"{file} cannot be imported: {part!r} is no Python name.", field="target")
     in_package = folder != file.parent
-    return Target(
+    return DeployTarget(
         module=".".join(parts), root=folder, folder=folder / parts[0] if in_package else folder, function=function
     )

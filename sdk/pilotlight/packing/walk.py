@@ -1,4 +1,4 @@
-"""Which files are packed: all but what is ignored; links, pickles and odd things are refused by name."""
+"""Finds the files to pack. Links, pickles and special files are refused by name."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ IGNORED = (
     ".tox/", ".nox/", ".mypy_cache/", ".ruff_cache/", ".pytest_cache/", ".ipynb_checkpoints/", "*.egg-info/",
     ".DS_Store", ".idea/", ".vscode/", ".pilotlight/", IGNORE_FILE,
 )  # fmt: skip
-"""Never packed, unless .pilotlightignore says so (`!.env.example`): it is read after these, and the last word wins."""
+"""Never packed, unless .pilotlightignore says so (`!.env.example`): the last rule that matches holds."""
 PICKLES = (".pkl", ".pickle", ".joblib")
-"""By their names alone: what is in other files is not looked at."""
+"""Suffixes of pickles; the content of other files is not looked at."""
 STATE_MARK = "up.lock"
-"""A folder that holds it is the state of a `pilotlight up`, whatever it is called: its keys are nobody's code."""
+"""Marks the state of a `pilotlight up`, which holds keys and is never packed."""
 MAX_PATH = 512
 
 
 class PackError(Misuse):
-    """A folder cannot be packed as it is; the message names the files."""
+    """A folder cannot be packed as it is. The message names the files."""
 
 
 def ignore_rules(folder: Path) -> GitIgnoreSpec:
-    """The rules for what lies below `folder`, in gitignore's language.
+    """Return the ignore rules for what lies below `folder`.
 
     Raises:
         PackError: if its .pilotlightignore cannot be read.
@@ -42,10 +42,10 @@ def ignore_rules(folder: Path) -> GitIgnoreSpec:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """The files to pack, in a fixed order.
+    """Yield the files to pack, in a fixed order.
 
     Raises:
-        PackError: naming a symlink, a pickle, something that is no file, or a folder that cannot be read.
+        PackError: naming what cannot be packed or read.
     """
     rules = ignore_rules(folder)
     open_folders = [folder]

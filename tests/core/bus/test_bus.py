@@ -39,7 +39,7 @@ async def test_messages_arrive_decoded_and_in_order(bus: Bus, other: Bus) -> Non
     await other.flush()
 
     for number in range(100):
-        await bus.publish(f"{subject}.x", Cancel(call=str(number)))
+        await bus.publish(f"{subject}.x", Cancel(call_id=str(number)))
 
     assert [message.call for message in await heard.wait()] == [str(number) for number in range(100)]
 
@@ -60,7 +60,7 @@ async def test_a_queue_group_shares_the_messages(bus: Bus, other: Bus) -> None:
         await member.flush()
 
     for number in range(20):
-        bus.publish_nowait(subject, Cancel(call=str(number)))
+        bus.publish_nowait(subject, Cancel(call_id=str(number)))
     await heard.wait()
     await bus.flush()
     await other.flush()
@@ -78,7 +78,7 @@ async def test_a_request_is_answered(bus: Bus, other: Bus) -> None:
     await other.subscribe(subject, answer)
     await other.flush()
 
-    answers = await asyncio.gather(*(bus.request(subject, Cancel(call=str(n)), 5.0) for n in range(50)))
+    answers = await asyncio.gather(*(bus.request(subject, Cancel(call_id=str(n)), 5.0) for n in range(50)))
 
     assert [answer.reason for answer in answers] == [str(n) for n in range(50)]
     assert bus.statistics().open_requests == 0
@@ -88,7 +88,7 @@ async def test_a_request_to_nobody_fails_at_once(bus: Bus) -> None:
     """Nobody listens: NoResponders, long before the timeout."""
     with pytest.raises(NoResponders):
         async with asyncio.timeout(30):
-            await bus.request(f"t.{token()}", Cancel(call="x"), 90.0)
+            await bus.request(f"t.{token()}", Cancel(call_id="x"), 90.0)
 
 
 async def test_a_request_without_an_answer_times_out(bus: Bus, other: Bus) -> None:
@@ -98,7 +98,7 @@ async def test_a_request_without_an_answer_times_out(bus: Bus, other: Bus) -> No
     await other.flush()
 
     with pytest.raises(BusTimeout):
-        await bus.request(subject, Cancel(call="x"), 0.05)
+        await bus.request(subject, Cancel(call_id="x"), 0.05)
 
 
 async def test_a_publisher_learns_that_nobody_listened(bus: Bus) -> None:
@@ -106,7 +106,7 @@ async def test_a_publisher_learns_that_nobody_listened(bus: Bus) -> None:
     subject, heard = f"t.{token()}", Heard()
     await bus.subscribe(f"{subject}.back", heard)
 
-    await bus.publish(f"{subject}.nobody", Cancel(call="x"), reply=f"{subject}.back")
+    await bus.publish(f"{subject}.nobody", Cancel(call_id="x"), reply=f"{subject}.back")
     await heard.wait()
 
     assert heard.all == [(f"{subject}.back", NO_RESPONDERS, f"{subject}.nobody")]
@@ -118,7 +118,7 @@ async def test_unsubscribed_means_silence(bus: Bus) -> None:
     subscription = await bus.subscribe(subject, heard)
 
     await subscription.unsubscribe()
-    await bus.publish(subject, Cancel(call="x"))
+    await bus.publish(subject, Cancel(call_id="x"))
     await bus.flush()
 
     assert heard.all == []
@@ -137,8 +137,8 @@ async def test_what_listens_in_a_block_is_silent_after_it(bus: Bus, other: Bus) 
             await bus.flush()
             assert bus.on_reconnect == [reconnected]
             for end in "ab":
-                await other.publish(f"{subject}.{end}", Cancel(call=end))
-            assert await heard.wait() == [Cancel(call="a")]
+                await other.publish(f"{subject}.{end}", Cancel(call_id=end))
+            assert await heard.wait() == [Cancel(call_id="a")]
             await rung.wait()
             raise ZeroDivisionError
 
@@ -149,7 +149,7 @@ async def test_what_listens_in_a_block_is_silent_after_it(bus: Bus, other: Bus) 
     assert bus.on_reconnect == []
     for end in "ab":
         with pytest.raises(NoResponders):
-            await other.request(f"{subject}.{end}", Cancel(call=end), timeout=30.0)
+            await other.request(f"{subject}.{end}", Cancel(call_id=end), timeout=30.0)
 
 
 async def test_a_bad_message_or_handler_harms_nobody(bus: Bus, server_url: str) -> None:
@@ -170,8 +170,8 @@ async def test_a_bad_message_or_handler_harms_nobody(bus: Bus, server_url: str) 
     await raw.flush()  # the server has seen it before what follows on another connection
     await raw.close()
 
-    await bus.publish(subject, Cancel(call="bad"))
-    await bus.publish(subject, Cancel(call="good"))
+    await bus.publish(subject, Cancel(call_id="bad"))
+    await bus.publish(subject, Cancel(call_id="good"))
 
     assert [message.call for message in await heard.wait()] == ["good"]
     assert (bus.statistics().undecodable, bus.statistics().handler_errors) == (1, 1)
@@ -180,7 +180,7 @@ async def test_a_bad_message_or_handler_harms_nobody(bus: Bus, server_url: str) 
 async def test_a_message_that_does_not_fit_is_refused(bus: Bus) -> None:
     """An oversize message is refused here: the server would close the connection for good."""
     with pytest.raises(MessageTooLarge):
-        await bus.publish("t.large", Cancel(call="x" * (4 * 2**20 - 100)))
+        await bus.publish("t.large", Cancel(call_id="x" * (4 * 2**20 - 100)))
     await bus.flush()
 
     assert bus.connected
@@ -190,7 +190,7 @@ async def test_a_message_that_does_not_fit_is_refused(bus: Bus) -> None:
 async def test_a_subject_cannot_break_the_protocol(bus: Bus, subject: str) -> None:
     """White space and endless subjects never reach the socket."""
     with pytest.raises(ValueError, match="is not a subject"):
-        await bus.publish(subject, Cancel(call="x"))
+        await bus.publish(subject, Cancel(call_id="x"))
 
 
 async def test_a_flush_that_is_cancelled_does_no_harm(bus: Bus) -> None:
@@ -246,7 +246,7 @@ async def test_it_runs_on_uvloop(bus: Bus, other: Bus) -> None:
     await other.flush()
 
     for number in range(3):
-        await bus.publish(subject, Cancel(call=str(number)))
+        await bus.publish(subject, Cancel(call_id=str(number)))
 
     assert len(await heard.wait()) == 3
     assert "uvloop" in type(asyncio.get_running_loop()).__module__

@@ -55,9 +55,9 @@ async def test_while_the_server_is_away_a_publish_fails_at_once_and_afterwards_i
     """BusDown without delay, nothing sent late; subscriptions come back by themselves."""
     async with connect(server.url, name="one") as bus, connect(server.url, name="two") as other:
         heard: asyncio.Queue[str] = asyncio.Queue()
-        await other.subscribe("t.x", lambda _s, message, _r: heard.put_nowait(message.call))
+        await other.subscribe("t.x", lambda _s, message, _r: heard.put_nowait(message.call_id))
         await other.flush()
-        pending = asyncio.ensure_future(bus.request("t.x", Cancel(call="unanswered"), 60.0))
+        pending = asyncio.ensure_future(bus.request("t.x", Cancel(call_id="unanswered"), 60.0))
         async with asyncio.timeout(30):
             assert await heard.get() == "unanswered"
 
@@ -65,10 +65,10 @@ async def test_while_the_server_is_away_a_publish_fails_at_once_and_afterwards_i
         with pytest.raises(BusDown):
             await pending
         with pytest.raises(BusDown):
-            bus.publish("t.x", Cancel(call="too late")).send(None)  # without a turn of the loop
+            bus.publish("t.x", Cancel(call_id="too late")).send(None)  # without a turn of the loop
 
         await restart(server, bus, other)
-        await bus.publish("t.x", Cancel(call="again"))
+        await bus.publish("t.x", Cancel(call_id="again"))
         async with asyncio.timeout(30):
             assert await heard.get() == "again"
         assert bus.statistics().reconnects == 1

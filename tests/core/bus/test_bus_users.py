@@ -283,7 +283,7 @@ async def test_what_is_refused_fails_in_time(server: EmbeddedNats) -> None:
     """A role that tries is told by silence, which the bus bounds; it stays connected."""
     async with as_role(server, AGENT) as agent:
         with pytest.raises(BusError):
-            await agent.store("$KV.REGISTRY.tenant.evil", Cancel(call="x"), id="1", timeout=0.2)
+            await agent.store("$KV.REGISTRY.tenant.evil", Cancel(call_id="x"), id="1", timeout=0.2)
         await agent.flush()
 
         assert agent.connected

@@ -32,4 +32,4 @@ async def test_what_no_stream_takes_is_refused_in_time(bus: Bus) -> None:
     """A subject outside all streams is tried for as long as asked, then refused."""
     async with asyncio.timeout(30):
         with pytest.raises(BusError):
-            await bus.store(f"nowhere.{token()}", Cancel(call="x"), id="1", timeout=0.2)
+            await bus.store(f"nowhere.{token()}", Cancel(call_id="x"), id="1", timeout=0.2)

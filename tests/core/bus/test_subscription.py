@@ -9,7 +9,7 @@ from tests.waiting import until
 
 
 def started(number: int) -> Started:
-    return Started(call="a", grant=number)
+    return Started(call_id="a", grant_number=number)
 
 
 async def test_after_unsubscribing_nothing_is_heard_of_the_subject(bus: Bus, other: Bus) -> None:

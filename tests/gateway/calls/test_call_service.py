@@ -145,8 +145,12 @@ async def test_a_refused_grant_goes_elsewhere(calls: CallService, agent: Scripte
     """`draining` costs nothing: when the container speaks again, the call is sent anew with a higher number."""
 
     def refuse_once(run: Run) -> list[Message]:
-        if run.grant == 1:
-            return [Refused(call=run.call, grant=run.grant, container=run.container, reason=Refusal.DRAINING)]
+        if run.grant_number == 1:
+            return [
+                Refused(
+                    call_id=run.call_id, grant_number=run.grant_number, container=run.container, reason=Refusal.DRAINING
+                )
+            ]
         return [_ok(run)]
 
     agent.script = refuse_once
@@ -156,7 +160,7 @@ async def test_a_refused_grant_goes_elsewhere(calls: CallService, agent: Scripte
     agent.credit()
 
     assert (await call).attempts == 1
-    assert [run.grant for run in agent.runs] == [1, 2]
+    assert [run.grant_number for run in agent.runs] == [1, 2]
 
 
 async def test_nobody_listening_is_proof_that_it_never_started(
@@ -195,7 +199,7 @@ async def test_code_that_raises_fails_with_its_traceback(calls: CallService, age
     """Type, message and the remote traceback reach the caller; `retries=` runs it again first."""
     error = RemoteError("ValueError", "no", "Traceback…")
     agent.script = lambda run: [
-        Ended(call=run.call, grant=run.grant, container="c1", outcome=Outcome.RAISED, error=error)
+        Ended(call_id=run.call_id, grant_number=run.grant_number, container="c1", outcome=Outcome.RAISED, error=error)
     ]
     agent.credit()
 
@@ -223,7 +227,7 @@ async def test_a_deadline_in_the_queue_says_what_it_waited_for(
 
 async def test_a_cancelled_call_is_cancelled_at_its_agent(calls: CallService, agent: ScriptedAgent) -> None:
     """By the client's own id; afterwards its status says so, and another tenant finds nothing."""
-    agent.script = lambda run: [Started(call=run.call, grant=run.grant)]
+    agent.script = lambda run: [Started(call_id=run.call_id, grant_number=run.grant_number)]
     agent.credit()
     call = asyncio.ensure_future(calls.run(prepared(calls, agent, client_id="cid_12345678")))
     await agent.until(lambda: agent.runs)
@@ -249,12 +253,12 @@ async def test_a_caller_who_goes_away_cancels(calls: CallService, agent: Scripte
     call.cancel()
 
     await agent.until(lambda: agent.cancels)
-    assert agent.cancels[0].call == agent.runs[0].call
+    assert agent.cancels[0].call_id == agent.runs[0].call_id
 
 
 async def test_what_a_cancelled_call_takes_is_told_when_it_has_ended(calls: CallService, agent: ScriptedAgent) -> None:
     """It is asked for if its agent is silent; until then its tab is open."""
-    agent.script = lambda run: [Started(call=run.call, grant=run.grant)]
+    agent.script = lambda run: [Started(call_id=run.call_id, grant_number=run.grant_number)]
     agent.credit()
     tab, settled = CallUsage(), list[CallUsage]()
     call = asyncio.ensure_future(calls.run(prepared(calls, agent, tab=tab)))
@@ -263,11 +267,17 @@ async def test_what_a_cancelled_call_takes_is_told_when_it_has_ended(calls: Call
     await asyncio.wait([call])
     tab.settle(settled.append)
     (run,) = agent.runs
-    await agent.until(lambda: any(run.call in getattr(told, "grants", ()) for told in agent.windows))
+    await agent.until(lambda: any(run.call_id in getattr(told, "grants", ()) for told in agent.windows))
     assert settled == []
 
     spent = Spent(ns=7_000_000, ppm=1_000_000, price="cpu")
-    ended = Ended(call=run.call, grant=run.grant, container=run.container, outcome=Outcome.CANCELLED, spent=spent)
+    ended = Ended(
+        call_id=run.call_id,
+        grant_number=run.grant_number,
+        container=run.container,
+        outcome=Outcome.CANCELLED,
+        spent=spent,
+    )
     agent.say(run, ended)
 
     await until(lambda: settled)
@@ -294,8 +304,11 @@ async def test_a_stream_keeps_its_window(calls: CallService, agent: ScriptedAgen
     total = 300
 
     def stream(run: Run) -> list[Message]:
-        chunks = [Chunk(call=run.call, grant=run.grant, seq=n, data=values.encode(n)) for n in range(1, total + 1)]
-        return [Started(call=run.call, grant=run.grant), *chunks]
+        chunks = [
+            Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=n, data=values.encode(n))
+            for n in range(1, total + 1)
+        ]
+        return [Started(call_id=run.call_id, grant_number=run.grant_number), *chunks]
 
     agent.script = stream
     agent.credit()
@@ -313,7 +326,9 @@ async def test_a_stream_keeps_its_window(calls: CallService, agent: ScriptedAgen
 async def test_more_chunks_than_the_gateway_may_hold_end_the_stream(calls: CallService, agent: ScriptedAgent) -> None:
     """A tenant has its share of the gateway's bytes and no more; what was held is given back."""
     calls._budget.limit = 10
-    agent.script = lambda run: [Chunk(call=run.call, grant=run.grant, seq=1, data=values.encode("x" * 20))]
+    agent.script = lambda run: [
+        Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=1, data=values.encode("x" * 20))
+    ]
     agent.credit()
     with pytest.raises(Unavailable, match="bytes"):
         await _all(calls.stream(prepared(calls, agent, stream=True, mode=Mode.GENERATOR)))
@@ -359,7 +374,12 @@ async def _all(events: AsyncIterator[CallEvent]) -> list[CallEvent]:
 
 def _ok(run: Run, **more: Any) -> Ended:
     return Ended(
-        call=run.call, grant=run.grant, container=run.container, outcome=Outcome.OK, output=values.encode(None), **more
+        call_id=run.call_id,
+        grant_number=run.grant_number,
+        container=run.container,
+        outcome=Outcome.OK,
+        output=values.encode(None),
+        **more,
     )
 
 

@@ -59,12 +59,12 @@ def sent(**more: Any) -> Origin:
 
 def running(**more: Any) -> Origin:
     origin = sent(**more)
-    origin.frame(Started(call="a", grant=1), 2.0)
+    origin.frame(Started(call_id="a", grant_number=1), 2.0)
     return origin
 
 
 def ended(outcome: Outcome = Outcome.OK, number: int = 1, **more: Any) -> Ended:
-    return Ended(call="a", grant=number, container="c1", outcome=outcome, **more)
+    return Ended(call_id="a", grant_number=number, container="c1", outcome=outcome, **more)
 
 
 def error_of(actions: list[Effect]) -> PilotlightError:
@@ -81,17 +81,17 @@ def test_a_call_is_queued_sent_and_answered() -> None:
     origin = Origin(plan(input=b"in", gateway_ms=0.5), 0.0)
     (enqueue,) = origin.begin(0.0)
     assert isinstance(enqueue, Enqueue)
-    assert (enqueue.call.call, enqueue.call.remaining_ms, enqueue.call.admitted) == ("a", 60_000.0, False)
+    assert (enqueue.call.call_id, enqueue.call.remaining_ms, enqueue.call.admitted) == ("a", 60_000.0, False)
     (send,) = origin.granted(grant(1), 1.0)
     assert isinstance(send, SendRun)
-    assert (send.node, send.run.container, send.run.grant, send.run.input) == ("n1", "c1", 1, b"in")
+    assert (send.node, send.run.container, send.run.grant_number, send.run.input) == ("n1", "c1", 1, b"in")
     assert (send.run.start_within_ms, send.run.timeout_ms) == (59_000.0, 59_000.0)
-    assert origin.frame(Started(call="a", grant=1), 1.1) == []
+    assert origin.frame(Started(call_id="a", grant_number=1), 1.1) == []
 
     spent = Spent(ns=2_000_000, ppm=500_000, price="h100")
     stages = Stages(batch_wait=100.0, execute=300.0, total=450.0)
     settle, finish = origin.frame(ended(output=b"out", spent=spent, stages=stages), 1.5)
-    assert settle == Settle(call="a", container="c1", number=1, cost=1.0, outcome=Outcome.OK)
+    assert settle == Settle(call_id="a", container="c1", grant_number=1, cost=1.0, outcome=Outcome.OK)
     assert isinstance(finish, FinishCall)
     assert (finish.output, finish.attempts, finish.container, finish.cold_start) == (b"out", 1, "c1", None)
     assert finish.stages == pytest.approx(
@@ -105,7 +105,7 @@ def test_stages_are_told_to_those_who_asked() -> None:
     origin = Origin(plan(stages=True, arrived=-1.0), 0.0)
     assert origin.begin(0.0)[0] == ReportStage("queued", 1000.0)
     origin.granted(grant(1), 1.0)
-    assert origin.frame(Started(call="a", grant=1), 2.0) == [ReportStage("running", 3000.0)]
+    assert origin.frame(Started(call_id="a", grant_number=1), 2.0) == [ReportStage("running", 3000.0)]
 
 
 def test_a_start_that_was_waited_for_is_shown_apart_from_the_queue() -> None:
@@ -125,16 +125,16 @@ def test_a_start_that_was_waited_for_is_shown_apart_from_the_queue() -> None:
 def test_a_refused_call_goes_elsewhere(reason: Refusal) -> None:
     """Whatever the reason, it never started."""
     origin = sent()
-    (back,) = origin.frame(Refused(call="a", grant=1, container="c1", reason=reason), 1.1)
+    (back,) = origin.frame(Refused(call_id="a", grant_number=1, container="c1", reason=reason), 1.1)
     assert isinstance(back, HandBack)
-    assert (back.container, back.epoch, back.reason, back.call.number) == ("c1", 1, reason, 1)
+    assert (back.container, back.epoch, back.reason, back.call.grant_number) == ("c1", 1, reason, 1)
     assert kinds(origin.granted(grant(2, container="c2"), 1.2)) == ["SendRun"]
 
 
 def test_a_duplicate_means_that_the_first_copy_was_taken() -> None:
     """The bus delivered a run twice: the call runs."""
     origin = sent()
-    assert origin.frame(Refused(call="a", grant=1, container="c1", reason=Refusal.DUPLICATE), 1.1) == []
+    assert origin.frame(Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.DUPLICATE), 1.1) == []
     assert origin.state is OriginState.SENT
 
 
@@ -164,10 +164,10 @@ def test_placements_are_bounded() -> None:
     origin = queued()
     for number in range(1, MAX_PLACEMENTS):
         origin.granted(grant(number), 1.0)
-        refused = Refused(call="a", grant=number, container="c1", reason=Refusal.NO_SLOT)
+        refused = Refused(call_id="a", grant_number=number, container="c1", reason=Refusal.NO_SLOT)
         assert kinds(origin.frame(refused, 1.0)) == ["HandBack"]
     origin.granted(grant(MAX_PLACEMENTS), 1.0)
-    refused = Refused(call="a", grant=MAX_PLACEMENTS, container="c1", reason=Refusal.NO_SLOT)
+    refused = Refused(call_id="a", grant_number=MAX_PLACEMENTS, container="c1", reason=Refusal.NO_SLOT)
     assert isinstance(error_of(origin.frame(refused, 1.0)), Unavailable)
 
 
@@ -175,13 +175,13 @@ def test_only_one_grant_is_ever_in_use() -> None:
     """A second grant is declined, a repetition of the one in use is not."""
     origin = sent()
     assert origin.granted(grant(1), 1.1) == []
-    assert origin.granted(grant(2, container="c2"), 1.1) == [Settle(call="a", container="c2", number=2)]
+    assert origin.granted(grant(2, container="c2"), 1.1) == [Settle(call_id="a", container="c2", grant_number=2)]
 
 
 def test_a_grant_that_is_not_newer_is_declined_and_the_call_queued_again() -> None:
     """Grant 1 was refused; a copy of it must not be used."""
     origin = sent()
-    origin.frame(Refused(call="a", grant=1, container="c1", reason=Refusal.NO_SLOT), 1.1)
+    origin.frame(Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.NO_SLOT), 1.1)
     assert kinds(origin.granted(grant(1), 1.2)) == ["Settle", "Enqueue"]
     assert origin.state is OriginState.QUEUED
 
@@ -223,7 +223,7 @@ def lose(origin: Origin, at: float, how: str) -> list[Effect]:
         assert held is not None
         said = origin.node_gone(held.node, held.instance, "its node was silent", at)
         return said or origin.tick(at + LAST_WORDS_S)
-    number = origin.grant.number if origin.grant else 0
+    number = origin.grant.grant_number if origin.grant else 0
     return origin.frame(ended(Outcome.DIED, number, reason="exit code 139"), at)
 
 
@@ -265,7 +265,7 @@ def test_a_run_may_have_reached_the_nodes_next_agent() -> None:
     origin = sent()
     assert origin.node_gone("n1", "i1", "started anew", 2.0) == []
     assert origin.tick(2.5) == []
-    refused = Refused(call="a", grant=1, container="c1", reason=Refusal.GONE)
+    refused = Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.GONE)
     assert kinds(origin.frame(refused, 2.6)) == ["HandBack"]
     assert running().node_gone("n1", "i1", "started anew", 3.0) != []
 
@@ -285,8 +285,10 @@ def test_frames_of_an_older_grant_are_ignored() -> None:
     assert origin.frame(ended(output=b"late"), 3.5) == []
     origin.granted(grant(2), 4.0)
     frames: list[CallFrame] = [
-        Started(call="a", grant=1), Chunk(call="a", grant=1, seq=1, data=b""), ended(output=b"late"),
-        Refused(call="a", grant=1, container="c1", reason=Refusal.GONE),
+        Started(call_id="a", grant_number=1),
+        Chunk(call_id="a", grant_number=1, seq=1, data=b""),
+        ended(output=b"late"),
+        Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.GONE),
     ]  # fmt: skip
     for frame in frames:
         assert origin.frame(frame, 4.5) == []
@@ -331,7 +333,7 @@ def test_code_that_raised_is_retried_after_a_backoff() -> None:
         assert origin.tick(at + wait / 2) == []
         (enqueue,) = origin.tick(at + wait)
         assert isinstance(enqueue, Enqueue)
-        assert (enqueue.call.number, enqueue.call.admitted) == (number, True)
+        assert (enqueue.call.grant_number, enqueue.call.admitted) == (number, True)
     origin.granted(grant(3), 3.0)
     assert isinstance(error_of(origin.frame(ended(Outcome.RAISED, 3, error=RAISED), 3.1)), FunctionRaised)
 
@@ -367,7 +369,7 @@ def test_what_nobody_can_tell_is_lost() -> None:
     assert (failed.cost, failed.starts, failed.lost, failed.left) == (0.0, 1, 1, None)
 
     origin = running()
-    unknown = Ended(call="a", grant=1, container="", outcome=Outcome.DIED)
+    unknown = Ended(call_id="a", grant_number=1, container="", outcome=Outcome.DIED)
     failed = fail_of(origin.frame(unknown, 3.0))
     assert (failed.cost, failed.starts, failed.lost) == (0.0, 1, 1)
 
@@ -421,7 +423,7 @@ def test_a_load_failure_brings_the_remote_traceback() -> None:
 
 
 def chunk(seq: int, number: int = 1) -> Chunk:
-    return Chunk(call="a", grant=number, seq=seq, data=b"x")
+    return Chunk(call_id="a", grant_number=number, seq=seq, data=b"x")
 
 
 def test_chunks_are_relayed_in_order_and_once() -> None:
@@ -466,7 +468,7 @@ def flood(origin: Origin, chunks: int, size: int) -> list[Effect]:
     actions = [
         action
         for seq in range(first, first + chunks)
-        for action in origin.frame(Chunk(call="a", grant=1, seq=seq, data=b"x" * size), 2.0)
+        for action in origin.frame(Chunk(call_id="a", grant_number=1, seq=seq, data=b"x" * size), 2.0)
     ]
     return [action for action in actions if not isinstance(action, RelayChunk)]
 
@@ -475,12 +477,12 @@ def test_small_chunks_flow_before_they_are_read() -> None:
     """The container is told to go on at every half window, until too many chunks are unread."""
     origin = running(generator=True)
     assert flood(origin, WINDOW // 2 - 1, 1) == []
-    assert flood(origin, 1, 1) == [SendControl("n1", Window(call="a", upto=WINDOW // 2))]
+    assert flood(origin, 1, 1) == [SendControl("n1", Window(call_id="a", upto=WINDOW // 2))]
     assert len(flood(origin, UNREAD_CHUNKS - WINDOW // 2, 1)) == (UNREAD_CHUNKS - WINDOW // 2) // (WINDOW // 2)
     assert flood(origin, WINDOW, 1) == []
     assert origin.was_read(1) == []
     told = [action for _ in range(WINDOW) for action in origin.was_read(1)]
-    assert told == [SendControl("n1", Window(call="a", upto=UNREAD_CHUNKS + WINDOW))]
+    assert told == [SendControl("n1", Window(call_id="a", upto=UNREAD_CHUNKS + WINDOW))]
 
 
 def test_large_chunks_wait_for_their_reader() -> None:
@@ -489,7 +491,7 @@ def test_large_chunks_wait_for_their_reader() -> None:
     size = UNREAD_BYTES // 2
     assert flood(origin, WINDOW, size) == []
     reading = [origin.was_read(size) for _ in range(WINDOW - 2)]
-    assert reading == [[]] * (WINDOW - 3) + [[SendControl("n1", Window(call="a", upto=WINDOW))]]
+    assert reading == [[]] * (WINDOW - 3) + [[SendControl("n1", Window(call_id="a", upto=WINDOW))]]
 
 
 def test_a_stream_that_is_over_is_not_told_to_go_on() -> None:
@@ -541,7 +543,7 @@ def test_cancel_after_the_grant_reaches_the_agent() -> None:
     assert kinds(actions) == ["SendControl", "FailCall"]
     assert isinstance(error_of(actions), Cancelled)
     assert kinds(origin.frame(ended(Outcome.CANCELLED), 3.0)) == ["Settle"]
-    assert origin.frame(Started(call="a", grant=1), 3.0) == []
+    assert origin.frame(Started(call_id="a", grant_number=1), 3.0) == []
 
 
 def test_what_the_home_refuses_or_drops_fails_the_call() -> None:
@@ -549,7 +551,7 @@ def test_what_the_home_refuses_or_drops_fails_the_call() -> None:
     full = TooMuch("full", code="queue_full", retry_after=3.0)
     assert error_of(queued().refused_entry(full)) is full
     assert sent().refused_entry(full) == []
-    dropped = Dropped(call="a", gateway="gw1", code="load_failed", detail="cannot load", error=RAISED)
+    dropped = Dropped(call_id="a", gateway="gw1", code="load_failed", detail="cannot load", error=RAISED)
     error = error_of(queued().dropped(dropped))
     assert isinstance(error, LoadFailed)
     assert error.more["traceback"] == "Traceback …"

@@ -20,13 +20,13 @@ async def test_what_does_not_fit_one_message_goes_in_several(server_url: str) ->
 
         def hear(_: str, message: object, __: str) -> None:
             assert isinstance(message, ToOrigin)
-            heard.extend(dropped.call for dropped in message.dropped)
+            heard.extend(dropped.call_id for dropped in message.dropped)
 
         await origin.subscribe(subjects.to_origin(region, "gw1"), hear)
         await origin.flush()
         mailbox, calls = Outbox(BusDriverPort(home), region), [f"call_{n}" for n in range(2 * ITEMS + 10)]
         for call in calls:
-            mailbox.drop(Dropped(call=call, gateway="gw1", code="load_failed", detail="no", error=error))
+            mailbox.drop(Dropped(call_id=call, gateway="gw1", code="load_failed", detail="no", error=error))
         mailbox.flush()
 
         await until(lambda: len(heard) == len(calls))

@@ -167,7 +167,7 @@ async def test_a_grant_to_a_call_that_is_gone_gives_its_slot_back_wherever_the_h
         assert queue is not None
         (entry,) = [entry for desk in queue._desks.values() for entry in desk.queue]
         for _ in range(3):
-            gone = msgspec.structs.replace(entry.call, call=other.calls.new_id())
+            gone = msgspec.structs.replace(entry.call, call_id=other.calls.new_id())
             homes.on_mail("", ToHome(shard=shard, items=(Enqueue(gone),)), "")
         waiting = asyncio.create_task(other.calls.run(prepared(other.calls, agent)))
         await until(lambda: home.calls.statistics().queued == 5)

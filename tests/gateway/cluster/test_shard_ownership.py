@@ -1,4 +1,4 @@
-"""One gateway's view of who is whose home, in memory: what limits ask of `Shards`."""
+"""One gateway's view of who is whose home, in memory: what drivers ask of `Shards`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ def test_a_gateway_acts_for_its_own_shards_as_long_as_its_lease_holds(
 
     assert ownership.owner(3) == home
     assert ownership.mine(3, 0.0) == epoch
+
+
+def test_a_home_is_known_by_its_epoch() -> None:
+    """As long as it is the home: of a former epoch nobody knows."""
+    ownership: ShardOwnership = MemoryShardOwnership(gateway="g1", home=ShardOwner("g2", 7))
+
+    assert ownership.home_under(7) == (0, "g2")
+    assert ownership.home_under(6) is None
 
 
 def test_the_others_are_those_that_live() -> None:

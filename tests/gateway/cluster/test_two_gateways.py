@@ -109,7 +109,7 @@ async def test_a_function_shared_here_is_called_there_at_once(two: tuple[Gateway
             await owns.put(f"/v1/apps/shop/shares/{other}")
             assert (await calls.post(path, json={"input": {"name": "x"}})).status_code == 200
             await owns.delete(f"/v1/apps/shop/shares/{other}")
-            await until(lambda: not there.registry.share_nowait(owner, "shop").grants)  # type: ignore[union-attr]
+            await until(lambda: (share := there.registry.share_nowait(owner, "shop")) and not share.grants)
             assert (await calls.post(path, json={"input": {"name": "x"}})).status_code == 404
 
 

@@ -4,126 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import msgspec
 import pytest
 from msgspec import structs
 
-from pilotlight_core.bus import Bus, WrongRevision
+from pilotlight_core.bus import Bus
 from pilotlight_core.bus.streams import bucket_stream, key_subject
-from pilotlight_core.host.blobs import BlobMissing, MemoryBlobs
-from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.batches import BatchQuery, BatchRecord, BatchState, ItemCounts
-from pilotlight_core.model.records.jobs import FailurePoint, JobError, JobState, RunnerIdentity
 from pilotlight_core.model.spec import Priority
-from pilotlight_core.model.subjects import BATCH_BUCKET, JOB_BUCKET
+from pilotlight_core.model.subjects import JOB_BUCKET
 from pilotlight_gateway.batches.batch_manifest import CHUNK_ITEMS
-from pilotlight_gateway.batches.batch_service import BatchService
-from pilotlight_gateway.batches.bus_batches import BusBatches
-from pilotlight_gateway.calls.call_responses import read_value
-from pilotlight_gateway.duties.batch_driver import BatchDependencies, BatchDriver
-from pilotlight_gateway.duties.batch_duty import BatchDuty
+from pilotlight_gateway.duties.batch_driver import BatchDriver
 from pilotlight_gateway.duties.batch_progress import OUT_AT_MOST
-from pilotlight_gateway.jobs.bus_jobs import BusJobs
-from pilotlight_gateway.jobs.job_service import JobService
 from tests.gateway.batches.makers import version
+from tests.gateway.duties.driven_batches import Platform
 from tests.waiting import until_found
-
-ALL = frozenset(str(state) for state in JobState if state.terminal)
-ME = RunnerIdentity("test", "test-1")
-
-
-class Platform:
-    """A tenant's batches, and a function whose jobs a test ends by hand."""
-
-    def __init__(self, bus: Bus) -> None:
-        self.bus = bus
-        self.tenant = f"t{token(8)}"
-        self.blobs = MemoryBlobs()
-        self.jobs = BusJobs(bus)
-        self.store = BusBatches(bus)
-        self.desk = BatchService(self.store, JobService(self.jobs, blobs=self.blobs), blobs=self.blobs)
-        self.told: list[str] = []
-        self.runs = False
-        """Whether a job ends as soon as it is told of."""
-        self._ends: set[asyncio.Task[None]] = set()
-        self.ground = BatchDependencies(
-            bus=bus, batches=self.store, jobs=self.jobs, blobs=self.blobs, publish=self.tell, region="local"
-        )
-
-    async def submit(self, count: int, **more: Any) -> BatchRecord:
-        """A batch of so many inputs."""
-
-        async def body() -> AsyncIterator[bytes]:
-            yield b"\n".join(msgspec.json.encode({"input": {"name": str(number)}}) for number in range(count))
-
-        query = BatchQuery(function="shop.hello", **more)
-        return await self.desk.submit(self.tenant, version(self.tenant), query, body())
-
-    def tell(self, _flow: str, note: JobNote) -> None:
-        self.told.append(note.id)
-        if self.runs:
-            task = asyncio.get_running_loop().create_task(self.end(note.id))
-            self._ends.add(task)
-            task.add_done_callback(self._ends.discard)
-
-    async def start(self, job: str) -> None:
-        """As its home does."""
-        found = await self.jobs.read(self.tenant, job)
-        assert found is not None
-        started = jobs.started(found.job, ME, job, 1, found.job.created_at)
-        assert started is not None
-        await self.jobs.update(started, found.revision)
-
-    async def end(self, job: str, code: str = "") -> None:
-        """A job ends; with a code it fails."""
-        found = await self.jobs.read(self.tenant, job)
-        if found is None or found.job.state.terminal:
-            return
-        at = found.job.created_at
-        if code:
-            done = jobs.failed(found.job, FailurePoint.FINAL, JobError(code=code, detail="no"), at)
-        else:
-            done = jobs.succeeded(found.job, at, output=found.job.input)
-        try:
-            await self.jobs.update(done, found.revision)
-        except WrongRevision:
-            await self.end(job, code)
-
-    async def until(self, record: BatchRecord, state: BatchState) -> BatchRecord:
-        """The batch, once it is so."""
-
-        async def there() -> BatchRecord | None:
-            found = await self.desk.find(self.tenant, record.id)
-            return found if found.state is state else None
-
-        return await until_found(there)
-
-    async def until_told(self, count: int) -> list[str]:
-        """The jobs of which the work queue was told, once they are so many."""
-
-        async def told() -> list[str] | None:
-            return self.told if len(self.told) >= count else None
-
-        return await until_found(told)
-
-    async def results(self, record: BatchRecord, states: frozenset[str] = ALL) -> list[tuple[int, str, Any]]:
-        found = self.desk.results(record, read_value, states)
-        return [(result.index, result.state, result.output) async for result in found]
-
-    @asynccontextmanager
-    async def driving(self) -> AsyncIterator[None]:
-        """The duty, for as long as the block lasts."""
-        duty = asyncio.ensure_future(BatchDuty(self.bus, self.ground, holder=token(8)).run())
-        try:
-            yield
-        finally:
-            duty.cancel()
-            await asyncio.wait([duty])
 
 
 @pytest.fixture
@@ -170,25 +67,6 @@ async def test_only_so_many_wait_at_a_time(platform: Platform) -> None:
     assert len(await platform.results(present, frozenset({"failed"}))) == 1
 
 
-async def test_a_driver_that_dies_is_followed_by_another(platform: Platform) -> None:
-    """Nothing is submitted twice: its jobs are found again, and what ended meanwhile is counted."""
-    record = await platform.submit(40)
-    async with platform.driving():
-        told = list(await platform.until_told(40))
-    for job in told[:25]:
-        await platform.end(job)
-    platform.told.clear()
-    async with platform.driving():
-        await platform.until_told(15)  # those that wait are told of again
-        for job in told[25:]:
-            await platform.end(job, "bad_output")
-        done = await platform.until(record, BatchState.COMPLETED)
-
-    assert done.counts == ItemCounts(succeeded=25, failed=15)
-    assert len(set(told)) == 40
-    assert set(platform.told) == set(told[25:])
-
-
 async def test_cancelling_leaves_what_runs(platform: Platform) -> None:
     """What waits is cancelled, nothing more is submitted, and what runs ends by itself."""
     record = await platform.submit(OUT_AT_MOST + 30)
@@ -209,19 +87,6 @@ async def test_cancelling_leaves_what_runs(platform: Platform) -> None:
     assert cancelling.state is BatchState.CANCELLING
     assert done.counts == ItemCounts(succeeded=1, cancelled=OUT_AT_MOST - 1)
     assert len(set(platform.told)) == OUT_AT_MOST
-
-
-async def test_a_cancellation_goes_on_over_the_death_of_the_driver(platform: Platform) -> None:
-    """Also where the batch was cancelled while nobody drove it."""
-    record = await platform.submit(30)
-    async with platform.driving():
-        told = list(await platform.until_told(30))
-    await platform.end(told[0])
-    await platform.desk.cancel(platform.tenant, record.id)
-    async with platform.driving():
-        done = await platform.until(record, BatchState.CANCELLED)
-
-    assert done.counts == ItemCounts(succeeded=1, cancelled=29)
 
 
 async def test_a_cancelled_batch_is_resumed(platform: Platform) -> None:
@@ -284,21 +149,6 @@ async def test_a_batch_whose_inputs_are_gone_fails_and_says_so(platform: Platfor
         failed = await platform.until(record, BatchState.FAILED)
 
     assert "an input is gone" in failed.reason
-
-
-async def test_what_cannot_be_read_stands_in_nobodys_way(platform: Platform) -> None:
-    """A record, or the inputs of a batch: the duty goes on with the others, and says what it can."""
-    await platform.bus.kv(BATCH_BUCKET).put(f"{platform.tenant}.batch_{'0' * 20}", b"\xc1 of a version to come")
-    damaged = await platform.submit(2)
-    platform.blobs.kept[platform.tenant, damaged.chunks.sha256] = b"\xc1" * 100
-    platform.runs = True
-    async with platform.driving():
-        failed = await platform.until(damaged, BatchState.FAILED)
-        record = await platform.submit(2)
-        await platform.until(record, BatchState.COMPLETED)
-
-    assert failed.reason == "its inputs cannot be read"
-    assert [one.id for one in await platform.desk.all(platform.tenant)] == [record.id, damaged.id]
 
 
 async def test_a_large_input_is_a_blob_of_its_job(platform: Platform) -> None:
@@ -369,25 +219,3 @@ async def test_a_cancelled_batch_is_left_as_well(platform: Platform) -> None:
     async with platform.driving():
         done = await platform.until(record, BatchState.CANCELLED)
     assert done.counts == ItemCounts(succeeded=1, cancelled=2)
-
-
-async def test_inputs_are_removed_when_their_retention_is_over(platform: Platform) -> None:
-    """Not before, and of that batch only."""
-    platform.runs = True
-    old, young = await platform.submit(2), await platform.submit(2)
-    async with platform.driving():
-        await platform.until(old, BatchState.COMPLETED)
-        await platform.until(young, BatchState.COMPLETED)
-    found = await platform.store.read(platform.tenant, old.id)
-    assert found is not None
-    await platform.store.update(structs.replace(found[0], ended_at=1.0), found[1])
-
-    async def is_gone() -> bool | None:
-        return None if await platform.blobs.sizes(platform.tenant, [old.chunks.sha256]) else True
-
-    async with platform.driving():
-        await until_found(is_gone)
-
-    assert await platform.blobs.sizes(platform.tenant, [young.chunks.sha256])
-    with pytest.raises(BlobMissing):
-        await platform.results(found[0])

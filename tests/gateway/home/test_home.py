@@ -22,7 +22,7 @@ def home() -> Home:
 def granted(home: Home, at: float = 0.0) -> list[tuple[str, str, int]]:
     grants = home.grants(at)
     home.check_integrity()
-    return [(grant.call, grant.container, grant.number) for grant in grants]
+    return [(grant.call_id, grant.container, grant.grant_number) for grant in grants]
 
 
 def test_a_grant_names_everything_that_the_origin_needs(home: Home) -> None:
@@ -30,7 +30,7 @@ def test_a_grant_names_everything_that_the_origin_needs(home: Home) -> None:
     home.credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     assert home.grants(0.0) == [
-        Grant(call="a", container="c1", node="n1", instance="i1", epoch=7, number=1, gateway="gw1", home="gw1")
+        Grant(call_id="a", container="c1", node="n1", instance="i1", epoch=7, grant_number=1, gateway="gw1", home="gw1")
     ]
 
 
@@ -43,7 +43,7 @@ def test_who_is_told_of_a_free_slot_depends_on_whether_calls_wait_for_it(home: H
     home.enqueue(call("d", gateway="gw2"), 0.0)
     home.done("a", "c1", 1, 1.0)
     home.done("b", "c1", 1, 1.0)
-    assert [(grant.call, grant.home) for grant in home.grants(1.0)] == [("c", "gw1"), ("d", "gw2")]
+    assert [(grant.call_id, grant.home) for grant in home.grants(1.0)] == [("c", "gw1"), ("d", "gw2")]
 
 
 def test_calls_wait_for_room(home: Home) -> None:
@@ -101,7 +101,7 @@ def test_a_call_that_is_run_again_replaces_its_old_grant(home: Home) -> None:
     home.credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     granted(home)
-    home.enqueue(call("a", number=1, admitted=True), 1.0)
+    home.enqueue(call("a", grant_number=1, admitted=True), 1.0)
     assert granted(home, 1.0) == [("a", "c1", 2)]
 
 
@@ -121,7 +121,7 @@ def test_a_refused_call_goes_elsewhere_first(home: Home) -> None:
     home.enqueue(call("a"), 0.0)
     home.enqueue(call("b"), 0.0)
     granted(home)
-    home.refused(call("a", number=1), "c1", Refusal.DRAINING, 7, 0.1)
+    home.refused(call("a", grant_number=1), "c1", Refusal.DRAINING, 7, 0.1)
     assert granted(home, 0.1) == []
     home.credit(credit("c2", 2), 0.2)
     assert granted(home, 0.2) == [("a", "c2", 2)]
@@ -131,7 +131,7 @@ def test_a_refused_call_that_this_home_does_not_know_is_queued(home: Home) -> No
     """Its grant came from the home before: that says nothing of the container, nor of this home's epoch."""
     home.credit(credit("c1", 1), 0.0)
     home.enqueue(call("b"), 0.0)
-    home.refused(call("a", number=4), "c1", Refusal.STALE_EPOCH, 6, 0.1)
+    home.refused(call("a", grant_number=4), "c1", Refusal.STALE_EPOCH, 6, 0.1)
     assert granted(home, 0.1) == [("a", "c1", 5)]
     assert not home.deposed()
 
@@ -147,7 +147,7 @@ def test_a_newer_home_ends_this_one(home: Home) -> None:
     home.credit(credit("d1", version="ver_2"), 0.0)
     home.enqueue(call("b", version="ver_2"), 0.0)
     assert granted(home) == [("b", "d1", 1)]
-    home.refused(call("b", version="ver_2", number=1), "d1", Refusal.STALE_EPOCH, 7, 0.1)
+    home.refused(call("b", version="ver_2", grant_number=1), "d1", Refusal.STALE_EPOCH, 7, 0.1)
     home.credit(credit("d1", 2, version="ver_2"), 0.2)
     assert granted(home, 0.2) == []
 
@@ -200,7 +200,7 @@ def test_a_word_that_ends_a_call_but_not_its_slot(home: Home) -> None:
 def test_a_word_of_another_grant_ends_nothing(home: Home) -> None:
     """A late word of grant 1 must not free the slot of grant 2."""
     home.credit(credit(), 0.0)
-    home.enqueue(call("a", number=1), 0.0)
+    home.enqueue(call("a", grant_number=1), 0.0)
     home.enqueue(call("b"), 0.0)
     assert granted(home) == [("a", "c1", 2)]
     home.done("a", "c1", 1, 0.1)
@@ -234,7 +234,7 @@ def test_a_call_leaves_the_queue_at_its_deadline_with_the_reason(home: Home) -> 
     home.shortage(Shortage(version="ver_1", epoch=1, reason="it asks for H100"), 0.5)
     assert home.expire(0.9) == []
     (dropped,) = home.expire(1.0)
-    assert (dropped.call, dropped.gateway, dropped.code) == ("a", "gw1", "deadline_exceeded")
+    assert (dropped.call_id, dropped.gateway, dropped.code) == ("a", "gw1", "deadline_exceeded")
     assert dropped.detail == "It waited 1.0 s for a container: it asks for H100."
     home.check_integrity()
 
@@ -275,7 +275,7 @@ def test_calls_wait_for_a_second_start_but_not_for_a_third(home: Home) -> None:
     assert home.expire(0.2) == []
     home.credit(credit("c3", 3, state=ContainerState.LOADING), 0.3)
     home.credit(credit("c2", 4, state=ContainerState.GONE, error=error), 0.4)
-    assert [dropped.call for dropped in home.expire(0.4)] == ["a"]
+    assert [dropped.call_id for dropped in home.expire(0.4)] == ["a"]
 
 
 def test_a_failed_start_beside_a_ready_container_fails_nobody(home: Home) -> None:
@@ -294,7 +294,7 @@ def test_limits_refuse_new_calls_but_never_those_that_come_back() -> None:
     with pytest.raises(TooMuch):
         home.enqueue(call("b"), 0.0)
     home.enqueue(call("c", admitted=True), 0.0)
-    home.refused(call("d", number=1), "c1", Refusal.NO_SLOT, 1, 0.0)
+    home.refused(call("d", grant_number=1), "c1", Refusal.NO_SLOT, 1, 0.0)
     assert home.statistics(0.0).queued == 3
     home.check_integrity()
 

@@ -30,7 +30,7 @@ def turn(home: Home, at: float) -> tuple[list[Dropped], list[str]]:
     dropped, grants = home.expire(at), home.grants(at)
     home.demand(at)
     home.check_integrity()
-    return dropped, [grant.call for grant in grants]
+    return dropped, [grant.call_id for grant in grants]
 
 
 def run(home: Home, name: str, at: float, seconds: float = 0.1, container: str = "c1", **more: Any) -> None:
@@ -69,7 +69,7 @@ def test_a_call_past_its_queue_age_is_told_and_never_runs(home: Home) -> None:
     turn(home, 1.0)
     assert turn(home, 2.1) == ([], [])
     ((dropped,), granted) = turn(home, 2.3)
-    assert (dropped.call, dropped.code, granted) == ("aged", "queue_full", [])
+    assert (dropped.call_id, dropped.code, granted) == ("aged", "queue_full", [])
     assert dropped.retry_after == pytest.approx(1.0, rel=0.2)
     home.done("holds", "c1", 1, 2.4)
     assert turn(home, 2.4) == ([], [])
@@ -86,9 +86,9 @@ def test_a_call_that_cannot_be_done_any_more_is_no_turn_for_others_to_wait(home:
     home.enqueue(call("next"), 1.0)
     home.credit(credit("c1", 2, "holds"), 3.0)
     home.done("holds", "c1", 1, 3.0, outcome=Outcome.OK)
-    dropped, granted = home.expire(3.0), [grant.call for grant in home.grants(3.0)]
+    dropped, granted = home.expire(3.0), [grant.call_id for grant in home.grants(3.0)]
     assert (dropped, granted) == ([], ["next"])
-    assert [(d.call, d.code) for d in turn(home, 3.0)[0]] == [("late", "deadline_exceeded")]
+    assert [(d.call_id, d.code) for d in turn(home, 3.0)[0]] == [("late", "deadline_exceeded")]
 
     home.enqueue(call("alone", remaining_ms=200.0, admitted=True), 3.1)
     home.done("next", "c1", 1, 3.2, outcome=Outcome.OK)
@@ -109,7 +109,7 @@ def test_a_full_queue_is_shed_in_the_order_of_tiers_when_a_container_dies(home: 
         at += LOOK_EVERY
         dropped, _ = turn(home, at)
         assert at - 1.6 < 2.0
-    tiers = [d.call.rstrip("0123456789") for d in dropped]
+    tiers = [d.call_id.rstrip("0123456789") for d in dropped]
     assert set(tiers) <= {"free", "paid"}
     assert "free" in tiers
     assert {d.code for d in dropped} == {"no_capacity"}
@@ -186,7 +186,7 @@ def test_a_version_whose_containers_die_in_a_row_is_refused(home: Home) -> None:
     """`breaker_open` for new calls and for those that wait; then one probe; then all."""
     at = kill(home, "t0", "t1", "t0", "t1", "t2")
     (dropped, _) = turn(home, at)
-    assert [(d.call, d.code, d.retry_after) for d in dropped] == [
+    assert [(d.call_id, d.code, d.retry_after) for d in dropped] == [
         (name, "breaker_open", FIRST_PAUSE_S) for name in ("waits", "waits too")
     ]
     with pytest.raises(Unavailable) as caught:
@@ -212,7 +212,7 @@ def test_a_tenant_whose_calls_kill_containers_is_refused_alone(home: Home) -> No
     """Its new calls and those that wait; the others' wait on and run."""
     at = kill(home, *["t0"] * VERSION_FAILURES)
     ((dropped,), _) = turn(home, at)
-    assert (dropped.call, dropped.code, dropped.retry_after) == ("waits", "breaker_open", FIRST_PAUSE_S)
+    assert (dropped.call_id, dropped.code, dropped.retry_after) == ("waits", "breaker_open", FIRST_PAUSE_S)
     with pytest.raises(Unavailable, match="calls of this tenant"):
         home.enqueue(call("refused", "t0"), at)
     assert (home.statistics(at).breakers.versions, home.statistics(at).breakers.tenants) == (0, 1)
@@ -262,7 +262,7 @@ def test_a_container_that_alone_fails_is_listed_and_passed_over(home: Home) -> N
         home.enqueue(call(f"y{n}"), 0.0)
         for grant in home.grants(0.0):
             outcome = Outcome.RAISED if grant.container == "bad" else Outcome.OK
-            home.done(grant.call, grant.container, grant.number, 0.01, cost=1.0, outcome=outcome)
+            home.done(grant.call_id, grant.container, grant.grant_number, 0.01, cost=1.0, outcome=outcome)
     assert [(told.container, told.state) for told in home.breakers(0.1)] == [("bad", "open")]
     home.enqueue(call("a"), 0.1)
     home.enqueue(call("b"), 0.1)
@@ -351,13 +351,13 @@ def test_nothing_runs_past_its_time_and_nothing_is_lost(steps: list[tuple[str, i
         elif step == "k":
             home.credit(credit(f"c{amount % 3}", seq, state=ContainerState.GONE), at)
         for dropped in home.expire(at):
-            waiting.remove(dropped.call)
+            waiting.remove(dropped.call_id)
         for made in home.grants(at):
-            waiting.remove(made.call)
-            running.append((made.call, made.container, made.number))
-            assert at < due[made.call]
+            waiting.remove(made.call_id)
+            running.append((made.call_id, made.container, made.grant_number))
+            assert at < due[made.call_id]
         for dropped in home.expire(at):  # whose turn came too late
-            waiting.remove(dropped.call)
+            waiting.remove(dropped.call_id)
         assert home.next_wake() != 0.0
         home.demand(at)
         home.check_integrity()

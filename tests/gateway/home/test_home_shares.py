@@ -74,8 +74,8 @@ class Platform:
     def _grant(self, at: float) -> None:
         assert self.home.expire(at) == []
         for grant in self.home.grants(at):
-            self._began[grant.call], self._cost[grant.call] = at, self._meter
-            self._say(at + self._chance.choice(SIZES_MS) / 1000.0, "end", grant.call)
+            self._began[grant.call_id], self._cost[grant.call_id] = at, self._meter
+            self._say(at + self._chance.choice(SIZES_MS) / 1000.0, "end", grant.call_id)
         self.home.demand(at)
 
     def _end(self, name: str, at: float) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.messages.agent_messages import ContainerState, Outcome, RemoteError
 from pilotlight_core.model.messages.scheduling import HomeState
 from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, VERSION_FAILURES
@@ -23,11 +25,11 @@ def handed_over(home: Home, at: float, *, now: float) -> Home:
     return heir
 
 
-def run(home: Home, name: str, at: float, outcome: Outcome = Outcome.OK, **more: object) -> None:
+def run(home: Home, name: str, at: float, outcome: Outcome = Outcome.OK, **more: Any) -> None:
     """A call that holds its slot for a second."""
-    home.enqueue(call(name, **more), at)  # type: ignore[arg-type]
+    home.enqueue(call(name, **more), at)
     (grant,) = home.grants(at)
-    home.done(name, grant.container, grant.number, at + 1.0, cost=1000.0, outcome=outcome)
+    home.done(name, grant.container, grant.grant_number, at + 1.0, cost=1000.0, outcome=outcome)
 
 
 def test_the_next_home_knows_how_long_calls_take() -> None:
@@ -43,9 +45,9 @@ def test_the_next_home_knows_how_long_calls_take() -> None:
     heir.grants(500.0)
     heir.enqueue(call("second"), 500.0)
 
-    with pytest.raises(Exception, match="turn would come") as refused:
+    with pytest.raises(PilotlightError, match="turn would come") as refused:
         heir.enqueue(call("late", remaining_ms=1500.0), 500.0)
-    assert refused.value.retry_after == pytest.approx(2.0)  # type: ignore[attr-defined]
+    assert refused.value.retry_after == pytest.approx(2.0)
 
 
 def test_an_open_breaker_stays_open_for_the_rest_of_its_pause() -> None:
@@ -92,7 +94,7 @@ def test_a_broken_container_is_passed_over_by_the_next_home_too() -> None:
         home.enqueue(call(f"y{n}"), 0.0)
         for grant in home.grants(0.0):
             outcome = Outcome.RAISED if grant.container == "bad" else Outcome.OK
-            home.done(grant.call, grant.container, grant.number, 0.01, cost=1.0, outcome=outcome)
+            home.done(grant.call_id, grant.container, grant.grant_number, 0.01, cost=1.0, outcome=outcome)
 
     heir = handed_over(home, 0.1, now=500.0)
     for name in ("bad", "good"):

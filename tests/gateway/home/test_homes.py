@@ -91,7 +91,7 @@ def test_a_home_grants_in_the_turn_in_which_it_hears() -> None:
 
     assert isinstance(grant, Grant)
     assert site.router.said == [("gw2", grant)]
-    assert (grant.call, grant.epoch, grant.number) == ("a", 1, 1)
+    assert (grant.call_id, grant.epoch, grant.grant_number) == ("a", 1, 1)
 
 
 def test_a_home_that_is_asked_for_too_much_says_so_to_the_origin() -> None:
@@ -100,7 +100,7 @@ def test_a_home_that_is_asked_for_too_much_says_so_to_the_origin() -> None:
     (refused,) = site.turn(Enqueue(call("a")), Enqueue(call("b", gateway="gw2")))
 
     assert isinstance(refused, Dropped)
-    assert (refused.call, refused.gateway, refused.code) == ("b", "gw2", "queue_full")
+    assert (refused.call_id, refused.gateway, refused.code) == ("b", "gw2", "queue_full")
     assert site.turn(Withdraw("a"), Enqueue(call("b"))) == []
 
 
@@ -124,10 +124,10 @@ def test_without_the_right_or_the_bus_nothing_is_granted() -> None:
     site.credit(1)
     assert site.turn(Enqueue(call("a"))) == []
     site.port.connected = True
-    assert [item.call for item in site.turn()] == ["a"]
+    assert [item.call_id for item in site.turn()] == ["a"]
 
     site.ownership.lease_holds = False
-    assert site.turn(Settle(call="a", container="c1", number=1), Enqueue(call("b"))) == []
+    assert site.turn(Settle(call_id="a", container="c1", grant_number=1), Enqueue(call("b"))) == []
 
 
 def test_a_word_for_any_home_finds_the_one_that_gave_the_grant() -> None:
@@ -135,9 +135,9 @@ def test_a_word_for_any_home_finds_the_one_that_gave_the_grant() -> None:
     site = Site()
     site.credit(1)
     site.turn(Enqueue(call("a")), Enqueue(call("b")))
-    site.inbox.append((None, Settle(call="a", container="c1", number=1)))
+    site.inbox.append((None, Settle(call_id="a", container="c1", grant_number=1)))
 
-    assert [item.call for item in site.turn()] == ["b"]
+    assert [item.call_id for item in site.turn()] == ["b"]
 
 
 def test_mail_is_heard_in_the_next_turn() -> None:
@@ -147,7 +147,7 @@ def test_mail_is_heard_in_the_next_turn() -> None:
     site.homes.on_mail("", ToHome(shard=SHARD, items=(Enqueue(call("a")), Withdraw("a"), Enqueue(call("b")))), "")
     assert site.port.woken() == SOON
     site.credit(1)
-    assert [item.call for item in site.turn()] == ["b"]
+    assert [item.call_id for item in site.turn()] == ["b"]
 
 
 class Broken(Home):
@@ -167,4 +167,4 @@ def test_a_home_that_fails_stops_no_other() -> None:
     site.credit(1)
     site.homes.stir_all()
 
-    assert [item.call for item in site.turn(Enqueue(call("a")))] == ["a"]
+    assert [item.call_id for item in site.turn(Enqueue(call("a")))] == ["a"]

@@ -19,7 +19,7 @@ def book() -> GrantBook:
     made = GrantBook()
     for name, container in (("a", "c1"), ("b", "c1"), ("c", "c2")):
         entry = desk.queue.push(call(name), cost=1.0, guess=0.0, at=0.0)
-        made.enter(OutstandingGrant(desk, entry, grant(call=name, container=container), 0.0))
+        made.enter(OutstandingGrant(desk, entry, grant(call_id=name, container=container), 0.0))
     return made
 
 
@@ -29,8 +29,8 @@ def test_what_nobody_tells_the_end_of_is_struck_out_in_time(book: GrantBook) -> 
     book.loosen(["a", "b", "unknown"], 2.0)
 
     assert not list(book.take_untold(0.9 + DONE_WITHIN))
-    assert [granted.grant.call for granted in book.take_untold(1.0 + DONE_WITHIN)] == ["b"]
-    assert [granted.grant.call for granted in book.take_untold(2.0 + DONE_WITHIN)] == ["a"]
+    assert [granted.grant.call_id for granted in book.take_untold(1.0 + DONE_WITHIN)] == ["b"]
+    assert [granted.grant.call_id for granted in book.take_untold(2.0 + DONE_WITHIN)] == ["a"]
     assert set(book.by_call) == {"c"}
     book.check_integrity()
 

@@ -24,7 +24,7 @@ def picks(queue: FairQueue, count: int) -> list[str]:
     for _ in range(count):
         entry = queue.pick()
         assert entry is not None
-        found.append(entry.call.call)
+        found.append(entry.call.call_id)
     return found
 
 
@@ -151,7 +151,7 @@ def test_a_returned_call_goes_back_to_its_place_uncharged(queue: FairQueue) -> N
     assert first is not None
     assert second is not None
     assert other is not None
-    assert [first.call.call, other.call.call, second.call.call] == ["a", "other", "b"]
+    assert [first.call.call_id, other.call.call_id, second.call.call_id] == ["a", "other", "b"]
     queue.settle(other)
     queue.give_back(second, second.call)
     queue.give_back(first, first.call)
@@ -230,7 +230,7 @@ def test_versions_of_a_function_share_counters() -> None:
         for queue in (old, new):
             entry = queue.pick()
             assert entry is not None
-            turns[entry.call.call[0]] += 1
+            turns[entry.call.call_id[0]] += 1
     assert turns["b"] >= 9  # all that `new` has to give goes to b, since a is served by `old`
 
 
@@ -282,14 +282,14 @@ def test_any_history_keeps_the_books_in_order(steps: list[tuple[str, int, Priori
             push(queue, str(number), f"t{tenant}", cost=float(cost), priority=priority)
             waiting.add(str(number))
         elif step == "k" and (entry := queue.pick()) is not None:
-            waiting.remove(entry.call.call)
+            waiting.remove(entry.call.call_id)
             flying.append(entry)
         elif step == "s" and flying:
             queue.settle(flying.pop(tenant % len(flying)), float(cost))
         elif step == "r" and flying:
             entry = flying.pop(tenant % len(flying))
             queue.give_back(entry, entry.call)
-            waiting.add(entry.call.call)
+            waiting.add(entry.call.call_id)
         elif step == "f" and flying:
             queue.forgo(flying.pop(tenant % len(flying)))
         elif step == "c" and flying:
@@ -302,7 +302,7 @@ def test_any_history_keeps_the_books_in_order(steps: list[tuple[str, int, Priori
     for entry in flying:
         queue.settle(entry)
     while (entry := queue.pick()) is not None:
-        waiting.remove(entry.call.call)
+        waiting.remove(entry.call.call_id)
         queue.settle(entry)
     assert not waiting
     queue.check_integrity()

@@ -68,8 +68,8 @@ class Calls(FakeCalls):
                 return allowed
 
             run = Run(
-                call=call.id, tenant=call.tenant, version=call.version.id, container="c1", method="", epoch=1,
-                grant=number, gateway="one-a", home="one-a", start_within_ms=1.0, timeout_ms=1.0,
+                call_id=call.id, tenant=call.tenant, version=call.version.id, container="c1", method="", epoch=1,
+                grant_number=number, gateway="one-a", home="one-a", start_within_ms=1.0, timeout_ms=1.0,
             )  # fmt: skip
             assert call.gate is not None
             call.gate(run, go)
@@ -147,7 +147,7 @@ async def test_a_job_runs_once_and_its_result_is_kept(bench: Bench) -> None:
 
     assert [one.state for one in bench.store.writes] == [JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED]
     done = await bench.now()
-    assert (done.output, done.attempts, done.run) == (OUTPUT, 1, bench.calls.sent[0].call)
+    assert (done.output, done.attempts, done.run) == (OUTPUT, 1, bench.calls.sent[0].call_id)
     assert await bench.run() is None
     assert len(bench.calls.sent) == 1
 
@@ -212,7 +212,7 @@ async def test_it_is_tried_again_where_it_may(bench: Bench) -> None:
     assert await bench.run() is None
 
     assert (await bench.now()).attempts == 3
-    assert len({run.call for run in bench.calls.sent}) == 3  # nothing that is said of one is taken for another
+    assert len({run.call_id for run in bench.calls.sent}) == 3  # nothing that is said of one is taken for another
 
 
 async def test_what_does_not_get_to_start_is_put_off_and_writes_nothing(bench: Bench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import NoReturn
 
 import pytest
 from structlog.testing import capture_logs
@@ -60,11 +61,11 @@ async def test_a_start_that_fails_in_an_unforeseen_way_gives_the_run_up(bench: B
 async def test_a_job_whose_limits_cannot_be_asked_gives_its_run_up(bench: Bench) -> None:
     """Nothing is written yet."""
 
-    def policy(*_: str) -> None:
+    def policy(*_: str) -> NoReturn:
         raise ZeroDivisionError("a bug")
 
     await bench.put()
-    bench.limits.policy = policy  # type: ignore[assignment]
+    bench.limits.policy = policy
     with capture_logs() as lines:
         async with asyncio.timeout(30):
             until = await bench.run()

@@ -33,7 +33,7 @@ from tests.gateway.ledger.metering import SECOND, busy
 HERE = Path(__file__).parent
 AT_ONCE = """
 import sys
-from pilotlight_gateway.ledger.prices import load_prices
+from pilotlight_gateway.ledger.price_book import load_prices
 from pilotlight_gateway.ledger.ledger_store import Ledger
 book = load_prices()
 print("ready", flush=True)

@@ -23,7 +23,7 @@ def left_behind(tabs: UsageTracker, *, timeout: float = 60.0) -> tuple[CallUsage
 
 
 def ended(outcome: Outcome = Outcome.CANCELLED, **more: Any) -> Ended:
-    options: dict[str, Any] = {"call": "a", "grant": 2, "container": "c1", "outcome": outcome} | more
+    options: dict[str, Any] = {"call_id": "a", "grant_number": 2, "container": "c1", "outcome": outcome} | more
     return Ended(**options)
 
 
@@ -34,14 +34,14 @@ def ended(outcome: Outcome = Outcome.CANCELLED, **more: Any) -> Ended:
         (ended(), (2.0, 2, 0)),  # nothing was metered
         (ended(started=False), (2.0, 1, 0)),
         (ended(Outcome.DIED, container=""), (2.0, 1, 1)),  # its agent does not know it
-        (Refused(call="a", grant=2, container="c1", reason=Refusal.DRAINING), (2.0, 1, 0)),
+        (Refused(call_id="a", grant_number=2, container="c1", reason=Refusal.DRAINING), (2.0, 1, 0)),
     ],
 )
 def test_a_tab_is_settled_by_what_the_agent_says(frame: Ended | Refused, expected: tuple[float, int, int]) -> None:
     """Not before, and not by what it says of another start."""
     tabs = UsageTracker()
     tab, settled = left_behind(tabs)
-    tabs.told(ended(grant=1, spent=MS))
+    tabs.told(ended(grant_number=1, spent=MS))
     assert settled == []
 
     tabs.told(frame)

@@ -51,7 +51,7 @@ def test_a_granted_call_may_begin_and_its_end_is_told_once() -> None:
 def test_a_refused_call_has_its_error_and_no_end() -> None:
     """What refuses and for how long; nothing was counted, so nothing is given back."""
     ends = Ends()
-    answer = LimitAnswer(1, LimitVerdict.REFUSED, wait=2.0, violated=("requests",), standing='"requests";r=0;t=2')
+    answer = LimitAnswer(1, LimitVerdict.REFUSED, wait_s=2.0, violated=("requests",), standing='"requests";r=0;t=2')
     admission = admission_of("acme", FUNCTION, REQUESTS, answer, ends)
 
     assert isinstance(admission.error, TooMuch)

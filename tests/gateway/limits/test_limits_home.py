@@ -62,7 +62,7 @@ def test_a_refusal_says_what_refuses_and_for_how_long() -> None:
     assert first.standing == '"requests";r=1;t=1,"function-requests";r=0;t=2'
 
     second = ask(home, 2, 0.0)
-    assert (second.verdict, second.wait, second.violated) == (LimitVerdict.REFUSED, 2.0, ("function-requests",))
+    assert (second.verdict, second.wait_s, second.violated) == (LimitVerdict.REFUSED, 2.0, ("function-requests",))
     assert ask(home, 3, 2.0).verdict is LimitVerdict.GRANTED
     assert ask(home, 4, 2.0).standing == '"requests";r=1;t=1,"function-requests";r=0;t=2'
 
@@ -72,13 +72,13 @@ def test_cost_is_counted_on_estimate_and_corrected_at_the_end() -> None:
     home = home_of(Limits(cost_per_s=100.0, cost_burst=50.0))
 
     assert ask(home, 1, 0.0, cost=50.0).charged == 50.0
-    assert ask(home, 2, 0.0, cost=10.0).wait == 0.1
+    assert ask(home, 2, 0.0, cost=10.0).wait_s == 0.1
 
     home.ended(SHARD, "g1", LimitEnd(1, "acme", FUNCTION, -50.0), 0.0)
     assert ask(home, 3, 0.0, cost=50.0).verdict is LimitVerdict.GRANTED
 
     home.ended(SHARD, "g1", LimitEnd(3, "acme", FUNCTION, 100.0), 0.0)
-    assert ask(home, 4, 0.0, cost=10.0).wait == 1.1
+    assert ask(home, 4, 0.0, cost=10.0).wait_s == 1.1
 
 
 def test_a_job_is_counted_as_a_request_when_it_is_stored_and_by_what_it_takes_when_it_starts() -> None:
@@ -117,7 +117,7 @@ def test_no_more_run_at_once_than_allowed() -> None:
 
     refused = ask(home, 5, 4.0)
     assert refused.violated == ("concurrency",)
-    assert refused.wait == pytest.approx(4.0 / 3)
+    assert refused.wait_s == pytest.approx(4.0 / 3)
     assert refused.standing == '"concurrency";r=0'
 
 
@@ -180,9 +180,9 @@ def test_rates_need_not_wait_for_that_and_begin_with_nothing() -> None:
     home = home_of(Limits(requests_per_s=2.0, burst=5.0))
     home.begin(SHARD, 4, 100.0, ("g1", "g2"))
 
-    assert ask(home, 1, 100.0).wait == 0.5
+    assert ask(home, 1, 100.0).wait_s == 0.5
     assert ask(home, 2, 100.5).verdict is LimitVerdict.GRANTED
-    assert ask(home, 3, 100.5).wait == 0.5
+    assert ask(home, 3, 100.5).wait_s == 0.5
 
 
 def test_what_a_gateway_tells_mends_what_was_lost() -> None:

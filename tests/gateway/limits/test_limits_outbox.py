@@ -1,22 +1,15 @@
-"""Asks and ends of one turn are one message to each home, and who cannot be asked is known at once."""
+"""Asks and ends of one turn are one message to each home, and what could not go is said."""
 
 from __future__ import annotations
 
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.limiting import LimitAsk, LimitEnd, ToLimitHome
-from pilotlight_gateway.cluster.driver_port import NEVER
+from pilotlight_gateway.cluster.driver_port import NEVER, SOON
 from pilotlight_gateway.limits.limits_outbox import AT_ONCE, LimitOutbox
 from tests.gateway.driver_port import MemoryDriverPort
 
-HOMES = {subjects.limits("local", home): home for home in ("h1", "h2")}
-
-
-def outbox_on(port: MemoryDriverPort) -> LimitOutbox:
-    return LimitOutbox(port, "local", "g1")
-
-
-def sent_to_homes(port: MemoryDriverPort) -> list[tuple[str, ToLimitHome]]:
-    return [(HOMES[subject], message) for subject, message in port.sent if isinstance(message, ToLimitHome)]
+REGION = "local"
+ANSWERS = subjects.allowed(REGION, "g1")
 
 
 def ask(number: int) -> LimitAsk:
@@ -28,46 +21,71 @@ def end(number: int) -> LimitEnd:
 
 
 def test_what_comes_up_in_one_turn_is_one_message_to_each_home() -> None:
-    """Asks and ends travel together and in order; what comes up later is the next one."""
+    """Asks and ends travel together and in order, when the turn is over; what comes up later is the next one."""
     port = MemoryDriverPort()
-    outbox = outbox_on(port)
+    outbox = LimitOutbox(port, REGION, "g1")
     for number in (1, 2):
         outbox.ask("h1", ask(number))
     outbox.ask("h2", ask(3))
     outbox.end("h1", end(0))
-    assert port.woken() < port.at
+    assert (port.sent, port.woken()) == ([], SOON)
+
+    assert outbox.flush() == []
     assert outbox.flush() == []
     assert port.woken() == NEVER
     outbox.end("h1", end(1))
+    assert port.woken() == SOON
     assert outbox.flush() == []
 
-    assert sent_to_homes(port) == [
-        ("h1", ToLimitHome(gateway="g1", asks=(ask(1), ask(2)), ends=(end(0),))),
-        ("h2", ToLimitHome(gateway="g1", asks=(ask(3),))),
-        ("h1", ToLimitHome(gateway="g1", ends=(end(1),))),
+    assert port.sent == [
+        (
+            subjects.limits(REGION, "h1"),
+            ToLimitHome(gateway="g1", asks=(ask(1), ask(2)), ends=(end(0),)),
+        ),
+        (subjects.limits(REGION, "h2"), ToLimitHome(gateway="g1", asks=(ask(3),))),
+        (subjects.limits(REGION, "h1"), ToLimitHome(gateway="g1", ends=(end(1),))),
     ]
 
 
 def test_no_message_carries_more_than_fits_one() -> None:
-    """Of a crowd in one turn everybody's ask arrives, once."""
+    """Of a crowd in one turn everybody's ask goes, once and in order."""
     port = MemoryDriverPort()
-    outbox = outbox_on(port)
+    outbox = LimitOutbox(port, REGION, "g1")
     for number in range(AT_ONCE + 1):
         outbox.ask("h1", ask(number))
+    for number in range(2 * AT_ONCE + 1):
+        outbox.end("h1", end(number))
+
+    assert outbox.flush() == []
+
+    letters = port.told(ToLimitHome)
+    assert [(len(letter.asks), len(letter.ends)) for letter in letters] == [(AT_ONCE, AT_ONCE), (1, AT_ONCE), (0, 1)]
+    assert [one.number for letter in letters for one in letter.asks] == list(range(AT_ONCE + 1))
+    assert [one.number for letter in letters for one in letter.ends] == list(range(2 * AT_ONCE + 1))
+
+
+def test_who_asks_wants_to_hear_that_nobody_listens() -> None:
+    """Ends alone want no answer: their home hears of them by what is told to run."""
+    port = MemoryDriverPort()
+    outbox = LimitOutbox(port, REGION, "g1")
+    outbox.ask("h1", ask(1))
+    outbox.end("h2", end(1))
     outbox.flush()
 
-    letters = [letter for _, letter in sent_to_homes(port)]
-    assert [len(letter.asks) for letter in letters] == [AT_ONCE, 1]
-    assert [one.number for letter in letters for one in letter.asks] == list(range(AT_ONCE + 1))
+    assert port.replies == [ANSWERS, ""]
 
 
-def test_homes_that_cannot_be_asked_are_named() -> None:
-    """Their callers are told at once, not when their patience ends; of ends their home hears by holdings."""
+def test_homes_to_which_asks_could_not_go_are_told() -> None:
+    """Their callers ask again at once, not when their patience ends; what could not be sent is forgotten."""
     port = MemoryDriverPort(connected=False)
-    outbox = outbox_on(port)
+    outbox = LimitOutbox(port, REGION, "g1")
     outbox.ask("h1", ask(1))
     outbox.end("h2", end(1))
 
     assert outbox.flush() == ["h1"]
     assert not outbox.send("some.subject", ToLimitHome(gateway="g1"))
+
+    port.connected = True
+    assert outbox.flush() == []
     assert port.sent == []
+    assert outbox.send("some.subject", ToLimitHome(gateway="g1"))

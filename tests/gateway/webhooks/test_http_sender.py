@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -156,10 +156,10 @@ async def slow_name(tenant: str, host: str, port: int) -> Sequence[str]:
     ("answer", "resolve"), [(never, None), (trickle, None), (never, slow_name)], ids=["silent", "trickling", "nameless"]
 )
 async def test_who_is_slow_is_given_up(
-    answer: Callable[[asyncio.StreamWriter], object], resolve: Resolve | None
+    answer: Callable[[asyncio.StreamWriter], Awaitable[None]], resolve: Resolve | None
 ) -> None:
     """One time limit for all of it, name and headers included."""
-    async with receiving(answer=answer) as receiver:  # type: ignore[arg-type]
+    async with receiving(answer=answer) as receiver:
         host = "127.0.0.1" if resolve is None else "hooks.example.com"
         outcome = await post(f"http://{host}:{receiver.port}/", total=0.3, resolve=resolve)
 

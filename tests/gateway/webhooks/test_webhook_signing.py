@@ -89,7 +89,7 @@ def test_rotations_keep_one_present_secret_and_few_others(overlaps: list[float])
         secrets = rotated(secrets, fresh, float(at), overlap)
 
         assert secrets[0] == SigningSecret(value=fresh)
-        assert all(secret.until is not None for secret in secrets[1:])
+        assert all(secret.expires_at is not None for secret in secrets[1:])
         assert secrets == signing(secrets, float(at))
         assert len(secrets) <= 4
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from pilotlight_placement.capacity_planner.capacity_plan import (
     CannotPlan,
     CapacityPlan,
+    FunctionDemand,
     FunctionNeed,
     PlanningTerms,
     demands_of,
@@ -19,6 +21,7 @@ from pilotlight_placement.capacity_planner.greedy_planner import plan_greedily
 from pilotlight_placement.capacity_planner.ilp_planner import plan_exactly
 
 A100 = "A100-80GB"
+Method = Callable[[tuple[FunctionDemand, ...], PlanningTerms], CapacityPlan]
 METHODS = [pytest.param(plan_greedily, id="greedy"), pytest.param(plan_exactly, id="ilp")]
 
 
@@ -32,16 +35,16 @@ def curves(**points: tuple[int, float]) -> Curves:
 
 
 def solved(
-    method: object, needs: list[FunctionNeed], known: dict[str, Curves], terms: PlanningTerms | None = None
+    method: Method, needs: list[FunctionNeed], known: dict[str, Curves], terms: PlanningTerms | None = None
 ) -> CapacityPlan:
     terms = terms or PlanningTerms()
-    plan: CapacityPlan = method(demands_of(needs, known, terms), terms)  # type: ignore[operator]
+    plan = method(demands_of(needs, known, terms), terms)
     plan.check_integrity()
     return plan
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_worked_example(method: object) -> None:
+def test_the_worked_example(method: Method) -> None:
     """1,000 per second at batch 32 in 75 ms is 426 per second and GPU, of which 70 % are planned: 4 GPUs."""
     plan = solved(method, [FunctionNeed(function="f", rps=1000)], {"f": curves(whole=(32, 75))})
 
@@ -50,7 +53,7 @@ def test_the_worked_example(method: object) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_headroom_is_the_part_of_throughput_that_is_planned(method: object) -> None:
+def test_headroom_is_the_part_of_throughput_that_is_planned(method: Method) -> None:
     """At 100 % three GPUs do."""
     plan = solved(
         method, [FunctionNeed(function="f", rps=1000)], {"f": curves(whole=(32, 75))}, PlanningTerms(utilisation=1.0)
@@ -59,7 +62,7 @@ def test_headroom_is_the_part_of_throughput_that_is_planned(method: object) -> N
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_slices_of_several_functions_share_a_device(method: object) -> None:
+def test_slices_of_several_functions_share_a_device(method: Method) -> None:
     """Three functions that need 3g, 2g and 2g fit on one A100, laid out as its driver allows."""
     known = {"a": curves(x3g=(8, 10)), "b": curves(x2g=(8, 10)), "c": curves(x2g=(8, 10))}
     plan = solved(method, [FunctionNeed(function=name, rps=500) for name in known], known)
@@ -69,7 +72,7 @@ def test_slices_of_several_functions_share_a_device(method: object) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_cheaper_type_wins_and_prices_may_change_that(method: object) -> None:
+def test_the_cheaper_type_wins_and_prices_may_change_that(method: Method) -> None:
     """Melange's example in small: the same work on a T4 or on an A100, by what they cost."""
     points = {("T4", "whole"): (ThroughputPoint(batch=1, throughput=100, p95_ms=5),)}
     points |= {(A100, "whole"): (ThroughputPoint(batch=1, throughput=1000, p95_ms=5),)}
@@ -81,14 +84,14 @@ def test_the_cheaper_type_wins_and_prices_may_change_that(method: object) -> Non
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_several_whole_devices_for_one_instance_are_counted(method: object) -> None:
+def test_several_whole_devices_for_one_instance_are_counted(method: Method) -> None:
     """A model on four GPUs that is wanted twice takes eight."""
     plan = solved(method, [FunctionNeed(function="f", rps=1, least=2)], {"f": curves(whole_4=(1, 100))})
     assert plan.gpus == {A100: 8}
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_service_level_bounds_the_batch(method: object) -> None:
+def test_the_service_level_bounds_the_batch(method: Method) -> None:
     """A call may wait for the batch before its own, so a batch takes half of the level at most."""
     points = tuple(ThroughputPoint(batch=b, throughput=b * 10.0, p95_ms=float(b)) for b in (10, 20, 40, 80))
     known = {"f": Curves({(A100, "whole"): points})}

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import (
-    Chunk,
-    Ended,
-    Outcome,
-    Refusal,
-    Refused,
-    RemoteError,
-    Started,
-)
+from pilotlight_core.model.messages.agent_messages import Chunk, Ended, Outcome, Refusal, Refused, RemoteError, Started
 from pilotlight_core.model.spec import Batching, Mode
 from pilotlight_runtime.calls import call_runner
 from pilotlight_runtime.calls.call_runner import INLINE_BYTES, truncated_error
@@ -39,23 +33,23 @@ def io() -> FakeRunnerIO:
     return FakeRunnerIO()
 
 
-def results(batch: InvokeBatch, **more: object) -> BatchResult:
+def results(batch: InvokeBatch, **more: Any) -> BatchResult:
     """An answer of OK to every item."""
-    items = tuple(GuestItemResult(call=call, output=b"\x01") for call, _ in batch.items)
-    return BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000, **more)  # type: ignore[arg-type]
+    items = tuple(GuestItemResult(call_id=call, output=b"\x01") for call, _ in batch.items)
+    return BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000, **more)
 
 
 def test_a_call_is_started_before_the_guest_gets_it(io: FakeRunnerIO) -> None:
     """An origin that asks hears Started, the guest gets the input, the answer is the last frame, the slot is free."""
     runner = runner_of(io)
     runner.add(accepted(run("a", tell_start=True), 1.0), 1.0)
-    runner.on_result(Result(call="a", output=b"\x2a", execute_ns=2_000_000), 1.5)
+    runner.on_result(Result(call_id="a", output=b"\x2a", execute_ns=2_000_000), 1.5)
 
     ended = io.last("a")
     assert isinstance(ended, Ended)
     assert (ended.outcome, ended.started, ended.output) == (Outcome.OK, True, b"\x2a")
     assert (ended.stages.execute, ended.stages.total) == (2.0, 500.0)
-    assert [frame.call for frame in io.of(Started)] == ["a"]
+    assert [frame.call_id for frame in io.of(Started)] == ["a"]
     assert [frame.input for frame in io.of(Invoke)] == [b"\x80"]
     assert io.released == ["a"]
 
@@ -64,7 +58,7 @@ def test_a_start_of_which_nobody_asks_is_not_told(io: FakeRunnerIO) -> None:
     """One frame for a call, its last."""
     runner = runner_of(io)
     runner.add(accepted(run("a"), 1.0), 1.0)
-    runner.on_result(Result(call="a", output=b"\x2a", execute_ns=2_000_000), 1.5)
+    runner.on_result(Result(call_id="a", output=b"\x2a", execute_ns=2_000_000), 1.5)
 
     assert [type(frame) for frame in io.sent] == [Ended]
     assert runner.is_idle
@@ -74,7 +68,7 @@ def test_the_guests_word_on_its_time_is_bounded_by_ours(io: FakeRunnerIO) -> Non
     """A guest cannot claim more time than has passed."""
     runner = runner_of(io)
     runner.add(accepted(run("a"), 1.0), 1.0)
-    runner.on_result(Result(call="a", execute_ns=10**15), 1.25)
+    runner.on_result(Result(call_id="a", execute_ns=10**15), 1.25)
 
     ended = io.last("a")
     assert isinstance(ended, Ended)
@@ -86,11 +80,11 @@ def test_the_guest_gets_as_much_as_it_works_on_at_a_time(io: FakeRunnerIO) -> No
     runner = runner_of(io, max_inputs=2)
     for call in "abc":
         runner.add(accepted(run(call), 1.0), 1.0)
-    assert [frame.call for frame in io.of(Invoke)] == ["a", "b"]
+    assert [frame.call_id for frame in io.of(Invoke)] == ["a", "b"]
 
-    runner.on_result(Result(call="b"), 1.1)
+    runner.on_result(Result(call_id="b"), 1.1)
 
-    assert [frame.call for frame in io.of(Invoke)] == ["a", "b", "c"]
+    assert [frame.call_id for frame in io.of(Invoke)] == ["a", "b", "c"]
     assert runner.running == 2
 
 
@@ -111,15 +105,15 @@ def test_what_waits_too_long_is_refused(io: FakeRunnerIO) -> None:
     runner.add(accepted(run("a"), 1.0), 1.0)
     runner.add(accepted(run("b", start_within_ms=100.0), 1.0), 1.0)
 
-    runner.enforce_limits(1.05)
+    runner.check_limits(1.05)
     assert not io.of(Refused)
-    runner.enforce_limits(1.2)
+    runner.check_limits(1.2)
 
     refused = io.last("b")
     assert isinstance(refused, Refused)
     assert refused.reason is Refusal.EXPIRED
-    runner.on_result(Result(call="a"), 1.3)
-    assert [frame.call for frame in io.of(Invoke)] == ["a"]
+    runner.on_result(Result(call_id="a"), 1.3)
+    assert [frame.call_id for frame in io.of(Invoke)] == ["a"]
 
 
 def test_time_counts_from_when_the_call_can_have_come(io: FakeRunnerIO) -> None:
@@ -150,7 +144,7 @@ def test_a_large_input_is_fetched_first(io: FakeRunnerIO) -> None:
     assert not io.commands
 
     runner.on_input(io.fetches[0], b"large", 1.2)
-    runner.on_result(Result(call="a"), 1.3)
+    runner.on_result(Result(call_id="a"), 1.3)
 
     assert io.of(Invoke)[0].input == b"large"
     ended = io.last("a")
@@ -186,9 +180,9 @@ def test_a_large_answer_is_left_with_the_origin(io: FakeRunnerIO) -> None:
     """The guest takes the next call meanwhile; the last frame says how large it was."""
     runner = runner_of(io)
     runner.add(accepted(run("a"), 1.0), 1.0)
-    runner.on_result(Result(call="a", output=b"x" * (INLINE_BYTES + 1)), 1.1)
+    runner.on_result(Result(call_id="a", output=b"x" * (INLINE_BYTES + 1)), 1.1)
     runner.add(accepted(run("b"), 1.1), 1.1)
-    assert [frame.call for frame in io.of(Invoke)] == ["a", "b"]
+    assert [frame.call_id for frame in io.of(Invoke)] == ["a", "b"]
     assert not io.of(Ended)
 
     runner.on_death("exit code 1", 1.2)
@@ -204,7 +198,7 @@ def test_an_answer_that_nobody_takes_is_an_error(io: FakeRunnerIO, most: int, wh
     """The origin would not have it; one that is too large is told how large it may be."""
     runner = runner_of(io)
     runner.add(accepted(run("a", answer=msgspec.structs.replace(BODY, size=most)), 1.0), 1.0)
-    runner.on_result(Result(call="a", output=b"x" * (INLINE_BYTES + 1)), 1.1)
+    runner.on_result(Result(call_id="a", output=b"x" * (INLINE_BYTES + 1)), 1.1)
     runner.on_upload(io.uploads[0], taken=False, at=1.3)
 
     ended = io.last("a")
@@ -222,7 +216,7 @@ def test_a_cancelled_call_that_runs_ends_when_the_guest_does(io: FakeRunnerIO) -
     assert len(io.of(CancelCall)) == 1
     assert not io.of(Ended)
 
-    runner.on_result(Result(call="a", output=b"\x01"), 1.3)
+    runner.on_result(Result(call_id="a", output=b"\x01"), 1.3)
 
     ended = io.last("a")
     assert isinstance(ended, Ended)
@@ -236,13 +230,13 @@ def test_a_timeout_kills_the_container_and_names_the_late(io: FakeRunnerIO) -> N
     runner.add(accepted(run("young"), 1.5), 1.5)
     runner.add(accepted(run("waits", start_within_ms=9_000.0), 1.6), 1.6)
 
-    runner.enforce_limits(1.9)
+    runner.check_limits(1.9)
     assert not io.kills
-    runner.enforce_limits(2.1)
+    runner.check_limits(2.1)
     assert "call old ran past its timeout of 1 s" in io.kills[0]
     runner.on_death(io.kills[0], 2.2)
 
-    outcomes = {frame.call: (frame.outcome, frame.started) for frame in io.of(Ended)}
+    outcomes = {frame.call_id: (frame.outcome, frame.started) for frame in io.of(Ended)}
     assert outcomes == {
         "old": (Outcome.TIMEOUT, True),
         "young": (Outcome.DIED, True),
@@ -256,11 +250,11 @@ def test_chunks_are_passed_on_in_order(io: FakeRunnerIO) -> None:
     """And the window moves with what the origin has passed on."""
     runner = runner_of(io, mode=Mode.GENERATOR)
     runner.add(accepted(run("a", window=2), 1.0), 1.0)
-    runner.on_chunk(ChunkOut(call="a", seq=1, data=b"1"), 1.1)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b"1"), 1.1)
     runner.on_window("a", 1, 1.15)
     runner.on_window("a", 5, 1.15)  # nobody can have passed on what was never sent
-    runner.on_chunk(ChunkOut(call="a", seq=2, data=b"2"), 1.2)
-    runner.on_result(Result(call="a", last_seq=2), 1.3)
+    runner.on_chunk(ChunkOut(call_id="a", seq=2, data=b"2"), 1.2)
+    runner.on_result(Result(call_id="a", last_seq=2), 1.3)
 
     assert [chunk.data for chunk in io.of(Chunk)] == [b"1", b"2"]
     assert [update.upto for update in io.of(WindowUpdate)] == [1]
@@ -274,7 +268,7 @@ def test_a_guest_that_breaks_the_order_is_killed(io: FakeRunnerIO, seq: int) -> 
     """Nothing a guest sends is trusted."""
     runner = runner_of(io, mode=Mode.GENERATOR)
     runner.add(accepted(run("a", window=2), 1.0), 1.0)
-    runner.on_chunk(ChunkOut(call="a", seq=seq, data=b""), 1.1)
+    runner.on_chunk(ChunkOut(call_id="a", seq=seq, data=b""), 1.1)
 
     assert io.kills == ["the guest streamed out of order or beyond its window"]
 
@@ -283,8 +277,8 @@ def test_a_guest_that_exceeds_its_window_is_killed(io: FakeRunnerIO) -> None:
     """The window protects the origin's memory."""
     runner = runner_of(io, mode=Mode.GENERATOR)
     runner.add(accepted(run("a", window=1), 1.0), 1.0)
-    runner.on_chunk(ChunkOut(call="a", seq=1, data=b""), 1.1)
-    runner.on_chunk(ChunkOut(call="a", seq=2, data=b""), 1.1)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b""), 1.1)
+    runner.on_chunk(ChunkOut(call_id="a", seq=2, data=b""), 1.1)
 
     assert len(io.kills) == 1
 
@@ -292,9 +286,9 @@ def test_a_guest_that_exceeds_its_window_is_killed(io: FakeRunnerIO) -> None:
 def test_a_guest_that_answers_for_others_is_killed(io: FakeRunnerIO) -> None:
     """Calls, batches and streams that it does not have."""
     runner = runner_of(io)
-    runner.on_result(Result(call="unknown"), 1.0)
+    runner.on_result(Result(call_id="unknown"), 1.0)
     runner.on_batch_result(BatchResult(batch=7, results=()), 1.0)
-    runner.on_chunk(ChunkOut(call="unknown", seq=1, data=b""), 1.0)
+    runner.on_chunk(ChunkOut(call_id="unknown", seq=1, data=b""), 1.0)
 
     assert len(io.kills) == 3
 
@@ -303,7 +297,7 @@ def test_a_guest_that_sends_a_chunk_too_large_is_killed(io: FakeRunnerIO) -> Non
     """Our own guest refuses such a value itself."""
     runner = runner_of(io, mode=Mode.GENERATOR)
     runner.add(accepted(run("a"), 1.0), 1.0)
-    runner.on_chunk(ChunkOut(call="a", seq=1, data=b"x" * (MAX_CHUNK + 1)), 1.1)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b"x" * (MAX_CHUNK + 1)), 1.1)
 
     assert not io.of(Chunk)
     assert io.kills == [f"the guest sent a chunk of {MAX_CHUNK + 1} bytes, {MAX_CHUNK} is the most"]
@@ -313,16 +307,16 @@ def test_a_decided_stream_is_dropped_within_its_window_and_killed_beyond(io: Fak
     """What was on its way is no crime; a guest that streams on is flooding us."""
     runner = runner_of(io, mode=Mode.GENERATOR)
     runner.add(accepted(run("a", window=3), 1.0), 1.0)
-    runner.on_chunk(ChunkOut(call="a", seq=1, data=b"1"), 1.1)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b"1"), 1.1)
     runner.cancel("a", "not wanted", 1.2)
-    runner.on_chunk(ChunkOut(call="a", seq=2, data=b"2"), 1.3)
-    runner.on_chunk(ChunkOut(call="a", seq=3, data=b"3"), 1.3)
+    runner.on_chunk(ChunkOut(call_id="a", seq=2, data=b"2"), 1.3)
+    runner.on_chunk(ChunkOut(call_id="a", seq=3, data=b"3"), 1.3)
     assert not io.kills
 
-    runner.on_chunk(ChunkOut(call="a", seq=4, data=b"4"), 1.3)
+    runner.on_chunk(ChunkOut(call_id="a", seq=4, data=b"4"), 1.3)
     assert io.kills == ["the guest streamed out of order or beyond its window"]
     runner.halt()
-    runner.on_chunk(ChunkOut(call="a", seq=5, data=b"5"), 1.3)
+    runner.on_chunk(ChunkOut(call_id="a", seq=5, data=b"5"), 1.3)
     runner.on_death("flooded", 1.4)
 
     assert len(io.kills) == 1  # once is enough
@@ -337,8 +331,8 @@ def test_a_decided_stream_may_not_repeat_itself(io: FakeRunnerIO) -> None:
     runner = runner_of(io, mode=Mode.GENERATOR)
     runner.add(accepted(run("a"), 1.0), 1.0)
     runner.cancel("a", "not wanted", 1.2)
-    runner.on_chunk(ChunkOut(call="a", seq=1, data=b""), 1.3)
-    runner.on_chunk(ChunkOut(call="a", seq=1, data=b""), 1.3)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b""), 1.3)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b""), 1.3)
 
     assert len(io.kills) == 1
 
@@ -347,7 +341,7 @@ def test_a_stream_that_nobody_reads_is_cancelled(io: FakeRunnerIO) -> None:
     """A full window for a minute means that there is no reader."""
     runner = runner_of(io, mode=Mode.GENERATOR)
     runner.add(accepted(run("a", window=1, timeout_ms=1e9), 1.0), 1.0)
-    runner.on_chunk(ChunkOut(call="a", seq=1, data=b""), 2.0)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b""), 2.0)
 
     runner.cancel_abandoned(2.0 + call_runner.STALLED_S - 1)
     assert not io.of(CancelCall)
@@ -377,7 +371,7 @@ def test_a_batch_forms_while_the_guest_works_on_another(io: FakeRunnerIO) -> Non
     runner.on_batch_result(results(io.of(InvokeBatch)[0]), 1.1)
 
     assert [[call for call, _ in batch.items] for batch in io.of(InvokeBatch)] == [["a", "b"], ["c", "d"]]
-    assert {frame.call for frame in io.of(Ended)} == {"a", "b"}
+    assert {frame.call_id for frame in io.of(Ended)} == {"a", "b"}
     assert {frame.spent.batch_size for frame in io.of(Ended) if frame.spent} == {2}
 
 
@@ -410,9 +404,9 @@ def test_one_bad_item_does_not_fail_its_neighbours(io: FakeRunnerIO) -> None:
         runner.add(accepted(run(call), 1.0), 1.0)
     runner.cancel("c", "cancelled", 1.05)
     items = (
-        GuestItemResult(call="a", output=b"\x01"),
-        GuestItemResult(call="b", outcome=Outcome.RAISED, error=ERROR),
-        GuestItemResult(call="c", output=b"\x03"),
+        GuestItemResult(call_id="a", output=b"\x01"),
+        GuestItemResult(call_id="b", outcome=Outcome.RAISED, error=ERROR),
+        GuestItemResult(call_id="c", output=b"\x03"),
     )
     runner.on_batch_result(BatchResult(batch=1, results=items), 1.1)
 
@@ -424,17 +418,17 @@ def test_a_batch_that_raised_as_a_whole_is_tried_alone_once(io: FakeRunnerIO) ->
     runner = runner_of(io, batching=Batching(max_batch_size=3, wait_ms=50.0), idempotent=True, timeout=1.0)
     for call in "abc":
         runner.add(accepted(run(call), 1.0), 1.0)
-    failed = tuple(GuestItemResult(call=call, outcome=Outcome.RAISED, error=ERROR) for call in "abc")
+    failed = tuple(GuestItemResult(call_id=call, outcome=Outcome.RAISED, error=ERROR) for call in "abc")
     runner.on_batch_result(BatchResult(batch=1, results=failed, whole=True), 1.9)
     runner.cancel("b", "cancelled", 1.95)
-    runner.enforce_limits(2.5)
+    runner.check_limits(2.5)
     assert not io.kills
 
     runner.on_batch_result(BatchResult(batch=2, results=failed[:1], whole=True), 2.6)
     runner.on_batch_result(results(io.of(InvokeBatch)[2]), 2.7)
 
     assert [[call for call, _ in batch.items] for batch in io.of(InvokeBatch)] == [["a", "b", "c"], ["a"], ["c"]]
-    outcomes = {frame.call: frame.outcome for frame in io.of(Ended)}
+    outcomes = {frame.call_id: frame.outcome for frame in io.of(Ended)}
     assert outcomes == {"a": Outcome.RAISED, "b": Outcome.CANCELLED, "c": Outcome.OK}
     assert runner.is_idle
 
@@ -444,7 +438,9 @@ def test_a_batch_whose_results_are_not_its_items_kills_the_container(io: FakeRun
     runner = runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50.0))
     runner.add(accepted(run("a"), 1.0), 1.0)
     runner.add(accepted(run("b"), 1.0), 1.0)
-    runner.on_batch_result(BatchResult(batch=1, results=(GuestItemResult(call="b"), GuestItemResult(call="a"))), 1.1)
+    runner.on_batch_result(
+        BatchResult(batch=1, results=(GuestItemResult(call_id="b"), GuestItemResult(call_id="a"))), 1.1
+    )
 
     assert io.kills == ["the guest answered a batch that it does not have"]
 
@@ -457,7 +453,7 @@ def test_all_of_a_batch_may_be_too_late(io: FakeRunnerIO) -> None:
     runner.add(accepted(run("c"), 5.0), 5.0)
     runner.add(accepted(run("d"), 5.0), 5.0)
 
-    assert {frame.call for frame in io.of(Refused)} == {"a", "b"}
+    assert {frame.call_id for frame in io.of(Refused)} == {"a", "b"}
     assert [[call for call, _ in batch.items] for batch in io.of(InvokeBatch)] == [["c", "d"]]
 
 
@@ -491,10 +487,10 @@ def test_a_container_that_is_being_killed_starts_nothing(io: FakeRunnerIO) -> No
     runner.add(accepted(run("a"), 1.0), 1.0)
     runner.add(accepted(run("b"), 1.0), 1.0)
     runner.halt()
-    runner.on_result(Result(call="a"), 1.1)
+    runner.on_result(Result(call_id="a"), 1.1)
     runner.on_death("stopped", 1.2)
 
-    assert {f.call: (f.outcome, f.started) for f in io.of(Ended)} == {
+    assert {f.call_id: (f.outcome, f.started) for f in io.of(Ended)} == {
         "a": (Outcome.OK, True),
         "b": (Outcome.DIED, False),
     }

@@ -33,13 +33,13 @@ class World:
 
 
 def ended(call: str = "call_1", output: bytes = b"") -> Ended:
-    return Ended(call=call, grant=1, container="c1", outcome=Outcome.OK, output=output)
+    return Ended(call_id=call, grant_number=1, container="c1", outcome=Outcome.OK, output=output)
 
 
 def test_frames_go_to_their_gateway() -> None:
     """With an address for complaints that names gateway and call."""
     world = World()
-    world.origins.send("gw1", Started(call="call_1", grant=1))
+    world.origins.send("gw1", Started(call_id="call_1", grant_number=1))
     world.origins.send("gw1", ended())
 
     assert [(subject, reply) for subject, _, reply in world.sent] == [
@@ -66,7 +66,7 @@ def test_while_the_bus_is_down_last_frames_wait() -> None:
     """Other frames are lost: the last one says enough, or the stream shows its gap."""
     world = World()
     world.down = True
-    world.origins.send("gw1", Chunk(call="call_1", grant=1, seq=1, data=b""))
+    world.origins.send("gw1", Chunk(call_id="call_1", grant_number=1, seq=1, data=b""))
     world.origins.send("gw1", ended())
     world.later(3.0)
 
@@ -95,7 +95,7 @@ def test_last_frames_are_not_kept_for_ever() -> None:
 def test_a_gateway_that_stays_away_has_vanished() -> None:
     """It is asked again before that is believed, and reported once."""
     world = World()
-    world.origins.send("gw1", Started(call="call_1", grant=1))
+    world.origins.send("gw1", Started(call_id="call_1", grant_number=1))
     for _ in range(10):
         world.unheard()
         world.later(0.5)
@@ -109,7 +109,7 @@ def test_a_gateway_that_stays_away_has_vanished() -> None:
 def test_a_gateway_that_is_back_has_not_vanished() -> None:
     """One question that nobody complains about clears it."""
     world = World()
-    world.origins.send("gw1", Started(call="call_1", grant=1))
+    world.origins.send("gw1", Started(call_id="call_1", grant_number=1))
     world.unheard()
     for _ in range(10):
         world.later(0.5)
@@ -121,7 +121,7 @@ def test_a_gateway_that_is_back_has_not_vanished() -> None:
 def test_our_own_absence_says_nothing_of_gateways() -> None:
     """While we are disconnected, nobody vanishes."""
     world = World()
-    world.origins.send("gw1", Started(call="call_1", grant=1))
+    world.origins.send("gw1", Started(call_id="call_1", grant_number=1))
     world.unheard()
     world.down = True
     for _ in range(10):

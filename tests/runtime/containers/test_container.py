@@ -53,9 +53,9 @@ async def test_a_stream_stays_within_its_window(world: Harness) -> None:
     await call.wait(5)  # Started and four chunks
     await asyncio.sleep(0.05)  # what must not come rings no bell
     assert call.chunks == [0, 1, 2, 3]
-    world.control(Window(call=call.id, upto=4))
+    world.control(Window(call_id=call.id, upto=4))
     await call.wait(9)
-    world.control(Window(call=call.id, upto=8))
+    world.control(Window(call_id=call.id, upto=8))
 
     assert (await call.ended()).last_seq == 10
 
@@ -66,7 +66,7 @@ async def test_a_cancelled_stream_closes_the_generator(world: Harness) -> None:
     call = world.run(container, n=1_000, pause=0.01)
     await call.wait(3)
 
-    world.control(Cancel(call=call.id))
+    world.control(Cancel(call_id=call.id))
 
     ended = await call.ended()
     assert ended.outcome is Outcome.CANCELLED
@@ -107,7 +107,7 @@ async def test_cancelling_removes_one_item_from_a_batch(world: Harness) -> None:
     container = await world.bind(await world.deploy(SQUARES, methods=batched(8, wait_ms=200.0)))
     calls = [world.run(container, n=n) for n in (1, 2, 3)]
 
-    world.control(Cancel(call=calls[1].id))
+    world.control(Cancel(call_id=calls[1].id))
 
     gone = await calls[1].ended()
     assert (gone.outcome, gone.started) == (Outcome.CANCELLED, False)
@@ -349,10 +349,10 @@ def f():
             send(frames.ChunkOut(call="call_flood", seq=seq, data=b""))
 """
     container = await world.bind(await world.deploy(source, methods=generator()))
-    call = world.run(container, {"call": "call_flood", "window": 2})
+    call = world.run(container, {"call_id": "call_flood", "window": 2})
     await call.wait(3)
 
-    world.control(Cancel(call=call.id))
+    world.control(Cancel(call_id=call.id))
     gone = await world.credit(container, ContainerState.GONE)
 
     assert "the guest streamed" in gone.reason

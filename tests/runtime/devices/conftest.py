@@ -11,7 +11,7 @@ import pytest
 from pilotlight_runtime.devices.fake.fake_nvml import FakeNvml
 from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries
 from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders
-from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import DriverTiming, NvmlDevices
 
 LIBRARIES = Libraries(libcuda=Path("/usr/lib/libcuda.so.1"), env={}, read_only=())
 OpenDevices = Callable[..., AbstractAsyncContextManager[NvmlDevices]]
@@ -37,7 +37,10 @@ def devices_of(host: HostFolders) -> OpenDevices:
         nvml: FakeNvml, *, start_s: float = 60.0, look_s: float = 60.0, every_s: float = 0.01
     ) -> AsyncIterator[NvmlDevices]:
         made = NvmlDevices(
-            nvml, host=host, libraries=lambda: LIBRARIES, start_s=start_s, look_s=look_s, every_s=every_s
+            nvml,
+            host=host,
+            libraries=lambda: LIBRARIES,
+            timing=DriverTiming(start_s=start_s, refresh_s=look_s, every_s=every_s),
         )
         async with made as devices:
             yield devices

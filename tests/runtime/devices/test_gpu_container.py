@@ -14,7 +14,7 @@ from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.driver_libraries import LIBCUDA, choose
 from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders
-from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import DriverTiming, NvmlDevices
 from tests.runtime.harness import agent, everybody
 
 UUID = "GPU-11111111-2222-4333-8444-555555555555"
@@ -52,7 +52,9 @@ def machine() -> Iterator[Path]:
 def gpus_of(nvml: FakeNvml, machine: Path) -> NvmlDevices:
     """The GPUs of that machine, whose kernel files are this one's."""
     host = HostFolders(dev=machine / "dev")
-    return NvmlDevices(nvml, host=host, libraries=lambda: choose(None, [machine / "lib"]), every_s=0.02)
+    return NvmlDevices(
+        nvml, host=host, libraries=lambda: choose(None, [machine / "lib"]), timing=DriverTiming(every_s=0.02)
+    )
 
 
 async def test_it_sees_its_gpu_and_no_other_through_real_walls(server_url: str, tmp_path: Path, machine: Path) -> None:
@@ -112,7 +114,7 @@ async def test_a_gpu_that_fails_keeps_its_container_and_takes_no_other(
         version = await world.deploy("def f():\n    return 1\n")
         container = await world.bind(version, UUID)
         gpu.lost = True
-        await gpus.look()
+        await gpus.refresh()
         assert UUID in gpus.withdrawn()
 
         assert await world.run(container).output() == 1

@@ -101,7 +101,7 @@ class Guest:
         return frames
 
     def invoke(self, call: str, method: str = "", *, window: int = 256, **named: Any) -> None:
-        self.send(Invoke(call=call, method=method, input=values.encode(named), window=window))
+        self.send(Invoke(call_id=call, method=method, input=values.encode(named), window=window))
 
     def result(self) -> Result:
         """The next frame, which is a Result."""

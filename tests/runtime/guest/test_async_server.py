@@ -57,9 +57,9 @@ def test_cancels_reach_what_waits_and_what_runs(sea: Guest) -> None:
     for call in "abc":
         sea.invoke(call, "hang")
     assert [sea.line(), sea.line()] == ["hanging", "hanging"]
-    sea.send(CancelCall(call="c"))
-    assert sea.result() == Result(call="c", outcome=Outcome.CANCELLED, started=False)
-    sea.send(CancelCall(call="a"), CancelCall(call="b"))
+    sea.send(CancelCall(call_id="c"))
+    assert sea.result() == Result(call_id="c", outcome=Outcome.CANCELLED, started=False)
+    sea.send(CancelCall(call_id="a"), CancelCall(call_id="b"))
 
     assert {sea.result().outcome, sea.result().outcome} == {Outcome.CANCELLED}
     assert [sea.line(), sea.line()] == ["let go", "let go"]
@@ -70,7 +70,7 @@ def test_an_async_stream(sea: Guest) -> None:
     """Chunks, the window, and an error in the middle."""
     sea.invoke("a", "count", window=2, upto=3)
     assert [sea.receive().seq for _ in range(2)] == [1, 2]
-    sea.send(WindowUpdate(call="a", upto=2))
+    sea.send(WindowUpdate(call_id="a", upto=2))
     assert sea.receive().seq == 3
     assert sea.result().last_seq == 3
     sea.invoke("b", "count", upto=5, stop_at=2)
@@ -85,7 +85,7 @@ def test_a_cancelled_async_stream_is_closed(sea: Guest, window: int) -> None:
     """Whether it waits for its reader or runs, and its clean-up may await."""
     sea.invoke("a", "count", window=window, upto=100_000)
     seen = [sea.receive() for _ in range(3)]
-    sea.send(CancelCall(call="a"))
+    sea.send(CancelCall(call_id="a"))
     while isinstance(frame := sea.receive(), ChunkOut):
         seen.append(frame)
 

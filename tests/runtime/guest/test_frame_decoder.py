@@ -36,7 +36,7 @@ def feed(inbox: FrameDecoder, data: bytes, step: int) -> list[object]:
 @given(st.lists(st.integers(0, 3 * SMALL), max_size=8), st.integers(1, 2 * SMALL))
 def test_frames_come_out_as_they_went_in(sizes: list[int], step: int) -> None:
     """However the bytes are cut, and however large the frames are."""
-    sent = [Invoke(call=f"c{n}", input=bytes([n]) * size) for n, size in enumerate(sizes)]
+    sent = [Invoke(call_id=f"c{n}", input=bytes([n]) * size) for n, size in enumerate(sizes)]
     step = max(step, sum(sizes) // 200 + 1)
 
     assert feed(FrameDecoder(FromAgent), b"".join(map(encode, sent)), step) == sent
@@ -44,7 +44,7 @@ def test_frames_come_out_as_they_went_in(sizes: list[int], step: int) -> None:
 
 def test_many_small_frames_in_small_steps() -> None:
     """Bytes that cross the end of the memory are moved, not lost."""
-    sent = [WindowUpdate(call="c", upto=n) for n in range(6_000)]
+    sent = [WindowUpdate(call_id="c", upto=n) for n in range(6_000)]
 
     assert feed(FrameDecoder(FromAgent), b"".join(map(encode, sent)), 777) == sent
 
@@ -52,7 +52,7 @@ def test_many_small_frames_in_small_steps() -> None:
 def test_memory_is_given_back() -> None:
     """After a large frame an inbox is as small as before."""
     inbox = FrameDecoder(FromAgent)
-    feed(inbox, encode(Invoke(call="c", input=bytes(5 * 2**20))), 2**20)
+    feed(inbox, encode(Invoke(call_id="c", input=bytes(5 * 2**20))), 2**20)
 
     assert len(inbox.space()) == SMALL
 
@@ -77,4 +77,4 @@ def test_nonsense_is_refused(data: bytes) -> None:
 def test_a_frame_beyond_the_limit_is_not_sent() -> None:
     """The sender notices first."""
     with pytest.raises(FrameTooLarge):
-        encode(Invoke(call="c", input=bytes(MAX_FRAME)))
+        encode(Invoke(call_id="c", input=bytes(MAX_FRAME)))

@@ -64,7 +64,7 @@ async def test_a_guests_life_over_the_client() -> None:
         while not isinstance(await ears.frame(), Loaded):
             pass
         connection.set_frame_limit(MAX_FRAME)
-        connection.send(Invoke(call="a", input=values.encode({"value": bytes(10**7)})))
+        connection.send(Invoke(call_id="a", input=values.encode({"value": bytes(10**7)})))
         result = await ears.frame()
         assert isinstance(result, Result)
         assert values.decode(result.output) == bytes(10**7)
@@ -144,7 +144,7 @@ async def test_a_guest_that_does_not_read_is_bounded() -> None:
     with theirs:
         ears = Ears()
         connection = await ears.open(ours, max_unsent=10**6)
-        frame = Invoke(call="a", input=bytes(300_000))
+        frame = Invoke(call_id="a", input=bytes(300_000))
         with pytest.raises(GuestSlow):
             _repeat(10, lambda: connection.send(frame))
         assert connection.statistics().unsent_bytes <= 10**6

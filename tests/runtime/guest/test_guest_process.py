@@ -115,7 +115,7 @@ def test_nonsense_ends_the_guest(nonsense: bytes) -> None:
 def test_the_first_frame_is_load() -> None:
     """Anything else is a mistake of the agent."""
     with Guest() as guest:
-        guest.send(WindowUpdate(call="a", upto=1))
+        guest.send(WindowUpdate(call_id="a", upto=1))
         code, _, err = guest.end()
 
     assert code == 70
@@ -125,7 +125,7 @@ def test_the_first_frame_is_load() -> None:
 def test_frames_behind_the_load_are_kept() -> None:
     """A call that was sent too early is answered after Loaded."""
     with Guest() as guest:
-        guest.send(Load(spec=spec_of(plain.nothing), root=str(APPS)), Invoke(call="a", input=b"\x80"), Leave())
+        guest.send(Load(spec=spec_of(plain.nothing), root=str(APPS)), Invoke(call_id="a", input=b"\x80"), Leave())
         frames = [guest.receive() for _ in range(4)]
         assert isinstance(frames[2], Loaded)
         assert (frames[3].call, frames[3].outcome) == ("a", "ok")

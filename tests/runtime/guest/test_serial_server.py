@@ -121,12 +121,12 @@ def test_calls_wait_their_turn_and_may_be_taken_back(tmp_path: Path) -> None:
         guest.invoke("running", path=str(fifo))
         assert guest.line() == "holding"
         guest.invoke("waiting", path="/")
-        guest.send(CancelCall(call="waiting"), CancelCall(call="running"))
+        guest.send(CancelCall(call_id="waiting"), CancelCall(call_id="running"))
         with fifo.open("w") as writer:
             writer.write("go")
-        answers = {result.call: result for result in (guest.result(), guest.result())}
+        answers = {result.call_id: result for result in (guest.result(), guest.result())}
 
-    assert answers["waiting"] == Result(call="waiting", outcome=Outcome.CANCELLED, started=False)
+    assert answers["waiting"] == Result(call_id="waiting", outcome=Outcome.CANCELLED, started=False)
     assert (answers["running"].outcome, answers["running"].started) == (Outcome.CANCELLED, True)
     assert answers["running"].execute_ns > 0
 
@@ -156,9 +156,9 @@ def test_a_stream_stays_within_its_window(counter: Guest) -> None:
     """It sends `window` chunks ahead and not one more, until the reader has caught up."""
     counter.invoke("a", window=2, upto=4)
     first = [counter.receive() for _ in range(2)]
-    counter.send(WindowUpdate(call="a", upto=1))
+    counter.send(WindowUpdate(call_id="a", upto=1))
     third = counter.receive()
-    counter.send(WindowUpdate(call="a", upto=9))
+    counter.send(WindowUpdate(call_id="a", upto=9))
     fourth, result = counter.receive(), counter.receive()
 
     assert [frame.seq for frame in (*first, third, fourth)] == [1, 2, 3, 4]
@@ -171,7 +171,7 @@ def test_a_cancelled_stream_is_closed(counter: Guest, window: int) -> None:
     """Whether it waits for its reader or runs, it ends at its next yield, and its `finally` has run."""
     counter.invoke("a", window=window, upto=10**9)
     seen = [counter.receive() for _ in range(3)]
-    counter.send(CancelCall(call="a"))
+    counter.send(CancelCall(call_id="a"))
     while isinstance(frame := counter.receive(), ChunkOut):
         seen.append(frame)
 
@@ -185,7 +185,7 @@ def test_a_clean_up_that_raises_is_logged() -> None:
         guest.load(spec_of(plain.stubborn))
         guest.invoke("a", window=1)
         guest.receive()
-        guest.send(CancelCall(call="a"))
+        guest.send(CancelCall(call_id="a"))
         assert guest.result().outcome is Outcome.CANCELLED
         assert "RuntimeError: clean-up failed" in guest.leave()[2]
 

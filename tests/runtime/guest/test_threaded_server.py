@@ -22,8 +22,8 @@ def test_as_many_run_as_there_are_inputs(tmp_path: Path) -> None:
             guest.invoke(fifo.name, "hold", path=str(fifo))
         assert [guest.line() for _ in fifos] == ["holding"] * 3
         guest.invoke("waiting", "hold", path="/")
-        guest.send(CancelCall(call="waiting"), CancelCall(call="1"))
-        assert guest.result() == Result(call="waiting", outcome=Outcome.CANCELLED, started=False)
+        guest.send(CancelCall(call_id="waiting"), CancelCall(call_id="1"))
+        assert guest.result() == Result(call_id="waiting", outcome=Outcome.CANCELLED, started=False)
         answers = {}
         for fifo in reversed(fifos):
             fifo.write_text("go")
@@ -42,11 +42,11 @@ def test_streams_beside_each_other_have_windows_of_their_own() -> None:
         assert isinstance(guest.receive(), ChunkOut)
         guest.invoke("fast", "each", upto=3)
         chunks, result = guest.chunks()
-        assert (chunks, result.call) == ([0, 1, 2], "fast")
-        guest.send(WindowUpdate(call="slow", upto=1))
+        assert (chunks, result.call_id) == ([0, 1, 2], "fast")
+        guest.send(WindowUpdate(call_id="slow", upto=1))
         assert guest.receive().seq == 2
-        guest.send(CancelCall(call="slow"))
+        guest.send(CancelCall(call_id="slow"))
         result = guest.result()
 
-        assert (result.call, result.outcome, result.last_seq) == ("slow", Outcome.CANCELLED, 2)
+        assert (result.call_id, result.outcome, result.last_seq) == ("slow", Outcome.CANCELLED, 2)
         assert [guest.line(), guest.line()] == ["closed", "closed"]

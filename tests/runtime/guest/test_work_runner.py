@@ -32,7 +32,7 @@ def answer(guest: Guest, frame: InvokeBatch) -> BatchResult:
     guest.send(frame)
     result = guest.receive()
     assert isinstance(result, BatchResult)
-    assert [item.call for item in result.results] == [call for call, _ in frame.items]
+    assert [item.call_id for item in result.results] == [call for call, _ in frame.items]
     return result
 
 
@@ -92,11 +92,11 @@ def test_cancelled_items_are_dropped(guest: Guest) -> None:
     """Before the batch they are not in it; during it their answer is dropped; their neighbours have theirs."""
     guest.send(batch("slow", "tea"))
     assert guest.line() == "pricing"
-    guest.send(CancelCall(call="c1"))
+    guest.send(CancelCall(call_id="c1"))
     running = guest.receive()
     assert [item.outcome.value for item in running.results] == ["ok", "cancelled"]
 
-    guest.send(batch("tea", "tea"), CancelCall(call="c0"), CancelCall(call="c1"))
+    guest.send(batch("tea", "tea"), CancelCall(call_id="c0"), CancelCall(call_id="c1"))
     gone = guest.receive()
     assert [item.outcome.value for item in gone.results] == ["cancelled"] * 2
     assert gone.started is False

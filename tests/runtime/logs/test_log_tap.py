@@ -54,7 +54,7 @@ async def test_lines_name_their_stream_and_their_call(pipes: Pipes) -> None:
     await pipes.came.wait()
     tap.close()
 
-    assert [(line.stream, line.text, line.container, line.call) for line in pipes.lines] == [
+    assert [(line.stream, line.text, line.container, line.call_id) for line in pipes.lines] == [
         ("stderr", "oops", "c1", "call_1")
     ]
 
@@ -77,7 +77,7 @@ async def test_why_a_call_failed_is_told_line_by_line_within_the_cap(pipes: Pipe
     tap.log_failure("call_3", RemoteError("ValueError", "too much"))
     tap.close()
 
-    assert [(line.stream, line.text, line.call) for line in pipes.lines[:3]] == [
+    assert [(line.stream, line.text, line.call_id) for line in pipes.lines[:3]] == [
         ("platform", "Traceback:", "call_1"), ("platform", "  File x", "call_1"),
         ("platform", "ValueError: no", "call_2"),
     ]  # fmt: skip

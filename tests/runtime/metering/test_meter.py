@@ -37,7 +37,7 @@ def idle_meter(at_ns: int = 0) -> SliceMeter:
 
 def shares_of(events: list[UsageEvent], call: str) -> int:
     """What all events give to a call."""
-    return sum(share.ns for event in events for share in event.shares if share.call == call)
+    return sum(share.ns for event in events for share in event.shares if share.call_id == call)
 
 
 def test_states_follow_each_other_without_gap() -> None:
@@ -73,7 +73,7 @@ def test_a_call_pays_for_its_own_time() -> None:
 
     assert (spent.ns, spent.ppm, spent.price, spent.batch_size) == (25, 250_000, "h100", 1)
     assert [(event.state.value, event.t1 - event.t0) for event in events] == [("idle", 25), ("busy", 25)]
-    assert [(share.call, share.tenant, share.ns, share.ended) for share in events[1].shares] == [
+    assert [(share.call_id, share.tenant, share.ns, share.ended) for share in events[1].shares] == [
         ("a", "acme", 25, "ok")
     ]
 

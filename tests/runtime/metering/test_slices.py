@@ -206,7 +206,7 @@ async def test_a_gpu_that_fails_is_not_given(tmp_path: Path) -> None:
         assert node.take(first, "c1") == ""
         for gpu in node.made.nvml.gpus:
             gpu.lost = True
-        await node.gpus.look()
+        await node.gpus.refresh()
         assert node.offered() == {first: "c1"}
         assert node.take(second, "c2") == "slice_withdrawn"
         assert node.take(f"{second}:8/64~c2", "c2") == "slice_withdrawn"
@@ -224,7 +224,7 @@ async def test_a_gpu_that_is_cut_by_hand_under_a_container_is_still_metered_as_i
         gpu.mig = True
         assert gpu.device.family is not None
         gpu.add(gpu.device.family.by_key["1g"], 0).compute = True
-        await node.gpus.look()
+        await node.gpus.refresh()
         node.slices.sync()
         await node.check_meters()
         assert node.metering.slice(held) is not None

@@ -54,15 +54,15 @@ def test_what_went_well_is_told_with_how_many_were_worked_on_at_once() -> None:
     runner = runner_of(io, max_inputs=3)
     for call in "abc":
         runner.add(accepted(run(call), 1.0), 1.0)
-    runner.on_result(Result(call="a", execute_ns=30_000_000), 1.5)
+    runner.on_result(Result(call_id="a", execute_ns=30_000_000), 1.5)
     runner.on_result(
-        Result(call="b", outcome=Outcome.RAISED, error=RemoteError("ValueError", "no"), execute_ns=30_000_000), 1.6
+        Result(call_id="b", outcome=Outcome.RAISED, error=RemoteError("ValueError", "no"), execute_ns=30_000_000), 1.6
     )
     gathering = runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50))
     for call in ("x", "y"):
         gathering.add(accepted(run(call), 2.0), 2.0)
     (batch,) = io.of(InvokeBatch)
-    items = tuple(GuestItemResult(call=call, output=b"\x01") for call, _ in batch.items)
+    items = tuple(GuestItemResult(call_id=call, output=b"\x01") for call, _ in batch.items)
     gathering.on_batch_result(BatchResult(batch=batch.batch, results=items, execute_ns=5_000_000), 2.5)
 
     assert io.batches == [(3, 30.0), (2, 5.0)]

@@ -89,8 +89,10 @@ async def test_what_an_agent_cannot_take_is_refused_with_its_reason(world: Harne
     done = world.run(container)
     await done.ended()
     assert (await world.run(container, {"epoch": world.epoch - 1}).refused()).reason is Refusal.STALE_EPOCH
-    grant = next(frame.grant for frame in done.frames)
-    assert (await world.run(container, {"call": done.id, "grant": grant}).refused()).reason is Refusal.DUPLICATE
+    grant = next(frame.grant_number for frame in done.frames)
+    assert (
+        await world.run(container, {"call_id": done.id, "grant_number": grant}).refused()
+    ).reason is Refusal.DUPLICATE
     assert (await world.run(container, {"start_within_ms": 0.0}).refused()).reason is Refusal.EXPIRED
 
 
@@ -238,7 +240,9 @@ async def test_an_origin_may_ask_what_became_of_its_calls(world: Harness) -> Non
 
     ended = await lost.ended()
     assert (ended.outcome, ended.started) == (Outcome.DIED, False)
-    assert (await world.run(container, {"call": "call_lost", "grant": 10_000}).refused()).reason is Refusal.DUPLICATE
+    assert (
+        await world.run(container, {"call_id": "call_lost", "grant_number": 10_000}).refused()
+    ).reason is Refusal.DUPLICATE
 
 
 async def test_usage_is_complete_and_sums_to_the_receipts(world: Harness) -> None:
@@ -254,7 +258,7 @@ async def test_usage_is_complete_and_sums_to_the_receipts(world: Harness) -> Non
     shares = [share for event in events for share in event.shares]
     for frame in ended:
         assert frame.spent is not None
-        assert sum(share.ns for share in shares if share.call == frame.call) == frame.spent.ns
+        assert sum(share.ns for share in shares if share.call_id == frame.call_id) == frame.spent.ns
     assert {event.tenant for event in events} == {"", TENANT}
 
 

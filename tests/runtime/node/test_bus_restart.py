@@ -25,4 +25,4 @@ async def test_calls_survive_the_bus(tmp_path: Path, anyio_backend: str) -> None
         world.credits.clear()
         await world.credit(container, ContainerState.READY)
         assert await world.run(container, seconds=0.0).output() == 0.0
-        assert await world.usage(lambda events: any(share.call == running.id for e in events for share in e.shares))
+        assert await world.usage(lambda events: any(share.call_id == running.id for e in events for share in e.shares))

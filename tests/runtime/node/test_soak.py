@@ -74,7 +74,7 @@ class Chaos:
         call = self.world.run(container, {"window": 4}, n=self.random.randint(0, 1_000))
         self.calls.append(call)
         if self.random.random() < 0.1:
-            self.world.control(Cancel(call=call.id))
+            self.world.control(Cancel(call_id=call.id))
         if self.random.random() < 0.7:
             await self.read(call)
         return call
@@ -84,7 +84,7 @@ class Chaos:
         while not call.last.done():
             call.heard.clear()
             if call.chunks:
-                self.world.control(Window(call=call.id, upto=len(call.chunks)))
+                self.world.control(Window(call_id=call.id, upto=len(call.chunks)))
             await call.heard.wait()
 
 

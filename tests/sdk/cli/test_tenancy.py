@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pilotlight.cli.main import COMMANDS, app
+from pilotlight.cli.main import app
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer, problem
 
 ACME = {"name": "acme", "tier": "paid", "weight": 2.0, "created_at": 0.0, "disabled": False}
@@ -194,7 +194,7 @@ def test_an_app_is_shared_and_that_is_ended(platform: ScriptedPlatform) -> None:
 @pytest.mark.parametrize("noun", ["tenant", "key", "quota", "app"])
 def test_every_command_has_an_example_in_its_help(noun: str) -> None:
     """Which names the command as it is typed."""
-    group = typer.main.get_command(import_module(f"pilotlight.cli.{COMMANDS[noun]}").app)
+    group = typer.main.get_command(import_module(f"pilotlight.cli.commands.{noun}").app)
     for name in group.commands:  # type: ignore[attr-defined]
         shown = run(noun, name, "--help")
         assert f"pilotlight {noun} {name}" in shown

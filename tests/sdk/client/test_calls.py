@@ -13,7 +13,7 @@ import pytest
 import pilotlight
 from pilotlight import Function, gpu_function
 from pilotlight.client import Client
-from pilotlight.client.calls import Calls
+from pilotlight.client.calls import CallsClient
 from pilotlight.client.config import ClientConfig
 from pilotlight.client.connection import Connection
 from tests.sdk.scripted import KEY, ScriptedPlatform, answer, chunk, event, problem, problem_document, result, stream
@@ -214,7 +214,7 @@ def test_leaving_a_stream_hangs_up(platform: ScriptedPlatform) -> None:
 
 
 async def test_cancelling_a_task_hangs_up(platform: ScriptedPlatform) -> None:
-    """The async face ends a call like the blocking one."""
+    """An async caller ends a call like a blocking one."""
     held = stream(event("stage", {"name": "queued"}), hold=True)
     platform.will("POST", GREET, held)
     queued = asyncio.Event()
@@ -228,7 +228,7 @@ async def test_cancelling_a_task_hangs_up(platform: ScriptedPlatform) -> None:
     assert await asyncio.to_thread(held.hung_up.wait, 5)
 
 
-async def test_the_async_face_does_the_same(platform: ScriptedPlatform) -> None:
+async def test_async_callers_get_the_same(platform: ScriptedPlatform) -> None:
     """`.aio` of each verb."""
     platform.does("POST", GREET, lambda request: stream(result(request.call["input"]["name"].upper())))
     platform.will("POST", "/v1/functions/hello.count/calls", stream(chunk(1, 1), chunk(2, 2), result(None)))
@@ -286,9 +286,9 @@ async def test_a_platform_that_stays_silent_is_not_waited_for_beyond_the_deadlin
     held = stream(event("stage", {"name": "queued"}), hold=True)
     platform.will("POST", GREET, held)
     connection = Connection(ClientConfig(url=platform.url, api_key=KEY))
-    calls = Calls(connection, grace_s=0.0)
+    calls = CallsClient(connection, grace_s=0.0)
     with pytest.raises(pilotlight.DeadlineExceeded, match=r"hello\.greet was not answered within 0\.05 s"):
-        await calls.call(greet.options(deadline=0.05), ("Ada",), {})
+        await calls.call(greet.options(deadline=0.05).target, ("Ada",), {})
     assert await asyncio.to_thread(held.hung_up.wait, 5)
     await connection.aclose()
 

@@ -9,14 +9,14 @@ from itertools import count
 import pytest
 
 import pilotlight
-from pilotlight.client.profiling import Bench, Load, Sample, batch_sizes, point_of, quantile
-from pilotlight.client.wire import Outgoing
+from pilotlight.client.profiling import ProfileLoad, ProfileSample, SliceBenchmark, batch_sizes, point_of, quantile
+from pilotlight.client.wire import OutgoingCall
 from tests.sdk.scripted import ScriptedPlatform, result, stream
 
 
-def load(batch: int, *times: float, ran_in: int | None = None) -> Load:
-    samples = [Sample(batch=ran_in or batch, execute_ms=ms, cost=Decimal("0.1")) for ms in times]
-    return Load(batch=batch, samples=samples, seconds=2.0)
+def load(batch: int, *times: float, ran_in: int | None = None) -> ProfileLoad:
+    samples = [ProfileSample(batch=ran_in or batch, execute_ms=ms, cost=Decimal("0.1")) for ms in times]
+    return ProfileLoad(batch=batch, samples=samples, seconds=2.0)
 
 
 def test_a_point_is_what_the_slice_does_while_it_works() -> None:
@@ -59,7 +59,7 @@ def test_batch_sizes_double_up_to_the_most(most: int, sizes: tuple[int, ...]) ->
 
 
 @pytest.fixture
-def bench(platform: ScriptedPlatform) -> Iterator[Bench]:
+def bench(platform: ScriptedPlatform) -> Iterator[SliceBenchmark]:
     """Calls of which every other one runs alone."""
     numbers = count()
 
@@ -68,16 +68,16 @@ def bench(platform: ScriptedPlatform) -> Iterator[Bench]:
 
     platform.does("POST", "/v1/functions/app.f/calls", lambda _: stream(result(1, usage=usage(next(numbers)))))
     with pilotlight.Client(url=platform.url, api_key="k") as client:
-        yield Bench(client.calls, Outgoing(path="/v1/functions/app.f/calls", input={}, typed=False))
+        yield SliceBenchmark(client.calls, OutgoingCall(path="/v1/functions/app.f/calls", input={}, typed=False))
 
 
 @pytest.mark.parametrize("batches", [True, False])
-def test_a_load_goes_on_until_it_says_something(bench: Bench, *, batches: bool) -> None:
+def test_a_load_goes_on_until_it_says_something(bench: SliceBenchmark, *, batches: bool) -> None:
     """However short the time: until three batches have formed, or for three calls of each that is concurrent."""
-    done = pilotlight.client.face().run(bench.measure(2, 0.0, batches=batches))
+    done = pilotlight.client.shared_portal().run(bench.measure(2, 0.0, batches=batches))
 
     # Of the rounds every other one is split: the fifth makes three.
     assert len(done.samples) == (10 if batches else 6)
     assert done.cost == Decimal("0.001") * len(done.samples)
-    assert done.seen > 0
+    assert done.calls_per_second > 0
     assert {sample.execute_ms for sample in done.samples} == {8.0}

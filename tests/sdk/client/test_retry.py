@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
 
-from pilotlight.client.retry import MAX_ATTEMPTS, Patience, delay_before_retry
+import pytest
+import stamina
+from stamina.instrumentation import get_on_retry_hooks, set_on_retry_hooks
+
+from pilotlight.client.retry import MAX_ATTEMPTS, RequestRetries, _keep_quiet, attempts, delay_before_retry
 from pilotlight.errors import PilotlightError, TooMuch, Unreachable
 from pilotlight_core.model.errors import CODES, error_from_code
 
@@ -63,26 +67,83 @@ def test_what_is_worked_on_is_waited_for() -> None:
     assert delay(error, left=3.0) is None
 
 
-async def test_patience_counts_from_the_first_trouble() -> None:
+def test_patience_counts_from_the_first_trouble() -> None:
     """A call that ran for long, or is known to run, and is lost then, is asked for again."""
-    patience = Patience(repeatable=True, connect_within=0.0, from_first_trouble=True)
-    await patience.wait_after(error_from_code("call_lost", "", retry_after=0.0))
-    await patience.wait_after(error_from_code("idempotency_key_in_use", "", retry_after=0.0))
-    await patience.wait_after(error_from_code("call_lost", "", retry_after=0.0))
-
-    with pytest.raises(PilotlightError):
-        await patience.wait_after(error_from_code("call_lost", "", retry_after=0.001))
+    patience = RequestRetries(repeatable=True, connect_within=0.0, from_first_trouble=True)
+    assert patience.delay_after(error_from_code("call_lost", "", retry_after=0.0)) == 0.0
+    assert patience.delay_after(error_from_code("idempotency_key_in_use", "", retry_after=0.0)) == 0.0
+    assert patience.delay_after(error_from_code("call_lost", "", retry_after=0.0)) == 0.0
+    assert patience.delay_after(error_from_code("call_lost", "", retry_after=0.001)) is None
 
 
-async def test_who_waits_can_say_so() -> None:
+def test_callers_do_not_come_back_all_at_once() -> None:
+    """Each waits a little longer than it was told to, and not less."""
+    delays = [RequestRetries().delay_after(TooMuch("slow down", retry_after=2.0)) or 0.0 for _ in range(50)]
+    assert len(set(delays)) > 1
+    assert 2.0 <= min(delays) <= max(delays) <= 2.2
+
+
+def test_who_waits_can_say_so() -> None:
     """Each error that is waited out is told, with how long that takes."""
     told: list[tuple[str, float]] = []
-    patience = Patience(5, told=lambda error, seconds: told.append((error.detail, seconds)))
-    await patience.wait_after(TooMuch("slow down", retry_after=0.0))
-    with pytest.raises(TooMuch):
-        await patience.wait_after(TooMuch("slow down", retry_after=9.0))
+    patience = RequestRetries(5, on_wait=lambda error, seconds: told.append((error.detail, seconds)))
+    patience.delay_after(TooMuch("slow down", retry_after=0.0))
+    assert patience.delay_after(TooMuch("slow down", retry_after=9.0)) is None
 
     assert told == [("slow down", 0.0)]
+
+
+async def test_an_answer_that_was_passed_on_ends_the_attempts() -> None:
+    """Though the error would be waited out otherwise."""
+    patience, tries = RequestRetries(), 0
+
+    async def attempt() -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 2:
+            patience.end()
+        raise TooMuch("slow down", retry_after=0.0)
+
+    with pytest.raises(TooMuch):
+        await patience.run(attempt)
+    assert tries == 2
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), asyncio.CancelledError(), GeneratorExit()])
+async def test_what_is_no_error_of_the_platform_is_raised_at_once(error: BaseException) -> None:
+    """A cancelled task, and a mistake of our own."""
+    tries = 0
+
+    async def attempt() -> None:
+        nonlocal tries
+        tries += 1
+        raise error
+
+    with pytest.raises(type(error)):
+        await RequestRetries().run(attempt)
+    assert tries == 1
+
+
+async def test_retries_of_calls_are_kept_from_the_hooks_of_the_process() -> None:
+    """Which by themselves write a line for each; retries of others still reach them."""
+    seen: list[Exception] = []
+    before = get_on_retry_hooks()
+    set_on_retry_hooks([lambda details: seen.append(details.caused_by)])
+    _keep_quiet.cache_clear()
+    other = ValueError("of another")
+    try:
+        answers = iter([TooMuch("slow down", retry_after=0.0), None])
+        async for attempt in attempts(lambda _: 0.0):
+            with attempt:
+                if (error := next(answers)) is not None:
+                    raise error
+        async for attempt in stamina.retry_context(on=ValueError, wait_initial=0.0, wait_jitter=0.0):
+            with attempt:
+                if attempt.num == 1:
+                    raise other
+    finally:
+        set_on_retry_hooks(before)
+    assert seen == [other]
 
 
 async def test_patience_counts_attempts_and_raises_the_last_error() -> None:
@@ -97,9 +158,9 @@ async def test_patience_counts_attempts_and_raises_the_last_error() -> None:
         raise error_from_code("internal", "oh")
 
     with pytest.raises(PilotlightError, match="oh"):
-        await Patience(5).retrying(attempt)
+        await RequestRetries(5).run(attempt)
     assert tries == 3
-    left = Patience(5).left
+    left = RequestRetries(5).left_s
     assert left is not None
     assert 4 < left <= 5
-    assert Patience().left is None
+    assert RequestRetries().left_s is None

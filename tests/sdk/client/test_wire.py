@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.client.wire import Outgoing, read_json, value_in
+from pilotlight.client.wire import OutgoingCall, read_json, value_in
 from pilotlight.errors import BadInput, BadOutput, DeadlineExceeded
 from pilotlight_core.model import values
 from tests.sdk.scripted import typed
@@ -45,19 +45,19 @@ def test_an_array_needs_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be_sent_is_refused_here(value: Any) -> None:
     """Naming the type."""
     with pytest.raises(BadInput, match="cannot be sent"):
-        Outgoing(path="/", input={"a": value}).body(None)
+        OutgoingCall(path="/", input={"a": value}).body(None)
 
 
 def test_a_body_says_only_what_is_said() -> None:
     """Absent is not null."""
-    assert values.decode(Outgoing(path="/", input={"a": 1}).body(None)) == {"input": {"a": 1}}
-    body = values.decode(Outgoing(path="/", input={}, method="m", id="cid_1").body(1.5))
+    assert values.decode(OutgoingCall(path="/", input={"a": 1}).body(None)) == {"input": {"a": 1}}
+    body = values.decode(OutgoingCall(path="/", input={}, method="m", id="cid_1").body(1.5))
     assert body == {"input": {}, "method": "m", "id": "cid_1", "deadline_ms": 1500.0}
 
 
 def test_a_call_without_time_is_not_sent() -> None:
     """Its deadline has passed; a platform would say that the deadline is wrong."""
-    outgoing = Outgoing(path="/", input={}, method=None, id=None, typed=False)
+    outgoing = OutgoingCall(path="/", input={}, method=None, id=None, typed=False)
     assert b"deadline_ms" in outgoing.body(0.001)
     with pytest.raises(DeadlineExceeded, match="before the call was sent"):
         outgoing.body(0.0)

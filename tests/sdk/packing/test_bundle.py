@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.packing import Bundle, Target, make_bundle
+from pilotlight.packing import Bundle, DeployTarget, make_bundle
 from pilotlight.packing.walk import PackError
 from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES
 
 
 def bundle(folder: Path, root: Path | None = None) -> Bundle:
-    return make_bundle(Target(module="app", root=root or folder, folder=folder))
+    return make_bundle(DeployTarget(module="app", root=root or folder, folder=folder))
 
 
 def write(folder: Path, *names: str) -> Path:

@@ -9,10 +9,10 @@ import pytest
 
 from pilotlight.errors import BadInput, OptionError
 from pilotlight.packing import find_target, load_apps
-from pilotlight.packing.load import Apps
+from pilotlight.packing.load import AppSpecs
 
 
-def load(folder: Path, text: str = "app.py", inside: str = ".", **files: str) -> Apps:
+def load(folder: Path, text: str = "app.py", inside: str = ".", **files: str) -> AppSpecs:
     """The apps of `text` in a folder with these modules."""
     for name, content in files.items():
         path = folder / inside / f"{name}.py"

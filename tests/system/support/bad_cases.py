@@ -12,7 +12,7 @@ import httpx
 import msgspec
 
 import pilotlight
-from pilotlight.client.face import face
+from pilotlight.client.portal import shared_portal
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
 from pilotlight_core.model.spec import FileEntry
 from pilotlight_gateway.tenancy.api_keys import new_key
@@ -152,7 +152,7 @@ def cancelled_sdk(bench: Bench) -> object:
     with ThreadPoolExecutor(1) as others:
         nap = others.submit(bench.function("bad.naps", id=name).remote, seconds=60.0)
         wait_until(lambda: state(bench, name), "the call is known")
-        face().run(bench.client.platform.cancel(name))
+        shared_portal().run(bench.client.platform.cancel_call(name))
         return nap.result()
 
 
@@ -178,7 +178,7 @@ def too_wide_http(bench: Bench) -> httpx.Response:
 
 
 def too_wide_sdk(bench: Bench) -> object:
-    return face().run(bench.client.platform.deploy("wide", too_wide()))
+    return shared_portal().run(bench.client.platform.deploy_app("wide", too_wide()))
 
 
 def taken_id(bench: Bench) -> str:
@@ -201,7 +201,7 @@ def strangers_call(bench: Bench) -> httpx.Response:
 def strangers_call_sdk(bench: Bench) -> object:
     name = taken_id(bench)
     with pilotlight.Client(url=bench.platform.url, api_key=bench.stranger_key) as stranger:
-        return face().run(stranger.platform.cancel(name))
+        return shared_portal().run(stranger.platform.cancel_call(name))
 
 
 def strangers_function(bench: Bench) -> httpx.Response:
@@ -267,7 +267,8 @@ CASES: dict[str, Case] = {
         field="method",
     ),
     "an unknown call": Case(
-        http=unknown_call, sdk=lambda bench: face().run(bench.client.platform.cancel(pilotlight.call_id()))
+        http=unknown_call,
+        sdk=lambda bench: shared_portal().run(bench.client.platform.cancel_call(pilotlight.call_id())),
     ),
     "another tenant's call": Case(http=strangers_call, sdk=strangers_call_sdk),
     "a call id that is none": posting({"input": {"count": 1}, "id": "mine"}, field="id"),

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx
@@ -19,7 +20,6 @@ import httpx
 from tests.system.support.ledger import check_no_instant_is_sold_twice, receipts
 from tests.system.support.load import Load
 from tests.system.support.platform import Platform
-from tests.system.support.processes import is_alive
 from tests.waiting import wait_until
 
 REFS: dict[str, str | None] = {"crash.once": None, "crash.again": None, "crash.Together": "work"}
@@ -129,6 +129,10 @@ class JobLoad:
                 return count
             asked["cursor"] = answer.json()["next"]
 
+    def all_ended(self) -> bool:
+        """Whether every job has, as far as the platform can say."""
+        return self.open() == 0
+
     def starts(self) -> Counter[str]:
         """How often each job ran, as the log tells."""
         lines = (line["text"] for line in self.platform.logs("crash"))
@@ -155,11 +159,11 @@ def survive(
         for part in [chance.choice(parts) for _ in range(kills)]:
             time.sleep(chance.uniform(0.1, 2.0))
             print(part)
-            wait_until(lambda part=part: is_alive(platform.pids.get(part, 0)), f"{part} is there", 30.0)  # type: ignore[misc]
+            wait_until(partial(platform.runs, part), f"{part} is there", 30.0)
             platform.kill(part)
         submitting.join()
     wait_until(platform.is_ready, "it is ready", 30.0)
-    wait_until(lambda: load.open() == 0, "every job has ended", within)
+    wait_until(load.all_ended, "every job has ended", within)
     check(platform, load, before)
 
 

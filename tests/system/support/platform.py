@@ -137,6 +137,19 @@ class Platform:
         os.kill(pid, number)
         return pid
 
+    def refusal(self, path: Path) -> str:
+        """What a deploy is refused with, as soon as the gateway knows its fleet."""
+
+        def refused() -> str:
+            done = self.cli("deploy", str(path), check=False)
+            return done.stderr if done.returncode else ""
+
+        return wait_until(refused, "the gateway knows its fleet")
+
+    def runs(self, name: str) -> bool:
+        """Whether that part does."""
+        return is_alive(self.pids.get(name, 0))
+
     def kill(self, name: str) -> int:
         """kill -9 one process and wait until it is gone."""
         pid = self.signal(name, signal.SIGKILL)

@@ -46,7 +46,7 @@ class SigningSecret(msgspec.Struct, frozen=True, kw_only=True):
 
     value: str
     """`whsec_` and the key in base64."""
-    until: float | None = None
+    expires_at: float | None = msgspec.field(default=None, name="until")
     """Unix second from which on it signs no more; None: the present one."""
 
 

@@ -32,14 +32,14 @@ class BodyRef(msgspec.Struct, frozen=True):
 class Run(Message, frozen=True, kw_only=True):
     """A granted call on its way to one container. `input` is the msgpack of the named arguments."""
 
-    call: str
+    call_id: str = msgspec.field(name="call")
     tenant: str
     version: str
     container: str
     method: str
     epoch: int
     """Of the home that granted it."""
-    grant: int
+    grant_number: int = msgspec.field(name="grant")
     """Rises with every grant of this call; an agent never runs (call, grant) twice."""
     gateway: str
     """The origin: frames go to `subjects.reply(region, gateway)`."""
@@ -63,14 +63,14 @@ class Run(Message, frozen=True, kw_only=True):
 class Cancel(Message, frozen=True, kw_only=True):
     """Nobody wants the answer any more: remove it before start, drop it in a batch, close a generator."""
 
-    call: str
+    call_id: str = msgspec.field(name="call")
     reason: str = "cancelled"
 
 
 class Window(Message, frozen=True, kw_only=True):
     """The origin has passed on all chunks up to and including `upto`."""
 
-    call: str
+    call_id: str = msgspec.field(name="call")
     upto: int
 
 
@@ -144,8 +144,8 @@ class Stages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Refused(Message, frozen=True, kw_only=True):
-    call: str
-    grant: int
+    call_id: str = msgspec.field(name="call")
+    grant_number: int = msgspec.field(name="grant")
     container: str
     reason: Refusal
 
@@ -153,15 +153,15 @@ class Refused(Message, frozen=True, kw_only=True):
 class Started(Message, frozen=True, kw_only=True):
     """The container has begun to work on the call; told where `Run.tell_start` asks for it."""
 
-    call: str
-    grant: int
+    call_id: str = msgspec.field(name="call")
+    grant_number: int = msgspec.field(name="grant")
 
 
 class Chunk(Message, frozen=True, kw_only=True):
     """One piece of a stream: `data` is the msgpack of the value, `seq` rises by one from 1."""
 
-    call: str
-    grant: int
+    call_id: str = msgspec.field(name="call")
+    grant_number: int = msgspec.field(name="grant")
     seq: int
     data: bytes
 
@@ -169,8 +169,8 @@ class Chunk(Message, frozen=True, kw_only=True):
 class Ended(Message, frozen=True, kw_only=True):
     """The last frame of a call."""
 
-    call: str
-    grant: int
+    call_id: str = msgspec.field(name="call")
+    grant_number: int = msgspec.field(name="grant")
     container: str
     outcome: Outcome
     started: bool = True
@@ -384,7 +384,7 @@ class CommandReply(Message, frozen=True, kw_only=True):
 class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     """What a home queues: everything about a call but its body."""
 
-    call: str
+    call_id: str = msgspec.field(name="call")
     tenant: str
     version: str
     method: str
@@ -397,7 +397,7 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     """The origin."""
     function: str = ""
     """`tenant:app.function` of the owner: versions of one function share their fairness counters."""
-    number: int = 0
+    grant_number: int = msgspec.field(default=0, name="number")
     """The number of the last grant that the origin has seen for the call; the next is higher."""
     admitted: bool = False
     """It was admitted before, so queue limits do not refuse it again."""
@@ -416,12 +416,12 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """The home's permission for one call to go to one container."""
 
-    call: str
+    call_id: str = msgspec.field(name="call")
     container: str
     node: str
     instance: str
     epoch: int
-    number: int
+    grant_number: int = msgspec.field(name="number")
     gateway: str = ""
     """The origin, which alone may use it."""
     home: str = ""

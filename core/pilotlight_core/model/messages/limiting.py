@@ -60,7 +60,7 @@ class LimitAnswer(msgspec.Struct, frozen=True, array_like=True):
     verdict: LimitVerdict
     epoch: int = 0
     """Of the home."""
-    wait: float = 0.0
+    wait_s: float = 0.0
     """Seconds after which it would be granted, if refused."""
     violated: tuple[str, ...] = ()
     """The names of the policies that refuse."""

@@ -14,7 +14,7 @@ class LogLine(msgspec.Struct, frozen=True):
     stream: str
     text: str
     container: str
-    call: str = ""
+    call_id: str = msgspec.field(default="", name="call")
 
 
 class LogBatch(Message, frozen=True, kw_only=True):

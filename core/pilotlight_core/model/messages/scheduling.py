@@ -41,9 +41,9 @@ class HandBack(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class Settle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The grant is over (`Home.done`)."""
 
-    call: str
+    call_id: str = msgspec.field(name="call")
     container: str
-    number: int
+    grant_number: int = msgspec.field(name="number")
     cost: float | None = None
     """GPU-milliseconds; None: unknown."""
     frees: bool = True
@@ -54,7 +54,7 @@ class Settle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class Withdraw(msgspec.Struct, frozen=True, tag=True):
     """Take the call out of the queue (`Home.cancel`)."""
 
-    call: str
+    call_id: str = msgspec.field(name="call")
 
 
 HomeItem = Enqueue | HandBack | Settle | Withdraw
@@ -73,7 +73,7 @@ class ToHome(Message, frozen=True, kw_only=True):
 class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     """A call that leaves the queue with an error, or was not let in."""
 
-    call: str
+    call_id: str = msgspec.field(name="call")
     gateway: str
     """The origin."""
     code: str
@@ -131,7 +131,7 @@ class AskCall(Message, frozen=True, kw_only=True):
     """How is this call, and, with `cancel`, end it."""
 
     tenant: str
-    id: str
+    call_id: str = msgspec.field(name="id")
     cancel: bool = False
 
 

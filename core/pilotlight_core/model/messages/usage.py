@@ -23,7 +23,7 @@ class LeaseState(StrEnum):
 class CallShare(msgspec.Struct, frozen=True):
     """One call's exact part of a busy interval."""
 
-    call: str
+    call_id: str = msgspec.field(name="call")
     tenant: str
     ns: int
     ended: str = ""

@@ -163,7 +163,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who runs it, while it is running."""
     run: str = ""
     """The id of the call that its last start was: the first one's is the job's own."""
-    grant: int = 0
+    grant_number: int = msgspec.field(default=0, name="grant")
     cancel: bool = False
     """Its end is wanted."""
     started_at: float = 0.0
@@ -231,12 +231,12 @@ def check_times(run_at: float, expires_at: float, at: float) -> None:
 # -- what may happen -------------------------------------------------------------------------------------------------
 
 
-def started(job: JobRecord, runner: RunnerIdentity, run: str, grant: int, at: float) -> JobRecord | None:
+def started(job: JobRecord, runner: RunnerIdentity, run: str, grant_number: int, at: float) -> JobRecord | None:
     """It is about to be sent as call `run` under a grant; None: it may not be.
 
     A run that was turned away before it began may be sent again by its runner: that is the same attempt.
     """
-    again = job.state is JobState.RUNNING and (job.runner, job.run) == (runner, run) and job.grant < grant
+    again = job.state is JobState.RUNNING and (job.runner, job.run) == (runner, run) and job.grant_number < grant_number
     if job.cancel or not (again or (job.state is JobState.QUEUED and job.run_at <= at < job.expires_at)):
         return None
     return msgspec.structs.replace(
@@ -245,7 +245,7 @@ def started(job: JobRecord, runner: RunnerIdentity, run: str, grant: int, at: fl
         attempts=job.attempts if again else job.attempts + 1,
         runner=runner,
         run=run,
-        grant=grant,
+        grant_number=grant_number,
         started_at=at,
     )
 
@@ -304,9 +304,9 @@ def interrupted(job: JobRecord, at: float, detail: str) -> JobRecord:
     return failed(job, FailurePoint.INTERRUPTED, JobError(code="container_died", detail=detail), at)
 
 
-def retried(job: JobRecord, at: float, pause: float) -> JobRecord:
+def retried(job: JobRecord, at: float, pause_s: float) -> JobRecord:
     """It waits for its next try, `pause` seconds from now; if it has expired by then, it does that."""
-    waiting = msgspec.structs.replace(job, state=JobState.QUEUED, runner=None, run_at=at + pause)
+    waiting = msgspec.structs.replace(job, state=JobState.QUEUED, runner=None, run_at=at + pause_s)
     return expired(waiting, at) if waiting.run_at >= job.expires_at else waiting
 
 

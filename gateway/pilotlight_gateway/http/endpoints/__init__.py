@@ -1,6 +1,6 @@
 """One module per resource of the API: it reads the request, asks a port, and renders the answer.
 
-`calls` is the path that must be lean; `call_stream`, `call_watch`, `call_limits` and `keyed_calls` belong to it.
+Each group of endpoints names what it needs in a dataclass of its own. Endpoints decide nothing themselves.
 
-Entered by `http/routes`, `http/app` and `http/edge`. Endpoints decide nothing themselves.
+Entered by `http.routes`, `http.calls` (for jobs) and the composition root.
 """

@@ -1,4 +1,4 @@
-"""How the gateway is, for those who run it."""
+"""How the gateway is, for its operator."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 ASYNC = re.compile(rb"(?:^|[,;])\s*respond-async\s*(?:$|[,;=])", re.IGNORECASE)
 LIMIT = 100
-"""Jobs on a page, if nobody says."""
+"""Jobs on a page, by default."""
 NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 LONGEST_PREFER = 1_024
 """Bytes of a Prefer header that are looked at."""

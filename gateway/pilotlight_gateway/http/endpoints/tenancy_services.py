@@ -11,7 +11,7 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 @dataclass(frozen=True, kw_only=True)
 class TenancyServices:
-    """Where tenants stand, and who counts under their limits."""
+    """The registry of tenants, and the limiter that counts them."""
 
     registry: RegistryPort
     limits: Limiter

@@ -1,6 +1,6 @@
-"""An operation of the API: how it is reached, who may use it, and what goes in and comes out.
+"""An operation of the API: its path, the scopes it needs, and what goes in and comes out.
 
-Routes and the OpenAPI document are both made from these, so that neither can say what the other does not do.
+Routes and the OpenAPI document are both made from operations.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def list_of(name: str, kind: Any) -> Any:
 
 
 def principal_of(request: Request) -> Principal:
-    """Who asks."""
+    """The caller."""
     return exchange_of(request.scope).principal
 
 

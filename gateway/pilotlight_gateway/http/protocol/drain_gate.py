@@ -47,7 +47,7 @@ class DrainGate:
         return self._aborting and task.uncancel() == 0
 
     async def drain(self, seconds: float) -> bool:
-        """Let nobody in and wait until all have left, at most `seconds`; whether they have."""
+        """Let no call in and wait until all have left, at most `seconds`; whether they have."""
         self.draining = True
         if not self._inside:
             return True

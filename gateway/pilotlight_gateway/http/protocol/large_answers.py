@@ -9,7 +9,7 @@ from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 
 PIECE_BYTES = 64 * 1024
-"""The server waits before it takes a piece while more than so much is in its buffer: the most that nobody counts."""
+"""The server waits before it takes a piece while more than this is in its buffer, which no budget counts."""
 STUCK_S = 60.0
 """A client that reads nothing for so long is taken for gone."""
 

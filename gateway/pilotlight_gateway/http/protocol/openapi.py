@@ -57,7 +57,7 @@ def document(operations: Iterable[Operation[Any]]) -> OpenApiDocument:
 
 
 def security() -> OpenApiDocument:
-    """How callers prove who they are."""
+    """How callers authenticate."""
     return {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "pl_live_<id>_<secret>"}}
 
 

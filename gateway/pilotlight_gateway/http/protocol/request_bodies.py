@@ -20,7 +20,7 @@ LAST_LOOK_S = 0.25
 
 
 class ClientGone(Exception):
-    """The client hung up before its request was whole; there is nobody to answer."""
+    """The client hung up before its request was whole."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class BodyLimits:
     grace: float = 5.0
     """Seconds before its pace counts."""
     rate: int = 64 * 1024
-    """Bytes a second that a body which is held in memory has to arrive at: who trickles must not hold it for long."""
+    """Bytes a second at which a body in memory has to arrive, so that a slow client does not hold it long."""
     window: float = 0.0
     """Seconds in which a streamed one may fall behind that rate; 0.0: its pace does not count."""
     seconds: float = 1_800.0

@@ -27,8 +27,8 @@ class BoundedThread:
         self._free = asyncio.Event()  # the thread waits for a job
         self._free.set()
 
-    async def call(self, function: Callable[[], T], within: float) -> T:
-        """What `function` returns or raises; TimeoutError if that takes longer than `within` seconds.
+    async def call(self, function: Callable[[], T], within_s: float) -> T:
+        """What `function` returns or raises; TimeoutError if that takes longer than `within_s`.
 
         An earlier call that still hangs counts against the time of this one.
         """
@@ -37,7 +37,7 @@ class BoundedThread:
             self._thread.start()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
-        async with asyncio.timeout(within), self._turn:
+        async with asyncio.timeout(within_s), self._turn:
             await self._free.wait()
             self._free.clear()
             self._jobs.put(lambda: self._run(function, answer, loop))
@@ -61,9 +61,9 @@ class BoundedThread:
             raised = error
             tell = lambda: answer.set_exception(raised)  # noqa: E731
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(self._told, answer, tell)
+            loop.call_soon_threadsafe(self._deliver, answer, tell)
 
-    def _told(self, answer: asyncio.Future[Any], tell: Callable[[], Any]) -> None:
+    def _deliver(self, answer: asyncio.Future[Any], tell: Callable[[], Any]) -> None:
         self._free.set()
         if not answer.done():
             tell()

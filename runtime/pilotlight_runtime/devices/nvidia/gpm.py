@@ -27,7 +27,7 @@ class Gpm:
         support = optional(nvml.nvmlGpmQueryDeviceSupport, handle)
         self.is_supported = bool(support is not None and support.isSupportedDevice)
 
-    def look(self, instances: Iterable[DriverInstance]) -> dict[str, int]:
+    def sample(self, instances: Iterable[DriverInstance]) -> dict[str, int]:
         """By UUID, in which percent of the time since the last look each instance computed; a new one has none."""
         found: dict[str, int] = {}
         if not self.is_supported:

@@ -76,7 +76,7 @@ PROGRAM = (sys.executable, "-m", "pilotlight_runtime.devices.nvidia.gpu_fitness"
 
 
 async def fitness(
-    visible: str, libraries: Libraries, *, within: float = WITHIN_S, program: Sequence[str] = PROGRAM
+    visible: str, libraries: Libraries, *, within_s: float = WITHIN_S, program: Sequence[str] = PROGRAM
 ) -> str:
     """Why a device (a UUID of a GPU or of a MIG instance) must not be used; "" if it may, or could not be tried."""
     env = {**os.environ, **libraries.env, "CUDA_VISIBLE_DEVICES": visible}
@@ -91,11 +91,11 @@ async def fitness(
     except OSError as error:
         return verdict(UNTRIED, str(error), visible)
     try:
-        async with asyncio.timeout(within):
+        async with asyncio.timeout(within_s):
             _, told = await child.communicate()
     except TimeoutError:
         await _abandon(child)
-        return f"it has not done what it was told within {within:g} s"
+        return f"it has not done what it was told within {within_s:g} s"
     return verdict(child.returncode or 0, told.decode(errors="replace").strip()[-WORDS:], visible)
 
 

@@ -85,7 +85,7 @@ def carry_out(nvml: Nvml, state: GpuState, change: LayoutChange) -> None:
         raise CannotCut(str(error)) from error
 
 
-def first_look(nvml: Nvml, gpu: DriverGpu, *, shareable: bool, fake: bool) -> GpuState:
+def read_state(nvml: Nvml, gpu: DriverGpu, *, shareable: bool, fake: bool) -> GpuState:
     """A GPU as the driver has it when the agent starts. Blocks; raises `NVMLError`."""
     mode = mig.mode_of(nvml, gpu.handle)
     known = () if mode is MigMode.NONE else mig.profiles(nvml, gpu.handle)
@@ -94,10 +94,10 @@ def first_look(nvml: Nvml, gpu: DriverGpu, *, shareable: bool, fake: bool) -> Gp
     state = GpuState(
         gpu=gpu, mode=mode, online=online, profiles=known, family=family, uncut=uncut, shareable=shareable, fake=fake
     )
-    return look_again(nvml, state)
+    return reread_state(nvml, state)
 
 
-def look_again(nvml: Nvml, state: GpuState) -> GpuState:
+def reread_state(nvml: Nvml, state: GpuState) -> GpuState:
     """The same with the mode and the instances that the driver has now; nothing is under way. Blocks.
 
     A half that somebody left who died in the middle is of no use to anybody: it is destroyed.

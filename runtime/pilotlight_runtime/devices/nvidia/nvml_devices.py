@@ -34,9 +34,9 @@ from pilotlight_runtime.devices.nvidia.gpu_layouts import (
     LayoutChange,
     carry_out,
     change_for,
-    first_look,
-    look_again,
     missing_after_reboot,
+    read_state,
+    reread_state,
 )
 from pilotlight_runtime.devices.nvidia.gpu_state import GpuState
 from pilotlight_runtime.devices.nvidia.gpu_survey import DriverGpu, Survey, take_survey
@@ -47,13 +47,6 @@ from pilotlight_runtime.devices.nvidia.xids import XidWatch
 
 log = structlog.get_logger(__name__)
 
-START_S = 30.0
-"""A driver that nobody holds open initialises eight GPUs in some ten seconds."""
-LOOK_S = 5.0
-"""A look takes milliseconds."""
-EVERY_S = 5.0
-CHANGE_S = 60.0
-"""To destroy an instance takes a second or so, a walk over all of them under load ten."""
 NO_GPU = DeviceAccess(env={"CUDA_VISIBLE_DEVICES": ""})
 """What a container on a GPU that is not there is shown: not those that are there, either."""
 NOTHING_THERE = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
@@ -79,28 +72,45 @@ FitnessCheck = Callable[[str, Libraries], Awaitable[str]]
 """Of a device by the UUID that CUDA knows: why it must not be used, "" if it may."""
 
 
-class NvmlDevices:
-    """An async context manager: it looks for GPUs when it is entered, and never fails for want of them.
+@dataclass(frozen=True, kw_only=True)
+class GpuOffer:
+    """How the GPUs of a node are offered."""
 
-    `shareable` GPUs may be given in bounded shares, which `mps` bounds; without it they take turns. `fake` ones are not
-    there: nothing of the host is shown to who runs on them. `check` is the fitness check, made before a GPU is offered;
-    on one in MIG mode, on its first instance.
-    """
+    shareable: Callable[[DriverGpu], bool] = lambda _: False
+    """Whether a GPU may be given in bounded shares."""
+    mps: Mps | None = None
+    """What bounds the shares; without it they take turns."""
+    check: FitnessCheck | None = None
+    """Made before a GPU is offered; on one in MIG mode, on its first instance."""
+    fake: bool = False
+    """The GPUs exist in software only: containers on them see nothing of the host."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriverTiming:
+    """How often the driver is asked, and how long it may take; in seconds."""
+
+    start_s: float = 30.0
+    """A driver that no process holds open initialises eight GPUs in some ten seconds."""
+    refresh_s: float = 5.0
+    """A refresh takes milliseconds."""
+    change_s: float = 60.0
+    """To destroy an instance takes a second or so, a walk over all of them under load ten."""
+    every_s: float = 5.0
+    """Between two refreshes."""
+
+
+class NvmlDevices:
+    """An async context manager: it finds the GPUs when it is entered, and does not fail where there are none."""
 
     def __init__(
         self,
         nvml: Nvml = pynvml,
+        offer: GpuOffer | None = None,
         *,
         host: HostFolders | None = None,
         libraries: Callable[[], Libraries] = find_libraries,
-        shareable: Callable[[DriverGpu], bool] = lambda _: False,
-        fake: bool = False,
-        check: FitnessCheck | None = None,
-        mps: Mps | None = None,
-        start_s: float = START_S,
-        look_s: float = LOOK_S,
-        every_s: float = EVERY_S,
-        change_s: float = CHANGE_S,
+        timing: DriverTiming | None = None,
     ) -> None:
         self.survey = EMPTY
         self.libraries = Libraries(libcuda=None, env={}, read_only=())
@@ -113,9 +123,8 @@ class NvmlDevices:
         self._nvml = nvml
         self._host = host or HostFolders()
         self._find_libraries = libraries
-        self._shareable, self._fake, self._check = shareable, fake, check
-        self._mps = mps
-        self._start_s, self._look_s, self._every_s, self._change_s = start_s, look_s, every_s, change_s
+        self._offer = offer or GpuOffer()
+        self.timing = timing or DriverTiming()
         self._thread = BoundedThread("nvml")
         self._is_open = False
         self._xids: XidWatch | None = None
@@ -135,25 +144,25 @@ class NvmlDevices:
 
     async def __aenter__(self) -> Self:
         try:
-            found = await self._thread.call(self._begin, self._start_s)
+            found = await self._thread.call(self._begin, self.timing.start_s)
         except pynvml.NVMLError as error:
             self.absent, self.broken = str(error), error.value not in NOTHING_THERE
         except TimeoutError:
-            self.absent, self.broken = f"the driver has not answered within {self._start_s:g} s", True
+            self.absent, self.broken = f"the driver has not answered within {self.timing.start_s:g} s", True
         else:
             self._is_open = True
             self._take(found)
-            self._untried = set(self._states) if self._check else set()
+            self._untried = set(self._states) if self._offer.check else set()
             async with asyncio.TaskGroup() as group:
                 for state in self._states.values():
                     group.create_task(self._try(state))
-            await self.look()
+            await self.refresh()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._is_open:
             with contextlib.suppress(pynvml.NVMLError, TimeoutError):
-                await self._thread.call(self._end, self._look_s)
+                await self._thread.call(self._end, self.timing.refresh_s)
         self._thread.close()
 
     # -- the port -----------------------------------------------------------------------------------------------
@@ -177,12 +186,12 @@ class NvmlDevices:
         states = [self._states[uuid] for uuid in name.devices]
         if (part := self.part(name)) is None:
             raise LookupError(slice_id)
-        if self._fake:
+        if self._offer.fake:
             return NO_GPU
         instance = states[0].instance(name)
         first, *more = (state.gpu for state in states)
         found = access_to(first, self.libraries, self._host, instance, *more)
-        return self._mps.bounded(found, part) if self._mps and name.units else found
+        return self._offer.mps.bounded(found, part) if self._offer.mps and name.units else found
 
     def reports(self, on: Mapping[str, str], /) -> list[DeviceReport]:
         withdrawn = self.withdrawn()
@@ -206,14 +215,14 @@ class NvmlDevices:
         self._announce()
         while self._states:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._every_s):
+                async with asyncio.timeout(self.timing.every_s):
                     await self._commanded.wait()
             self._commanded.clear()
             while self._todo:
                 await self._change(*self._todo.popleft())
                 changed()
             before, cut = self._faults, self._states
-            await self.look()
+            await self.refresh()
             if self._faults != before:
                 _announce_change(before, self._faults)
             if self._faults != before or self._states != cut:
@@ -249,7 +258,7 @@ class NvmlDevices:
 
     async def _change(self, uuid: str, change: LayoutChange) -> None:
         try:
-            state = await self._thread.call(lambda: self._carry_out(uuid, change), self._change_s)
+            state = await self._thread.call(lambda: self._carry_out(uuid, change), self.timing.change_s)
             await self._try(state)
             self._states[uuid] = state
         except TimeoutError:
@@ -266,7 +275,7 @@ class NvmlDevices:
         except CannotCut as error:
             why = str(error)
         try:
-            state = look_again(self._nvml, state)
+            state = reread_state(self._nvml, state)
         except pynvml.NVMLError as error:
             state, why = replace(state, changing=False), f"{why}; it cannot be read: {error}".removeprefix("; ")
         return replace(state, refused=why)
@@ -274,22 +283,22 @@ class NvmlDevices:
     async def _try(self, state: GpuState) -> None:
         """Make the fitness check, once for each GPU, as soon as there is something to make it on."""
         visible = state.uuid if state.mode is not MigMode.ON else next((one.uuid for one in state.instances), "")
-        if self._check is None or state.uuid not in self._untried or not visible:
+        if self._offer.check is None or state.uuid not in self._untried or not visible:
             return
         self._untried.discard(state.uuid)
-        if why := await self._check(visible, self.libraries):
+        if why := await self._offer.check(visible, self.libraries):
             self._unfit[state.uuid] = f"it has failed the fitness check: {why}"
             log.warning("a GPU takes no new container", gpu=state.uuid, why=self._unfit[state.uuid])
 
     # -- how they are -------------------------------------------------------------------------------------------
 
-    async def look(self) -> bool:
+    async def refresh(self) -> bool:
         """Read all GPUs anew; whether `withdrawn` gives another answer than before."""
         before = self._faults
         try:
-            self._readings, states, self._busy = await self._thread.call(self._read_all, self._look_s)
+            self._readings, states, self._busy = await self._thread.call(self._read_all, self.timing.refresh_s)
         except TimeoutError:
-            why = f"the driver has not answered for {self._look_s:g} s"
+            why = f"the driver has not answered for {self.timing.refresh_s:g} s"
             self._readings = dict.fromkeys(self._states, GpuReading(error=why))
         else:
             for uuid, state in states.items():
@@ -357,10 +366,10 @@ class NvmlDevices:
 
     def _first_look(self, gpu: DriverGpu) -> GpuState | str:
         """A GPU as it is, or why it is not offered."""
-        if not self._fake and (why := why_unusable(gpu, self.libraries, self._host)):
+        if not self._offer.fake and (why := why_unusable(gpu, self.libraries, self._host)):
             return why
         try:
-            state = first_look(self._nvml, gpu, shareable=self._shareable(gpu), fake=self._fake)
+            state = read_state(self._nvml, gpu, shareable=self._offer.shareable(gpu), fake=self._offer.fake)
         except pynvml.NVMLError as error:
             return f"how it is cut cannot be read: {error}"
         if state.mode is MigMode.ON and state.family is None:
@@ -379,9 +388,9 @@ class NvmlDevices:
             # Somebody may switch the mode by hand. Instances are listed only then: the walk may take seconds.
             moved = not state.changing and seen.mig is not None and seen.mig is not (state.mode is MigMode.ON)
             with contextlib.suppress(pynvml.NVMLError):  # the reading says what is wrong with it
-                states[uuid] = look_again(self._nvml, state) if moved or uuid in self._lost_sight else state
+                states[uuid] = reread_state(self._nvml, state) if moved or uuid in self._lost_sight else state
                 if states[uuid].instances and not state.changing:
-                    busy |= self._gpms[uuid].look(states[uuid].instances)
+                    busy |= self._gpms[uuid].sample(states[uuid].instances)
         return readings, states, busy
 
     def _end(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -20,9 +22,9 @@ from pilotlight_core.model.api.curve_api import (
 from pilotlight_core.model.errors import BadInput
 
 
-def point(batch: int = 1, **more: object) -> CurvePoint:
-    fields = {"throughput": 10.0, "p50_ms": 5.0, "p95_ms": 9.0, "samples": 20} | more
-    return CurvePoint(batch=batch, **fields)  # type: ignore[arg-type]
+def point(batch: int = 1, **more: Any) -> CurvePoint:
+    fields: dict[str, Any] = {"throughput": 10.0, "p50_ms": 5.0, "p95_ms": 9.0, "samples": 20} | more
+    return CurvePoint(batch=batch, **fields)
 
 
 def curve(

@@ -46,7 +46,7 @@ def test_a_run_that_was_turned_away_is_the_same_attempt() -> None:
     again = jobs.started(begun, HERE, "call_1", 2, 102.0)
 
     assert again is not None
-    assert (again.attempts, again.grant) == (1, 2)
+    assert (again.attempts, again.grant_number) == (1, 2)
     assert jobs.started(again, HERE, "call_1", 2, 103.0) is None
 
 

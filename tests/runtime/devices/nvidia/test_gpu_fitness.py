@@ -17,7 +17,7 @@ from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.cuda_port import Cuda, CudaError, FakeCuda, LibCuda
 from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries, find_libraries
 from pilotlight_runtime.devices.nvidia.gpu_fitness import IN_USE, PROGRAM, NotTried, differing, fitness, trouble
-from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import GpuOffer, NvmlDevices
 
 SIZE = 4096
 NOWHERE = Libraries(libcuda=Path("/nowhere/libcuda.so.1"), env={"LD_LIBRARY_PATH": "/nowhere"}, read_only=())
@@ -145,7 +145,7 @@ async def test_a_device_that_hangs_is_given_up() -> None:
     """Nobody waits for the end of who hangs in the driver."""
     program = (sys.executable, "-c", "import signal; signal.pause()")
 
-    assert await fitness("GPU-1", NOWHERE, within=0.05, program=program) == (
+    assert await fitness("GPU-1", NOWHERE, within_s=0.05, program=program) == (
         "it has not done what it was told within 0.05 s"
     )
     assert PROGRAM[-1].endswith("nvidia.gpu_fitness")
@@ -166,11 +166,11 @@ class Checks:
 async def test_a_gpu_that_fails_is_withdrawn_before_anybody_is_on_it() -> None:
     """It stays in the inventory, and nothing that NVML says later takes it back."""
     nvml, check = FakeNvml([FakeGpu(uuid="GPU-1"), FakeGpu(uuid="GPU-2")]), Checks(GPU_1="it burns")
-    async with NvmlDevices(nvml, fake=True, check=check) as devices:
+    async with NvmlDevices(nvml, GpuOffer(fake=True, check=check)) as devices:
         assert sorted(check.asked) == ["GPU-1", "GPU-2"]
         assert devices.withdrawn() == {"GPU-1": "it has failed the fitness check: it burns"}
         assert devices.reports({})[0].withdrawn == "it has failed the fitness check: it burns"
-        await devices.look()
+        await devices.refresh()
         assert devices.withdrawn().keys() == {"GPU-1"}
         assert len(devices.inventory()) == 2
         assert len(check.asked) == 2
@@ -179,7 +179,7 @@ async def test_a_gpu_that_fails_is_withdrawn_before_anybody_is_on_it() -> None:
 async def test_a_gpu_in_mig_mode_is_tried_on_its_first_instance() -> None:
     """Before anybody else can be on that, and once."""
     nvml, check = FakeNvml([FakeGpu(uuid="GPU-1", mig=True)]), Checks()
-    async with NvmlDevices(nvml, fake=True, check=check) as devices:
+    async with NvmlDevices(nvml, GpuOffer(fake=True, check=check)) as devices:
         assert check.asked == []
         for start in (4, 0):
             assert (
@@ -190,13 +190,13 @@ async def test_a_gpu_in_mig_mode_is_tried_on_its_first_instance() -> None:
         second, first = devices.reports({})[0].instances
         assert (first.place.start, second.place.start) == (4, 0)
         assert check.asked == [first.uuid]
-    async with NvmlDevices(nvml, fake=True, check=check):
+    async with NvmlDevices(nvml, GpuOffer(fake=True, check=check)):
         assert check.asked == [first.uuid, second.uuid]
 
 
 @pytest.mark.gpu
 async def test_the_gpus_of_this_machine_are_fit() -> None:
     """The real check on real hardware, as the agent makes it."""
-    async with NvmlDevices(check=fitness) as devices:
+    async with NvmlDevices(offer=GpuOffer(check=fitness)) as devices:
         assert devices.inventory()
         assert devices.withdrawn() == {}

@@ -15,9 +15,9 @@ from pilotlight_runtime.devices.nvidia.gpu_layouts import (
     LayoutChange,
     carry_out,
     change_for,
-    first_look,
-    look_again,
     missing_after_reboot,
+    read_state,
+    reread_state,
 )
 from pilotlight_runtime.devices.nvidia.gpu_state import GpuState
 from pilotlight_runtime.devices.nvidia.gpu_survey import take_survey
@@ -42,7 +42,7 @@ class Bench:
     def look(self) -> GpuState:
         """As an agent sees it that starts now."""
         [found] = take_survey(self.nvml).gpus
-        return first_look(self.nvml, found, shareable=False, fake=False)
+        return read_state(self.nvml, found, shareable=False, fake=False)
 
     def change(self, command: Cut | SwitchMig, *busy: str) -> LayoutChange | str:
         return change_for(self.state, command, busy)
@@ -54,7 +54,7 @@ class Bench:
         try:
             carry_out(self.nvml, self.state, change)
         finally:
-            self.state = look_again(self.nvml, self.state)
+            self.state = reread_state(self.nvml, self.state)
 
     def cut(self, *create: MigPlacement, destroy: tuple[MigPlacement, ...] = ()) -> None:
         self.do(cut(*create, destroy=destroy))
@@ -237,7 +237,7 @@ def test_after_a_reboot_what_is_missing_is_what_was_there() -> None:
     change = missing_after_reboot(hopper.state, kept, was_mig=True)
     assert (change.switch, [place for _, place in change.create]) == (True, [OTHER, THIRD])
     carry_out(hopper.nvml, hopper.state, change)
-    assert [str(place) for place in look_again(hopper.nvml, hopper.state).places] == ["3g@0", "3g@4"]
+    assert [str(place) for place in reread_state(hopper.nvml, hopper.state).places] == ["3g@0", "3g@4"]
     assert missing_after_reboot(ampere.state, kept, was_mig=True).switch is None
     off = Bench(FakeGpu(name="NVIDIA A100-SXM4-80GB"))
     assert missing_after_reboot(off.state, kept, was_mig=True) == NOTHING

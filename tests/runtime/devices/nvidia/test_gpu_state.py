@@ -12,7 +12,7 @@ from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.fake.fake_nvml import GIB, FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia import mig
 from pilotlight_runtime.devices.nvidia.gpu_health import GpuReading
-from pilotlight_runtime.devices.nvidia.gpu_layouts import first_look, look_again
+from pilotlight_runtime.devices.nvidia.gpu_layouts import read_state, reread_state
 from pilotlight_runtime.devices.nvidia.gpu_state import GpuState
 from pilotlight_runtime.devices.nvidia.gpu_survey import take_survey
 
@@ -24,11 +24,11 @@ def state_of(gpu: FakeGpu, *places: MigPlacement, shareable: bool = False) -> Gp
     nvml = FakeNvml([gpu])
     nvml.nvmlInit()
     [found] = take_survey(nvml).gpus
-    state = first_look(nvml, found, shareable=shareable, fake=True)
+    state = read_state(nvml, found, shareable=shareable, fake=True)
     known = {profile.key: profile for profile in state.profiles}
     for place in places:
         mig.create(nvml, found.handle, known[place.profile], place.start, state.size(place.profile))
-    return look_again(nvml, state)
+    return reread_state(nvml, state)
 
 
 def h100(*places: MigPlacement) -> GpuState:

@@ -13,7 +13,7 @@ from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.fake.fake_nvml import GIB, FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders
 from pilotlight_runtime.devices.nvidia.mps import PID_FILE, Mps, open_mps
-from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
+from pilotlight_runtime.devices.nvidia.nvml_devices import GpuOffer, NvmlDevices
 from tests.runtime.devices.conftest import LIBRARIES
 
 
@@ -39,7 +39,7 @@ def test_a_share_is_bounded_by_what_cuda_reads(ppm: int, memory: int, percent: s
 async def test_only_shares_are_bounded(host: HostFolders, tmp_path: Path) -> None:
     """A container on one sees the pipes; one that has the whole GPU does not, and nothing bounds it."""
     nvml, mps = FakeNvml([FakeGpu(uuid="GPU-1")]), Mps(pipes=tmp_path)
-    devices = NvmlDevices(nvml, host=host, libraries=lambda: LIBRARIES, shareable=lambda _: True, mps=mps)
+    devices = NvmlDevices(nvml, GpuOffer(shareable=lambda _: True, mps=mps), host=host, libraries=lambda: LIBRARIES)
     async with devices:
         whole, part = devices.access("GPU-1"), devices.access("GPU-1:16/64~c1")
 

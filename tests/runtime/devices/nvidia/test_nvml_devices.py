@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pynvml
 import pytest
@@ -129,10 +130,10 @@ async def test_a_lost_gpu_is_withdrawn_alone(devices_of: OpenDevices) -> None:
         before = devices.inventory()
         one.lost = True
 
-        assert await devices.look()
+        assert await devices.refresh()
         assert devices.withdrawn() == {"GPU-1": "it cannot be read: GPU is lost"}
         assert devices.inventory() == before
-        assert not await devices.look()
+        assert not await devices.refresh()
 
 
 async def test_a_grave_error_withdraws_for_good_and_a_programs_own_does_not(devices_of: OpenDevices) -> None:
@@ -141,10 +142,10 @@ async def test_a_grave_error_withdraws_for_good_and_a_programs_own_does_not(devi
     nvml = FakeNvml([gpu])
     async with devices_of(nvml) as devices:
         nvml.report_xid(gpu, 31)
-        assert not await devices.look()
+        assert not await devices.refresh()
         nvml.report_xid(gpu, 79)
-        assert await devices.look()
-        assert not await devices.look()
+        assert await devices.refresh()
+        assert not await devices.refresh()
 
         assert "Xid 79" in devices.withdrawn()["GPU-1"]
         assert devices.statistics()[0].xids == (31, 79)
@@ -154,16 +155,18 @@ async def test_a_driver_that_hangs_withdraws_all_until_it_answers(devices_of: Op
     """Each look is bounded, and ending is too."""
     nvml = FakeNvml([FakeGpu(uuid="GPU-1")])
     async with devices_of(nvml) as devices:
-        devices._look_s = 0.02  # not before: a busy machine takes longer over what is well
+        devices.timing = replace(
+            devices.timing, refresh_s=0.02
+        )  # not before: a busy machine takes longer over what is well
         nvml.hang()
-        assert await devices.look()
+        assert await devices.refresh()
         assert "has not answered" in devices.withdrawn()["GPU-1"]
-        assert not await devices.look()
+        assert not await devices.refresh()
 
         nvml.release()
         async with asyncio.timeout(30):
             while devices.withdrawn():
-                await devices.look()
+                await devices.refresh()
         nvml.hang()
     assert nvml.is_open  # it could not be shut down, and nobody waits for it
     nvml.release()
@@ -194,7 +197,7 @@ async def test_statistics_are_those_of_the_last_look(devices_of: OpenDevices) ->
     gpu = FakeGpu(uuid="GPU-1")
     async with devices_of(FakeNvml([gpu])) as devices:
         gpu.utilisation, gpu.used = 97, 40 * GIB
-        await devices.look()
+        await devices.refresh()
         [now] = devices.statistics()
 
         assert (now.uuid, now.type, now.withdrawn) == ("GPU-1", "H100", "")
@@ -206,7 +209,7 @@ async def test_nvml_is_opened_once_and_closed(devices_of: OpenDevices) -> None:
     nvml = FakeNvml([FakeGpu(), FakeGpu()])
     async with devices_of(nvml) as devices:
         for _ in range(3):
-            await devices.look()
+            await devices.refresh()
     assert nvml.calls.count("nvmlInit") == nvml.calls.count("nvmlShutdown") == 1
     assert nvml.calls.count("nvmlDeviceGetHandleByIndex") == 2
     assert not nvml.is_open
@@ -220,7 +223,7 @@ async def test_the_gpus_of_this_machine_can_be_offered() -> None:
         assert devices.not_offered == {}
         assert devices.inventory()
         assert devices.withdrawn() == {}
-        assert not await devices.look()
+        assert not await devices.refresh()
         for part in devices.inventory():
             access = devices.access(part.id)
             assert part.memory > GIB

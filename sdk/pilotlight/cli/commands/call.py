@@ -1,0 +1,84 @@
+"""`pilotlight call`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pilotlight.cli.arguments import read_arguments, read_ref
+from pilotlight.cli.command_app import command_app
+from pilotlight.cli.output import note, print_json
+from pilotlight.cli.session import client, each
+from pilotlight.cli.timeline import Timeline, summary
+from pilotlight.client.retry import QUICK_CONNECT_S, RequestRetries
+from pilotlight.client.wire import OutgoingCall
+from pilotlight.errors import PilotlightError
+
+app = command_app()
+SHOWN_FROM_S = 0.5
+"""Shorter waits are not mentioned."""
+
+
+@app.command()
+def call(
+    ref: Annotated[str, typer.Argument(help="app.function, app.Class.method, app.function@v7")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="name=value; values are JSON if they can be")] = None,
+    method: Annotated[str | None, typer.Option("--method", "-m", help="the method of a class")] = None,
+    whole: Annotated[str | None, typer.Option("--input", help="all arguments: JSON, @FILE, or - for stdin")] = None,
+    deadline: Annotated[float | None, typer.Option(help="seconds to wait in all", min=0.001)] = None,
+    id: Annotated[str | None, typer.Option(help="an id of your own (cid_…), to cancel it by")] = None,  # noqa: A002
+    stream: Annotated[bool, typer.Option("--stream", help="print every event, one JSON a line")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the whole response, not only the output")] = False,
+) -> None:
+    """Call a deployed function. Its answer goes to stdout, a generator's chunks one a line.
+
+    While a container starts, the steps of the start are shown on stderr. Ctrl-C cancels the call.
+
+    \b
+    pilotlight call hello.greet name=Ada
+    pilotlight call embeddings.MiniLM.embed text="A small flame"
+    pilotlight call stream.words --input '{"text": "one two"}' --json
+    """
+    found, method = read_ref(ref, method)
+    outgoing = OutgoingCall(
+        path=f"/v1/functions/{found}/calls",
+        input=read_arguments(arguments or [], whole),
+        method=method,
+        id=id,
+        typed=False,
+    )
+    show_call(str(found), outgoing, deadline=deadline, stream=stream, as_json=as_json)
+
+
+def show_call(label: str, call: OutgoingCall, *, deadline: float | None, stream: bool, as_json: bool) -> None:
+    """Make a call, and print what comes of it."""
+    waits: list[float] = []
+
+    def on_wait(error: PilotlightError, seconds: float) -> None:
+        waits.append(seconds)
+        if seconds >= SHOWN_FROM_S:
+            note(f"{error.detail} Trying again in {seconds:.1f} s; Ctrl-C ends it.")
+
+    retries = RequestRetries(deadline, connect_within=QUICK_CONNECT_S, on_wait=on_wait)
+    with Timeline(label) as timeline:
+        for name, data in each(client().calls.stream_events(call, retries)):
+            if stream:
+                timeline.hide()
+                print_json({"event": name, **data}, indent=False)
+            elif name == "stage":
+                timeline.on_stage(data)
+            else:
+                timeline.hide()
+                _show(name, data, sum(waits), as_json=as_json)
+
+
+def _show(name: str, data: dict[str, Any], waited_s: float, *, as_json: bool) -> None:
+    if name == "chunk":
+        print_json(data if as_json else data.get("value"), indent=False)
+    elif as_json:
+        print_json(data | ({"waited_ms": waited_s * 1000} if waited_s else {}))
+    else:
+        if data.get("output") is not None:
+            print_json(data["output"])
+        note(summary(data, waited_s))

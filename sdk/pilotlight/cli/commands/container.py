@@ -1,0 +1,78 @@
+"""`pilotlight container`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pilotlight.cli.command_app import command_app
+from pilotlight.cli.output import print_json, print_table, size, span
+from pilotlight.cli.session import ask, client
+
+app = command_app(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """What runs now."""
+
+
+@app.command(name="list")
+def list_containers(as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False) -> None:
+    """List containers. `sandbox` says what stands between them and their host.
+
+    \b
+    pilotlight container list
+    """
+    containers = ask(client().platform.list_containers())
+    if as_json:
+        print_json(containers)
+        return
+    columns = (
+        "container",
+        "function",
+        "state",
+        "calls",
+        "running",
+        "age",
+        "idle",
+        "memory",
+        "node",
+        "slice",
+        "sandbox",
+    )
+    print_table(
+        columns,
+        [_row(container) for container in containers],
+        empty="No containers: nothing burns while nobody calls.",
+        right=("calls", "running", "age", "idle", "memory"),
+    )
+
+
+def _row(container: dict[str, Any]) -> tuple[Any, ...]:
+    memory = container.get("memory_bytes", 0)
+    return (
+        container.get("id", ""),
+        f"{container.get('app', '')}.{container.get('function', '')}",
+        _state(container),
+        container.get("calls", 0),
+        f"{container.get('running', 0)}/{container.get('slots', 0)}",
+        span(float(container.get("age_s", 0.0))),
+        span(float(container.get("idle_s", 0.0))),
+        size(memory) if memory else "-",
+        container.get("node", ""),
+        container.get("slice", ""),
+        container.get("sandbox", ""),
+    )
+
+
+def _state(container: dict[str, Any]) -> str:
+    """Return its state, and the circuit breakers that keep calls from it."""
+    parts = [str(container.get("state", ""))]
+    for of, key in (("", "breaker"), ("version's ", "version_breaker")):
+        if (state := container.get(key, "closed")) != "closed":
+            parts.append(f"{of}breaker {str(state).replace('_', ' ')}")
+    if tenants := container.get("tenant_breakers", 0):
+        parts.append(f"breakers of {tenants} tenant{'s' if tenants > 1 else ''}")
+    return ", ".join(parts)

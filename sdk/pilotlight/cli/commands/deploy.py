@@ -1,0 +1,87 @@
+"""`pilotlight deploy`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pilotlight.cli.command_app import command_app
+from pilotlight.cli.example_commands import call_line, curl_line
+from pilotlight.cli.output import console, note, on_terminal, print_json, size
+from pilotlight.cli.session import ask, client
+from pilotlight.client.resources.deploys import Progress, deploy
+from pilotlight.packing import DeployTarget, find_target, load_apps, make_bundle
+from pilotlight_core.model.api.call_api import DeployResponse
+from pilotlight_core.model.spec import FunctionSpec
+
+app = command_app()
+Deployed = list[tuple[DeployResponse, dict[str, FunctionSpec]]]
+
+
+@app.command(name="deploy")
+def command(
+    path: Annotated[str, typer.Argument(help="a file, a folder with an app.py, or a module")],
+    message: Annotated[str, typer.Option("--message", "-m", help="what the deploy is for, in the app's history")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="print what was deployed as JSON")] = False,
+) -> None:
+    """Deploy an app. All of its functions change at once, with the files beside them.
+
+    What .pilotlightignore names (as in .gitignore) stays here. A version that did not change keeps its number.
+
+    \b
+    pilotlight deploy examples/hello/app.py
+    pilotlight deploy mypackage.app --message "a larger model"
+    """
+    began = time.monotonic()
+    target = find_target(path, within=Path.cwd())
+    deployed = deploy_target(target, message=message)
+    if as_json:
+        print_json([response for response, _ in deployed])
+        return
+    for response, functions in deployed:
+        _show(response, functions, time.monotonic() - began)
+
+
+def deploy_target(target: DeployTarget, *, message: str = "") -> Deployed:
+    """Pack and deploy each app of a target; return what was deployed, with the specs of each."""
+    apps = load_apps(target)
+    bundle = make_bundle(target)
+    platform = client().platform
+    deployed = []
+    for name, functions in apps.items():
+        with _progress(name) as progress:
+            response = ask(deploy(platform, name, functions, bundle, message=message, progress=progress))
+        deployed.append((response, functions))
+        for warning in response.warnings:
+            note(f"warning: {warning}")
+    files = f"{len(bundle.files)} files" if len(bundle.files) != 1 else "1 file"
+    note(f"packed {target.folder.name}: {files}, {size(bundle.size)}")
+    return deployed
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Progress | None]:
+    if not on_terminal(stderr=True):
+        yield None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"uploading {name}", total=None, visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+
+def _show(response: DeployResponse, functions: dict[str, FunctionSpec], seconds: float) -> None:
+    print(f"Deployed {response.app} (revision {response.revision}) in {seconds:.1f} s.")
+    for deployed in response.functions:
+        spec = functions.get(deployed.name)
+        print(f"\n{deployed.version}{'' if deployed.changed else '  (unchanged)'}")
+        if spec is not None:
+            print(f"  {curl_line(client().config.url + deployed.endpoint, spec.methods[0])}")
+            print(f"  {call_line(f'{response.app}.{deployed.name}', spec.methods[0])}")

@@ -1,0 +1,114 @@
+"""`pilotlight plan`."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pilotlight.cli.command_app import command_app
+from pilotlight.cli.output import note
+from pilotlight.cli.platform_commands import command_line
+from pilotlight.cli.session import ask, client
+from pilotlight.errors import BadInput, NotFound
+from pilotlight_core.model.api.curve_api import CPU_TYPE, Curve, CurvePoint, CurveSource
+
+app = command_app()
+TRUST = (CurveSource.MEASURED, CurveSource.LEARNT, CurveSource.DECLARED)
+
+
+@app.command()
+def plan(
+    demand: Annotated[Path, typer.Option(help="CSV: function, rps, slo_ms, and what was measured")],
+    curves: Annotated[Path | None, typer.Option(help="CSV: more that was measured")] = None,
+    prices: Annotated[Path | None, typer.Option(help="CSV: gpu, price (dollars per hour)")] = None,
+    utilisation: Annotated[str | None, typer.Option(help="planned part of throughput; default 70%")] = None,
+    slo_part: Annotated[str | None, typer.Option(help="part of slo_ms that one batch may take; default 50%")] = None,
+    solver: Annotated[str | None, typer.Option(help="auto, greedy or ilp")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="time for the integer program; default 10", min=0.1, max=86_400.0)
+    ] = None,
+    known: Annotated[
+        bool, typer.Option("--known", help="functions without points in these files: what the platform knows of them")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Say how many GPUs a demand needs. Of which type, and what they cost.
+
+    \b
+    pilotlight plan --demand demand.csv
+    pilotlight plan --demand demand.csv --prices prices.csv --json
+    pilotlight plan --demand demand.csv --known          (curves measured by pilotlight profile, or learnt in use)
+    """
+    named = {
+        "--demand": demand,
+        "--curves": curves,
+        "--prices": prices,
+        "--utilisation": utilisation,
+        "--slo-part": slo_part,
+        "--solver": solver,
+        "--seconds": seconds,
+    }
+    # A process of its own: what tenants import knows nothing of placement.
+    flags = [f"{flag}={value}" for flag, value in named.items() if value is not None] + ["--json"] * as_json
+    with tempfile.TemporaryDirectory(prefix="pilotlight-plan-") as folder:
+        if known:
+            table = Path(folder) / "known.csv"
+            write_known(table, unmeasured([demand, *([curves] if curves else [])]))
+            flags.append(f"--curves={table}")
+        raise typer.Exit(subprocess.run([*command_line("plan"), *flags], check=False).returncode)
+
+
+def unmeasured(tables: Sequence[Path]) -> list[str]:
+    """Return the functions of which none of the tables has a point. Unreadable tables are left to the planner."""
+    functions: dict[str, bool] = {}
+    for path in tables:
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            continue
+        for row in csv.DictReader(text.splitlines(), skipinitialspace=True):
+            name = (row.get("function") or "").strip()
+            functions[name] = functions.get(name, False) or bool((row.get("batch") or "").strip())
+    return [name for name, has_points in functions.items() if name and not has_points and not name.startswith("#")]
+
+
+def write_known(path: Path, functions: Sequence[str]) -> None:
+    """Write what the platform knows of some functions as a table of curves, and note what it does not know."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(("function", "gpu", "slice", "batch", "latency_ms", "throughput"))
+        for function in functions:
+            try:
+                told = ask(client().platform.get_curves(function))
+            except (NotFound, BadInput) as error:
+                note(f"{function}: {error.detail}")
+                continue
+            points = best_points(told.curves)
+            if not points:
+                note(f"{function}: {_unknown(told.curves)} (pilotlight profile {function})")
+            for (gpu, cut, batch), point in points.items():
+                table.writerow((function, gpu, cut, batch, point.p95_ms, point.throughput))
+
+
+def _unknown(curves: Sequence[Curve]) -> str:
+    """Return why no point of these curves counts."""
+    if any(curve.software for curve in curves):
+        return "it was measured on GPUs in software only, which say nothing of real ones: profile it on a real one"
+    return "the platform knows of no GPU that it was measured on"
+
+
+def best_points(curves: Sequence[Curve]) -> dict[tuple[str, str, int], CurvePoint]:
+    """Return the most trustworthy point by (GPU, slice, batch size), of slices that one can buy."""
+    points: dict[tuple[str, str, int], CurvePoint] = {}
+    for curve in sorted(curves, key=lambda curve: TRUST.index(curve.source)):
+        if curve.software or curve.gpu == CPU_TYPE or curve.slice.startswith("share:"):
+            continue
+        for point in curve.points:
+            points.setdefault((curve.gpu, curve.slice, point.batch), point)
+    return points

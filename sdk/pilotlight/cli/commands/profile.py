@@ -1,0 +1,237 @@
+"""`pilotlight profile`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pilotlight.cli.arguments import read_arguments, read_ref
+from pilotlight.cli.command_app import command_app
+from pilotlight.cli.output import milliseconds, note, print_json, print_table
+from pilotlight.cli.session import ask, client
+from pilotlight.cli.timeline import Timeline
+from pilotlight.client.profiling import MIN_BATCHES, SliceBenchmark, batch_sizes, point_of
+from pilotlight.client.wire import OutgoingCall
+from pilotlight.errors import Misuse
+from pilotlight_core.model.api.curve_api import (
+    Curve,
+    CurvePoint,
+    CurveRequest,
+    FunctionCurves,
+    MethodLoad,
+    SliceKindInfo,
+)
+from pilotlight_core.model.units import rate
+
+app = command_app()
+WAIT_S = 60.0
+"""Longer than a GPU takes to be emptied and cut; not as long as others' work may take."""
+COLUMNS = ("gpu", "slice", "batch", "per second", "p50", "p95", "batches", "source")
+NUMBERS = COLUMNS[2:7]
+
+
+@app.command()
+def profile(
+    ref: Annotated[str, typer.Argument(help="app.function, app.Class.method, app.function@v7")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="name=value; values are JSON if they can be")] = None,
+    whole: Annotated[str | None, typer.Option("--input", help="all arguments: JSON, FILE, @FILE, or -")] = None,
+    method: Annotated[str | None, typer.Option("--method", "-m", help="the method of a class")] = None,
+    batch: Annotated[str, typer.Option(help="batch sizes, such as 1,2,4,8; default: 1, 2, 4 … the largest")] = "",
+    slices: Annotated[
+        list[str] | None, typer.Option("--slice", help="only this kind: 3g, H100-80GB/3g; may be repeated")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="for each batch size on each kind of slice", min=0.1, max=600)] = 5.0,
+    wait: Annotated[float, typer.Option(help="seconds to wait for a free slice of each kind", min=0.1)] = WAIT_S,
+    show: Annotated[bool, typer.Option("--show", help="only show what is known; nothing is called")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Measure how fast a function is on each kind of slice.
+
+    Of those that the fleet has; what is measured is kept with the version.
+
+    Real calls are made with the arguments given, in a container of its own for each kind of slice; they cost what
+    calls cost. Placement and `pilotlight plan` go by what was measured. Ctrl-C ends it: what was measured stays,
+    and the container goes by itself.
+
+    \b
+    pilotlight profile search.embed text="A small flame"
+    pilotlight profile search.embed --input example.json --batch 1,8,32 --slice H100-80GB/3g --seconds 10
+    pilotlight profile search.embed --show
+    """
+    found, method = read_ref(ref, method)
+    told = ask(client().platform.get_curves(str(found)))
+    if not show:
+        load = load_of(told, method)
+        run = ProfileRun(
+            told=told,
+            load=load,
+            given=read_arguments(arguments or [], input_of(whole)),
+            sizes=sizes_of(batch, load, told.version),
+            seconds=seconds,
+            wait_s=wait,
+        )
+        kinds = kinds_of(told, slices or [])
+        try:
+            for kind in kinds:
+                run.measure(kind)
+        finally:
+            note(run.summary())
+        told = ask(client().platform.get_curves(str(found)))
+    if as_json:
+        print_json({"version": told.version, "version_id": told.version_id, "curves": told.curves})
+    else:
+        print_table(COLUMNS, rows_of(told.curves), empty=unknown(told.version), right=NUMBERS)
+
+
+def unknown(version: str) -> str:
+    """Return what is said of a version that has no curves: placement goes by those of the version before it."""
+    shown = f"'pilotlight placement plan {version}' tells what placement goes by"
+    return f"Nothing was measured of {version} itself; {shown}."
+
+
+@dataclass(kw_only=True)
+class ProfileRun:
+    """One run of the command: what is called how often, and what came of it."""
+
+    told: FunctionCurves
+    load: MethodLoad
+    given: dict[str, object]
+    sizes: Sequence[int]
+    seconds: float
+    wait_s: float = WAIT_S
+    calls: int = 0
+    cost: Decimal = field(default_factory=Decimal)
+    kept: int = 0
+
+    def summary(self) -> str:
+        """Return what was called, what it cost, and whether anything of it is kept."""
+        kept = f"kept with {self.told.version}" if self.kept else "nothing was measured that could be kept"
+        return f"{self.calls} calls, {self.cost:f} USD in all; {kept}"
+
+    def measure(self, kind: SliceKindInfo) -> None:
+        """Measure all batch sizes on one kind of slice; each is kept as soon as it is known."""
+        platform = client().platform
+        own = self.told.version
+        software = " (a GPU in software: its figures are those of the host's processors)" if kind.software else ""
+        note(f"{own} on {kind.what}{software}")
+        trial = ask(platform.start_trial(own, kind.gpu, kind.slice))
+        outgoing = OutgoingCall(
+            path=f"/v1/functions/{trial.ref}/calls", input=self.given, method=self.load.method or None, typed=False
+        )
+        bench = SliceBenchmark(client().calls, outgoing)
+        with Timeline(own) as timeline:
+            first = ask(bench.warm_up(timeline.on_stage, self.wait_s))
+        self._count(1, first.cost)
+        for size in self.sizes:
+            load = ask(bench.measure(size, self.seconds, batches=self.load.batches))
+            self._count(len(load.samples), load.cost)
+            point = point_of(load, batches=self.load.batches)
+            if point is None:
+                apart = sum(sample.batch == size for sample in load.samples)
+                note(
+                    f"  batch {size}: {apart} of {len(load.samples)} calls ran in batches of {size}; "
+                    f"fewer than {MIN_BATCHES} batches say nothing, so it is not kept"
+                )
+                continue
+            ask(platform.put_curve(own, CurveRequest(gpu=kind.gpu, slice=kind.slice, points=(point,))))
+            self.kept += 1
+            note(f"  {line_of(point)}; {rate(load.calls_per_second)} calls per second came back")
+
+    def _count(self, calls: int, cost: Decimal) -> None:
+        self.calls += calls
+        self.cost += cost
+
+
+def line_of(point: CurvePoint) -> str:
+    """Return a point in one line."""
+    return (
+        f"batch {point.batch}: {rate(point.throughput)} per second, p50 {milliseconds(point.p50_ms)}, "
+        f"p95 {milliseconds(point.p95_ms)}, {point.samples} batches"
+    )
+
+
+def input_of(whole: str | None) -> str | None:
+    """Return `--input` as calls take it; a plain file's name becomes @FILE."""
+    if whole is None or whole[:1] in ("@", "{", "-", "") or not Path(whole).is_file():
+        return whole
+    return f"@{whole}"
+
+
+def load_of(told: FunctionCurves, method: str | None) -> MethodLoad:
+    """Return how many calls a container works on at once, of the method that is called.
+
+    Raises:
+        Misuse: if the method must be named, or there is none of that name.
+    """
+    for load in told.methods:
+        if load.method == (method or "") or (not method and len(told.methods) == 1):
+            return load
+    names = ", ".join(load.method for load in told.methods)
+    raise Misuse(f"{told.version}: name one of its methods: {names}.", field="method")
+
+
+def sizes_of(text: str, load: MethodLoad, version: str) -> tuple[int, ...]:
+    """Return the batch sizes that `--batch` asks for.
+
+    Raises:
+        Misuse: if it cannot be read, or the function never works on so many at once.
+    """
+    if not text:
+        return batch_sizes(load.most)
+    try:
+        sizes = tuple(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        raise Misuse(f"--batch {text!r}: expected numbers such as 1,2,4,8.", field="batch") from None
+    if wrong := [size for size in sizes if not 1 <= size <= load.most]:
+        what = "batches of at most" if load.batches else "at once at most"
+        raise Misuse(f"--batch {wrong[0]}: {version} takes {what} {load.most}.", field="batch")
+    return sizes
+
+
+def kinds_of(told: FunctionCurves, named: Sequence[str]) -> tuple[SliceKindInfo, ...]:
+    """Return the kinds of slices that `--slice` names; all that there are if it names none.
+
+    Raises:
+        Misuse: if the fleet has none of that name that would hold the function.
+    """
+    known = ", ".join(f"{kind.gpu}/{kind.slice}" for kind in told.slices) or "none"
+    if not told.slices:
+        raise Misuse(f"The fleet has nothing that {told.version} could run on.", field="slice")
+    for name in named:
+        if not any(is_named(kind, name) for kind in told.slices):
+            raise Misuse(f"--slice {name}: {told.version} could run on {known}.", field="slice")
+    return tuple(kind for kind in told.slices if not named or any(is_named(kind, name) for name in named))
+
+
+def is_named(kind: SliceKindInfo, name: str) -> bool:
+    """Whether a name means a kind of slice: by its key, its device, or both."""
+    both = f"{kind.gpu}/{kind.slice}"
+    return name.lower() in (kind.slice.lower(), kind.gpu.lower(), both.lower())
+
+
+def rows_of(curves: Sequence[Curve]) -> list[tuple[object, ...]]:
+    """Return a row for each point."""
+    return [
+        (
+            curve.gpu,
+            curve.slice,
+            point.batch,
+            rate(point.throughput),
+            milliseconds(point.p50_ms) if point.p50_ms else "-",
+            milliseconds(point.p95_ms),
+            point.samples or "-",
+            source_of(curve),
+        )
+        for curve in curves
+        for point in curve.points
+    ]
+
+
+def source_of(curve: Curve) -> str:
+    """Return `measured`, and whether that was on a GPU that exists in software only."""
+    return f"{curve.source.value}, in software" if curve.software else curve.source.value

@@ -1,0 +1,160 @@
+"""`pilotlight quota`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pilotlight.cli.advice import advising
+from pilotlight.cli.arguments import read_arguments
+from pilotlight.cli.command_app import command_app
+from pilotlight.cli.output import print_json, print_table
+from pilotlight.cli.session import ask, client
+
+app = command_app(no_args_is_help=True)
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
+Tenant = Annotated[str, typer.Argument(help="the tenant's name")]
+Function = Annotated[str | None, typer.Option(help="only calls to this function: app.function or owner:app.function")]
+LIMITS_ADVICE = "Give limits as name=value, such as requests_per_s=50; see 'pilotlight quota set --help'."
+TIER_COLUMNS = ("tier", "rank", "weight", "ceiling", "reserved", "limits", "from")
+
+
+@app.callback()
+def group() -> None:
+    """What tenants may ask for: limits and tiers."""
+
+
+@app.command()
+def show(tenant: Tenant, as_json: Json = False) -> None:
+    """Show a tenant's limits: what was set for it, and what holds.
+
+    \b
+    pilotlight quota show acme
+    """
+    found = ask(client().tenancy.get_limits(tenant))
+    if as_json:
+        print_json(found)
+        return
+    effective, own = found.get("effective", {}), found.get("limits", {})
+    rows = [("all calls", name, _number(value), _origin(name, own, found)) for name, value in effective.items()]
+    for function, limits in found.get("functions", {}).items():
+        rows += [(function, name, _number(value), "set for it") for name, value in limits.items()]
+    print_table(("calls", "limit", "value", "from"), rows, empty=f"{tenant} is not limited.", right=("value",))
+
+
+@app.command(name="set")
+def set_limits(
+    tenant: Tenant,
+    limits: Annotated[list[str] | None, typer.Argument(help="limit=value …; what is not given is not set")] = None,
+    function: Function = None,
+    ahead: Annotated[bool, typer.Option("--ahead", help="of a function that is not deployed yet")] = False,
+    as_json: Json = False,
+) -> None:
+    """Replace what is set for a tenant over its tier's limits. It holds everywhere within a second.
+
+    Limits: requests_per_s, burst, cost_per_s, cost_burst (GPU-milliseconds), concurrency, payload_bytes, queue_calls,
+    queue_seconds.
+
+    \b
+    pilotlight quota set acme requests_per_s=50 burst=100 concurrency=20
+    pilotlight quota set acme requests_per_s=5 --function llm.chat
+    """
+    if not limits:
+        raise typer.BadParameter(
+            "give a limit, such as requests_per_s=50; 'pilotlight quota clear' removes what is set"
+        )
+    wanted = read_arguments(limits, None)
+    with advising(unknown_function="If it is deployed later, add --ahead.", bad_input=LIMITS_ADVICE):
+        answer = ask(client().tenancy.set_limits(tenant, function, wanted, ahead=ahead))
+    if as_json:
+        print_json(answer)
+    else:
+        what = f"calls of {tenant} to {answer['function']}" if function else f"all calls of {tenant}"
+        print(f"{what}: {_limits(answer.get('limits', {}))}")
+
+
+@app.command()
+def clear(tenant: Tenant, function: Function = None) -> None:
+    """Remove what is set for a tenant: its tier's limits hold again.
+
+    \b
+    pilotlight quota clear acme
+    pilotlight quota clear acme --function llm.chat
+    """
+    ask(client().tenancy.clear_limits(tenant, function))
+    print(f"Nothing is set any more for {f'calls of {tenant} to {function}' if function else tenant}.")
+
+
+@app.command()
+def tiers(as_json: Json = False) -> None:
+    """List the tiers, those that give way first first.
+
+    \b
+    pilotlight quota tiers
+    pilotlight quota tiers --json
+    """
+    found = ask(client().tenancy.list_tiers())
+    if as_json:
+        print_json(found)
+        return
+    rows = [_tier(tier) for tier in found]
+    print_table(TIER_COLUMNS, rows, empty="No tiers.", right=("rank", "weight", "reserved"))
+
+
+@app.command()
+def set_tier(
+    name: Annotated[str, typer.Argument(help="the tier's name")],
+    fields: Annotated[list[str] | None, typer.Argument(help="field=value …; limits.FIELD=value …")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a tier, or put another over the configured one. It is replaced whole.
+
+    Fields: rank, weight, priority_ceiling, reserved_share, and limits.… as in 'quota set'.
+
+    \b
+    pilotlight quota set-tier trial rank=-1 weight=0.5 priority_ceiling=batch limits.requests_per_s=2
+    """
+    given = read_arguments(fields or [], None)
+    own = {key: value for key, value in given.items() if not key.startswith("limits.")}
+    limits = {key.removeprefix("limits."): value for key, value in given.items() if key.startswith("limits.")}
+    tier = ask(client().tenancy.set_tier(name, own | {"limits": limits}))
+    if as_json:
+        print_json(tier)
+    else:
+        print_table(TIER_COLUMNS, [_tier(tier)], empty="")
+
+
+@app.command()
+def drop_tier(name: Annotated[str, typer.Argument(help="the tier's name")]) -> None:
+    """Remove what 'set-tier' has put. The configured tier of that name holds again.
+
+    \b
+    pilotlight quota drop-tier trial
+    """
+    ask(client().tenancy.delete_tier(name))
+    print(f"Dropped {name}.")
+
+
+def _origin(name: str, own: dict[str, Any], found: dict[str, Any]) -> str:
+    return "set for it" if name in own else f"tier {found.get('tier', '')}"
+
+
+def _tier(tier: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        tier.get("name", ""),
+        tier.get("rank", 0),
+        f"{float(tier.get('weight', 1.0)):g}",
+        tier.get("priority_ceiling", ""),
+        f"{float(tier.get('reserved_share', 0.0)):.0%}",
+        _limits(tier.get("limits", {})),
+        tier.get("source", ""),
+    )
+
+
+def _limits(limits: dict[str, Any]) -> str:
+    return " ".join(f"{name}={_number(value)}" for name, value in limits.items()) or "not limited"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.15g}" if isinstance(value, float) else str(value)

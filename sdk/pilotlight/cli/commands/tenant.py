@@ -1,0 +1,115 @@
+"""`pilotlight tenant`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pilotlight.cli.command_app import command_app
+from pilotlight.cli.output import ago, print_json, print_table
+from pilotlight.cli.session import ask, client
+from pilotlight_core.model.api.tenancy_api import STRANGERS_TIER, TenantChange, TenantRequest
+
+app = command_app(no_args_is_help=True)
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
+Name = Annotated[str, typer.Argument(help="the tenant's name")]
+COLUMNS = ("tenant", "tier", "weight", "created", "state")
+
+
+@app.callback()
+def group() -> None:
+    """Who owns functions, pays, and is isolated: for operators."""
+
+
+@app.command()
+def create(
+    name: Name,
+    tier: Annotated[str, typer.Option(help="its tier: see 'pilotlight quota tiers'")] = STRANGERS_TIER,
+    weight: Annotated[float, typer.Option(help="its share among tenants of its tier")] = 1.0,
+    as_json: Json = False,
+) -> None:
+    """Make a tenant. It needs a key to do anything.
+
+    \b
+    pilotlight tenant create acme --tier paid
+    pilotlight key create --tenant acme --scopes admin
+    """
+    _show(ask(client().tenancy.create_tenant(TenantRequest(name=name, tier=tier, weight=weight))), as_json=as_json)
+
+
+@app.command(name="list")
+def list_tenants(as_json: Json = False) -> None:
+    """List tenants.
+
+    \b
+    pilotlight tenant list
+    pilotlight tenant list --json | jq -r '.[] | select(.tier == "free").name'
+    """
+    tenants = ask(client().tenancy.list_tenants())
+    if as_json:
+        print_json(tenants)
+    else:
+        print_table(COLUMNS, [_row(tenant) for tenant in tenants], empty="No tenants.", right=("weight",))
+
+
+@app.command()
+def show(name: Name, as_json: Json = False) -> None:
+    """Show a tenant; one's own, too.
+
+    \b
+    pilotlight tenant show acme
+    """
+    _show(ask(client().tenancy.get_tenant(name)), as_json=as_json)
+
+
+@app.command(name="set")
+def change(
+    name: Name,
+    tier: Annotated[str | None, typer.Option(help="its tier")] = None,
+    weight: Annotated[float | None, typer.Option(help="its share among tenants of its tier")] = None,
+    as_json: Json = False,
+) -> None:
+    """Change a tenant's tier or weight. It holds everywhere within a second.
+
+    \b
+    pilotlight tenant set acme --tier enterprise
+    """
+    _show(ask(client().tenancy.update_tenant(name, TenantChange(tier=tier, weight=weight))), as_json=as_json)
+
+
+@app.command()
+def disable(name: Name, as_json: Json = False) -> None:
+    """Refuse all of a tenant's keys. Nobody may call its functions either. Nothing is deleted.
+
+    \b
+    pilotlight tenant disable acme
+    """
+    _show(ask(client().tenancy.update_tenant(name, TenantChange(disabled=True))), as_json=as_json)
+
+
+@app.command()
+def enable(name: Name, as_json: Json = False) -> None:
+    """Take a disabled tenant's keys again.
+
+    \b
+    pilotlight tenant enable acme
+    """
+    _show(ask(client().tenancy.update_tenant(name, TenantChange(disabled=False))), as_json=as_json)
+
+
+def _show(tenant: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(tenant)
+    else:
+        print_table(COLUMNS, [_row(tenant)], empty="", right=("weight",))
+
+
+def _row(tenant: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        tenant.get("name", ""),
+        tenant.get("tier", ""),
+        f"{float(tenant.get('weight', 1.0)):g}",
+        ago(float(tenant.get("created_at") or 0.0)),
+        "disabled" if tenant.get("disabled") else "active",
+    )

@@ -1,0 +1,89 @@
+"""`pilotlight usage`."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from decimal import Decimal
+from typing import Annotated, Any
+
+import typer
+
+from pilotlight.cli.command_app import command_app
+from pilotlight.cli.output import print_json, print_table
+from pilotlight.cli.session import ask, client
+
+app = command_app()
+COLUMNS = (
+    "day",
+    "app",
+    "function",
+    "version",
+    "state",
+    "price",
+    "ppm",
+    "calls",
+    "ns",
+    "gpu_seconds",
+    "cost",
+    "currency",
+)
+SHOWN = ("day", "function", "state", "price", "calls", "seconds", "cost")
+"""Columns of the table; `seconds` are those of a whole device."""
+VERSION_WIDTH = 12
+NUMBERS = ("calls", "seconds", "cost")
+
+
+@app.command()
+def usage(
+    start: Annotated[str | None, typer.Option("--from", help="first day, 2026-11-01")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="the day after the last, 2026-12-01")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="print CSV")] = False,
+) -> None:
+    """Show what was used and what it costs.
+
+    By day, function, version and state; --json and --csv also tell parts of a device apart.
+
+    Seconds are those of a whole device: half a device for 2 s is 1 s.
+
+    \b
+    pilotlight usage
+    pilotlight usage --from 2026-11-01 --to 2026-12-01 --csv > november.csv
+    """
+    report = ask(client().platform.get_usage(start, end))
+    lines: list[dict[str, Any]] = list(report.get("lines", ()))
+    if as_json:
+        print_json(report)
+    elif as_csv:
+        writer = csv.DictWriter(sys.stdout, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+    else:
+        rows = [_row(line) for line in merged(lines)]
+        if rows:
+            rows.append(_row({"day": "total", **(report.get("total") or {})}))
+        print_table(SHOWN, rows, empty="Nothing was used.", right=NUMBERS)
+
+
+def merged(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Merge lines that a table shows alike: those of a version that ran on parts of devices of several sizes."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for line in lines:
+        key = tuple(line.get(name) for name in ("day", "app", "function", "version", "state", "price", "currency"))
+        if (one := found.get(key)) is None:
+            found[key] = dict(line)
+            continue
+        one["calls"] = one.get("calls", 0) + line.get("calls", 0)
+        one["gpu_seconds"] = float(one.get("gpu_seconds", 0.0)) + float(line.get("gpu_seconds", 0.0))
+        one["cost"] = f"{Decimal(str(one.get('cost', 0))) + Decimal(str(line.get('cost', 0))):f}"
+    return list(found.values())
+
+
+def _row(line: dict[str, Any]) -> list[str]:
+    shown = {**line, "seconds": f"{float(line.get('gpu_seconds', 0.0)):.3f}"}
+    shown["cost"] = f"{line.get('cost', '')} {line.get('currency', '')}".strip()
+    if "function" in line:
+        version = str(line.get("version", "")).rpartition("@")[2][:VERSION_WIDTH]
+        shown["function"] = f"{line.get('app', '')}.{line['function']}@{version}"
+    return [str(shown.get(column, "")) for column in SHOWN]

@@ -1,0 +1,189 @@
+"""The platform's own endpoints: apps, deploys, logs, containers, placement, usage."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from pilotlight.client.connection import Connection, Content
+from pilotlight.client.retry import QUICK_CONNECT_S, RequestRetries
+from pilotlight.errors import BadOutput
+from pilotlight_core.model.api.call_api import AppInfo, DeployRequest, DeployResponse
+from pilotlight_core.model.api.curve_api import CurveRequest, FunctionCurves, Trial, TrialRequest
+from pilotlight_core.model.api.placement_api import PlacementQuestion
+from pilotlight_core.model.spec import FunctionSpec
+
+T = TypeVar("T")
+Json = dict[str, Any]
+JSON = {"Content-Type": "application/json", "Accept": "application/json"}
+MAX_LINE_BYTES = 2**20
+
+
+class AppList(msgspec.Struct, frozen=True):
+    """The answer of /v1/apps."""
+
+    apps: tuple[AppInfo, ...]
+
+
+class PlatformClient:
+    """What is asked of the platform as a whole. Reads are sent again where that helps."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def list_apps(self) -> tuple[AppInfo, ...]:
+        """Return what is deployed."""
+        return (await self.request("GET", "/v1/apps", answer_type=AppList)).apps
+
+    async def list_deploys(self, app: str) -> list[Json]:
+        """Return an app's deploys."""
+        return list((await self.request("GET", f"/v1/apps/{app}/history", answer_type=Json))["history"])
+
+    async def stop_app(self, app: str) -> Json:
+        """Take an app out of service."""
+        return await self.request("POST", f"/v1/apps/{app}/stop", answer_type=Json)
+
+    async def deploy_app(self, app: str, request: DeployRequest) -> DeployResponse:
+        """Deploy an app, or learn which blobs must be uploaded first: `missing`."""
+        return await self.request("POST", f"/v1/apps/{app}/deploys", body=request, answer_type=DeployResponse)
+
+    async def upload_blob(self, sha256: str, size: int, read: Callable[[], Content]) -> None:
+        """Upload one blob of `size` bytes; `read` is called anew for each attempt."""
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+
+        async def send() -> bytes:
+            return await self._connection.fetch("PUT", f"/v1/blobs/{sha256}", content=read(), headers=headers)
+
+        await RequestRetries(repeatable=True).run(send)
+
+    async def list_containers(self) -> list[Json]:
+        """Return the containers that run now."""
+        return list((await self.request("GET", "/v1/containers", answer_type=Json))["containers"])
+
+    async def get_fleet(self) -> Json:
+        """Return every GPU and slot: `devices`, and `totals` by type."""
+        return await self.request("GET", "/v1/fleet", answer_type=Json)
+
+    async def explain_placement(self, subject: str = "", why_not: str = "", method: str = "") -> Json:
+        """Return why a container (its id) or a function's containers (`app.function`) are there: `lines`, `decisions`.
+
+        `why_not` is a node, with why it was not chosen; `method` is of a class.
+        """
+        named = {"function" if {".", ":"} & {*subject} else "container": subject, "method": method, "why_not": why_not}
+        params = {key: value for key, value in named.items() if value}
+        return await self.request("GET", "/v1/placement/explain", params=params, answer_type=Json)
+
+    async def plan_deployed(self, ref: str, rps: float | None = None, method: str = "") -> Json:
+        """Return a function's need of GPU memory, and whether the fleet could hold it: `lines`, `plans`, `fits`.
+
+        `rps`: calls per second, for which containers are counted. A `method` is planned as its class.
+        """
+        params = {} if rps is None else {"rps": f"{rps:g}"}
+        params |= {"method": method} if method else {}
+        return await self.request("GET", f"/v1/functions/{ref}/placement", params=params, answer_type=Json)
+
+    async def plan_undeployed(self, spec: FunctionSpec, method: str = "") -> Json:
+        """Return the same as `plan_deployed` for a function that is not deployed."""
+        body = PlacementQuestion(spec=spec, method=method)
+        return await self.request("POST", "/v1/placement/plan", body=body, answer_type=Json)
+
+    async def get_curves(self, ref: str) -> FunctionCurves:
+        """Return how fast a version is on which slices, and where it could be measured."""
+        return await self.request("GET", f"/v1/functions/{ref}/curves", answer_type=FunctionCurves)
+
+    async def put_curve(self, ref: str, given: CurveRequest) -> FunctionCurves:
+        """Store what was measured of a version."""
+        return await self.request("PUT", f"/v1/functions/{ref}/curves", body=given, answer_type=FunctionCurves)
+
+    async def start_trial(self, ref: str, gpu: str, slice_: str) -> Trial:
+        """Make a version like this one that runs on one kind of slice only."""
+        body = TrialRequest(gpu=gpu, slice=slice_)
+        return await self.request("POST", f"/v1/functions/{ref}/trials", body=body, answer_type=Trial)
+
+    async def get_usage(self, start: str | None, end: str | None) -> Json:
+        """Return the usage from the day `start` (2026-11-01) to before `end`: `lines` and `total`."""
+        params = {key: value for key, value in (("from", start), ("to", end)) if value}
+        return await self.request("GET", "/v1/usage", params=params, answer_type=Json)
+
+    async def cancel_call(self, id: str) -> bool:  # noqa: A002
+        """Cancel a call by its id or the caller's own; whether it was still alive.
+
+        A plain function that runs already goes on to its end, and is charged for that.
+
+        Raises:
+            UnknownCall: if there is none.
+        """
+        answer = await self.request("DELETE", f"/v1/calls/{quote(id, safe='')}", answer_type=Json)
+        return bool(answer.get("cancelled", True))
+
+    async def read_logs(
+        self,
+        app: str,
+        *,
+        function: str | None = None,
+        since: str | None = None,
+        tail: int | None = None,
+        follow: bool = False,
+    ) -> AsyncGenerator[Json, None]:
+        """Yield an app's log lines, oldest first; the last `tail` of them; with `follow`, without end.
+
+        `since` is 30s, 10m, 2h or 1d ago, or unix seconds.
+        """
+        named = {
+            "function": function,
+            "since": since,
+            "tail": None if tail is None else str(tail),
+            "follow": "true" if follow else None,
+        }
+        params = {key: value for key, value in named.items() if value}
+        headers = {"Accept": "application/x-ndjson"}
+        path = f"/v1/apps/{app}/logs"
+        # A function that prints nothing keeps its log open and silent: only the far end's closing it is an end.
+        async with self._connection.open("GET", path, params=params, headers=headers, timeout=3600.0) as answer:
+            async for line in _lines(answer.aiter_bytes()):
+                yield msgspec.json.decode(line)
+
+    async def send(self, method: str, path: str) -> None:
+        """Send a request whose answer has no content."""
+        await self._connection.fetch(method, path)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: msgspec.Struct | Json | None = None,
+        params: Mapping[str, str] | None = None,
+        answer_type: type[T],
+    ) -> T:
+        """Send a request with a JSON body or none, and return its answer.
+
+        Raises:
+            BadOutput: if the answer is no `answer_type`.
+        """
+        content = None if body is None else msgspec.json.encode(body)
+
+        async def send() -> bytes:
+            return await self._connection.fetch(method, path, content=content, params=params, headers=JSON)
+
+        answer = await RequestRetries(repeatable=method == "GET", connect_within=QUICK_CONNECT_S).run(send)
+        try:
+            return msgspec.json.decode(answer, type=answer_type)
+        except msgspec.DecodeError as error:
+            raise BadOutput(f"The platform's answer to {method} {path} cannot be read: {error}.") from error
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    rest = b""
+    async for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if line.strip():
+                yield line
+        if len(rest) > MAX_LINE_BYTES:
+            raise BadOutput(f"A log line is longer than {MAX_LINE_BYTES} bytes.")
+    if rest.strip():
+        yield rest

@@ -1,0 +1,107 @@
+"""Tenants, keys, limits, tiers and shared functions, for operators and tenants' admins."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from pilotlight.client.resources.platform import Json, PlatformClient
+from pilotlight_core.model.api.call_api import KeyRequest
+from pilotlight_core.model.api.tenancy_api import FunctionShareRequest, RotateRequest, TenantChange, TenantRequest
+
+
+class TenancyClient:
+    """What is asked about tenants. A key's `tenant` is None for one's own."""
+
+    def __init__(self, platform: PlatformClient) -> None:
+        self._platform = platform
+
+    async def list_tenants(self) -> list[Json]:
+        """Return all tenants."""
+        return list((await self._get("/v1/tenants"))["tenants"])
+
+    async def get_tenant(self, name: str) -> Json:
+        """Return one tenant."""
+        return await self._get(_path("tenants", name))
+
+    async def create_tenant(self, request: TenantRequest) -> Json:
+        """Make a tenant."""
+        return await self._send("POST", "/v1/tenants", request)
+
+    async def update_tenant(self, name: str, change: TenantChange) -> Json:
+        """Change the fields of a tenant that `change` gives."""
+        return await self._send("PATCH", _path("tenants", name), change)
+
+    async def list_keys(self, tenant: str | None) -> list[Json]:
+        """Return the API keys, without their secrets."""
+        return list((await self._get(_keys(tenant)))["keys"])
+
+    async def create_key(self, request: KeyRequest, tenant: str | None) -> Json:
+        """Make an API key; only this answer has its secret."""
+        return await self._send("POST", _keys(tenant), request)
+
+    async def rotate_key(self, key: str, request: RotateRequest, tenant: str | None) -> Json:
+        """Make a key that follows another one."""
+        return await self._send("POST", f"{_keys(tenant, key)}/rotate", request)
+
+    async def revoke_key(self, key: str, tenant: str | None, *, force: bool = False) -> Json:
+        """End a key, with `force` also the last that manages keys."""
+        params = {"force": "true"} if force else None
+        return await self._platform.request("DELETE", _keys(tenant, key), params=params, answer_type=dict[str, Any])
+
+    async def get_limits(self, tenant: str) -> Json:
+        """Return what is set for a tenant, and what holds."""
+        return await self._get(_path("tenants", tenant, "limits"))
+
+    async def set_limits(self, tenant: str, function: str | None, limits: Json, *, ahead: bool = False) -> Json:
+        """Replace the limits of a tenant, or of its calls to one function; `ahead`: of one not deployed yet."""
+        path, params = _path("tenants", tenant, "limits", function), {"ahead": "true"} if ahead else None
+        return await self._platform.request("PUT", path, body=limits, params=params, answer_type=dict[str, Any])
+
+    async def clear_limits(self, tenant: str, function: str | None) -> None:
+        """Return a tenant to its tier's limits."""
+        await self._platform.send("DELETE", _path("tenants", tenant, "limits", function))
+
+    async def list_tiers(self) -> list[Json]:
+        """Return the tiers, those that are shed first first."""
+        return list((await self._get("/v1/tiers"))["tiers"])
+
+    async def set_tier(self, name: str, tier: Json) -> Json:
+        """Make a tier, or replace the configured one."""
+        return await self._send("PUT", _path("tiers", name), tier)
+
+    async def delete_tier(self, name: str) -> None:
+        """Delete a tier; a configured one of that name holds again."""
+        await self._platform.send("DELETE", _path("tiers", name))
+
+    async def list_shares(self, app: str) -> list[Json]:
+        """Return the tenants that may call an app's functions."""
+        return list((await self._get(_path("apps", app, "shares")))["shares"])
+
+    async def share_app(self, app: str, tenant: str, functions: tuple[str, ...]) -> Json:
+        """Let a tenant, or with * everybody, call functions of an app; (): all."""
+        return await self._send("PUT", _path("apps", app, "shares", tenant), FunctionShareRequest(functions=functions))
+
+    async def unshare_app(self, app: str, tenant: str) -> None:
+        """End the share of an app with a tenant."""
+        await self._platform.send("DELETE", _path("apps", app, "shares", tenant))
+
+    async def list_shared(self) -> list[Json]:
+        """Return the functions of other tenants that the caller may call."""
+        return list((await self._get("/v1/shared"))["shared"])
+
+    async def _get(self, path: str) -> Json:
+        return await self._platform.request("GET", path, answer_type=dict[str, Any])
+
+    async def _send(self, method: str, path: str, body: msgspec.Struct | Json) -> Json:
+        return await self._platform.request(method, path, body=body, answer_type=dict[str, Any])
+
+
+def _path(*parts: str | None) -> str:
+    return "/v1/" + "/".join(quote(part, safe="*:") for part in parts if part is not None)
+
+
+def _keys(tenant: str | None, key: str | None = None) -> str:
+    return _path("keys", key) if tenant is None else _path("tenants", tenant, "keys", key)

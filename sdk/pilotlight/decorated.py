@@ -1,0 +1,44 @@
+"""The Markers of functions and classes, below what sets and reads them."""
+
+from __future__ import annotations
+
+import msgspec
+
+ATTRIBUTE = "__pilotlight__"
+"""The attribute that holds them."""
+
+
+class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `@batched`; `cost` is not resolved yet."""
+
+    max_batch_size: int
+    wait_ms: float
+    cost: str | None
+    max_batch_cost: float | None
+
+
+class Markers(msgspec.Struct, frozen=True, kw_only=True):
+    """The markers of one function or class."""
+
+    enter: bool = False
+    exit: bool = False
+    method: bool = False
+    batched: BatchOptions | None = None
+    max_inputs: int | None = None
+
+    @property
+    def is_callable(self) -> bool:
+        """Whether calls may name it as a method."""
+        return self.method or self.batched is not None
+
+
+def markers_of(thing: object) -> Markers:
+    """Return the Markers of a function or class; empty ones if it has none."""
+    markers = getattr(thing, ATTRIBUTE, None)
+    return markers if isinstance(markers, Markers) else Markers()
+
+
+class Decorated:
+    """The base of what `gpu_function` makes, which takes no more markers."""
+
+    is_class: bool = False

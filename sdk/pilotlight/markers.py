@@ -1,0 +1,154 @@
+"""The decorators below `gpu_function`: `@enter() @exit() @method() @batched() @concurrent()`.
+
+A marker is an attribute of the plain function, so a marked class is still the class that its author wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeGuard, TypeVar, cast, overload
+
+import msgspec
+
+from pilotlight.decorated import ATTRIBUTE, BatchOptions, Decorated, markers_of
+from pilotlight.errors import OptionError
+from pilotlight.migration_hints import BATCHED_HINTS, CONCURRENT_HINTS, NOT_YET, explain_unknown
+
+if TYPE_CHECKING:
+    from pilotlight.function import Function
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C")
+
+MAX_BATCH_SIZE = 1000
+MAX_WAIT_MS = 600_000
+MAX_INPUTS = 10_000
+
+
+def _mark(thing: C, **markers: Any) -> C:
+    if isinstance(thing, Decorated):
+        raise OptionError("@gpu_function belongs on top: the other decorators stand below it.")
+    if isinstance(thing, staticmethod | classmethod | property):
+        raise OptionError(f"a {type(thing).__name__} cannot be marked: mark a plain method.")
+    if not callable(thing):
+        raise OptionError(f"{thing!r} cannot be marked: mark a function or a method.")
+    setattr(thing, ATTRIBUTE, msgspec.structs.replace(markers_of(thing), **markers))
+    return thing
+
+
+def _refuse_unknown(decorator: str, unknown: dict[str, Any], known: frozenset[str], hints: dict[str, str]) -> None:
+    for name in unknown:
+        raise OptionError(f"@{decorator}: {explain_unknown(name, known, hints)}", field=name)
+
+
+def _hook(kind: str, function: F | None, unknown: dict[str, Any]) -> Any:
+    for name in unknown:
+        later = NOT_YET["enable_memory_snapshot"] if name == "snap" else f"@{kind}() takes no options"
+        raise OptionError(f"@{kind}: {name}= is not supported: {later}.", field=name)
+    if function is None:
+        return lambda marked: _mark(marked, **{kind: True})
+    return _mark(function, **{kind: True})
+
+
+@overload
+def enter(function: F, /) -> F: ...
+@overload
+def enter() -> Callable[[F], F]: ...
+def enter(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that runs once in each container, before its first call: load the model here.
+
+    Raises:
+        OptionError: for any option, as `exit` and `method`.
+    """
+    return _hook("enter", function, unknown)
+
+
+@overload
+def exit(function: F, /) -> F: ...  # noqa: A001 - the hook's name, as everywhere
+@overload
+def exit() -> Callable[[F], F]: ...  # noqa: A001
+def exit(function: Any = None, /, **unknown: Any) -> Any:  # noqa: A001
+    """Mark a method that runs when a container ends in order."""
+    return _hook("exit", function, unknown)
+
+
+# A type checker sees methods as what they are from outside: it does not follow what `gpu_function` makes of a class.
+@overload
+def method(function: Callable[Concatenate[Any, P], R], /) -> Function[P, R]: ...
+@overload
+def method() -> Callable[[Callable[Concatenate[Any, P], R]], Function[P, R]]: ...
+def method(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that can be called."""
+    if "is_generator" in unknown:
+        raise OptionError("@method: is_generator= is not needed: a method that yields is a generator.")
+    return _hook("method", function, unknown)
+
+
+def batched(
+    *,
+    max_batch_size: int | None = None,
+    wait_ms: float = 10.0,
+    cost: Any = None,
+    max_batch_cost: float | None = None,
+    **unknown: Any,
+) -> Callable[[Callable[..., Any]], Function[..., Any]]:
+    """Collect calls into batches: the function gets a list per parameter, and returns a list of the same length.
+
+    Args:
+        max_batch_size: 1 to 1000 items.
+        wait_ms: the longest that a first item waits for others; with an SLO it may be less.
+        cost: what an item counts: `len` (of the only parameter), a parameter's name (its value if it is a number,
+            else its length), "len:PARAM" or "value:PARAM". Default: 1.
+        max_batch_cost: the most that the items of a batch count, unless one alone does.
+
+    Raises:
+        OptionError: for a value out of bounds, or an option that it does not have.
+    """
+    known = frozenset({"max_batch_size", "wait_ms", "cost", "max_batch_cost"})
+    _refuse_unknown("batched", unknown, known, BATCHED_HINTS)
+    if not _is_int(max_batch_size) or not 1 <= max_batch_size <= MAX_BATCH_SIZE:
+        raise OptionError(f"@batched: max_batch_size must be 1 to {MAX_BATCH_SIZE}, not {max_batch_size!r}.")
+    if not _is_number(wait_ms) or not 0 <= wait_ms <= MAX_WAIT_MS:
+        raise OptionError(f"@batched: wait_ms must be 0 to {MAX_WAIT_MS}, not {wait_ms!r}.")
+    if max_batch_cost is not None and (not _is_number(max_batch_cost) or max_batch_cost <= 0):
+        raise OptionError(f"@batched: max_batch_cost must be more than 0, not {max_batch_cost!r}.")
+    options = BatchOptions(
+        max_batch_size=max_batch_size,
+        wait_ms=float(wait_ms),
+        cost=_cost(cost),
+        max_batch_cost=None if max_batch_cost is None else float(max_batch_cost),
+    )
+    return lambda function: cast("Function[..., Any]", _mark(function, batched=options))
+
+
+def concurrent(*, max_inputs: int | None = None, **unknown: Any) -> Callable[[C], C]:
+    """Let one container work on up to `max_inputs` calls (1 to 10000) at a time: of a class, or of an async function.
+
+    Raises:
+        OptionError: for a value out of bounds, or an option that it does not have.
+    """
+    _refuse_unknown("concurrent", unknown, frozenset({"max_inputs"}), CONCURRENT_HINTS)
+    if not _is_int(max_inputs) or not 1 <= max_inputs <= MAX_INPUTS:
+        raise OptionError(f"@concurrent: max_inputs must be 1 to {MAX_INPUTS}, not {max_inputs!r}.")
+    return lambda thing: _mark(thing, max_inputs=max_inputs)
+
+
+def _cost(cost: Any) -> str | None:
+    if cost is None or isinstance(cost, str):
+        return cost
+    if cost is len:
+        return "len"
+    raise OptionError(
+        "@batched: cost= must be len or a parameter's name: the platform forms batches before your code sees them, "
+        "and runs no code of yours outside your container."
+    )
+
+
+def _is_int(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,85 @@
+"""A job as a call: with its own time, at its class, and to a whole result."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from pilotlight_core.model.errors import BadOutput, FunctionRaised
+from pilotlight_core.model.messages.agent_messages import Run
+from pilotlight_core.model.spec import Priority, VersionRecord
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_fake import FakeCalls
+from pilotlight_gateway.calls.call_port import ChunkEvent, Go, PreparedCall
+from pilotlight_gateway.jobs.job_calls import JobCalls
+from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.schemas.schema_validators import Validators
+from tests.builders.jobs import job
+from tests.builders.specs import method
+from tests.gateway.world import World, function, generator
+
+
+def gate(run: Run, go: Go) -> None:
+    """Where a start would be written."""
+
+
+def calls_of(world: World, calls: FakeCalls) -> JobCalls:
+    return JobCalls(
+        calls=calls,
+        registry=world.registry,
+        validators=Validators(),
+        budget=ByteBudget(limit=10**7),
+        clock=lambda: 50.0,
+    )
+
+
+def prepared(calls: JobCalls, version: VersionRecord, priority: Priority = Priority.STANDARD) -> PreparedCall:
+    name = next(iter(version.spec.methods)).name
+    record = job(version=version.id, method=name, priority=priority)
+    return calls.prepare(record, version, b"\x80", 300.0, CallUsage(), gate)
+
+
+def test_a_jobs_call_waits_for_as_long_as_the_job_has_time(world: World) -> None:
+    """However long the queue is; then it may run for as long as its function says."""
+    (version,) = world.deploy(function("hello", timeout=10.0))
+    call = prepared(calls_of(world, FakeCalls()), version, Priority.BATCH)
+
+    assert (call.arrived, call.deadline) == (50.0, 360.0)
+    assert (call.standing.queue_calls, call.standing.queue_ms) == (0, 0.0)
+    assert call.priority is Priority.BATCH
+    assert call.gate is gate
+
+
+def test_a_jobs_record_decides_whether_it_runs_again(world: World) -> None:
+    """Not its call: that is tried once, under an id of its own."""
+    (version,) = world.deploy(function("hello", retries=3, idempotent=True))
+    calls = calls_of(world, FakeCalls())
+    one, two = prepared(calls, version), prepared(calls, version)
+
+    assert (one.version.spec.retries, one.version.spec.idempotent) == (0, False)
+    assert one.id != two.id
+
+
+async def test_a_value_is_the_result(world: World) -> None:
+    """Checked against what the type hints promise."""
+    promising = method(attribute="hello", output_schema={"type": "integer"})
+    (version,) = world.deploy(function("hello", promising))
+    good, bad = FakeCalls(output=msgspec.msgpack.encode(7)), FakeCalls(output=msgspec.msgpack.encode("no"))
+
+    result = await calls_of(world, good).run(prepared(calls_of(world, good), version))
+    assert result.output == msgspec.msgpack.encode(7)
+    with pytest.raises(BadOutput):
+        await calls_of(world, bad).run(prepared(calls_of(world, bad), version))
+
+
+async def test_a_generators_result_is_the_list_of_its_chunks(world: World) -> None:
+    """What it raises instead is raised."""
+    (version,) = world.deploy(function("tokens", generator()))
+    chunks = [ChunkEvent(seq=number, data=msgspec.msgpack.encode(number)) for number in (1, 2)]
+    fake = FakeCalls(events=list(chunks))
+    calls = calls_of(world, fake)
+
+    assert msgspec.msgpack.decode((await calls.run(prepared(calls, version))).output) == [1, 2]
+    fake.error = FunctionRaised("no")
+    with pytest.raises(FunctionRaised):
+        await calls.run(prepared(calls, version))

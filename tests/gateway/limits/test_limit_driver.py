@@ -1,0 +1,273 @@
+"""Gateways that count a tenant's calls together, over ports in memory: what is lost, and when, is a test's to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pilotlight_core.bus import NO_RESPONDERS
+from pilotlight_core.model import subjects
+from pilotlight_core.model.limits import LONG_AGO, NO_LIMITS, EffectiveLimits, Limits, RateLimitStart
+from pilotlight_core.model.messages.agent_messages import Message
+from pilotlight_core.model.messages.limiting import Holdings, LimitAnswer, LimitAnswers, LimitAsk, LimitVerdict
+from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
+from pilotlight_gateway.limits.limit_driver import AGAIN_S, LOOK_S, TELL_EVERY, LimitDriver, PendingAsk
+from pilotlight_gateway.limits.limit_policy import policy_of
+from pilotlight_gateway.limits.silent_homes import PATIENCE_S
+from tests.gateway.driver_port import MemoryDriverPort
+
+REGION = "local"
+FUNCTION = "acme:shop.hello"
+SHARD = subjects.shard_of("acme")
+GRANTED, REFUSED = LimitVerdict.GRANTED, LimitVerdict.REFUSED
+
+
+class Gateway:
+    """One driver, its port, and what its callers have heard."""
+
+    def __init__(self, name: str, limits: Limits) -> None:
+        self.name = name
+        self.port = MemoryDriverPort()
+        self.ownership = MemoryShardOwnership(gateway=name)
+        effective = EffectiveLimits(tenant=limits, function=NO_LIMITS, tenant_begun=RateLimitStart(requests=LONG_AGO))
+        policy = policy_of(effective, FUNCTION)
+        self.driver = LimitDriver(
+            self.port, self.ownership, lambda *_: policy, lambda _: None, region=REGION, gateway=name
+        )
+        self.heard: list[LimitAnswer | None] = []
+
+    def ask(self) -> PendingAsk:
+        """A call comes here."""
+        return self.driver.ask(LimitAsk(0, "acme", FUNCTION), self.heard.append)
+
+    def end(self, answer: LimitAnswer | None) -> None:
+        """A call that was let in has ended."""
+        assert answer is not None
+        self.driver.ended("acme", FUNCTION, answer, 0.0)
+
+    @property
+    def verdicts(self) -> list[LimitVerdict | None]:
+        return [answer.verdict if answer is not None else None for answer in self.heard]
+
+
+class Fleet:
+    """Gateways that live and hear each other."""
+
+    def __init__(self, *names: str, home: str = "g1", **limits: Any) -> None:
+        self.gateways = {name: Gateway(name, Limits(**limits)) for name in names}
+        self.tell(ShardOwner(home, 5))
+        self.settle()
+        self.later(1000.0)
+
+    def __getitem__(self, name: str) -> Gateway:
+        return self.gateways[name]
+
+    def tell(self, home: ShardOwner) -> None:
+        """All hear who lives and who is the home, and look."""
+        for gateway in self.gateways.values():
+            gateway.ownership.home, gateway.ownership.alive = home, set(self.gateways)
+            gateway.driver.look()
+
+    def later(self, seconds: float) -> None:
+        """So much later."""
+        for gateway in self.gateways.values():
+            gateway.port.at += seconds
+        self.settle()
+
+    def settle(self, lost: Callable[[Message], bool] = lambda _: False) -> None:
+        """Turns and messages, until nothing is under way; those that `lost` picks never arrive."""
+        for gateway in self.gateways.values():
+            gateway.driver.turn()
+        while letters := list(self._posted()):
+            for sender, subject, message, reply in letters:
+                if not lost(message):
+                    self._deliver(sender, subject, message, reply)
+            for gateway in self.gateways.values():
+                gateway.driver.turn()
+
+    def _posted(self) -> Iterator[tuple[Gateway, str, Message, str]]:
+        for gateway in self.gateways.values():
+            for (subject, message), reply in zip(gateway.port.sent, gateway.port.replies, strict=True):
+                yield gateway, subject, message, reply
+            gateway.port.sent, gateway.port.replies = [], []
+
+    def _deliver(self, sender: Gateway, subject: str, message: Message, reply: str) -> None:
+        handlers = [gateway.driver.handlers().get(subject) for gateway in self.gateways.values()]
+        listening = [handler for handler in handlers if handler is not None]
+        for handler in listening:
+            handler(subject, message, "")
+        if reply and not listening:
+            sender.driver.handlers()[reply](reply, NO_RESPONDERS, subject)
+
+
+def test_the_home_answers_its_own_calls_at_once() -> None:
+    """Without a message; what it is asked by others counts with them."""
+    fleet = Fleet("g1", "g2", concurrency=2)
+    answer = fleet["g1"].driver.ask_here(LimitAsk(0, "acme", FUNCTION))
+    assert answer is not None
+    assert answer.verdict is GRANTED
+    assert fleet["g2"].driver.ask_here(LimitAsk(0, "acme", FUNCTION)) is None
+
+    for _ in range(2):
+        fleet["g2"].ask()
+    fleet.settle()
+
+    assert fleet["g2"].verdicts == [GRANTED, REFUSED]
+    fleet["g1"].driver.home.check_integrity()
+
+
+def test_a_permit_comes_back_wherever_its_call_ended() -> None:
+    """Once: an end that is told again gives nothing."""
+    fleet = Fleet("g1", "g2", concurrency=1)
+    fleet["g2"].ask()
+    fleet.settle()
+    for _ in range(2):
+        fleet["g2"].end(fleet["g2"].heard[0])
+    fleet.settle()
+    fleet["g1"].ask()
+    fleet.settle()
+    fleet["g2"].ask()
+    fleet.settle()
+
+    assert fleet["g1"].verdicts == [GRANTED]
+    assert fleet["g2"].verdicts == [GRANTED, REFUSED]
+
+
+def test_a_home_that_does_not_answer_lets_nothing_in() -> None:
+    """Its callers hear nothing for as long as their patience, and then that nobody has counted them."""
+    fleet = Fleet("g1", "g2", concurrency=1)
+    fleet["g2"].ask()
+    fleet.settle(lost=lambda message: isinstance(message, LimitAnswers))
+    assert fleet["g2"].heard == []
+
+    fleet.later(PATIENCE_S)
+
+    assert fleet["g2"].heard == [None]
+    assert fleet["g2"].driver.wait("acme") > 0.0
+
+
+def test_where_nobody_listens_it_is_asked_again_soon_and_the_heir_answers() -> None:
+    """Long before patience ends."""
+    fleet = Fleet("g1", "g2", "g3", concurrency=1)
+    del fleet.gateways["g1"]
+    fleet["g2"].ask()
+    fleet.settle()
+    assert fleet["g2"].heard == []
+
+    fleet.tell(ShardOwner("g3", 6))
+    fleet.settle()
+    fleet.later(AGAIN_S)
+
+    assert fleet["g2"].verdicts == [GRANTED]
+
+
+def test_the_heir_of_a_home_knows_what_runs_before_it_lets_anything_in() -> None:
+    """What was lost on the way is told again; meanwhile nobody is told anything."""
+    fleet = Fleet("g1", "g2", "g3", concurrency=1)
+    fleet["g2"].ask()
+    fleet.settle()
+    del fleet.gateways["g1"]
+
+    fleet.tell(ShardOwner("g3", 6))
+    fleet["g3"].ask()
+    fleet.settle(lost=lambda message: isinstance(message, Holdings))
+    assert fleet["g3"].heard == []
+    assert fleet["g3"].driver.home.unheard() == dict.fromkeys(range(subjects.SHARDS), 6)
+
+    fleet.later(LOOK_S)
+    fleet["g3"].ask()
+
+    assert fleet["g3"].driver.home.unheard() == {}
+    assert fleet["g3"].verdicts[-1] is REFUSED
+    assert GRANTED not in fleet["g3"].verdicts
+
+
+def test_an_answer_of_a_home_whose_successor_was_told_is_void() -> None:
+    """The successor does not know of that call: it asks again."""
+    fleet = Fleet("g1", "g2", "g3", concurrency=1)
+    held: list[LimitAnswers] = []
+
+    def keep(message: Message) -> bool:
+        if isinstance(message, LimitAnswers):
+            held.append(message)
+        return isinstance(message, LimitAnswers)
+
+    fleet["g2"].ask()
+    fleet.settle(lost=keep)
+    fleet.tell(ShardOwner("g3", 6))
+    fleet.settle(lost=keep)
+    answers = subjects.allowed(REGION, "g2")
+    fleet["g2"].driver.handlers()[answers](answers, held[0], "")
+    assert fleet["g2"].heard == []
+
+    fleet.later(AGAIN_S)
+
+    (answer,) = fleet["g2"].heard
+    assert answer is not None
+    assert (answer.verdict, answer.epoch) == (GRANTED, 6)
+
+
+def test_a_permit_of_whom_nobody_waits_for_comes_back_with_the_next_telling() -> None:
+    """Its caller hung up while it was counted."""
+    fleet = Fleet("g1", "g2", concurrency=1)
+    ask = fleet["g2"].ask()
+    fleet["g2"].driver.turn()
+    fleet["g2"].driver.forget(ask)
+    fleet.settle()
+    assert fleet["g1"].driver.home.statistics().permits == 1
+
+    for _ in range(TELL_EVERY):
+        fleet.later(LOOK_S)
+
+    assert fleet["g2"].heard == []
+    assert fleet["g1"].driver.home.statistics().permits == 0
+
+
+def test_what_is_handed_over_in_order_is_gone_on_with() -> None:
+    """The heir grants no second burst, and needs no death to settle."""
+    fleet = Fleet("g1", "g2", requests_per_s=1.0, burst=2.0)
+    for _ in range(2):
+        fleet["g2"].ask()
+    fleet.settle()
+    assert fleet["g2"].verdicts == [GRANTED, GRANTED]
+
+    heir = ShardOwner("g2", 6)
+    fleet["g1"].ownership.home = heir
+    state = fleet["g1"].driver.end(SHARD)
+    fleet["g2"].ownership.home = heir
+    fleet["g2"].driver.begin(SHARD, 6, state)
+    fleet.settle()
+    fleet["g2"].ask()
+    fleet.settle()
+
+    assert fleet["g2"].verdicts == [GRANTED, GRANTED, REFUSED]
+
+
+def test_a_gateway_that_dies_gives_its_permits_back() -> None:
+    """When the others see that it is gone."""
+    fleet = Fleet("g1", "g2", concurrency=1)
+    fleet["g2"].ask()
+    fleet.settle()
+    del fleet.gateways["g2"]
+
+    fleet.tell(ShardOwner("g1", 5))
+    fleet["g1"].ask()
+
+    assert fleet["g1"].verdicts == [GRANTED]
+
+
+def test_the_next_turn_is_asked_for_when_something_is_due() -> None:
+    """At once for what is to be sent, else for the next look, or for who asks again before it."""
+    fleet = Fleet("g1", "g2", concurrency=1)
+    gateway = fleet["g2"]
+    gateway.port.woken()
+    gateway.driver.turn()
+    assert gateway.port.woken() == gateway.port.at + LOOK_S
+
+    gateway.port.connected = False
+    gateway.ask()
+    gateway.driver.turn()
+    assert gateway.port.woken() < gateway.port.at
+    gateway.driver.turn()
+
+    assert gateway.port.woken() == gateway.port.at + AGAIN_S

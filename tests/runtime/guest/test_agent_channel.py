@@ -1,0 +1,112 @@
+"""The guest's end of the socket."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from pilotlight_runtime.guest.agent_channel import ONE_PIECE, AgentGone, Channel
+from pilotlight_runtime.guest.frame_decoder import FrameDecoder
+from pilotlight_runtime.guest.frames import (
+    MAX_FRAME,
+    CancelCall,
+    FrameTooLarge,
+    FromGuest,
+    Leave,
+    Loaded,
+    MalformedFrame,
+    Result,
+    WindowUpdate,
+    encode,
+)
+
+Ends = tuple[Channel, socket.socket]
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    """A guest's channel, and the agent's end of it."""
+    ours, theirs = socket.socketpair()
+    theirs.settimeout(30)
+    with ours, theirs:
+        yield Channel(ours), theirs
+
+
+def received(sock: socket.socket, count: int) -> list[object]:
+    """So many frames, as the agent reads them."""
+    decoder, frames = FrameDecoder(FromGuest), list[object]()
+    while len(frames) < count:
+        frames += decoder.filled(sock.recv_into(decoder.space()))
+    return frames
+
+
+def test_frames_arrive_whole_and_in_order(ends: Ends) -> None:
+    """Small ones in one piece, large ones in two."""
+    channel, agent = ends
+    small, large = Loaded(), Result(call_id="a", output=b"x" * (2 * ONE_PIECE))
+    channel.send(small)
+    channel.send(large)
+
+    assert received(agent, 2) == [small, large]
+
+
+def test_what_came_at_once_is_kept_for_later(ends: Ends) -> None:
+    """One frame is taken, the others wait without the socket."""
+    channel, agent = ends
+    agent.sendall(b"".join(map(encode, (CancelCall(call_id="a"), WindowUpdate(call_id="b", upto=1), Leave()))))
+
+    assert channel.receive_one() == CancelCall(call_id="a")
+    assert channel.wait_readable(0)
+    assert channel.receive_nowait() == [WindowUpdate(call_id="b", upto=1), Leave()]
+    assert channel.receive_nowait() == []
+    assert not channel.wait_readable(0)
+
+
+def test_a_closed_agent_is_gone(ends: Ends) -> None:
+    """For reading and for writing."""
+    channel, agent = ends
+    agent.close()
+
+    with pytest.raises(AgentGone):
+        channel.receive()
+    with pytest.raises(AgentGone):
+        channel.send(Loaded())
+
+
+def test_a_frame_too_large_leaves_the_channel_in_order(ends: Ends) -> None:
+    """Nothing of it was sent."""
+    channel, agent = ends
+    with pytest.raises(FrameTooLarge):
+        channel.send(Result(call_id="a", output=bytes(MAX_FRAME)))
+    channel.send(Loaded())
+
+    assert received(agent, 1) == [Loaded()]
+
+
+def test_what_is_no_frame_is_malformed(ends: Ends) -> None:
+    """Nothing that follows could be understood."""
+    channel, agent = ends
+    agent.sendall(b"\x01\x00\x00\x00\xc1")
+
+    with pytest.raises(MalformedFrame):
+        channel.receive()
+
+
+def test_the_child_of_a_fork_cannot_answer_in_the_guests_name(ends: Ends) -> None:
+    """It inherits the socket, and loses it at once."""
+    channel, agent = ends
+    child = os.fork()
+    if not child:
+        try:
+            channel.send(Loaded())
+        except AgentGone:
+            os._exit(7)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 7
+    channel.send(Loaded())
+    assert received(agent, 1) == [Loaded()]

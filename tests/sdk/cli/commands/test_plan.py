@@ -1,0 +1,89 @@
+"""`pilotlight plan`: a process of its own, whose words and exit code are passed on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from pilotlight.cli.commands.plan import unmeasured
+from tests.sdk.scripted import KEY, ScriptedPlatform, answer, problem
+
+
+def plan(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pilotlight.cli.main", "plan", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | env)
+
+
+def test_the_worked_example(tmp_path: Path) -> None:
+    """From the demand's file to four GPUs."""
+    demand = tmp_path / "demand.csv"
+    demand.write_text("function,rps,slo_ms,gpu,batch,latency_ms\nclassify,1000,,A100-80GB,32,75\n")
+
+    done = plan("--demand", str(demand), "--solver", "greedy", "--seconds", "5")
+
+    assert done.returncode == 0
+    assert "4 x A100-80GB\n" in done.stdout
+
+
+def test_a_slip_in_the_file_is_told_and_the_exit_code_is_1(tmp_path: Path) -> None:
+    """By row and field, on stderr."""
+    demand = tmp_path / "demand.csv"
+    demand.write_text("function,rps\nclassify,many\n")
+
+    done = plan("--demand", str(demand))
+
+    assert done.returncode == 1
+    assert done.stderr == f"error: {demand}, row 2, rps: 'many' is not a number\n"
+
+
+def test_what_the_platform_knows_serves_functions_without_points(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """The measured point goes before the learnt one; GPUs in software and CPU slots cannot be bought."""
+    demand = tmp_path / "demand.csv"
+    demand.write_text("function,rps\nshop.f,1000\nshop.g,1\n")
+
+    def curve(source: str, latency: float, gpu: str = "A100-80GB", **more: object) -> dict[str, object]:
+        speed = 32 * 1000 / latency
+        point = {"batch": 32, "throughput": speed, "p50_ms": latency, "p95_ms": latency, "samples": 9}
+        return {"gpu": gpu, "slice": "whole", "source": source, "points": [point], **more}
+
+    known = [curve("learnt", 10.0), curve("measured", 75.0), curve("measured", 1.0, "T4", software=True)]
+    told = {"version": "shop.f@v1", "version_id": "ver_1", "curves": known, "slices": [], "methods": []}
+    platform.will("GET", "/v1/functions/shop.f/curves", answer(told))
+    platform.will("GET", "/v1/functions/shop.g/curves", problem("unknown_function", "There is no function shop.g."))
+    key = {"PILOTLIGHT_URL": platform.url, "PILOTLIGHT_API_KEY": KEY}
+
+    partly = plan("--demand", str(demand), "--known", "--solver", "greedy", **key)
+    demand.write_text("function,rps\nshop.f,1000\n")
+    done = plan("--demand", str(demand), "--known", "--solver", "greedy", **key)
+
+    assert partly.returncode == 1
+    assert "shop.g: There is no function shop.g." in partly.stderr
+    assert done.returncode == 0, done.stderr
+    assert "4 x A100-80GB\n" in done.stdout
+
+
+def test_what_only_gpus_in_software_did_is_said_to_be_no_measure(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """Rather than that nothing was measured."""
+    demand = tmp_path / "demand.csv"
+    demand.write_text("function,rps\nshop.f,1000\n")
+    point = {"batch": 1, "throughput": 9.0, "p50_ms": 1.0, "p95_ms": 1.0, "samples": 9}
+    known = {"gpu": "T4", "slice": "whole", "source": "measured", "software": True, "points": [point]}
+    told = {"version": "shop.f@v1", "version_id": "ver_1", "curves": [known], "slices": [], "methods": []}
+    platform.will("GET", "/v1/functions/shop.f/curves", answer(told))
+
+    done = plan("--demand", str(demand), "--known", PILOTLIGHT_URL=platform.url, PILOTLIGHT_API_KEY=KEY)
+
+    assert done.returncode == 1
+    assert "shop.f: it was measured on GPUs in software only" in done.stderr
+
+
+def test_functions_with_points_are_not_asked_for(tmp_path: Path) -> None:
+    """In either file; what cannot be read is left to whoever plans."""
+    (tmp_path / "demand.csv").write_text("function,rps,gpu,batch,latency_ms\na,1,T4,8,10\nb,1,,,\nc,1,,,\n")
+    (tmp_path / "curves.csv").write_text("function,gpu,batch,latency_ms\nb,T4,8,10\n")
+
+    tables = [tmp_path / name for name in ("demand.csv", "curves.csv", "nothing.csv")]
+
+    assert unmeasured(tables) == ["c"]

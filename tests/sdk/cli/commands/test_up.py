@@ -1,0 +1,65 @@
+"""`pilotlight up`: a child that is told when to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# A stand-in for the platform: it comes up, says so, and on its signal ends in order.
+CHILD = """
+import json, signal, sys, pathlib
+told = []
+signal.signal(signal.SIGINT, lambda *_: told.append("int"))
+signal.signal(signal.SIGTERM, lambda *_: told.append("term"))
+print("a warning", flush=True)
+ready = pathlib.Path(sys.argv[sys.argv.index("--json-ready") + 1])
+ready.write_text(json.dumps({"url": "http://127.0.0.1:1", "api_key_file": "/k/client.json", "state_dir": "/s"}))
+print("Pilotlight is up", flush=True)
+while not told:
+    signal.pause()
+print("ended by", *told, flush=True)
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "int"), (signal.SIGTERM, "term")])
+def test_up_says_what_to_type_next_and_ends_its_child_in_order(tmp_path: Path, number: int, name: str) -> None:
+    """One signal to it is one signal to the child, whose exit code is its own."""
+    (tmp_path / "child.py").write_text(CHILD)
+    code = (
+        "import sys; from pilotlight.cli.commands.up import supervise; "
+        "sys.exit(supervise([sys.executable, *sys.argv[1:]]))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "child.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        shown = ""
+        while "Ctrl-C" not in shown:
+            line = parent.stdout.readline()
+            assert line, shown
+            shown += line
+        parent.send_signal(number)
+        rest, errors = parent.communicate(timeout=20)
+    assert parent.returncode == 3
+    assert shown.startswith("Pilotlight is up at http://127.0.0.1:1 (state in /s, key in /k/client.json).\n")
+    assert "pilotlight deploy examples/hello/app.py" in shown
+    assert rest == ""
+    assert errors.splitlines() == [
+        "starting nats, gateway, controller, agent …", "a warning", "stopping …", f"ended by {name}",
+    ]  # fmt: skip
+
+
+def test_up_passes_its_options_on() -> None:
+    """Those it knows and those it does not: the process behind it refuses by name."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pilotlight.cli.main", "up", "--port", "0", "--sandbox", "nonsense", "--region", "eu"],
+        capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"}, timeout=30,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "sandbox" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,63 @@
+"""Commands that other packages bring: found by their names alone, or refused with what to install."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pilotlight.cli.platform_commands import GROUP, command_line, find_command
+from pilotlight.errors import OptionError
+
+CODE = """
+import sys
+
+def shout():
+    print(*sys.argv)
+    return 3
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A distribution with two commands, of which one needs an extra that is not all there."""
+    metadata = tmp_path / "gadgets-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(
+        "Metadata-Version: 2.4\nName: gadgets\nVersion: 1.0\nProvides-Extra: more\n"
+        "Requires-Dist: msgspec; extra == 'more'\n"
+        'Requires-Dist: no-such-package<2.17,>=2.16; extra == "more"\n'
+        'Requires-Dist: no-such-other; extra == "others"\n'
+    )
+    (metadata / "entry_points.txt").write_text(f"[{GROUP}]\nshout = gadgets:shout\nwhisper = gadgets:shout [more]\n")
+    (tmp_path / "gadgets.py").write_text(CODE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def test_a_command_runs_in_a_process_of_its_own(installed: Path) -> None:
+    """With its own words, under its own name, and its exit code is the process's."""
+    command = [*command_line("shout"), "-v", "loud"]
+    paths = ":".join([str(installed), *filter(None, sys.path)])
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": paths}, timeout=60)
+    assert (done.returncode, done.stdout) == (3, "pilotlight shout -v loud\n"), done.stderr
+
+
+def test_what_a_command_needs_is_named_with_the_way_to_get_it(installed: Path) -> None:
+    """Only what is missing, of the extra that it names."""
+    with pytest.raises(OptionError, match=r"\(no-such-package\): pip install 'gadgets\[more\]'"):
+        command_line("whisper")
+
+
+def test_a_command_that_nothing_brings_is_the_platforms() -> None:
+    """An SDK that was packed without it says where it is."""
+    with pytest.raises(OptionError, match=r"pip install 'pilotlight\[server\]'"):
+        command_line("no-such-command")
+
+
+@pytest.mark.parametrize("name", ["up", "node-check", "plan"])
+def test_the_platforms_commands_are_there(name: str) -> None:
+    """What the command line looks up is what the package declares: after an editable install, too."""
+    assert callable(find_command(name).load())
