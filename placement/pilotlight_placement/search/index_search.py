@@ -13,7 +13,7 @@ from itertools import islice
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup, node_rank, rank_in
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
-from pilotlight_placement.fleet.offers import Offer, OfferLevel
+from pilotlight_placement.fleet.offers import Offer, OfferLevel, Zone
 from pilotlight_placement.fragmentation.scores import ScoreKey
 from pilotlight_placement.hardware.node import MAX_UNITS, SHARE_UNITS
 from pilotlight_placement.search.candidate import NO_KEY, Candidate, whole_key
@@ -30,19 +30,22 @@ def by_index(
     for level, offers in levels:
         streams = []
         for offer in offers:
-            groups = _open_groups(offer, within.filtered(offer.groups))
+            groups = _open_groups(offer, within.zones)
             if groups:
                 streams.append(_stream(level, offer, groups, ask, nodes, within.blocked))
         if streams:
             yield streams[0] if len(streams) == 1 else merge(*streams)
 
 
-def _open_groups(offer: Offer, groups: Sequence[DeviceGroup]) -> list[DeviceGroup]:
-    """The groups that may have a free place; the others certainly have none."""
-    index = offer.option.index
-    if offer.option.units:
-        return [group for group in groups if group.open[index] or group.shared]
-    return [group for group in groups if group.open[index]]
+def _open_groups(offer: Offer, zones: frozenset[Zone] | None) -> list[DeviceGroup]:
+    """The offer's groups in some zones (None: all) that may have a free place; the others certainly have none."""
+    index, share = offer.option.index, offer.option.units
+    return [
+        group
+        for group in offer.groups
+        if (group.open[index] or (share and group.shared))
+        and (zones is None or (group.domain.region, group.domain.zone) in zones)
+    ]
 
 
 def _stream(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
@@ -24,17 +24,6 @@ class SearchScope(NamedTuple):
     zones: frozenset[Zone] | None
     blocked: Collection[int]
 
-    def has(self, group: DeviceGroup) -> bool:
-        return self.zones is None or (group.domain.region, group.domain.zone) in self.zones
-
-    def filtered(self, groups: tuple[DeviceGroup, ...]) -> Sequence[DeviceGroup]:
-        zones = self.zones
-        return (
-            groups
-            if zones is None
-            else [group for group in groups if (group.domain.region, group.domain.zone) in zones]
-        )
-
 
 def on_nodes(
     by_group: ByCell, ask: Ask, nodes: Iterable[NodeOccupancy], within: SearchScope
@@ -42,11 +31,14 @@ def on_nodes(
     """The candidates on some nodes, best first, in a run for each of the two lowest cost levels that have any."""
     found: list[Candidate] = []
     lowest = second = NEVER
+    zones = within.zones
     for node in nodes:
         if node.node.draining or node.rank in within.blocked:
             continue
         for group, units in node.by_group.items():
-            if not (offers := by_group.get(group)) or not within.has(group):
+            if not (offers := by_group.get(group)):
+                continue
+            if zones is not None and (group.domain.region, group.domain.zone) not in zones:
                 continue
             if (different := node.different.get(group)) is None:
                 different = node.different[group] = _different(group, units)
