@@ -41,7 +41,7 @@ async def test_messages_arrive_decoded_and_in_order(bus: Bus, other: Bus) -> Non
     for number in range(100):
         await bus.publish(f"{subject}.x", Cancel(call_id=str(number)))
 
-    assert [message.call for message in await heard.wait()] == [str(number) for number in range(100)]
+    assert [message.call_id for message in await heard.wait()] == [str(number) for number in range(100)]
 
 
 async def test_of_several_addresses_one_that_answers_is_enough(server_url: str) -> None:
@@ -73,7 +73,7 @@ async def test_a_request_is_answered(bus: Bus, other: Bus) -> None:
     subject = f"t.{token()}"
 
     def answer(_: str, message: Any, reply: str) -> None:
-        other.publish_nowait(reply, CommandReply(ok=True, reason=message.call))
+        other.publish_nowait(reply, CommandReply(ok=True, reason=message.call_id))
 
     await other.subscribe(subject, answer)
     await other.flush()
@@ -159,7 +159,7 @@ async def test_a_bad_message_or_handler_harms_nobody(bus: Bus, server_url: str) 
     subject, heard = f"t.{token()}", Heard()
 
     def handler(subject: str, message: Any, reply: str) -> None:
-        if message.call == "bad":
+        if message.call_id == "bad":
             raise RuntimeError("on purpose")
         heard(subject, message, reply)
 
@@ -173,7 +173,7 @@ async def test_a_bad_message_or_handler_harms_nobody(bus: Bus, server_url: str) 
     await bus.publish(subject, Cancel(call_id="bad"))
     await bus.publish(subject, Cancel(call_id="good"))
 
-    assert [message.call for message in await heard.wait()] == ["good"]
+    assert [message.call_id for message in await heard.wait()] == ["good"]
     assert (bus.statistics().undecodable, bus.statistics().handler_errors) == (1, 1)
 
 

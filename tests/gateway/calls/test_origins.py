@@ -213,6 +213,6 @@ def test_a_call_that_goes_wrong_stops_no_other() -> None:
     site = Site()
     broken, live = site.begin("b"), site.begin("a")
     broken.origin = Broken(broken.origin.plan, site.port.at)
-    site.router.origin_inbox.extend([grant(call="b"), grant()])
+    site.router.origin_inbox.extend([grant(call_id="b"), grant()])
     site.turn()
     assert live.origin.grant == grant()

@@ -35,7 +35,7 @@ def test_a_call_that_comes_back_goes_where_it_was() -> None:
     taken = [queue.pick() for _ in range(3)]
     assert [entry.id for entry in taken if entry is not None] == ["a", "b", "c"]
     for name in ("c", "a"):
-        queue.give_back(entries[name], call(name, number=1))
+        queue.give_back(entries[name], call(name, grant_number=1))
     assert picked(queue) == ["a", "c", "d"]
 
 

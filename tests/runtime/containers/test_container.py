@@ -324,7 +324,7 @@ async def test_a_guest_that_writes_its_own_frames_while_it_loads_harms_only_itse
     ("sent", "reason"),
     [
         ("os.write(fd(), frames.HEADER.pack(60_000_000))", "the guest's connection broke: a frame of 60000000 bytes"),
-        ('send(frames.ChunkOut(call="x", seq=1, data=b""))', "the guest streamed for a call that does not stream"),
+        ('send(frames.ChunkOut(call_id="x", seq=1, data=b""))', "the guest streamed for a call that does not stream"),
     ],
 )
 async def test_a_guest_that_breaks_the_rules_is_killed_with_the_reason(world: Harness, sent: str, reason: str) -> None:
@@ -346,7 +346,7 @@ def f():
             yield 0
     finally:
         for seq in range(3, 10**9):
-            send(frames.ChunkOut(call="call_flood", seq=seq, data=b""))
+            send(frames.ChunkOut(call_id="call_flood", seq=seq, data=b""))
 """
     container = await world.bind(await world.deploy(source, methods=generator()))
     call = world.run(container, {"call_id": "call_flood", "window": 2})

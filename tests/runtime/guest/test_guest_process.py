@@ -128,7 +128,7 @@ def test_frames_behind_the_load_are_kept() -> None:
         guest.send(Load(spec=spec_of(plain.nothing), root=str(APPS)), Invoke(call_id="a", input=b"\x80"), Leave())
         frames = [guest.receive() for _ in range(4)]
         assert isinstance(frames[2], Loaded)
-        assert (frames[3].call, frames[3].outcome) == ("a", "ok")
+        assert (frames[3].call_id, frames[3].outcome) == ("a", "ok")
         assert guest.end()[0] == 0
 
 
