@@ -12,8 +12,7 @@ from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origins import NODE, Origins
 from pilotlight_gateway.cluster.driver_port import DriverPort
 from pilotlight_gateway.cluster.node_watch import NodeWatch
-from pilotlight_gateway.cluster.outbox import Outbox
-from pilotlight_gateway.cluster.router import ShardRouter
+from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.home.home import QueueLimits

@@ -15,14 +15,13 @@ from pilotlight_core.model.messages.limiting import LimitAnswer, LimitEnd
 from pilotlight_core.model.messages.scheduling import HomeItem, Settle
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_core.model.timers import Timers
+from pilotlight_gateway.calls.call_book import InFlightCall
 from pilotlight_gateway.calls.effects import Effect, SendRun
-from pilotlight_gateway.calls.in_flight import InFlightCall
 from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.driver_port import SOON
-from pilotlight_gateway.cluster.outbox import Outbox
-from pilotlight_gateway.cluster.router import OriginItem, ShardRouter
+from pilotlight_gateway.cluster.router import OriginItem, Outbox, ShardRouter
 from pilotlight_gateway.home.home import Home
 from pilotlight_gateway.limits.call_usage import OpenUsage
 from pilotlight_gateway.limits.limit_driver import LimitDriver
@@ -123,7 +122,7 @@ class Promiscuous(Origin):
         return (
             said
             if sends or self.state is OriginState.DONE
-            else [SendRun(grant.node, grant.instance, self.plan.run(grant, at))]
+            else [SendRun(grant.node, grant.instance, self.call.run(grant, at, self.gateway))]
         )
 
 

@@ -23,7 +23,7 @@ from pilotlight_core.bus import BusError
 from pilotlight_core.model.messages.agent_messages import Run
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import FailurePoint, RunnerIdentity
-from pilotlight_gateway.calls.call_port import Go
+from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.jobs.job_permit import JobPermit
 from pilotlight_gateway.jobs.job_record_writer import JobRecordWriter
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota

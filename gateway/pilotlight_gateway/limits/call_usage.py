@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import Ended, Grant, Refused, Spent
+from pilotlight_core.model.messages.agent_messages import Ended, Grant, Refused
 
 AFTER_TIMEOUT_S = 15.0
 """A container that runs past its function's timeout is killed, and its agent tells so; this is more than that takes."""
@@ -102,7 +102,7 @@ class UsageTracker:
         del self.open[frame.call_id]
         if isinstance(frame, Ended):
             # One without a container is of a call that the agent does not hold: what it took nobody knows there.
-            found.tab.close(gpu_ms(frame.spent) or (0.0 if frame.container else None), started=frame.started)
+            found.tab.close(frame.gpu_ms or (0.0 if frame.container else None), started=frame.started)
         else:
             found.tab.close(None, started=False)
 
@@ -117,8 +117,3 @@ class UsageTracker:
     def _lose(self, calls: list[str]) -> None:
         for call in calls:
             self.open.pop(call).tab.close(None)
-
-
-def gpu_ms(spent: Spent | None) -> float | None:
-    """GPU-milliseconds that a start has taken; None: nobody has metered it."""
-    return spent.ns / 1e6 * (spent.ppm / 1e6) if spent is not None else None

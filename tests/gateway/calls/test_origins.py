@@ -9,14 +9,14 @@ from pilotlight_core.model.messages.agent_messages import Cancel, Ended, Grant, 
 from pilotlight_core.model.messages.scheduling import AskCall, CallTold, Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.subjects import SHARDS
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallResult, Go
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import Effect
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
+from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.cluster.driver_port import SOON
-from pilotlight_gateway.cluster.outbox import Outbox
-from pilotlight_gateway.cluster.router import ShardRouter
+from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.call_usage import CallUsage
 from tests.builders.calls import grant
@@ -212,7 +212,7 @@ def test_a_call_that_goes_wrong_stops_no_other() -> None:
     """The turn goes on with what others wait for."""
     site = Site()
     broken, live = site.begin("b"), site.begin("a")
-    broken.origin = Broken(broken.origin.plan, site.port.at)
+    broken.origin = Broken(broken.call, "gw1", site.port.at)
     site.router.origin_inbox.extend([grant(call_id="b"), grant()])
     site.turn()
     assert live.origin.grant == grant()

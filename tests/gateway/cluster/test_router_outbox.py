@@ -8,7 +8,7 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import RemoteError
 from pilotlight_core.model.messages.scheduling import Dropped, ToHome, ToOrigin, Withdraw
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
-from pilotlight_gateway.cluster.outbox import ITEMS, Outbox
+from pilotlight_gateway.cluster.router import ITEMS, Outbox
 from tests.waiting import until
 
 
