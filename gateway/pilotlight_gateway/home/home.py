@@ -52,11 +52,9 @@ from pilotlight_gateway.cluster.node_incarnations import NodeIncarnations
 from pilotlight_gateway.home import home_state
 from pilotlight_gateway.home.call_admission import QueueLimits, admit
 from pilotlight_gateway.home.container_pool import PooledContainer
-from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.home_report import BreakerCounts, HomeStatistics, breakers_of, worst_of
-from pilotlight_gateway.home.loose_grants import GrantBook
-from pilotlight_gateway.home.version_queue import OutstandingGrant, VersionQueue
+from pilotlight_gateway.home.tier_queue import FunctionCounters, QueueEntry
+from pilotlight_gateway.home.version_queue import GrantBook, OutstandingGrant, VersionQueue
 
 __all__ = ["Dropped", "Home", "HomeStatistics", "QueueLimits"]
 

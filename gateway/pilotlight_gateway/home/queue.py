@@ -5,7 +5,7 @@ Two levels, both by the smallest counter of service received:
 1. the class. Its counter is cost over weight, interactive : standard : batch = 8 : 3 : 1. A class that always has
    calls waiting gets at least its weight's share of the cost served, so batch is slow under load and never starved;
    what a class does not use goes to the others.
-2. in the class, the tenant by its weight (`counters.py`), then first come first served.
+2. in the class, the tenant by its weight (`tier_queue.py`), then first come first served.
 
 What may not go now is passed over, and saves nothing up meanwhile: a tenant at its cap of calls in flight, and a tier
 for which no room is left beside what is kept for other tiers (`TierLoad.unused`).
@@ -30,9 +30,16 @@ from dataclasses import dataclass
 from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.agent_messages import CallDescriptor
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.home.counters import LEARNT, FunctionCounters
-from pilotlight_gateway.home.flows import Flow, QueueEntry, TenantLoad
-from pilotlight_gateway.home.tier_queue import ClassQueue, TierLoad, TierQueue
+from pilotlight_gateway.home.tier_queue import (
+    LEARNT,
+    ClassQueue,
+    Flow,
+    FunctionCounters,
+    QueueEntry,
+    TenantLoad,
+    TierLoad,
+    TierQueue,
+)
 
 WEIGHTS: Mapping[Priority, float] = {Priority.INTERACTIVE: 8.0, Priority.STANDARD: 3.0, Priority.BATCH: 1.0}
 LEAST_COST = 0.01

@@ -1,6 +1,6 @@
 """Shedding: which queued calls go when the queue is longer than what is left of the capacity can serve in time.
 
-Each call's wait is estimated as at its admission (`estimate.py`), with the capacity of now. A call that cannot make it
+Each call's wait is estimated as at its admission, with the capacity of now. A call that cannot make it
 any more is *doomed*. It is told so now, with the time its turn would have come, instead of at its deadline. Lower tiers
 give way first: as long as a doomed call of a higher tier has calls of lower tiers beside it, those go instead - the
 doomed ones of the lowest tier, then its youngest - as many as must leave for the higher one to be in time.
@@ -16,12 +16,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pilotlight_gateway.home.call_admission import MARGIN
+from pilotlight_gateway.home.call_admission import MARGIN, ServiceTime, calls_before_class, wait_ms
 from pilotlight_gateway.home.container_pool import ContainerPool
-from pilotlight_gateway.home.estimate import ServiceTime, calls_before_class, wait_ms
-from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.queue import LEAST_COST, FairQueue
-from pilotlight_gateway.home.tier_queue import TierQueue
+from pilotlight_gateway.home.tier_queue import QueueEntry, TierQueue
 
 
 @dataclass(frozen=True, slots=True)

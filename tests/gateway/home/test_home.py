@@ -9,8 +9,7 @@ from pilotlight_core.model.errors import TooMuch
 from pilotlight_core.model.messages.agent_messages import ContainerState, Grant, Refusal, RemoteError, Shortage
 from pilotlight_gateway.home.container_pool import PENDING_FOR, QUARANTINE
 from pilotlight_gateway.home.home import DEMAND_EVERY, NEVER_FOR, SWEEP_EVERY, Home, QueueLimits
-from pilotlight_gateway.home.loose_grants import DONE_WITHIN
-from pilotlight_gateway.home.version_queue import KEPT_IDLE
+from pilotlight_gateway.home.version_queue import DONE_WITHIN, KEPT_IDLE
 from tests.builders.calls import call, credit
 
 

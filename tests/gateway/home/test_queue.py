@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.queue import WEIGHTS, FairQueue
+from pilotlight_gateway.home.tier_queue import FunctionCounters, QueueEntry
 from tests.builders.calls import call
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.agent_messages import ContainerState
 from pilotlight_core.model.spec import Priority
+from pilotlight_gateway.home.call_admission import ServiceTime
 from pilotlight_gateway.home.container_pool import ContainerPool
-from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.estimate import ServiceTime
 from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.shedding import shed
+from pilotlight_gateway.home.tier_queue import FunctionCounters
 from tests.builders.calls import call, credit
 
 tiers, classes = st.sampled_from(["free", "paid", "enterprise"]), st.sampled_from(list(Priority))
