@@ -118,9 +118,9 @@ class Breaker:
         """This call is the probe."""
         self.state, self.probe, self.until = CircuitState.HALF_OPEN, probe, at + PROBE_S
 
-    def withdrawn(self, call: str, at: float | None) -> None:
+    def withdrawn(self, call_id: str, at: float | None) -> None:
         """The probe, if it was that, came to nothing: another may go, at once or (None) when that is known best."""
-        if self.probe == call and self.state is CircuitState.HALF_OPEN:
+        if self.probe == call_id and self.state is CircuitState.HALF_OPEN:
             self.probe, self.until = "", at if at is not None else 0.0
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class ContainerBreaker(Breaker):
         self._tenants: set[str] = set()
         """Whose calls they were."""
 
-    def note(self, found: ContainerVerdict, call: str, tenant: str, fine: Mapping[str, float], at: float) -> None:
+    def note(self, found: ContainerVerdict, call_id: str, tenant: str, fine: Mapping[str, float], at: float) -> None:
         """A call has ended in the container; `fine`: when the version last answered a call of each tenant.
 
         One tenant's calls that fail may be the tenant's own doing. They prove something of the container if other
@@ -153,13 +153,13 @@ class ContainerBreaker(Breaker):
                 self._since, self._tenants = at, set()
             self.failures += 1
             self._tenants.add(tenant)
-            probed = self.state is CircuitState.HALF_OPEN and self.probe == call
+            probed = self.state is CircuitState.HALF_OPEN and self.probe == call_id
             if probed or (
                 self.state is CircuitState.CLOSED and self.failures >= CONTAINER_FAILURES and self._proves(found, fine)
             ):
                 self.trip(at)
         else:
-            self.withdrawn(call, at)
+            self.withdrawn(call_id, at)
 
     def _proves(self, found: ContainerVerdict, fine: Mapping[str, float]) -> bool:
         if any(fine.get(tenant, -inf) >= self._since for tenant in self._tenants):
@@ -189,7 +189,7 @@ class LossBreaker(Breaker):
             return True
         return False
 
-    def admit(self, call: str, at: float) -> None:
+    def admit(self, call_id: str, at: float) -> None:
         """Let a call in: all while it is closed, one as the probe after a pause.
 
         Raises:
@@ -197,9 +197,9 @@ class LossBreaker(Breaker):
         """
         if self.state is CircuitState.CLOSED:
             return
-        if at < self.until and self.probe != call:
+        if at < self.until and self.probe != call_id:
             raise self.refusal(at)
-        self.send(call, at)
+        self.send(call_id, at)
 
     def refusal(self, at: float) -> Unavailable:
         """What a call is told that may not go."""
@@ -259,22 +259,22 @@ class LossAttribution:
             opened.append(EVERYBODY)
         return opened
 
-    def admit(self, call: str, tenant: str, at: float) -> None:
+    def admit(self, call_id: str, tenant: str, at: float) -> None:
         """Let a call in: see `LossBreaker.admit`, for its tenant and for everybody."""
         own = self.tenants.get(tenant) if self.tenants else None
         if own is not None:
-            own.admit(call, at)
+            own.admit(call_id, at)
         try:
-            self.everybody.admit(call, at)
+            self.everybody.admit(call_id, at)
         except Exception:
-            self.withdrawn(call, tenant, at)
+            self.withdrawn(call_id, tenant, at)
             raise
 
-    def withdrawn(self, call: str, tenant: str, at: float | None) -> None:
+    def withdrawn(self, call_id: str, tenant: str, at: float | None) -> None:
         """A call that was let in has ended without a word on its container; see `Breaker.withdrawn`."""
-        self.everybody.withdrawn(call, at)
+        self.everybody.withdrawn(call_id, at)
         if self.tenants and (own := self.tenants.get(tenant)) is not None:
-            own.withdrawn(call, at)
+            own.withdrawn(call_id, at)
 
     @property
     def row(self) -> tuple[tuple[str, ...], ...]:

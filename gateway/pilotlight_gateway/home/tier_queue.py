@@ -90,7 +90,7 @@ class Counters:
         """A version's queue takes part."""
         self._queues.append(queue)
 
-    def part(self, queue: TierQueue) -> None:
+    def leave(self, queue: TierQueue) -> None:
         """A version's queue is no more."""
         self._queues.remove(queue)
 
@@ -148,25 +148,25 @@ class FunctionCounters:
 
 NOWHERE = math.nan
 """The key of a flow that is not in the heap: it equals no entry's key, not even itself."""
-LITTER = 64
+DEAD_AT_MOST = 64
 """Dead entries that are tolerated beyond one for each living one."""
 
 
 class QueueEntry:
     """One call in a queue, or picked from it and not settled yet."""
 
-    __slots__ = ("call", "cost", "flow", "id", "next", "order", "pushed", "since", "waiting")
+    __slots__ = ("call", "call_id", "cost", "flow", "next", "order", "pushed_at", "since", "waiting")
 
-    def __init__(self, call: CallDescriptor, flow: Flow, cost: float, order: int, pushed: float) -> None:
+    def __init__(self, call: CallDescriptor, flow: Flow, cost: float, order: int, pushed_at: float) -> None:
         self.call = call
-        self.id = call.call_id
+        self.call_id = call.call_id
         self.flow = flow
         self.cost = cost
         """GPU-milliseconds as charged: the estimate, or what it has cost so far where that is more."""
         self.order = order
-        self.pushed = pushed
+        self.pushed_at = pushed_at
         """The instant at which it entered this queue."""
-        self.since = pushed - call.age_ms / 1000.0
+        self.since = pushed_at - call.age_ms / 1000.0
         """The instant from which it has been waiting, here or elsewhere."""
         self.waiting = True
         self.next: QueueEntry | None = None
@@ -192,10 +192,10 @@ class Flow:
     processor's cache. Removed calls stay as dead entries for a while.
     """
 
-    __slots__ = ("_first", "_last", "_length", "counter", "key", "line", "live", "load", "parked", "tenant")
+    __slots__ = ("_first", "_last", "_length", "counter", "key", "live", "load", "parked", "tenant", "tier_queue")
 
-    def __init__(self, line: TierQueue, tenant: str, counter: Counter, load: TenantLoad | None) -> None:
-        self.line = line
+    def __init__(self, tier_queue: TierQueue, tenant: str, counter: Counter, load: TenantLoad | None) -> None:
+        self.tier_queue = tier_queue
         self.tenant = tenant
         self.counter = counter
         self.load = load
@@ -222,7 +222,7 @@ class Flow:
     def lowered(self) -> None:
         """Its counter fell: its place in the heap is too far back."""
         if self.counter.value < self.key:
-            self.line.place(self)
+            self.tier_queue.place(self)
 
     def append(self, entry: QueueEntry) -> None:
         """Put a call at the end."""
@@ -264,7 +264,7 @@ class Flow:
 
     def tidy(self) -> None:
         """Forget dead entries once they outnumber the living; all of them if nothing lives."""
-        if self.live and self._length <= 2 * self.live + LITTER:
+        if self.live and self._length <= 2 * self.live + DEAD_AT_MOST:
             return
         living = [entry for entry in self if entry.waiting]
         self._first = self._last = None
@@ -274,7 +274,7 @@ class Flow:
             self.append(entry)
 
 
-RESERVED_FOR = 60.0
+RESERVE_S = 60.0
 """Seconds after its last call for which a tier's share of a version is kept free: a slot for nobody helps nobody."""
 ROUNDING = 1e-9
 """0.2 x 5 slots is one slot, also in floating point."""
@@ -295,7 +295,7 @@ class TierLoad:
 
     def unused(self, slots: int, at: float) -> int:
         """The slots of `slots` that are kept for it and not in use; none once nobody has asked for long."""
-        if not self.share or (at - self.seen > RESERVED_FOR and not self.in_flight):
+        if not self.share or (at - self.seen > RESERVE_S and not self.in_flight):
             return 0
         return max(0, int(self.share * slots + ROUNDING) - self.in_flight)
 
@@ -303,12 +303,12 @@ class TierLoad:
 class TierQueue:
     """The flows of one class and one tier at one version, the least served tenant first."""
 
-    __slots__ = ("_heap", "_tick", "base", "cap", "counters", "flows", "of", "tier")
+    __slots__ = ("_heap", "_tick", "base", "cap", "class_queue", "counters", "flows", "tier")
 
-    def __init__(self, of: ClassQueue, tier: TierLoad, *, cap: int | None) -> None:
-        self.of = of
+    def __init__(self, class_queue: ClassQueue, tier: TierLoad, *, cap: int | None) -> None:
+        self.class_queue = class_queue
         self.tier = tier
-        self.counters = of.counters
+        self.counters = class_queue.counters
         self.cap = cap
         """Calls of one tenant in flight from this version at most; None: no limit."""
         self.base = float("-inf")
@@ -328,7 +328,7 @@ class TierQueue:
         """Give the flow a heap entry at its counter's value."""
         flow.key = flow.counter.value
         heapq.heappush(self._heap, (flow.key, next(self._tick), flow))
-        if len(self._heap) > 2 * len(self.flows) + LITTER:
+        if len(self._heap) > 2 * len(self.flows) + DEAD_AT_MOST:
             self._heap = [item for item in self._heap if item[0] == item[2].key]
             heapq.heapify(self._heap)
 
@@ -364,7 +364,7 @@ class TierQueue:
     def grow(self, flow: Flow) -> None:
         """The flow has one call more; it joins if it had none."""
         flow.live += 1
-        self.of.live += 1
+        self.class_queue.live += 1
         if flow.live == 1:
             self.flows[flow.tenant] = flow
             if flow.load is not None:
@@ -375,7 +375,7 @@ class TierQueue:
     def shrink(self, flow: Flow) -> None:
         """The flow has one call less; it leaves with the last."""
         flow.live -= 1
-        self.of.live -= 1
+        self.class_queue.live -= 1
         flow.tidy()
         if flow.live:
             return
@@ -392,7 +392,7 @@ class TierQueue:
 class ClassQueue:
     """One class at one version: its lines, and its own counter among the classes."""
 
-    __slots__ = ("_by_rank", "counters", "lines", "live", "virtual", "weight")
+    __slots__ = ("_by_rank", "counters", "live", "tier_queues", "virtual", "weight")
 
     def __init__(self, counters: Counters, *, weight: float) -> None:
         self.counters = counters
@@ -400,38 +400,38 @@ class ClassQueue:
         self.virtual = 0.0
         """Cost served of this class over its weight: the same counter as a tenant's, one level up."""
         self.live = 0
-        self.lines: list[TierQueue] = []
+        self.tier_queues: list[TierQueue] = []
         self._by_rank: dict[int, TierQueue] = {}
 
-    def line(self, rank: int) -> TierQueue | None:
+    def tier_queue(self, rank: int) -> TierQueue | None:
         """The line of a tier, if it has one yet."""
         return self._by_rank.get(rank)
 
     def open(self, tier: TierLoad, cap: int | None) -> TierQueue:
         """Make the line of a tier."""
-        line = self._by_rank[tier.rank] = TierQueue(self, tier, cap=cap)
-        self.lines.append(line)
-        return line
+        tier_queue = self._by_rank[tier.rank] = TierQueue(self, tier, cap=cap)
+        self.tier_queues.append(tier_queue)
+        return tier_queue
 
     def head(self, closed: Collection[TierLoad]) -> Flow | None:
         """The flow that is next, of those whose tier is not closed; None if none may go."""
-        if len(self.lines) == 1 and not closed:
-            return self.lines[0].head()
+        if len(self.tier_queues) == 1 and not closed:
+            return self.tier_queues[0].head()
         found: Flow | None = None
-        for line in self.lines:
-            if line.flows and line.tier not in closed:
-                flow = line.head()
+        for tier_queue in self.tier_queues:
+            if tier_queue.flows and tier_queue.tier not in closed:
+                flow = tier_queue.head()
                 if flow is not None and (found is None or flow.key < found.key):
                     found = flow
         return found
 
     def passed_over(self, closed: Collection[TierLoad], served: float) -> None:
         """A flow was served whose counter stood at `served`, while some tiers might not go: they save nothing up."""
-        for line in self.lines:
-            if line.flows and line.tier in closed:
-                line.base = max(line.base, served)
+        for tier_queue in self.tier_queues:
+            if tier_queue.flows and tier_queue.tier in closed:
+                tier_queue.base = max(tier_queue.base, served)
 
     def close(self) -> None:
         """The version is no more: leave the function's counters."""
-        for line in self.lines:
-            self.counters.part(line)
+        for tier_queue in self.tier_queues:
+            self.counters.leave(tier_queue)

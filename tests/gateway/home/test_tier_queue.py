@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.home.queue import FairQueue
-from pilotlight_gateway.home.tier_queue import KEPT, RESERVED_FOR, FunctionCounters, QueueEntry
+from pilotlight_gateway.home.tier_queue import KEPT, RESERVE_S, FunctionCounters, QueueEntry
 from tests.builders.calls import call
 
 
@@ -35,11 +35,11 @@ def test_a_tier_finds_its_reserve_free(queue: FairQueue) -> None:
     taken: list[QueueEntry] = []
     while (entry := queue.pick(free=8 - len(taken), slots=8, at=0.0)) is not None:
         taken.append(entry)
-    assert sorted(entry.id for entry in taken) == ["f0", "f1", "f2", "f3", "f4", "f5", "g0"]
+    assert sorted(entry.call_id for entry in taken) == ["f0", "f1", "f2", "f3", "f4", "f5", "g0"]
     push_gold(queue, "g1")
     entry = queue.pick(free=1, slots=8, at=1.0)
     assert entry is not None
-    assert entry.id == "g1"
+    assert entry.call_id == "g1"
     queue.check_integrity()
 
 
@@ -50,15 +50,15 @@ def test_a_reserve_that_nobody_asks_for_lapses(queue: FairQueue) -> None:
     assert entry is not None
     queue.settle(entry)
     push(queue, "f", "free")
-    assert queue.pick(free=1, slots=4, at=RESERVED_FOR - 1.0) is None
-    assert queue.pick(free=1, slots=4, at=RESERVED_FOR + 1.0) is not None
+    assert queue.pick(free=1, slots=4, at=RESERVE_S - 1.0) is None
+    assert queue.pick(free=1, slots=4, at=RESERVE_S + 1.0) is not None
 
 
 def test_the_last_slot_is_nobodys(queue: FairQueue) -> None:
     """With one slot, or with everything reserved, calls without a reserve still go one at a time."""
     push_gold(queue, "g0", 1.0)
     push(queue, "f", "free")
-    assert {entry.id for _ in range(2) if (entry := queue.pick(free=4, slots=4, at=0.0))} == {"f", "g0"}
+    assert {entry.call_id for _ in range(2) if (entry := queue.pick(free=4, slots=4, at=0.0))} == {"f", "g0"}
 
 
 def test_a_tier_that_had_to_wait_has_saved_nothing_up(queue: FairQueue) -> None:
@@ -71,7 +71,7 @@ def test_a_tier_that_had_to_wait_has_saved_nothing_up(queue: FairQueue) -> None:
         assert entry is not None
         assert entry.call.tenant == "gold"
         queue.settle(entry, 1.0)
-    turns = Counter(entry.id[0] for _ in range(10) if (entry := queue.pick()) is not None)
+    turns = Counter(entry.call_id[0] for _ in range(10) if (entry := queue.pick()) is not None)
     assert turns["g"] >= 4
 
 
@@ -112,7 +112,7 @@ def picked(queue: FairQueue) -> list[str]:
     """All that it lets go, in that order."""
     names = []
     while queue and (entry := queue.pick()) is not None:
-        names.append(entry.id)
+        names.append(entry.call_id)
     return names
 
 
@@ -127,7 +127,7 @@ def test_a_call_that_comes_back_goes_where_it_was() -> None:
     """Before all that came after it, however many these are."""
     queue, entries = filled("a", "b", "c", "d")
     taken = [queue.pick() for _ in range(3)]
-    assert [entry.id for entry in taken if entry is not None] == ["a", "b", "c"]
+    assert [entry.call_id for entry in taken if entry is not None] == ["a", "b", "c"]
     for name in ("c", "a"):
         queue.give_back(entries[name], call(name, grant_number=1))
     assert picked(queue) == ["a", "c", "d"]
