@@ -105,31 +105,28 @@ class Home:
         granted = self._grants.by_call.get(call.call_id)
         if granted is not None and not self._supersede(granted, call, at):
             return
-        version_queue = self._queue_of(call.version, call.function, at)
+        queue = self._queue_of(call.version, call.function, at)
         if not call.admitted:
-            admit(call, version_queue.queue, version_queue.pool, version_queue.service_time, self._limits, at)
-            version_queue.losses.admit(call.call_id, call.tenant, at)
-        version_queue.arrivals += 1
-        self._await(
-            version_queue,
-            version_queue.queue.push(call, cost=call.cost, guess=version_queue.service_time.cost or 0.0, at=at),
-            at,
-        )
+            admit(call, queue.calls, queue.pool, queue.service_time, self._limits, at)
+            queue.losses.admit(call.call_id, call.tenant, at)
+        queue.arrivals += 1
+        entry = queue.calls.push(call, cost=call.cost, guess=queue.service_time.cost or 0.0, at=at)
+        self._await(queue, entry, at)
 
     def refused(self, call: CallDescriptor, container: str, reason: Refusal, epoch: int, at: float) -> None:
         """The agent did not take grant `call.number` of `epoch`: back to the head of its flow, uncharged."""
         if call.call_id in self._versions:
             return
-        version_queue = self._queue_of(call.version, call.function, at)
+        queue = self._queue_of(call.version, call.function, at)
         if epoch == self.epoch:
-            version_queue.pool.refuse(container, call.call_id, reason, at)
-            version_queue.deposed = version_queue.deposed or reason is Refusal.STALE_EPOCH
+            queue.pool.refuse(container, call.call_id, reason, at)
+            queue.deposed = queue.deposed or reason is Refusal.STALE_EPOCH
         granted = self._grants.by_call.get(call.call_id)
         if granted is not None and granted.grant.grant_number <= call.grant_number:
             self._grants.take(granted)
-            self._await(version_queue, version_queue.queue.give_back(granted.entry, call), at)
+            self._await(queue, queue.calls.give_back(granted.entry, call), at)
         elif granted is None:
-            self._await(version_queue, version_queue.queue.push(call, cost=call.cost, at=at, first=True), at)
+            self._await(queue, queue.calls.push(call, cost=call.cost, at=at, first=True), at)
 
     def done(
         self,
@@ -149,14 +146,14 @@ class Home:
         granted = self._grants.by_call.get(call_id)
         if granted is None or (granted.grant.container, granted.grant.grant_number) != (container, number):
             return
-        version_queue = self._grants.take(granted)
-        version_queue.queue.settle(granted.entry, cost)
+        queue = self._grants.take(granted)
+        queue.calls.settle(granted.entry, cost)
         if frees:
-            version_queue.pool.release(container, call_id)
-            for whose in version_queue.ended(granted, self._grants.by_call, at, cost, outcome):
-                self._broke(version_queue, whose, at)
-        if version_queue.queue:
-            self._wake(version_queue)
+            queue.pool.release(container, call_id)
+            for whose in queue.ended(granted, self._grants.by_call, at, cost, outcome):
+                self._broke(queue, whose, at)
+        if queue.calls:
+            self._wake(queue)
 
     def cancel(self, call_id: str) -> bool:
         """Nobody wants the call any more. True if it was still queued: then it will never be granted."""
@@ -164,12 +161,7 @@ class Home:
 
     def gateway_gone(self, gateway: str) -> list[str]:
         """An origin is gone with its sockets: its queued calls are removed. Returns them."""
-        gone = [
-            e.call_id
-            for version_queue in self._queues.values()
-            for e in version_queue.queue
-            if e.call.gateway == gateway
-        ]
+        gone = [e.call_id for queue in self._queues.values() for e in queue.calls if e.call.gateway == gateway]
         for call in gone:
             self._remove(call)
         return gone
@@ -181,18 +173,18 @@ class Home:
         self.node_seen(credit.node, credit.instance, at)
         if self._nodes.is_former(credit.node, credit.instance):
             return
-        version_queue = self._queue_of(credit.version, "", at)
-        version_queue.tenant = credit.tenant
-        freed = version_queue.pool.update(credit, at)
+        queue = self._queue_of(credit.version, "", at)
+        queue.tenant = credit.tenant
+        freed = queue.pool.update(credit, at)
         if freed is None:
             return
         self._grants.release(freed, at, credit.container)
-        version_queue.resized(at)
-        version_queue.charge_running(credit.container, self._grants.by_call, at)
-        version_queue.deposed = version_queue.deposed or credit.epoch > self.epoch
-        if version_queue.cannot_load(credit, at):
-            self._drop_all(version_queue, "load_failed", credit.reason, error=credit.error)
-        self._wake(version_queue)
+        queue.resized(at)
+        queue.charge_running(credit.container, self._grants.by_call, at)
+        queue.deposed = queue.deposed or credit.epoch > self.epoch
+        if queue.cannot_load(credit, at):
+            self._drop_all(queue, "load_failed", credit.reason, error=credit.error)
+        self._wake(queue)
 
     def node_seen(self, node: str, instance: str, at: float) -> None:
         """An incarnation of a node's agent has spoken; what an earlier one ran is gone."""
@@ -201,44 +193,44 @@ class Home:
 
     def node_gone(self, node: str, instance: str, at: float) -> None:
         """An incarnation is gone, or silent for so long that it counts as gone, with its containers."""
-        for version_queue in self._queues.values():
-            self._grants.release(version_queue.pool.gone(node, instance), at)
-            version_queue.resized(at)
-            self._wake(version_queue)
+        for queue in self._queues.values():
+            self._grants.release(queue.pool.gone(node, instance), at)
+            queue.resized(at)
+            self._wake(queue)
 
     def node_unheard(self, node: str, at: float) -> None:
         """The bus says that nobody listens at a node: its containers are not there until they speak again."""
-        for version_queue in self._queues.values():
-            version_queue.pool.quarantine_node(node)
-            version_queue.resized(at)
-            self._wake(version_queue)
+        for queue in self._queues.values():
+            queue.pool.quarantine_node(node)
+            queue.resized(at)
+            self._wake(queue)
 
     def shortage(self, shortage: Shortage, at: float) -> None:
         """The controller has no capacity for a version, and says why."""
-        version_queue = self._queues.get(shortage.version)
-        if version_queue is None:
+        queue = self._queues.get(shortage.version)
+        if queue is None:
             return
-        version_queue.note_shortage(shortage, at)
-        if version_queue.never_since is not None and at - version_queue.never_since >= NEVER_FITS_S:
-            self._drop_all(version_queue, "no_capacity", shortage.reason)
+        queue.note_shortage(shortage, at)
+        if queue.never_since is not None and at - queue.never_since >= NEVER_FITS_S:
+            self._drop_all(queue, "no_capacity", shortage.reason)
 
     # -- what the driver asks ------------------------------------------------------------------------------------
 
     def expire(self, at: float) -> list[Dropped]:
         """The calls that leave the queue with an error: out of time, shed, or without hope."""
         for call in self._deadlines.due(at):
-            version_queue = self._queues[self._versions[call]]
+            queue = self._queues[self._versions[call]]
             entry = self._remove(call, at)
             if entry is not None:
-                self._drop(entry, *version_queue.why_out_of_time(entry, at))
+                self._drop(entry, *queue.why_out_of_time(entry, at))
         if self._versions and at >= self._refresh_at:
             self._refresh_at = at + REFRESH_EVERY_S
-            for version_queue in self._queues.values():
-                if version_queue.queue:
-                    self._refresh(version_queue, at)
+            for queue in self._queues.values():
+                if queue.calls:
+                    self._refresh(queue, at)
         for granted in self._grants.take_expired(at):
-            granted.version_queue.queue.settle(granted.entry)
-            self._wake(granted.version_queue)
+            granted.queue.calls.settle(granted.entry)
+            self._wake(granted.queue)
         if at - self._swept_at >= SWEEP_EVERY_S:
             self._sweep(at)
         dropped, self._dropped = self._dropped, []
@@ -247,12 +239,12 @@ class Home:
     def grants(self, at: float) -> list[Grant]:
         """Every grant that can be made now, in the order in which the calls were picked."""
         made, self._resend = self._resend, []
-        for version_queue in self._awake.values():
-            if version_queue.queue and not version_queue.deposed:
-                self._grant_all(version_queue, made, at)
+        for queue in self._awake.values():
+            if queue.calls and not queue.deposed:
+                self._grant_all(queue, made, at)
             # What was granted at once never was a queue: an edge is what still waits after that.
-            if version_queue.edge or (version_queue.busy and version_queue.version not in self._demands):
-                self._demands.set(version_queue.version, at)
+            if queue.edge or (queue.busy and queue.version not in self._demands):
+                self._demands.set(queue.version, at)
         self._awake.clear()
         return made
 
@@ -265,11 +257,11 @@ class Home:
         """What the controller must be told now: edges at once, else each 250 ms while busy, and a last word."""
         told = []
         for version in self._demands.due(at):
-            version_queue = self._queues[version]
-            if version_queue.edge or at >= version_queue.reported_at + DEMAND_EVERY_S:
-                told.append(version_queue.demand(self.gateway, self.epoch, at))
-            if version_queue.busy:
-                self._demands.set(version, version_queue.reported_at + DEMAND_EVERY_S)
+            queue = self._queues[version]
+            if queue.edge or at >= queue.reported_at + DEMAND_EVERY_S:
+                told.append(queue.demand(self.gateway, self.epoch, at))
+            if queue.busy:
+                self._demands.set(version, queue.reported_at + DEMAND_EVERY_S)
         return told
 
     def next_wake(self) -> float | None:
@@ -282,9 +274,7 @@ class Home:
 
     def hand_over(self, at: float) -> HomeState:
         """What the next home should know, in a planned move. This one must not be asked for anything after it."""
-        waiting = sorted(
-            (entry for version_queue in self._queues.values() for entry in version_queue.queue), key=lambda e: e.order
-        )
+        waiting = sorted((entry for queue in self._queues.values() for entry in queue.calls), key=lambda e: e.order)
         return HomeState(
             calls=tuple(self._as_of(entry, at) for entry in waiting),
             counters={
@@ -307,68 +297,63 @@ class Home:
 
     def deposed(self) -> frozenset[str]:
         """The versions for which agents have heard of a newer home: this one makes no more grants there."""
-        return frozenset(version for version, version_queue in self._queues.items() if version_queue.deposed)
+        return frozenset(version for version, queue in self._queues.items() if queue.deposed)
 
     def statistics(self, at: float) -> HomeStatistics:
         """How it is, at once."""
-        oldest = min((since for d in self._queues.values() if (since := d.queue.oldest()) is not None), default=at)
+        oldest = min((since for d in self._queues.values() if (since := d.calls.oldest()) is not None), default=at)
         return HomeStatistics(
             queued=len(self._versions),
             oldest_ms=max(0.0, at - oldest) * 1000.0,
             granted=len(self._grants),
-            containers=sum(len(version_queue.pool.all()) for version_queue in self._queues.values()),
+            containers=sum(len(queue.pool.all()) for queue in self._queues.values()),
             versions=len(self._queues),
             deposed=len(self.deposed()),
             shed=dict(self._shed),
             breakers=BreakerCounts.of(self._queues.values()),
-            slowdown=worst_of(version_queue.slowdowns.worst() for version_queue in self._queues.values()),
-            slow=tuple(slow for version_queue in self._queues.values() for slow in version_queue.slow()),
+            slowdown=worst_of(queue.slowdowns.worst() for queue in self._queues.values()),
+            slow=tuple(slow for queue in self._queues.values() for slow in queue.slow()),
         )
 
     def breakers(self, at: float) -> tuple[BreakerReport, ...]:
         """The breakers that are not closed, or count failures, of versions and of their containers."""
-        return tuple(told for version_queue in self._queues.values() for told in breakers_of(version_queue, at))
+        return tuple(told for queue in self._queues.values() for told in breakers_of(queue, at))
 
     def check_integrity(self) -> None:
         """Raise AssertionError if parts of the state contradict each other."""
-        waiting = {
-            entry.call_id: version for version, version_queue in self._queues.items() for entry in version_queue.queue
-        }
+        waiting = {entry.call_id: version for version, queue in self._queues.items() for entry in queue.calls}
         require(waiting == self._versions, "the calls that wait are not the calls in the queues")
         self._grants.check_integrity()
         require(not self._grants.by_call.keys() & self._versions.keys(), "a call waits and is granted")
-        in_flight = sum(version_queue.queue.statistics().in_flight for version_queue in self._queues.values())
+        in_flight = sum(queue.calls.statistics().in_flight for queue in self._queues.values())
         require(in_flight == len(self._grants), "grants are not what the queues have in flight")
-        for version_queue in self._queues.values():
-            version_queue.queue.check_integrity()
-            version_queue.pool.check_integrity()
+        for queue in self._queues.values():
+            queue.calls.check_integrity()
+            queue.pool.check_integrity()
 
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _queue_of(self, version: str, function: str, at: float) -> VersionQueue:
-        version_queue = self._queues.get(version)
-        if version_queue is None:
-            version_queue = self._queues[version] = VersionQueue(version, self._limits, at)
-        if function and not version_queue.function:
-            version_queue.set_function(function, self._counters.setdefault(function, FunctionCounters()))
-        return version_queue
+        queue = self._queues.get(version)
+        if queue is None:
+            queue = self._queues[version] = VersionQueue(version, self._limits, at)
+        if function and not queue.function:
+            queue.set_function(function, self._counters.setdefault(function, FunctionCounters()))
+        return queue
 
     def _supersede(self, granted: OutstandingGrant, call: CallDescriptor, at: float) -> bool:
         """A call that was granted is enqueued. True: queue it; False: it has its grant, or is back in the queue."""
         number = granted.grant.grant_number
         if call.grant_number >= number:  # its origin has seen that grant, and is done with it
-            version_queue = self._grants.take(granted)
-            version_queue.queue.settle(granted.entry)
-            version_queue.pool.release(granted.grant.container, call.call_id)
+            queue = self._grants.take(granted)
+            queue.calls.settle(granted.entry)
+            queue.pool.release(granted.grant.container, call.call_id)
             return True
         if self._grants.is_released(call.call_id):  # the grant was lost, and its place is given away
-            version_queue = self._grants.take(granted)
-            self._await(
-                version_queue,
-                version_queue.queue.give_back(granted.entry, msgspec.structs.replace(call, grant_number=number)),
-                at,
-            )
-        elif granted.version_queue.pool.is_pending(granted.grant.container, call.call_id):
+            queue = self._grants.take(granted)
+            again = msgspec.structs.replace(call, grant_number=number)
+            self._await(queue, queue.calls.give_back(granted.entry, again), at)
+        elif granted.queue.pool.is_pending(granted.grant.container, call.call_id):
             self._resend.append(granted.grant)
         return False
 
@@ -378,44 +363,44 @@ class Home:
         age = (at - entry.since) * 1000.0
         return msgspec.structs.replace(entry.call, age_ms=age, remaining_ms=remaining, admitted=True)
 
-    def _await(self, version_queue: VersionQueue, entry: QueueEntry, at: float) -> None:
+    def _await(self, queue: VersionQueue, entry: QueueEntry, at: float) -> None:
         call = entry.call
         if not self._versions:
             self._refresh_at = max(self._refresh_at, at + REFRESH_EVERY_S)
-        self._versions[call.call_id] = version_queue.version
+        self._versions[call.call_id] = queue.version
         self._deadlines.set(call.call_id, min(at + call.remaining_ms / 1000.0, entry.since + self._limits.age_s(call)))
-        self._wake(version_queue)
+        self._wake(queue)
 
-    def _wake(self, version_queue: VersionQueue) -> None:
-        self._awake[version_queue.version] = version_queue
+    def _wake(self, queue: VersionQueue) -> None:
+        self._awake[queue.version] = queue
 
-    def _grant_all(self, version_queue: VersionQueue, made: list[Grant], at: float) -> None:
-        pool, queue = version_queue.pool, version_queue.queue
+    def _grant_all(self, queue: VersionQueue, made: list[Grant], at: float) -> None:
+        pool, calls = queue.pool, queue.calls
         pool.quarantine(at)
-        while queue and (pooled := pool.choose()):
-            entry = queue.pick(free=pool.free, slots=pool.slots, at=at) if queue.reserving else queue.pick()
+        while calls and (pooled := pool.choose()):
+            entry = calls.pick(free=pool.free, slots=pool.slots, at=at) if calls.reserving else calls.pick()
             if entry is None:
                 return
-            if queue and self._is_too_late(version_queue, entry, at):
+            if calls and self._is_too_late(queue, entry, at):
                 continue
-            made.append(self._grant(version_queue, pooled, entry, at))
+            made.append(self._grant(queue, pooled, entry, at))
 
-    def _is_too_late(self, version_queue: VersionQueue, entry: QueueEntry, at: float) -> bool:
+    def _is_too_late(self, queue: VersionQueue, entry: QueueEntry, at: float) -> bool:
         """Let a call go that cannot be done any more, while others wait whose turn would be wasted on it."""
         leaves = self._deadlines.at(entry.call_id)
-        if entry.call.grant_number or leaves is None or (leaves - at) * 1000.0 >= version_queue.service_time.least_ms:
+        if entry.call.grant_number or leaves is None or (leaves - at) * 1000.0 >= queue.service_time.least_ms:
             return False
-        version_queue.queue.refund(entry)
-        self._forget_waiting(entry, version_queue, at)
-        self._drop(entry, *version_queue.why_too_late(entry, leaves, at))
+        queue.calls.refund(entry)
+        self._forget_waiting(entry, queue, at)
+        self._drop(entry, *queue.why_too_late(entry, leaves, at))
         return True
 
-    def _grant(self, version_queue: VersionQueue, pooled: PooledContainer, entry: QueueEntry, at: float) -> Grant:
+    def _grant(self, queue: VersionQueue, pooled: PooledContainer, entry: QueueEntry, at: float) -> Grant:
         call = entry.call_id
         del self._versions[call]
         self._deadlines.clear(call)
-        version_queue.pool.reserve(pooled, call, at)
-        waited, timeline = version_queue.start_waited(entry, pooled)
+        queue.pool.reserve(pooled, call, at)
+        waited, timeline = queue.start_waited(entry, pooled)
         grant = Grant(
             call_id=call,
             container=pooled.container,
@@ -424,40 +409,40 @@ class Home:
             epoch=self.epoch,
             grant_number=entry.call.grant_number + 1,
             gateway=entry.call.gateway,
-            home=self.gateway if version_queue.queue else entry.call.gateway,
+            home=self.gateway if queue.calls else entry.call.gateway,
             start_ms=waited,
             timeline=timeline,
         )
-        self._grants.enter(OutstandingGrant(version_queue, entry, grant, at))
+        self._grants.enter(OutstandingGrant(queue, entry, grant, at))
         return grant
 
     def _remove(self, call_id: str, at: float | None = None) -> QueueEntry | None:
         version = self._versions.get(call_id)
         if version is None:
             return None
-        version_queue = self._queues[version]
-        self._wake(version_queue)
-        if (entry := version_queue.queue.remove(call_id)) is not None:
-            self._forget_waiting(entry, version_queue, at)
+        queue = self._queues[version]
+        self._wake(queue)
+        if (entry := queue.calls.remove(call_id)) is not None:
+            self._forget_waiting(entry, queue, at)
         return entry
 
-    def _forget_waiting(self, entry: QueueEntry, version_queue: VersionQueue, at: float | None) -> None:
+    def _forget_waiting(self, entry: QueueEntry, queue: VersionQueue, at: float | None) -> None:
         del self._versions[entry.call_id]
         self._deadlines.clear(entry.call_id)
-        version_queue.losses.withdrawn(entry.call_id, entry.call.tenant, at)
+        queue.losses.withdrawn(entry.call_id, entry.call.tenant, at)
 
-    def _refresh(self, version_queue: VersionQueue, at: float) -> None:
+    def _refresh(self, queue: VersionQueue, at: float) -> None:
         """Tighten: what cannot be served in time by the capacity that is left is told so."""
-        for entry, wait in version_queue.excess(self._deadlines.at, at):
+        for entry, wait in queue.excess(self._deadlines.at, at):
             self._remove(entry.call_id, at)
             self._shed[entry.call.tier_rank] += 1
             detail = f"Capacity has shrunk: its turn would come in {wait / 1000.0:.1f} s."
             self._drop(entry, "no_capacity", detail, retry_after=wait / 1000.0)
-        self._wake(version_queue)
+        self._wake(queue)
 
-    def _broke(self, version_queue: VersionQueue, whose: str, at: float) -> None:
-        refusal = version_queue.losses.breaker_of(whose).refusal(at)
-        self._drop_all(version_queue, refusal.wire_code, refusal.detail, retry_after=refusal.retry_after, tenant=whose)
+    def _broke(self, queue: VersionQueue, whose: str, at: float) -> None:
+        refusal = queue.losses.breaker_of(whose).refusal(at)
+        self._drop_all(queue, refusal.wire_code, refusal.detail, retry_after=refusal.retry_after, tenant=whose)
 
     def _drop(
         self,
@@ -473,26 +458,26 @@ class Home:
 
     def _drop_all(
         self,
-        version_queue: VersionQueue,
+        queue: VersionQueue,
         code: str,
         detail: str,
         retry_after: float | None = None,
         error: RemoteError | None = None,
         tenant: str = "",
     ) -> None:
-        for call in [entry.call_id for entry in version_queue.queue if tenant in ("", entry.call.tenant)]:
+        for call in [entry.call_id for entry in queue.calls if tenant in ("", entry.call.tenant)]:
             if (entry := self._remove(call)) is not None:
                 self._drop(entry, code, detail, retry_after, error)
 
     def _sweep(self, at: float) -> None:
         self._swept_at = at
         self._nodes.forget(at)
-        for version_queue in list(self._queues.values()):
-            self._grants.release(version_queue.pool.forget_silent(at), at)
-            version_queue.slowdowns.age()
-            if version_queue.is_forgettable(at):
-                version_queue.queue.close()
-                del self._queues[version_queue.version]
-                self._demands.clear(version_queue.version)
-        used = {version_queue.function for version_queue in self._queues.values()}
+        for queue in list(self._queues.values()):
+            self._grants.release(queue.pool.forget_silent(at), at)
+            queue.slowdowns.age()
+            if queue.is_forgettable(at):
+                queue.calls.close()
+                del self._queues[queue.version]
+                self._demands.clear(queue.version)
+        used = {queue.function for queue in self._queues.values()}
         self._counters = {function: counters for function, counters in self._counters.items() if function in used}

@@ -21,15 +21,13 @@ class BreakerCounts:
     containers: int = 0
 
     @classmethod
-    def of(cls, version_queues: Iterable[VersionQueue]) -> BreakerCounts:
+    def of(cls, queues: Iterable[VersionQueue]) -> BreakerCounts:
         """Of all these versions."""
         versions = tenants = containers = 0
-        for version_queue in version_queues:
-            versions += version_queue.losses.everybody.state is not CircuitState.CLOSED
-            tenants += sum(
-                breaker.state is not CircuitState.CLOSED for breaker in version_queue.losses.tenants.values()
-            )
-            containers += len(version_queue.pool.broken())
+        for queue in queues:
+            versions += queue.losses.everybody.state is not CircuitState.CLOSED
+            tenants += sum(breaker.state is not CircuitState.CLOSED for breaker in queue.losses.tenants.values())
+            containers += len(queue.pool.broken())
         return cls(versions=versions, tenants=tenants, containers=containers)
 
 
@@ -52,15 +50,15 @@ class HomeStatistics:
     """The flows that others slow down: not empty is an alert."""
 
 
-def breakers_of(version_queue: VersionQueue, at: float) -> Iterator[BreakerReport]:
+def breakers_of(queue: VersionQueue, at: float) -> Iterator[BreakerReport]:
     """The breakers of one version that are not closed, or count failures."""
-    if version_queue.losses.everybody.failures:
-        yield _report_of(version_queue.losses.everybody, at, version=version_queue.version)
-    for tenant, breaker in version_queue.losses.tenants.items():
-        yield _report_of(breaker, at, version=version_queue.version, tenant=tenant)
-    for pooled in version_queue.pool.all():
+    if queue.losses.everybody.failures:
+        yield _report_of(queue.losses.everybody, at, version=queue.version)
+    for tenant, breaker in queue.losses.tenants.items():
+        yield _report_of(breaker, at, version=queue.version, tenant=tenant)
+    for pooled in queue.pool.all():
         if pooled.breaker is not None and pooled.breaker.failures:
-            yield _report_of(pooled.breaker, at, version=version_queue.version, container=pooled.container)
+            yield _report_of(pooled.breaker, at, version=queue.version, container=pooled.container)
 
 
 def worst_of(found: Iterable[dict[str, float]]) -> dict[str, float]:

@@ -36,27 +36,9 @@ class VersionQueue:
     """One version at its home."""
 
     __slots__ = (
-        "_capacity",
-        "_limits",
-        "_scan_at",
-        "arrivals",
-        "deposed",
-        "function",
-        "load_errors",
-        "losses",
-        "never_since",
-        "pool",
-        "queue",
-        "reported_at",
-        "reported_busy",
-        "reported_queued",
-        "service_time",
-        "shortage",
-        "shortage_at",
-        "slowdowns",
-        "tenant",
-        "used_at",
-        "version",
+        "_capacity", "_limits", "_scan_at", "arrivals", "calls", "deposed", "function", "load_errors", "losses",
+        "never_since", "pool", "reported_at", "reported_busy", "reported_queued", "service_time", "shortage",
+        "shortage_at", "slowdowns", "tenant", "used_at", "version",
     )  # fmt: skip
 
     def __init__(self, version: str, limits: QueueLimits, at: float) -> None:
@@ -66,7 +48,7 @@ class VersionQueue:
         self._limits = limits
         self.tenant = ""
         """Who owns the version."""
-        self.queue = FairQueue(FunctionCounters(), tenant_in_flight=limits.tenant_in_flight)
+        self.calls = FairQueue(FunctionCounters(), tenant_in_flight=limits.tenant_in_flight)
         self.pool = ContainerPool()
         self.service_time = ServiceTime()
         self.slowdowns = Slowdowns()
@@ -89,30 +71,30 @@ class VersionQueue:
 
     def set_function(self, function: str, counters: FunctionCounters) -> None:
         """Learn the function, and share its counters from now on. Nothing may be queued or granted yet."""
-        self.queue.close()
+        self.calls.close()
         self.function = function
         self.tenant = self.tenant or function.partition(":")[0]
-        self.queue = FairQueue(counters, tenant_in_flight=self._limits.tenant_in_flight)
+        self.calls = FairQueue(counters, tenant_in_flight=self._limits.tenant_in_flight)
 
     @property
     def edge(self) -> bool:
         """Whether calls wait and the controller does not know of any."""
-        return bool(self.queue) and not self.reported_queued and not self.deposed
+        return bool(self.calls) and not self.reported_queued and not self.deposed
 
     @property
     def busy(self) -> bool:
         """Whether the controller has to be told something more."""
-        return not self.deposed and (self.reported_busy or bool(self.queue) or bool(self.arrivals))
+        return not self.deposed and (self.reported_busy or bool(self.calls) or bool(self.arrivals))
 
     def demand(self, gateway: str, epoch: int, at: float) -> Demand:
         """What the version's queue asks for; it counts as told."""
-        oldest = self.queue.oldest()
+        oldest = self.calls.oldest()
         told = Demand(
             version=self.version,
             tenant=self.tenant,
             gateway=gateway,
             epoch=epoch,
-            queued=len(self.queue),
+            queued=len(self.calls),
             oldest_ms=max(0.0, at - oldest) * 1000.0 if oldest is not None else 0.0,
             running=self.pool.running(),
             arrivals=self.arrivals,
@@ -139,13 +121,13 @@ class VersionQueue:
         if at < self._scan_at or self.deposed:
             return []
         self._scan_at = at + SCAN_EVERY_S
-        return shed(self.queue, self.pool, self.service_time, until, at)
+        return shed(self.calls, self.pool, self.service_time, until, at)
 
     def why_out_of_time(self, entry: QueueEntry, at: float) -> tuple[str, str, float | None]:
         """Code, detail and Retry-After of a call that leaves the queue by itself."""
         waited, age = at - entry.since, self._limits.age_s(entry.call)
         if entry.call.queue_ms and waited >= age:
-            wait = expected_ms(entry.call, self.queue, self.pool, self.service_time, at)
+            wait = expected_ms(entry.call, self.calls, self.pool, self.service_time, at)
             detail = f"It waited {waited:.1f} s, and calls may wait {age:.1f} s."
             return "queue_full", detail, wait / 1000.0 if wait is not None else None
         why = self.shortage_now(at)
@@ -211,7 +193,7 @@ class VersionQueue:
         for call in pooled.held:
             grant = granted.get(call)
             if grant is not None and grant.grant.container == container:
-                self.queue.charge_so_far(grant.entry, (at - grant.at) * 1000.0 * rate)
+                self.calls.charge_so_far(grant.entry, (at - grant.at) * 1000.0 * rate)
 
     def start_waited(self, entry: QueueEntry, pooled: PooledContainer) -> tuple[float, dict[str, float]]:
         """Milliseconds that a call waited while no container was ready, and the steps of that start."""
@@ -251,7 +233,7 @@ class VersionQueue:
 
     def is_forgettable(self, at: float) -> bool:
         """Whether nothing is here, and nothing has been for long."""
-        idle = not self.busy and not self.queue.statistics().in_flight and not len(self.pool)
+        idle = not self.busy and not self.calls.statistics().in_flight and not len(self.pool)
         return idle and at - self.used_at > KEEP_IDLE_S
 
 
@@ -259,7 +241,7 @@ class VersionQueue:
 class OutstandingGrant:
     """A grant that was given out, until its call has ended or come back."""
 
-    version_queue: VersionQueue
+    queue: VersionQueue
     entry: QueueEntry
     grant: Grant
     at: float
@@ -287,7 +269,7 @@ class GrantBook:
         """Strike it out; returns the desk of its version."""
         del self.by_call[granted.grant.call_id]
         self._released.pop(granted.grant.call_id, None)
-        return granted.version_queue
+        return granted.queue
 
     def release(self, calls: Iterable[str], at: float, container: str | None = None) -> None:
         """The slots of calls have become free, in any container or a certain one; their origins may still tell."""

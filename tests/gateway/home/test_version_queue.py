@@ -28,14 +28,14 @@ def test_the_controller_hears_of_the_first_call_at_once_and_of_the_last() -> Non
     """While calls wait or run it is busy; then it has one more word to say."""
     version_queue = queue()
     assert (version_queue.edge, version_queue.busy, version_queue.tenant) == (False, False, "acme")
-    entry = version_queue.queue.push(call("a"), cost=1.0, at=1.0)
+    entry = version_queue.calls.push(call("a"), cost=1.0, at=1.0)
     version_queue.arrivals += 1
     assert version_queue.edge
     told = version_queue.demand("gw1", 7, 3.0)
     assert (told.queued, told.oldest_ms, told.arrivals, told.edge, told.epoch) == (1, 2_000.0, 1, True, 7)
     assert (version_queue.edge, version_queue.busy) == (False, True)
 
-    version_queue.queue.remove(entry.call_id)
+    version_queue.calls.remove(entry.call_id)
     assert version_queue.busy
     assert version_queue.demand("gw1", 7, 4.0).queued == 0
     assert not version_queue.busy
@@ -79,7 +79,7 @@ def book() -> GrantBook:
     version_queue.set_function("acme:app.f", FunctionCounters())
     made = GrantBook()
     for name, container in (("a", "c1"), ("b", "c1"), ("c", "c2")):
-        entry = version_queue.queue.push(call(name), cost=1.0, guess=0.0, at=0.0)
+        entry = version_queue.calls.push(call(name), cost=1.0, guess=0.0, at=0.0)
         made.enter(OutstandingGrant(version_queue, entry, grant(call_id=name, container=container), 0.0))
     return made
 
