@@ -28,8 +28,8 @@ from pilotlight_core.model.messages.agent_messages import (
     Started,
 )
 from pilotlight_core.model.spec import FunctionSpec, Mode
-from pilotlight_runtime.calls.accepted_call import AcceptedCall, CallOutcome, CallPhase
 from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
+from pilotlight_runtime.calls.slot_table import AcceptedCall, CallOutcome, CallPhase
 from pilotlight_runtime.guest import frames as guest
 
 INLINE_BYTES = 256 * 1024

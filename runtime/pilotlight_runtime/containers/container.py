@@ -30,9 +30,9 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.spec import Manifest
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
 from pilotlight_runtime.calls.call_runner import CallRunner, truncated_error
 from pilotlight_runtime.calls.node_calls import NodeCalls
+from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.blank import Blank, BlankDied
 from pilotlight_runtime.containers.container_io import ContainerIO
 from pilotlight_runtime.containers.provisioner import Provisioner

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import partial
 
 from pilotlight_core.model.messages.agent_messages import CallFrame, Outcome, Refusal, Spent
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
 from pilotlight_runtime.calls.call_runner import InputFetched, OutputUploaded
 from pilotlight_runtime.calls.node_calls import NodeCalls
+from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.calls.waiting_calls import NO_NOTE
 from pilotlight_runtime.containers.blank import Blank
 from pilotlight_runtime.guest import frames as guest
