@@ -57,8 +57,8 @@ from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
+from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
-from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 
 ABORT_SECONDS = 2.0

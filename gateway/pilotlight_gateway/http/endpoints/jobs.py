@@ -32,12 +32,9 @@ from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import check_listed
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-ASYNC = re.compile(rb"(?:^|[,;])\s*respond-async\s*(?:$|[,;=])", re.IGNORECASE)
 LIMIT = 100
 """Jobs on a page, by default."""
 NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-LONGEST_PREFER = 1_024
-"""Bytes of a Prefer header that are looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,22 +47,6 @@ class JobServices:
     book: PriceBook
     clock: Callable[[], float]
     """Monotonic seconds."""
-
-
-def wants_async(prefer: bytes) -> bool:
-    """Whether a request is to be answered before it is carried out (RFC 7240)."""
-    return prefer == b"respond-async" or (prefer != b"" and ASYNC.search(prefer[:LONGEST_PREFER]) is not None)
-
-
-def refuse_job_fields(request: CallRequest) -> None:
-    """A live call is carried out now.
-
-    Raises:
-        BadInput: if it names what only a job has.
-    """
-    for name in ("run_at", "expires_in_s", "keep_s"):
-        if getattr(request, name) is not None:
-            raise BadInput(f"{name}: only with 'Prefer: respond-async'.", field=name)
 
 
 async def accept_job(
