@@ -26,8 +26,8 @@ from pilotlight import (
     gpu_function,
     method,
 )
-from pilotlight.migration_hints import NOT_YET, OPTION_HINTS
-from pilotlight.options import KNOWN, Options
+from pilotlight.definitions.migration_hints import NOT_YET, OPTION_HINTS
+from pilotlight.definitions.options import KNOWN, Options
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.placing import Over, Purchase
 from pilotlight_core.model.spec import FunctionSpec, Isolation, Mode, Priority

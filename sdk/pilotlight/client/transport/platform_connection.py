@@ -15,10 +15,10 @@ import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport
 
-from pilotlight.client.config import ClientConfig
-from pilotlight.client.problems import error_of
-from pilotlight.errors import PilotlightError, Unreachable
-from pilotlight.version import VERSION
+from pilotlight.client.transport.config import ClientConfig
+from pilotlight.client.transport.problems import error_of
+from pilotlight.definitions.errors import PilotlightError, Unreachable
+from pilotlight.definitions.version import VERSION
 from pilotlight_core.model.errors import error_from_code
 
 CONNECT_S = 5.0
@@ -35,7 +35,7 @@ NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aioh
 Content = bytes | AsyncIterator[bytes]
 
 
-class Connection:
+class PlatformConnection:
     """Sends requests to one platform. Its errors are those of the PilotlightError tree."""
 
     def __init__(self, config: ClientConfig) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 import httpx
 from httpx_sse import EventSource, ServerSentEvent
 
-from pilotlight.errors import BadOutput
+from pilotlight.definitions.errors import BadOutput
 
 MAX_EVENT_BYTES = 64 * 2**20
 """The largest event: an answer of 32 MiB in base64, with room."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.errors import FunctionRaised, PilotlightError
+from pilotlight.definitions.errors import FunctionRaised, PilotlightError
 from pilotlight_core.model.errors import error_from_code
 
 KEPT = ("request_id", "field", "version", "call_id", "state", "errors", "limits", "suggestion")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pilotlight.client import default_client, shared_portal
-from pilotlight.client.resources.deploys import deploy
-from pilotlight.errors import BadInput, Conflict, Misuse
+from pilotlight.definitions.errors import BadInput, Conflict, Misuse
 from pilotlight.packing import find_target, load_apps, make_bundle
+from pilotlight.packing.deploys import deploy
 from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, problem
 
 APP = """

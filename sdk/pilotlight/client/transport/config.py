@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pilotlight.errors import Misuse, NotConfigured
+from pilotlight.definitions.errors import Misuse, NotConfigured
 
 URL = "PILOTLIGHT_URL"
 API_KEY = "PILOTLIGHT_API_KEY"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pilotlight import App, OptionError, method
-from pilotlight.nested_calls import find_remote_call
+from pilotlight.definitions.nested_calls import find_remote_call
 
 app = App("nested")
 

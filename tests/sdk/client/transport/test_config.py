@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.client.config import ClientConfig, load_config
-from pilotlight.errors import BadInput, NotConfigured
+from pilotlight.client.transport.config import ClientConfig, load_config
+from pilotlight.definitions.errors import BadInput, NotConfigured
 
 
 def write(home: Path, text: str) -> dict[str, str]:

@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol, TypedDict, TypeVar
 
 import msgspec
 
-from pilotlight.errors import OptionError
-from pilotlight.migration_hints import OPTION_HINTS, explain_unknown
+from pilotlight.definitions.errors import OptionError
+from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread

@@ -13,9 +13,9 @@ import pytest
 import pilotlight
 from pilotlight import Function, gpu_function
 from pilotlight.client import Client
-from pilotlight.client.calls import CallsClient
-from pilotlight.client.config import ClientConfig
-from pilotlight.client.connection import Connection
+from pilotlight.client.resources.calls import CallsClient
+from pilotlight.client.transport.config import ClientConfig
+from pilotlight.client.transport.platform_connection import PlatformConnection
 from tests.sdk.scripted import KEY, ScriptedPlatform, answer, chunk, event, problem, problem_document, result, stream
 
 GREET = "/v1/functions/hello.greet/calls"
@@ -285,7 +285,7 @@ async def test_a_platform_that_stays_silent_is_not_waited_for_beyond_the_deadlin
     """It should say so itself; if it does not, the caller is not left hanging."""
     held = stream(event("stage", {"name": "queued"}), hold=True)
     platform.will("POST", GREET, held)
-    connection = Connection(ClientConfig(url=platform.url, api_key=KEY))
+    connection = PlatformConnection(ClientConfig(url=platform.url, api_key=KEY))
     calls = CallsClient(connection, grace_s=0.0)
     with pytest.raises(pilotlight.DeadlineExceeded, match=r"hello\.greet was not answered within 0\.05 s"):
         await calls.call(greet.options(deadline=0.05).target, ("Ada",), {})

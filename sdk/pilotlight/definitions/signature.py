@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.decorated import BatchOptions
-from pilotlight.errors import OptionError
-from pilotlight.schema import Schema, chunk_of, item_of, schema_of
+from pilotlight.definitions.decorated import BatchOptions
+from pilotlight.definitions.errors import OptionError
+from pilotlight.definitions.schema import Schema, chunk_of, item_of, schema_of
 from pilotlight_core.model.spec import Batching, MethodSpec, Mode
 
 MAX_DEFAULT_BYTES = 256

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pilotlight.decorated import markers_of
-from pilotlight.errors import OptionError
-from pilotlight.nested_calls import find_remote_call
-from pilotlight.options import function_name, spec_fields
-from pilotlight.signature import Callee, method_spec
+from pilotlight.definitions.decorated import markers_of
+from pilotlight.definitions.errors import OptionError
+from pilotlight.definitions.nested_calls import find_remote_call
+from pilotlight.definitions.options import function_name, spec_fields
+from pilotlight.definitions.signature import Callee, method_spec
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import FunctionSpec, check_spec
 

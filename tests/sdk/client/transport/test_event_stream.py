@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.client.event_stream import read_events
-from pilotlight.errors import BadOutput
+from pilotlight.client.transport.event_stream import read_events
+from pilotlight.definitions.errors import BadOutput
 
 TEXT = "\ufeff: hello\r\n\r\nevent: stage\rdata: {}\r\revent:chunk\ndata:a\ndata: b\n\n: keepalive\n\ndata: ünï\r\nid: 3\r\n\r\nnothing\n\ndata: unfinished\n"  # noqa: E501
 EVENTS = [("stage", "{}"), ("chunk", "a\nb"), ("message", "ünï")]

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from pilotlight.client import connection, shared_portal
-from pilotlight.client.config import ClientConfig, make_config
-from pilotlight.client.connection import PIECE_BYTES, Connection
-from pilotlight.errors import BadInput, Misuse, PilotlightError, UnknownCall, Unreachable
+from pilotlight.client import shared_portal
+from pilotlight.client.transport import platform_connection
+from pilotlight.client.transport.config import ClientConfig, make_config
+from pilotlight.client.transport.platform_connection import PIECE_BYTES, PlatformConnection
+from pilotlight.definitions.errors import BadInput, Misuse, PilotlightError, UnknownCall, Unreachable
 from tests.sdk.scripted import KEY, Answer, ScriptedPlatform, answer, problem
 
 Serve = Callable[[socket.socket], None]
@@ -59,7 +60,7 @@ def fetched(url: str, method: str = "POST", path: str = "/x", **how: Any) -> byt
     """What a connection of its own fetches."""
 
     async def fetch() -> bytes:
-        made = Connection(ClientConfig(url=url, api_key=KEY))
+        made = PlatformConnection(ClientConfig(url=url, api_key=KEY))
         try:
             return await made.fetch(method, path, **how)
         finally:
@@ -109,7 +110,7 @@ def test_a_silent_platform_counts_as_dead() -> None:
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="a socket option of Linux")
 def test_a_platform_that_reads_nothing_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of a body is not kept for it for ever."""
-    monkeypatch.setattr(connection, "WRITE_S", 0.2)
+    monkeypatch.setattr(platform_connection, "WRITE_S", 0.2)
     tried = threading.Event()
 
     def serve(_: socket.socket) -> None:
@@ -171,7 +172,7 @@ def test_requests_share_connections_and_each_has_one(platform: ScriptedPlatform)
             made.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
 
     async def main() -> None:
-        made = Connection(make_config(url, KEY))
+        made = PlatformConnection(make_config(url, KEY))
         for _ in range(2):
             await asyncio.gather(*(made.fetch("GET", "/") for _ in range(100)))
         await made.aclose()

@@ -8,8 +8,8 @@ import pytest
 import stamina
 from stamina.instrumentation import get_on_retry_hooks, set_on_retry_hooks
 
-from pilotlight.client.retry import MAX_ATTEMPTS, RequestRetries, _keep_quiet, attempts, delay_before_retry
-from pilotlight.errors import PilotlightError, TooMuch, Unreachable
+from pilotlight.client.transport.retry import MAX_ATTEMPTS, RequestRetries, _keep_quiet, attempts, delay_before_retry
+from pilotlight.definitions.errors import PilotlightError, TooMuch, Unreachable
 from pilotlight_core.model.errors import CODES, error_from_code
 
 FOREVER = float("inf")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from pilotlight.client.connection import Connection
-from pilotlight.client.retry import RequestRetries
-from pilotlight.client.wire import MSGPACK, OutgoingCall, read_answer
-from pilotlight.errors import DeadlineExceeded
+from pilotlight.client.transport.platform_connection import PlatformConnection
+from pilotlight.client.transport.retry import RequestRetries
+from pilotlight.client.transport.wire import MSGPACK, OutgoingCall, read_answer
+from pilotlight.definitions.errors import DeadlineExceeded
 from pilotlight_core.model.ids import token
 
 AUTO = "auto"
 """Instead of a key: a fresh one for every call."""
 WAIT_S = 25
-"""How long a repeated attempt waits for the first one; shorter than `connection.SILENCE_S`."""
+"""How long a repeated attempt waits for the first one; shorter than `platform_connection.SILENCE_S`."""
 
 
 def make_key() -> str:
@@ -23,7 +23,7 @@ def make_key() -> str:
 
 
 async def call_keyed(
-    connection: Connection, call: OutgoingCall, key: str, *, deadline: float | None, grace_s: float
+    connection: PlatformConnection, call: OutgoingCall, key: str, *, deadline: float | None, grace_s: float
 ) -> Any:
     """Make a call, and wait for what the function returns.
 

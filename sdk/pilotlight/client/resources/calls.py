@@ -7,15 +7,15 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from pilotlight.call_target import CallSettings, CallTarget
-from pilotlight.client.connection import Connection, lost
-from pilotlight.client.event_stream import read_events
-from pilotlight.client.keyed_calls import AUTO, call_keyed
-from pilotlight.client.problems import error_from
-from pilotlight.client.retry import RequestRetries
-from pilotlight.client.wire import EVENTS, MSGPACK, OutgoingCall, read_json, value_in
-from pilotlight.errors import DeadlineExceeded, Misuse
-from pilotlight.signature import METHOD, ORDER
+from pilotlight.client.resources.keyed_calls import AUTO, call_keyed
+from pilotlight.client.transport.event_stream import read_events
+from pilotlight.client.transport.platform_connection import PlatformConnection, lost
+from pilotlight.client.transport.problems import error_from
+from pilotlight.client.transport.retry import RequestRetries
+from pilotlight.client.transport.wire import EVENTS, MSGPACK, OutgoingCall, read_json, value_in
+from pilotlight.definitions.call_target import CallSettings, CallTarget
+from pilotlight.definitions.errors import DeadlineExceeded, Misuse
+from pilotlight.definitions.signature import METHOD, ORDER
 
 GRACE_S = 5.0
 """How long a caller waits beyond its deadline for the platform to say so."""
@@ -26,9 +26,9 @@ CallEvent = tuple[str, dict[str, Any]]
 
 
 class CallsClient:
-    """Makes live calls over one Connection."""
+    """Makes live calls over one PlatformConnection."""
 
-    def __init__(self, connection: Connection, *, grace_s: float = GRACE_S) -> None:
+    def __init__(self, connection: PlatformConnection, *, grace_s: float = GRACE_S) -> None:
         self._connection = connection
         self._grace_s = grace_s
         self._parameters: dict[tuple[str, str], list[str]] = {}

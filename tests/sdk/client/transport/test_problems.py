@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pilotlight import errors
-from pilotlight.client.problems import error_from, error_of
+from pilotlight.client.transport.problems import error_from, error_of
+from pilotlight.definitions import errors
 from pilotlight_core.model.errors import CLASSES, CODES
 from tests.sdk.scripted import problem_document
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.errors import BadInput, BadOutput, DeadlineExceeded, Misuse
+from pilotlight.definitions.errors import BadInput, BadOutput, DeadlineExceeded, Misuse
 from pilotlight_core.model import values
 
 MSGPACK = "application/msgpack"

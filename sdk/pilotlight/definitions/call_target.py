@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.local_calls import LocalInstance
-from pilotlight.signature import Callee
+from pilotlight.definitions.local_calls import LocalInstance
+from pilotlight.definitions.signature import Callee
 from pilotlight_core.model.ids import Ref
 from pilotlight_core.model.spec import FunctionSpec, Mode
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
-from pilotlight.decorated import Decorated
+from pilotlight.definitions.decorated import Decorated
 
 REMOTE_VERBS = frozenset({"remote", "remote_gen", "map", "starmap", "spawn"})
 

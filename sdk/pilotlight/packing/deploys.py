@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from pilotlight.client.resources.platform import PlatformClient
-from pilotlight.errors import Conflict, Misuse
+from pilotlight.definitions.errors import Conflict, Misuse
 from pilotlight.packing.bundle import Bundle
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse
 from pilotlight_core.model.spec import FunctionSpec

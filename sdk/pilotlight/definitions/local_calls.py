@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from pilotlight.signature import Callee
+from pilotlight.definitions.signature import Callee
 
 
 class LocalInstance:

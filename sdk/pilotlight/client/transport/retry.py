@@ -12,7 +12,7 @@ from typing import TypeVar
 import stamina
 from stamina.instrumentation import RetryDetails, RetryHook, get_on_retry_hooks, set_on_retry_hooks
 
-from pilotlight.errors import PilotlightError, Unreachable
+from pilotlight.definitions.errors import PilotlightError, Unreachable
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pilotlight import OptionError, batched
-from pilotlight.decorated import markers_of
-from pilotlight.signature import Callee, method_spec
+from pilotlight.definitions.decorated import markers_of
+from pilotlight.definitions.signature import Callee, method_spec
 from pilotlight_core.model.spec import Batching, MethodSpec
 
 if TYPE_CHECKING:

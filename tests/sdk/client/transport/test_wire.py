@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pilotlight.client.wire import OutgoingCall, read_json, value_in
-from pilotlight.errors import BadInput, BadOutput, DeadlineExceeded
+from pilotlight.client.transport.wire import OutgoingCall, read_json, value_in
+from pilotlight.definitions.errors import BadInput, BadOutput, DeadlineExceeded
 from pilotlight_core.model import values
 from tests.sdk.scripted import typed
 
