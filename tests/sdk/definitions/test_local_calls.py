@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight import App, BadInput, Cls, Function, Obj, batched, enter, method
+from pilotlight import App, batched, enter, method
 
 app = App("local")
 
@@ -106,53 +106,3 @@ def test_hooks_run_once_per_instance() -> None:
     """However many methods are called."""
     model = Model()
     assert [model.predict.local("a"), model.predict("b"), model.embed("abc")] == ["a 1 True", "b 1 True", 3]
-
-
-def test_a_class_says_how_it_is_used() -> None:
-    """It is a class first; an instance has its methods, and the class itself is at hand."""
-    wrapped: Any = Model
-    assert isinstance(wrapped, Cls)
-    assert isinstance(wrapped(), Obj)
-    assert (repr(wrapped), repr(wrapped()), repr(wrapped().predict)) == (
-        "Cls('local.Model')", "Model()", "Function('local.Model.predict')",
-    )  # fmt: skip
-    assert wrapped.size == 3
-    assert "predict" in dir(wrapped())
-    for attribute in ("remote", "predict"):
-        with pytest.raises(AttributeError, match="make an instance first"):
-            getattr(wrapped, attribute)
-    with pytest.raises(AttributeError, match="it has predict, embed"):
-        wrapped().helper()
-    with pytest.raises(TypeError, match="takes no arguments yet"):
-        wrapped(3)
-
-    class Larger(wrapped):  # type: ignore[misc]
-        size = 4
-
-    assert Larger.__mro__[1] is wrapped.__wrapped__
-
-
-def test_a_function_by_name_has_no_code_here() -> None:
-    """It can be called there only; names are checked at once."""
-    found = Function.from_name("other:search", "embed", version="canary", method="go")
-    assert found.target.label == "other:search.embed@canary.go"
-    assert Function.from_name("a", "b", version=3).ref.pin == "v3"
-    with pytest.raises(BadInput, match="was found by name"):
-        found.local(1)
-    with pytest.raises(BadInput, match="was found by name"):
-        _ = found.spec
-    with pytest.raises(BadInput, match="is not a name"):
-        Function.from_name("a.b", "c")
-
-
-def test_options_are_checked() -> None:
-    """An id and a deadline are what they should be, and options add up."""
-    assert double.options(deadline=3).options(id="cid_12345678").target.settings.deadline == 3
-    with pytest.raises(BadInput, match="expected cid_"):
-        double.options(id="mine")
-    with pytest.raises(BadInput, match="more than 0"):
-        double.options(deadline=0)
-    with pytest.raises(BadInput, match="names one call"):
-        double.options(id="cid_12345678").map([1])
-    with pytest.raises(TypeError, match="at least one iterable"):
-        double.map()
