@@ -26,9 +26,9 @@ from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import Effect
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.home.counters import FunctionCounters
 from pilotlight_gateway.home.home import Home
 from pilotlight_gateway.home.queue import FairQueue
+from pilotlight_gateway.home.tier_queue import FunctionCounters
 
 RUNS = 5
 SPENT = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")

@@ -90,7 +90,7 @@ class CallDrivers:
 
     def reconnected(self) -> None:
         """See `Driver`."""
-        self.homes.stir_all()
+        self.homes.wake_all()
 
     # -- other gateways ------------------------------------------------------------------------------------------
 
