@@ -89,7 +89,7 @@ def whole_call(containers: int, rounds: int) -> float:
     """Microseconds that origin and home take for one warm call: enqueue, grant, run, answer, settle, demand."""
     home = Home(gateway="gw", epoch=1)
     for n in range(containers):
-        home.credit(
+        home.on_credit(
             Credit(
                 container=f"c{n}", version="ver_1", tenant="acme", node="n1", instance="i1", epoch=1, seq=n + 1,
                 state=ContainerState.READY, slots=8,

@@ -40,7 +40,7 @@ PRIVATE = {
     "errands": "is `durable_map`",
     "face": "is anyio's `blocking_portal`",
     "feeder": "is `job_dispatcher`",
-    "gate": "is `start_hook`, or `drain_gate`",
+    "gate": "is `prepared_call`, or `drain_gate`",
     "held": "is `accepted_call`",
     "invitation": "is `example_commands`",
     "keeping": "is `reservation`",

@@ -103,10 +103,10 @@ class SimCall(InFlightCall):
 
     process: GatewayProcess
 
-    def stage(self, name: str, ms: float, /, **detail: object) -> None:
+    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
         pass
 
-    def chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunk(self, seq: int, data: bytes) -> None:
         self.process.world.promises.relayed(self.call.call_id, seq)
         self.process.later(0.0, lambda: self.process.drivers.origins.was_read(self, len(data)))
 
@@ -248,7 +248,7 @@ class GatewayProcess(Process):
     # -- messages ------------------------------------------------------------------------------------------------
 
     def _drive(self, port: SimPort, driver: Driver) -> None:
-        port.turn = driver.turn
+        port.turn = driver.take_turn
         for subject, handler in driver.handlers().items():
             if "*" in subject:
                 self._prefixes[subject.partition("*")[0]] = handler

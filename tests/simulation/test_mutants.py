@@ -54,8 +54,8 @@ class Boundless(SlotTable):
 class Greedy(Home):
     """Grants without looking at the room that is left."""
 
-    def credit(self, credit: Credit, at: float) -> None:
-        super().credit(msgspec.structs.replace(credit, slots=credit.slots + 6), at)
+    def on_credit(self, credit: Credit, at: float) -> None:
+        super().on_credit(msgspec.structs.replace(credit, slots=credit.slots + 6), at)
 
 
 class Leaky(SlotTable):
@@ -210,16 +210,18 @@ class Settled(Origins):
 class Drowsy(Origins):
     """Asks for no turn at the time of its calls."""
 
-    def turn(self, at: float) -> None:
+    def take_turn(self, at: float) -> None:
         self._alarms = Timers[str]()
-        super().turn(at)
+        super().take_turn(at)
 
 
 class Incurious(Reconciler):
     """Forgets the starts that may run on though their calls have ended."""
 
-    def tell(self, calls: Iterable[InFlightCall], left: Iterable[OpenUsage], at: float) -> list[tuple[str, Reconcile]]:
-        return super().tell(calls, (), at)
+    def messages(
+        self, calls: Iterable[InFlightCall], left: Iterable[OpenUsage], at: float
+    ) -> list[tuple[str, Reconcile]]:
+        return super().messages(calls, (), at)
 
 
 class Misdirected(LimitDriver):

@@ -39,7 +39,7 @@ class InFlightCall(ABC):
     shard: int
     """Of its function."""
     origin: Origin
-    heard: float = UNSENT
+    heard_at: float = UNSENT
     """When it was sent, or its agent last said something of it; UNSENT: its agent knows nothing of its grant yet."""
     body: BodyRef | None = None
     place: BodyRef | None = None
@@ -48,11 +48,11 @@ class InFlightCall(ABC):
     """What it has failed with."""
 
     @abstractmethod
-    def stage(self, name: str, ms: float, /, **detail: object) -> None:
+    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
         """The call has entered a stage."""
 
     @abstractmethod
-    def chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunk(self, seq: int, data: bytes) -> None:
         """The next piece of its stream.
 
         Raises:
@@ -171,9 +171,9 @@ class CallBook:
     def __iter__(self) -> Iterator[InFlightCall]:
         return iter(list(self._live.values()))
 
-    def get(self, call: str) -> InFlightCall | None:
+    def get(self, call_id: str) -> InFlightCall | None:
         """The live call with this id."""
-        return self._live.get(call)
+        return self._live.get(call_id)
 
     def enter(self, live: InFlightCall) -> None:
         """A call begins.
@@ -198,8 +198,8 @@ class CallBook:
 
     def find(self, tenant: str, name: str, at: float) -> tuple[InFlightCall | None, CallStatus | None]:
         """A call of a tenant by its id or its client's id, with its status; (None, None) if it is not here."""
-        call = self._clients.get((tenant, name), name)
-        live = self._live.get(call)
+        call_id = self._clients.get((tenant, name), name)
+        live = self._live.get(call_id)
         if live is not None and live.call.tenant == tenant:
             return live, live.status(at)
-        return None, self._ended.get(tenant, call)
+        return None, self._ended.get(tenant, call_id)

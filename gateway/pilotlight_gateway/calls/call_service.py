@@ -39,11 +39,11 @@ class AwaitedCall(InFlightCall):
         if self.call.stream:
             self._events = asyncio.Queue()
 
-    def stage(self, name: str, ms: float, /, **detail: object) -> None:
+    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
         if self._events is not None and not self.answer.done():
             self._events.put_nowait(StageEvent(name=name, ms=ms, detail=detail))
 
-    def chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunk(self, seq: int, data: bytes) -> None:
         if self._events is not None:
             self.budget.take(len(data), self.call.tenant)
             self._held += len(data)

@@ -158,7 +158,7 @@ class Origins:
             if live.shard in shards and (owner := self._ownership.owner(live.shard)) is not None:
                 self._perform(live, live.origin.home_changed(owner.epoch, at), at)
 
-    def _hear(self, item: OriginItem, at: float) -> None:
+    def _on_home_item(self, item: OriginItem, at: float) -> None:
         live = self._book.get(item.call_id)
         match item:
             case Grant() if live is not None:
@@ -172,21 +172,21 @@ class Origins:
 
     # -- what agents say -----------------------------------------------------------------------------------------
 
-    def frame(self, frame: Refused | Started | Chunk | Ended) -> None:
+    def on_frame(self, frame: Refused | Started | Chunk | Ended) -> None:
         """An agent says something of a call."""
         if self._tabs.open and isinstance(frame, Ended | Refused):
             self._tabs.told(frame)
         if (live := self._book.get(frame.call_id)) is not None:
-            live.heard = at = self.clock()
+            live.heard_at = at = self.clock()
             self._perform(live, live.origin.frame(frame, at), at)
         elif isinstance(frame, Ended):
             self._router.settle(settlement_of(frame), 0)
 
-    def unheard(self, call: str, grant: int) -> None:
+    def on_unheard(self, call_id: str, grant_number: int) -> None:
         """The bus says that no agent listens where a call was sent."""
-        if (live := self._book.get(call)) is not None:
+        if (live := self._book.get(call_id)) is not None:
             at = self.clock()
-            self._perform(live, live.origin.no_responders(grant, at), at)
+            self._perform(live, live.origin.no_responders(grant_number, at), at)
 
     def on_ask(self, _subject: str, message: object, reply: str) -> None:
         """Another gateway asks for a call."""
@@ -194,18 +194,18 @@ class Origins:
             with contextlib.suppress(BusDown):
                 self._port.send(reply, self.answer(message))
 
-    def credit(self, credit: Credit, at: float) -> None:
+    def on_credit(self, credit: Credit, at: float) -> None:
         """A container says how it is."""
         if credit.state is ContainerState.GONE:
             reason = credit.reason or "its container is gone"
             for live in self._book:
                 self._perform(live, live.origin.container_gone(credit.container, reason, at), at)
         elif credit.state is not ContainerState.READY:
-            self._tell_waiting(credit.version, credit.state.value, at, **credit.timeline)
+            self._report_to_waiting(credit.version, credit.state.value, at, **credit.timeline)
 
-    def shortage(self, shortage: Shortage, at: float) -> None:
+    def on_shortage(self, shortage: Shortage, at: float) -> None:
         """The controller has no capacity for a version, and says why."""
-        self._tell_waiting(shortage.version, "waiting", at, reason=shortage.reason)
+        self._report_to_waiting(shortage.version, "waiting", at, reason=shortage.reason)
 
     def node_gone(self, gone: GoneNode, at: float) -> None:
         """An agent is gone, or counts as gone, with everything that it ran."""
@@ -213,30 +213,30 @@ class Origins:
         for live in self._book:
             self._perform(live, live.origin.node_gone(gone.node, gone.instance, gone.reason, at), at)
 
-    def node_unheard(self, node: str, at: float) -> None:
+    def on_node_unheard(self, node: str, at: float) -> None:
         """A node that does not listen may still run what it has."""
 
-    def _tell_waiting(self, version: str, stage: str, at: float, /, **detail: Any) -> None:
+    def _report_to_waiting(self, version: str, stage: str, at: float, /, **detail: Any) -> None:
         for live in self._book:
             if live.call.stream and live.call.version.id == version and live.origin.state is OriginState.QUEUED:
-                live.stage(stage, (at - live.call.arrived_at) * 1000.0, **detail)
+                live.report_stage(stage, (at - live.call.arrived_at) * 1000.0, **detail)
 
     # -- time ----------------------------------------------------------------------------------------------------
 
-    def turn(self, at: float) -> None:
+    def take_turn(self, at: float) -> None:
         """Hear what homes have said, and ask the origins whose time has come."""
         while self._inbox:
             item = self._inbox.popleft()
             try:
-                self._hear(item, at)
+                self._on_home_item(item, at)
             except Exception:
                 log.exception("a call went wrong; the others go on", call=item.call_id)
-        for call in self._alarms.due(at):
-            if (live := self._book.get(call)) is not None:
+        for call_id in self._alarms.due(at):
+            if (live := self._book.get(call_id)) is not None:
                 try:
                     self._perform(live, live.origin.tick(at), at)
                 except Exception:
-                    log.exception("a call went wrong; the others go on", call=call)
+                    log.exception("a call went wrong; the others go on", call=call_id)
         if at >= self._watch_at:
             self._watch_at = at + WATCH_S
             self._tabs.expire(at)
@@ -245,7 +245,7 @@ class Origins:
         self._port.wake_at(self._watch_at if wake is None else min(wake, self._watch_at))
 
     def _reconcile(self, at: float) -> None:
-        for node, message in self._reconciler.tell(self._book, self._tabs, at):
+        for node, message in self._reconciler.messages(self._book, self._tabs, at):
             complaint = subjects.unheard(self._region, self._gateway, NODE, node)
             try:
                 self._port.send(subjects.control(self._region, node), message, reply=complaint)
@@ -273,9 +273,9 @@ class EffectRunner:
             match effect:  # the first four are a warm call's
                 case Enqueue() | Settle():
                     self._to_home(live, effect, at)
-                case SendRun() if live.call.gate is not None:
-                    live.heard = UNSENT
-                    live.call.gate(effect.run, partial(self._through, live, effect))
+                case SendRun() if live.call.start_hook is not None:
+                    live.heard_at = UNSENT
+                    live.call.start_hook(effect.run, partial(self._send_if_allowed, live, effect))
                 case SendRun():
                     self._send(live, effect, at)
                 case CallResult():
@@ -283,11 +283,11 @@ class EffectRunner:
                 case RelayChunk():
                     self._relay(live, effect, at)
                 case SendControl():
-                    self._tell(effect)
+                    self._send_control(effect)
                 case FailCall():
                     self._fail(live, effect, at)
                 case ReportStage():
-                    live.stage(effect.name, effect.ms)
+                    live.report_stage(effect.name, effect.ms)
                 case HandBack() | Withdraw():
                     self._to_home(live, effect, at)
         self._set_alarm(live)
@@ -302,7 +302,7 @@ class EffectRunner:
         if self.router.to_home(live.shard, item, at):
             live.origin.placed()
 
-    def _through(self, live: InFlightCall, effect: SendRun, *, allowed: bool) -> bool:
+    def _send_if_allowed(self, live: InFlightCall, effect: SendRun, *, allowed: bool) -> bool:
         at = self.port.clock()
         if used := allowed and live.origin.uses(effect.run.grant_number):
             self._send(live, effect, at)
@@ -313,7 +313,7 @@ class EffectRunner:
     def _send(self, live: InFlightCall, effect: SendRun, at: float) -> None:
         run, data = effect.run, live.call.input
         self.close_bodies(live)
-        live.heard = at
+        live.heard_at = at
         live.place = self.bodies.expect(live.call.tenant)
         if len(data) > INLINE_BYTES:
             live.body = self.bodies.offer(data)
@@ -324,7 +324,7 @@ class EffectRunner:
         except BusDown:
             self.perform(live, live.origin.no_responders(run.grant_number, at), at)
 
-    def _tell(self, effect: SendControl) -> None:
+    def _send_control(self, effect: SendControl) -> None:
         try:
             self.port.send(subjects.control(self.region, effect.node), effect.message)
         except BusDown:
@@ -332,7 +332,7 @@ class EffectRunner:
 
     def _relay(self, live: InFlightCall, effect: RelayChunk, at: float) -> None:
         try:
-            live.chunk(effect.seq, effect.data)
+            live.relay_chunk(effect.seq, effect.data)
         except Unavailable as error:
             live.fail(error)
             self.perform(live, live.origin.cancel(), at)
@@ -355,13 +355,13 @@ class EffectRunner:
         live.finish(result)
 
     def _set_alarm(self, live: InFlightCall) -> None:
-        origin, call = live.origin, live.call.call_id
+        origin, call_id = live.origin, live.call.call_id
         if origin.state is OriginState.DONE:
-            self.alarms.clear(call)
+            self.alarms.clear(call_id)
             return
-        wake, known = origin.wake_at, self.alarms.at(call)
+        wake, known = origin.wake_at, self.alarms.at(call_id)
         if known is None or wake < known - EARLIER_S:
-            self.alarms.set(call, wake)
+            self.alarms.set(call_id, wake)
             self.port.wake_at(wake)
 
 

@@ -62,7 +62,7 @@ class Go(Protocol):
         ...
 
 
-class Gate(Protocol):
+class StartHook(Protocol):
     """What has to happen between a call's grant and its sending, such as writing a job's start."""
 
     def __call__(self, run: Run, go: Go) -> None:
@@ -94,7 +94,7 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     """From arrival to here: authenticate, parse, validate."""
     tab: CallUsage | None = None
     """Counts what the call takes before it is over for its caller; None if nothing limits its tenant."""
-    gate: Gate | None = None
+    start_hook: StartHook | None = None
     """What the call passes between each grant and its container; None: nothing."""
 
     @property

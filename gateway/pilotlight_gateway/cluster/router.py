@@ -64,17 +64,17 @@ class Outbox:
         self._granted: defaultdict[str, list[Grant]] = defaultdict(list)
         self._dropped: defaultdict[str, list[Dropped]] = defaultdict(list)
 
-    def to_home(self, gateway: str, shard: int, item: HomeItem) -> None:
+    def add_for_home(self, gateway: str, shard: int, item: HomeItem) -> None:
         """Send something to the gateway that is the home of a shard."""
         self._to_home[gateway, shard].append(item)
         self._port.wake_at(SOON)
 
-    def grant(self, grant: Grant) -> None:
+    def add_grant(self, grant: Grant) -> None:
         """Send a grant to its origin."""
         self._granted[grant.gateway].append(grant)
         self._port.wake_at(SOON)
 
-    def drop(self, dropped: Dropped) -> None:
+    def add_dropped(self, dropped: Dropped) -> None:
         """Tell an origin that its call is out of the queue."""
         self._dropped[dropped.gateway].append(dropped)
         self._port.wake_at(SOON)
@@ -129,7 +129,7 @@ class ShardRouter:
             self.home_inbox.append((shard, item))
             self._port.wake_at(SOON)
         else:
-            self._outbox.to_home(home, shard, item)
+            self._outbox.add_for_home(home, shard, item)
         return True
 
     def to_origin(self, gateway: str, item: OriginItem) -> None:
@@ -137,15 +137,15 @@ class ShardRouter:
             self.origin_inbox.append(item)
             self._port.wake_at(SOON)
         elif isinstance(item, Grant):
-            self._outbox.grant(item)
+            self._outbox.add_grant(item)
         else:
-            self._outbox.drop(item)
+            self._outbox.add_dropped(item)
 
     def settle(self, item: Settle, epoch: int) -> None:
         # Of a grant that no agent has seen nobody else can tell; else a home elsewhere hears from the agent's credits.
         found = self._ownership.home_under(epoch) if epoch else None
         if found is not None and found[1] != self._gateway:
-            self._outbox.to_home(found[1], found[0], item)
+            self._outbox.add_for_home(found[1], found[0], item)
         else:
             self.home_inbox.append((None, item))
             self._port.wake_at(SOON)

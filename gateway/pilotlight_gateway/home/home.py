@@ -168,7 +168,7 @@ class Home:
 
     # -- what agents and the controller say ----------------------------------------------------------------------
 
-    def credit(self, credit: Credit, at: float) -> None:
+    def on_credit(self, credit: Credit, at: float) -> None:
         """A container speaks of its room. Late and repeated credits change nothing."""
         self.node_seen(credit.node, credit.instance, at)
         if self._nodes.is_former(credit.node, credit.instance):
@@ -198,14 +198,14 @@ class Home:
             queue.resized(at)
             self._wake(queue)
 
-    def node_unheard(self, node: str, at: float) -> None:
+    def on_node_unheard(self, node: str, at: float) -> None:
         """The bus says that nobody listens at a node: its containers are not there until they speak again."""
         for queue in self._queues.values():
             queue.pool.quarantine_node(node)
             queue.resized(at)
             self._wake(queue)
 
-    def shortage(self, shortage: Shortage, at: float) -> None:
+    def on_shortage(self, shortage: Shortage, at: float) -> None:
         """The controller has no capacity for a version, and says why."""
         queue = self._queues.get(shortage.version)
         if queue is None:

@@ -121,19 +121,19 @@ class Homes:
             self._inbox.extend((message.shard, item) for item in message.items)
             self._port.wake_at(SOON)
 
-    def credit(self, credit: Credit, at: float) -> None:
+    def on_credit(self, credit: Credit, at: float) -> None:
         """A container speaks of its room."""
         self._receive(at)  # its agent may have refused a call before, and its origin have handed it back
         shard = subjects.shard_of(credit.function)
         if (home := self.get(shard, at)) is not None:
-            home.credit(credit, at)
+            home.on_credit(credit, at)
             self.wake(shard)
 
-    def shortage(self, shortage: Shortage, at: float) -> None:
+    def on_shortage(self, shortage: Shortage, at: float) -> None:
         """The controller has no capacity for a version, and says why."""
         self._receive(at)
         for home in self:
-            home.shortage(shortage, at)
+            home.on_shortage(shortage, at)
         self.wake_all()
 
     def node_gone(self, gone: GoneNode, at: float) -> None:
@@ -143,11 +143,11 @@ class Homes:
             home.node_gone(gone.node, gone.instance, at)
         self.wake_all()
 
-    def node_unheard(self, node: str, at: float) -> None:
+    def on_node_unheard(self, node: str, at: float) -> None:
         """Nobody listens at a node."""
         self._receive(at)
         for home in self:
-            home.node_unheard(node, at)
+            home.on_node_unheard(node, at)
         self.wake_all()
 
     def gateway_gone(self, instance: str) -> None:
@@ -201,7 +201,7 @@ class Homes:
         self._awake.update(self._homes)
         self._port.wake_at(SOON)
 
-    def turn(self, at: float) -> None:
+    def take_turn(self, at: float) -> None:
         """Tell the homes what has come, and let those decide that have something to."""
         self._receive(at)
         self._awake.update(int(name) for name in self._wakes.due(at))

@@ -13,7 +13,7 @@ from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort, CallResult
 from pilotlight_gateway.calls.call_responses import checked_value, is_value
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
-from pilotlight_gateway.calls.prepared_call import Gate, PreparedCall, scheduling_class_of
+from pilotlight_gateway.calls.prepared_call import PreparedCall, StartHook, scheduling_class_of
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -31,7 +31,13 @@ class JobCalls:
     """Monotonic seconds."""
 
     def prepare(
-        self, job: JobRecord, version: VersionRecord, data: bytes, start_in_s: float, usage: CallUsage, gate: Gate
+        self,
+        job: JobRecord,
+        version: VersionRecord,
+        data: bytes,
+        start_in_s: float,
+        usage: CallUsage,
+        start_hook: StartHook,
     ) -> PreparedCall:
         """The call of a job with the input `data` (msgpack), which has to start within `start_in_s` seconds."""
         spec = version.spec
@@ -53,7 +59,7 @@ class JobCalls:
             arrived_at=at,
             stream=method.mode is not Mode.UNARY,
             tab=usage,
-            gate=gate,
+            start_hook=start_hook,
         )
 
     async def run(self, call: PreparedCall) -> CallResult:

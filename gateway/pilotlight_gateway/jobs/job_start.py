@@ -72,7 +72,7 @@ class StartProgress(NamedTuple):
 
 
 class JobStart:
-    """The `Gate` of a job's call. `on_first_sent` is called when the first run is sent."""
+    """The `StartHook` of a job's call. `on_first_sent` is called when the first run is sent."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class JobStart:
         """Of the wait for the start: lifted once it is written."""
 
     def open_gate(self, run: Run, go: Go) -> None:
-        """Write the start, then call `go`; see `Gate`."""
+        """Write the start, then call `go`; see `StartHook`."""
         self._writing = asyncio.get_running_loop().create_task(self._open(run, go))
         self._writing.add_done_callback(self._log_crash)
 

@@ -107,7 +107,7 @@ class LimitDriver:
             subjects.holdings_wanted(region): self._on_wanted,
         }
 
-    def turn(self) -> None:
+    def take_turn(self) -> None:
         """See `Driver`."""
         at = self._port.clock()
         if at >= self._look_at:

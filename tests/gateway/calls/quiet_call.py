@@ -21,10 +21,10 @@ class QuietCall(InFlightCall):
 
     said: list[Any] = field(default_factory=list)
 
-    def stage(self, name: str, ms: float, /, **detail: object) -> None:
+    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
         self.said.append(name)
 
-    def chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunk(self, seq: int, data: bytes) -> None:
         self.said.append((seq, data))
 
     def finish(self, result: CallResult) -> None:

@@ -384,11 +384,11 @@ def _ok(run: Run, **more: Any) -> Ended:
     )
 
 
-async def test_a_call_before_its_gate_is_not_asked_for(calls: CallService, agent: ScriptedAgent) -> None:
+async def test_a_call_before_its_start_hook_ends_is_not_asked_for(calls: CallService, agent: ScriptedAgent) -> None:
     """Its agent has never heard of it: asked, it would see to it that the call can start there no more."""
     gates: list[Go] = []
     agent.credit()
-    task = asyncio.create_task(calls.run(prepared(calls, agent, gate=lambda _, go: gates.append(go))))
+    task = asyncio.create_task(calls.run(prepared(calls, agent, start_hook=lambda _, go: gates.append(go))))
 
     await agent.until(lambda: any(isinstance(told, Reconcile) and told.calls for told in agent.windows))
 

@@ -92,7 +92,7 @@ def test_what_happens_reaches_the_caller_in_order() -> None:
 class Full(QuietCall):
     """A caller for whom no more bytes can be kept."""
 
-    def chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunk(self, seq: int, data: bytes) -> None:
         raise Unavailable("Too many bytes are held.")
 
 

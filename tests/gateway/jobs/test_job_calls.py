@@ -20,7 +20,7 @@ from tests.builders.specs import method
 from tests.gateway.world import World, function, generator
 
 
-def gate(run: Run, go: Go) -> None:
+def start_hook(run: Run, go: Go) -> None:
     """Where a start would be written."""
 
 
@@ -37,7 +37,7 @@ def calls_of(world: World, calls: FakeCalls) -> JobCalls:
 def prepared(calls: JobCalls, version: VersionRecord, priority: Priority = Priority.STANDARD) -> PreparedCall:
     name = next(iter(version.spec.methods)).name
     record = job(version=version.id, method=name, priority=priority)
-    return calls.prepare(record, version, b"\x80", 300.0, CallUsage(), gate)
+    return calls.prepare(record, version, b"\x80", 300.0, CallUsage(), start_hook)
 
 
 def test_a_jobs_call_waits_for_as_long_as_the_job_has_time(world: World) -> None:
@@ -48,7 +48,7 @@ def test_a_jobs_call_waits_for_as_long_as_the_job_has_time(world: World) -> None
     assert (call.arrived_at, call.deadline_at) == (50.0, 360.0)
     assert (call.scheduling.queue_calls, call.scheduling.queue_ms) == (0, 0.0)
     assert call.priority is Priority.BATCH
-    assert call.gate is gate
+    assert call.start_hook is start_hook
 
 
 def test_a_jobs_record_decides_whether_it_runs_again(world: World) -> None:

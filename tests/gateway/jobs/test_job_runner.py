@@ -50,7 +50,7 @@ OUTPUT = msgspec.msgpack.encode("done")
 
 @dataclass(kw_only=True)
 class Calls(FakeCalls):
-    """Calls that pass their gate, as real ones do, `grants` times."""
+    """Calls that pass their start hook, as real ones do, `grants` times."""
 
     grants: int = 1
     sent: list[Run] = field(default_factory=list)
@@ -72,8 +72,8 @@ class Calls(FakeCalls):
                 call_id=call.call_id, tenant=call.tenant, version=call.version.id, container="c1", method="", epoch=1,
                 grant_number=number, gateway="one-a", home="one-a", start_within_ms=1.0, timeout_ms=1.0,
             )  # fmt: skip
-            assert call.gate is not None
-            call.gate(run, go)
+            assert call.start_hook is not None
+            call.start_hook(run, go)
             if not await opened:
                 raise Cancelled("it was given up")
             self.sent.append(run)
