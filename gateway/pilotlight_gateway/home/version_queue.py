@@ -6,7 +6,6 @@ The grants that a home has given out and has not seen the end of.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Demand, Grant, Outcome, Shortage
@@ -147,20 +146,20 @@ class VersionQueue:
 
     def ended(
         self,
-        granted: OutstandingGrant,
-        others: Mapping[str, OutstandingGrant],
+        entry: QueueEntry,
+        others: Mapping[str, QueueEntry],
         at: float,
         cost: float | None,
         outcome: Outcome | None,
     ) -> list[str]:
         """Learn from the end of a call that has freed its slot; whose breaker that opens (`LossAttribution.lost`).
 
-        `others` are all grants that are not over.
+        `others` are all granted calls that are not over.
         """
-        hold = (at - granted.at) * 1000.0
+        hold = (at - entry.granted_at) * 1000.0
         if cost is None and outcome is None and hold < DECLINED_MS:
             return []
-        grant, entry, pool = granted.grant, granted.entry, self.pool
+        grant, pool = entry.grant, self.pool
         found, tenant = verdict(outcome, hold, self.service_time.hold_ms), entry.call.tenant
         pool.ended(grant.container, entry.call_id, tenant, found, at)
         self.service_time.ended(hold, cost)
@@ -172,10 +171,10 @@ class VersionQueue:
             return []
         held = {tenant}
         if outcome is not Outcome.TIMEOUT:
-            held.update(one.entry.call.tenant for one in others.values() if one.grant.container == grant.container)
+            held.update(one.call.tenant for one in others.values() if one.grant.container == grant.container)
         return self.losses.lost(grant.container, held, "", at)
 
-    def charge_running(self, container: str, granted: Mapping[str, OutstandingGrant], at: float) -> None:
+    def charge_running(self, container: str, granted: Mapping[str, QueueEntry], at: float) -> None:
         """Charge what the calls in a container have cost so far, where that is more than was estimated.
 
         The agent meters a call only when it ends, so this goes by its time in the slot and what that costs usually.
@@ -191,9 +190,9 @@ class VersionQueue:
             else 1.0 / max(1, len(pooled.held))
         )
         for call in pooled.held:
-            grant = granted.get(call)
-            if grant is not None and grant.grant.container == container:
-                self.calls.charge_so_far(grant.entry, (at - grant.at) * 1000.0 * rate)
+            entry = granted.get(call)
+            if entry is not None and entry.grant.container == container:
+                self.calls.charge_so_far(entry, (at - entry.granted_at) * 1000.0 * rate)
 
     def start_waited(self, entry: QueueEntry, pooled: PooledContainer) -> tuple[float, dict[str, float]]:
         """Milliseconds that a call waited while no container was ready, and the steps of that start."""
@@ -237,59 +236,51 @@ class VersionQueue:
         return idle and at - self.used_at > KEEP_IDLE_S
 
 
-@dataclass(slots=True)
-class OutstandingGrant:
-    """A grant that was given out, until its call has ended or come back."""
-
-    queue: VersionQueue
-    entry: QueueEntry
-    grant: Grant
-    at: float
-
-
 DONE_WITHIN_S = 5.0
 """Seconds that a grant whose slot is free is kept for the word on what it cost."""
 
 
 class GrantBook:
-    """By call. A grant is *loose* when its slot is free and its origin has not said what it cost."""
+    """The calls that were granted and have not ended, by id.
+
+    A grant is *loose* when its slot is free and its origin has not reported its cost.
+    """
 
     def __init__(self) -> None:
-        self.by_call: dict[str, OutstandingGrant] = {}
+        self.by_call: dict[str, QueueEntry] = {}
         self._released: dict[str, float] = {}
         """Call -> since when; in that order."""
 
     def __len__(self) -> int:
         return len(self.by_call)
 
-    def enter(self, granted: OutstandingGrant) -> None:
-        self.by_call[granted.grant.call_id] = granted
+    def enter(self, entry: QueueEntry, grant: Grant, at: float) -> None:
+        entry.grant, entry.granted_at = grant, at
+        self.by_call[entry.call_id] = entry
 
-    def take(self, granted: OutstandingGrant) -> VersionQueue:
-        """Strike it out; returns the desk of its version."""
-        del self.by_call[granted.grant.call_id]
-        self._released.pop(granted.grant.call_id, None)
-        return granted.queue
+    def remove(self, entry: QueueEntry) -> None:
+        del self.by_call[entry.call_id]
+        self._released.pop(entry.call_id, None)
 
     def release(self, calls: Iterable[str], at: float, container: str | None = None) -> None:
         """The slots of calls have become free, in any container or a certain one; their origins may still tell."""
         for call in calls:
-            granted = self.by_call.get(call)
-            if granted is not None and container in (None, granted.grant.container):
+            entry = self.by_call.get(call)
+            if entry is not None and container in (None, entry.grant.container):
                 self._released.setdefault(call, at)
 
     def is_released(self, call_id: str) -> bool:
         return call_id in self._released
 
-    def take_expired(self, at: float) -> Iterator[OutstandingGrant]:
+    def take_expired(self, at: float) -> Iterator[QueueEntry]:
         """Strike out, one after the other, those that have been loose for so long that nothing will be told."""
         while self._released:
             call, since = next(iter(self._released.items()))
             if since > at - DONE_WITHIN_S:
                 return
-            granted = self.by_call[call]
-            self.take(granted)
-            yield granted
+            entry = self.by_call[call]
+            self.remove(entry)
+            yield entry
 
     def expires_at(self) -> float | None:
         """When `take_untold` has something to strike out; None: never."""

@@ -12,7 +12,6 @@ from pilotlight_gateway.home.version_queue import (
     KEEP_IDLE_S,
     SHORTAGE_S,
     GrantBook,
-    OutstandingGrant,
     VersionQueue,
 )
 from tests.builders.calls import call, credit, grant
@@ -80,7 +79,7 @@ def book() -> GrantBook:
     made = GrantBook()
     for name, container in (("a", "c1"), ("b", "c1"), ("c", "c2")):
         entry = version_queue.calls.push(call(name), cost=1.0, guess=0.0, at=0.0)
-        made.enter(OutstandingGrant(version_queue, entry, grant(call_id=name, container=container), 0.0))
+        made.enter(entry, grant(call_id=name, container=container), 0.0)
     return made
 
 
@@ -105,7 +104,7 @@ def test_only_what_is_in_the_container_that_spoke_becomes_loose(book: GrantBook)
 def test_what_is_told_in_time_is_loose_no_more(book: GrantBook) -> None:
     """Its end is counted once."""
     book.release(["a"], 1.0)
-    book.take(book.by_call["a"])
+    book.remove(book.by_call["a"])
     assert not book.is_released("a")
     assert not list(book.take_expired(9.0 + DONE_WITHIN_S))
     assert len(book) == 2
