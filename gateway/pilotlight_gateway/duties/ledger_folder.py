@@ -1,7 +1,4 @@
-"""The duty that folds the usage stream into the ledger.
-
-The ledger ignores repeated events, so the lease only saves work.
-"""
+"""The duty that folds usage into the ledger, which ignores repeated events: the lease only saves work."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ class FoldDuty:
             reading.cancel()
 
     async def _first(self) -> int:
-        """The sequence to read from: 1 if the stream is shorter than what was folded, since it is then a new stream."""
+        """The next sequence number; 1 if the stream is shorter than what was folded, and so a new one."""
         folded = await asyncio.to_thread(self._ledger.last_seq, USAGE_STREAM)
         return folded + 1 if folded <= await self._bus.jetstream.last_sequence(USAGE_STREAM) else 1
 
@@ -75,7 +72,7 @@ class FoldDuty:
 
 
 async def _gather(queue: asyncio.Queue[DecodedMessage]) -> tuple[int, list[UsageEvent]]:
-    """The last sequence number and the events of the messages within FOLD_EVERY of the next one."""
+    """The messages within FOLD_EVERY of the next one: their last sequence number and their events."""
     stored = await queue.get()
     events = _events_of(stored)
     with contextlib.suppress(TimeoutError):

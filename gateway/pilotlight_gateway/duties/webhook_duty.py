@@ -35,7 +35,7 @@ class WebhookDuty:
         self._sending: tuple[Mirror, DeliverySender] | None = None
 
     def statistics(self) -> WebhookStatistics | None:
-        """Counts of webhooks; None while another process has the duty."""
+        """None while another process has the duty."""
         if self._sending is None:
             return None
         webhooks, sender = self._sending

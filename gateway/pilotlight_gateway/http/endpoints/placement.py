@@ -78,7 +78,7 @@ def led_by(first: tuple[str, ...], told: FunctionPlacement) -> FunctionPlacement
 
 
 def class_of(spec: FunctionSpec, method: str | None) -> tuple[str, ...]:
-    """For a method, a line that says that placement concerns its whole class; nothing if `method` is not given.
+    """A line that says that placement concerns the class of `method`; none without `method`.
 
     Raises:
         BadInput: there is no such method.
@@ -90,7 +90,7 @@ def class_of(spec: FunctionSpec, method: str | None) -> tuple[str, ...]:
 
 
 def rate_of(text: str | None) -> float | None:
-    """The calls per second of a query parameter.
+    """Calls per second, from a query parameter.
 
     Raises:
         BadInput: it is not a number above 0.
@@ -142,7 +142,7 @@ async def _meant(services: PlacementServices, tenant: str, container: str) -> No
 
 
 def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
-    """The question in query parameters. A container takes precedence; a function without an owner is `tenant`'s.
+    """The question in query parameters: about a container, or a function, by default `tenant`'s.
 
     Raises:
         BadInput: names the parameter.
