@@ -190,7 +190,7 @@ class BatchService:
     def _id(self, tenant: str, key: str) -> str:
         return f"batch_{keyed_job_id(self._region, tenant, 'batch-key', key)[-20:] if key else token()}"
 
-    # -- looking -------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------
 
     async def all(self, tenant: str) -> list[BatchRecord]:
         """The tenant's batches, newest first."""

@@ -93,7 +93,7 @@ class BatchDriver:
             self._cancelled.set()
 
     def note(self, record: BatchRecord) -> None:
-        """Another process wrote the record, and may have cancelled the batch."""
+        """Another process wrote the record, perhaps to cancel the batch."""
         if record.state is BatchState.CANCELLING and record.resumes == self._record.resumes:
             self._cancelled.set()
             self._changed.set()
@@ -276,7 +276,7 @@ class BatchDriver:
         elif found is not None and found.job.state.terminal:
             self._ended(job, found.job.state)
 
-    # -- hearing -------------------------------------------------------------------------------------------------
+    # -- following -----------------------------------------------------------------------------------------------
 
     async def _follow(self, position: StreamCursor) -> None:
         while True:

@@ -43,7 +43,7 @@ FORGET_AFTER_S = 60.0
 """From the expiry of a record to the deletion of its blobs."""
 ORPHANS_EVERY_S = 86_400.0
 SEARCH_AGAIN_S = 60.0
-"""After the store could not be reached."""
+"""Seconds until another search, when the store could not be reached."""
 PAUSE = 1.0
 DEAD_AT_MOST = 100_000
 """Upper bound of the counted jobs."""

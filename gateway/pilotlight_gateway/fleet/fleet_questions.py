@@ -24,7 +24,7 @@ class Inventory:
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
         self._using = threading.Lock()
-        """A thread outlives its cancelled waiter, and questions change the fleet for a while."""
+        """Needed besides `_turn`: threads outlive cancelled waiters, and questions change the fleet for a while."""
         self._seen: Hashable = None
         self._fleet = Fleet()
 

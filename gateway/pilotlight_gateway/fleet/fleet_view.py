@@ -13,7 +13,7 @@ from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers
 SILENT_S = 5.0
 """Older reports are not listed: five intervals of a node's."""
 REMEMBERED_S = 600.0
-"""For questions about hardware, a report counts for so long."""
+"""How long a report counts in questions about hardware."""
 FORGOTTEN_S = 60.0
 """How long reports of breakers are kept; gateways repeat them."""
 

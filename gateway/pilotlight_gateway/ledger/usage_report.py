@@ -23,7 +23,7 @@ COLUMNS = tuple(field.name for field in msgspec.structs.fields(UsageLine))
 
 
 class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """The sum of a report's lines; only here is it rounded."""
+    """The sum of a report's unrounded lines."""
 
     calls: int
     ns: int

@@ -28,9 +28,9 @@ MAX_UNFOLDED = 10_000
 MAX_PATTERNS = 64
 MAX_PATTERN_LENGTH = 256
 NESTED_WORD = 25
-"""A comparison with a list or object of `enum` or `const`, in parts."""
+"""The cost of a comparison with a list or object of `enum` or `const`, in parts."""
 FRACTION_WORDS = 2_500
-"""A fractional `multipleOf`, in parts: it is computed exactly, for any operands."""
+"""The cost of a fractional `multipleOf`, in parts: it is computed exactly."""
 
 ONE = {
     "not": "beside", "if": "beside", "then": "beside", "else": "beside", "items": "below", "contains": "below",
@@ -43,7 +43,7 @@ REFUSED = (
     "$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary",
     "unevaluatedItems", "unevaluatedProperties", "dependentSchemas", "dependencies",
 )  # fmt: skip
-"""They make references or judged members depend on context. Type hints need none of them."""
+"""Keywords that make references or judged members depend on context; type hints need none of them."""
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 

@@ -21,7 +21,7 @@ LONG = frozenset((str, list, dict))
 MOST_WORK = 10**8
 """Parts in one check, about 10 ns each: a check blocks the event loop."""
 PATTERN_WORK = 100
-"""Matching one character with one pattern, in parts."""
+"""The cost of matching a character with a pattern, in parts."""
 TOLD_WORK = 30_000
 """Above it errors are not described: that costs a hundred times as much as the check, and memory."""
 

@@ -1,8 +1,8 @@
 """The arithmetic of a storage quota that gateways share. Plain functions.
 
-A quota keeps one tenant from filling the bucket. Its record counts bytes by slot, the part of a life in which they were
-taken. Gateways take blocks by compare-and-set and spend them in memory. Blocks become void with their slot, so one is
-no larger than what its slot took before.
+A quota keeps one tenant from filling the bucket. A tenant's record counts bytes by slot, the part of a life in which
+they were taken. Gateways take blocks by compare-and-set and spend them in memory. Blocks become void with their slot,
+so one is no larger than what its slot took before.
 
 Bytes are never subtracted: a slot counts until its last byte has expired. Bytes with another life count in the slot
 whose bytes expire when they do.

@@ -38,7 +38,7 @@ async def check_owned(registry: RegistryPort, owner: str, ref: Ref) -> None:
 
 
 async def check_explainable(registry: RegistryPort, tenant: str, ref: Ref) -> None:
-    """Check, for an operator of `tenant`, that anybody has or had the function.
+    """Check, for an operator of `tenant`, that some tenant has or had the function.
 
     Raises:
         UnknownFunction: suggests a name, or lists the app's functions.

@@ -21,7 +21,7 @@ from pilotlight_gateway.webhooks.webhook_port import ChangeDelivery, ChangeWebho
 KEPT_SECONDS = 3 * 86_400.0
 """Retention of finished deliveries."""
 MARKER_SECONDS = 3_600.0
-"""Retention of removal markers: longer than a mirror takes to read the bucket again."""
+"""Retention of removal markers: longer than a mirror goes without reading the bucket again."""
 
 R = TypeVar("R", bound=msgspec.Struct)
 log = structlog.get_logger(__name__)
