@@ -1,6 +1,6 @@
 """Tenants and what they may do: keys, tiers, limits and shared functions.
 
-  auth              the caller's identity, which `key_authenticator` finds from an API key
+  auth              finds the caller's identity from an API key
   api_keys          creates and ends keys; `bootstrap` makes the first one
   tenants           creates and changes tenants; `tenant_limits` their limits, and tiers
   function_shares   lets other tenants call a function

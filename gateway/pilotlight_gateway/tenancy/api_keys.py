@@ -19,9 +19,12 @@ from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import RotateRequest
 from pilotlight_core.model.errors import Conflict, Forbidden, NotFound
 from pilotlight_core.model.tenancy import KeyRecord
-from pilotlight_gateway.tenancy.auth import OPERATOR
 from pilotlight_gateway.tenancy.registry_port import TenantRegistry
 
+OPERATOR = "operator"
+SCOPES = ("invoke", "deploy", "read", "admin", OPERATOR)
+"""What a key may do. `admin` may do everything in its tenant; `operator` runs the platform (tenants, tiers, limits and
+nodes) and is no part of `admin`."""
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ID_LENGTH, SECRET_LENGTH, CRC_LENGTH = 8, 30, 6
 KEY = re.compile(r"pl_live_([0-9A-Za-z]{8})_([0-9A-Za-z]{30})([0-9A-Za-z]{6})")

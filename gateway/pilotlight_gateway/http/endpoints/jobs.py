@@ -32,12 +32,9 @@ from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import check_listed
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-ASYNC = re.compile(rb"(?:^|[,;])\s*respond-async\s*(?:$|[,;=])", re.IGNORECASE)
 LIMIT = 100
 """Default number of jobs on a page."""
 NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-LONGEST_PREFER = 1_024
-"""Bytes of a Prefer header that are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,22 +45,6 @@ class JobServices:
     book: PriceBook
     clock: Callable[[], float]
     """Monotonic seconds."""
-
-
-def wants_async(prefer: bytes) -> bool:
-    """Whether the Prefer header asks for `respond-async` (RFC 7240)."""
-    return prefer == b"respond-async" or (prefer != b"" and ASYNC.search(prefer[:LONGEST_PREFER]) is not None)
-
-
-def refuse_job_fields(request: CallRequest) -> None:
-    """Refuse options of jobs in a live call.
-
-    Raises:
-        BadInput: names the option.
-    """
-    for name in ("run_at", "expires_in_s", "keep_s"):
-        if getattr(request, name) is not None:
-            raise BadInput(f"{name}: only with 'Prefer: respond-async'.", field=name)
 
 
 async def accept_job(
