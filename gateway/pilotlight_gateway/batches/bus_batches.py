@@ -28,6 +28,8 @@ def read_batch(key: str, entry: KvEntry) -> BatchRecord | None:
 
 
 class BusBatches:
+    """A `BatchStore` over the bus."""
+
     def __init__(self, bus: Bus) -> None:
         self._kv = bus.kv(BATCH_BUCKET)
 

@@ -43,6 +43,8 @@ class ManifestSigner(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Deployer:
+    """Carries out deploys, stops and trials."""
+
     registry: RegistryPort
     blobs: BlobStore
     signer: ManifestSigner

@@ -67,6 +67,8 @@ _end = msgspec.msgpack.Decoder(_End)
 
 @dataclass(frozen=True, kw_only=True)
 class BatchDependencies:
+    """What every `BatchDriver` uses."""
+
     bus: Bus
     batches: BatchStore
     jobs: JobStore

@@ -49,6 +49,8 @@ class BatchDutyStatistics:
 
 
 class BatchDuty:
+    """Runs batches while it holds the lease."""
+
     def __init__(self, bus: Bus, ground: BatchDependencies, *, holder: str) -> None:
         self._bus = bus
         self._ground = ground
@@ -60,7 +62,7 @@ class BatchDuty:
         return self._drivers.statistics() if self._drivers is not None else None
 
     async def run(self) -> None:
-        """Run batches whenever this process has the lease, until cancelled."""
+        """Run until cancelled."""
         await while_leased(self._bus, self._bus.lease("duty.batches", self._holder), self._drive)
 
     async def _drive(self, _lease: Lease) -> None:

@@ -166,6 +166,8 @@ class JobWatchlist:
 
 
 class JobDuty:
+    """Repairs the queue and deletes blobs while it holds the lease."""
+
     def __init__(
         self, bus: Bus, blobs: BlobStore, *, region: str, holder: str, search_again_s: float = SEARCH_AGAIN_S
     ) -> None:
@@ -185,7 +187,7 @@ class JobDuty:
         return self._watchlist.statistics(time.time(), self._told_again) if self._watchlist is not None else None
 
     async def run(self) -> None:
-        """Sweep whenever this process has the lease, until cancelled."""
+        """Run until cancelled."""
         await while_leased(self._bus, self._bus.lease("duty.jobs", self._holder), self._work)
 
     async def _work(self, lease: Lease) -> None:

@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 
 class FoldDuty:
+    """Folds usage while it holds the lease."""
+
     def __init__(self, bus: Bus, ledger: Ledger, *, holder: str) -> None:
         self._bus = bus
         self._ledger = ledger
@@ -34,7 +36,7 @@ class FoldDuty:
         self._pruned = float("-inf")
 
     async def run(self) -> None:
-        """Fold whenever this process has the lease, until cancelled."""
+        """Run until cancelled."""
         lease = self._bus.lease("duty.fold", self._holder)
         await while_leased(self._bus, lease, self._fold_all, retried=(SQLAlchemyError, BusError))
 

@@ -45,13 +45,15 @@ class LogSizes:
 
 
 class LogDuty:
+    """Trims logs while it holds the lease."""
+
     def __init__(self, bus: Bus, *, holder: str, kept: int = KEPT_BYTES) -> None:
         self._bus = bus
         self._holder = holder
         self._kept = kept
 
     async def run(self) -> None:
-        """Trim whenever this process has the lease, until cancelled."""
+        """Run until cancelled."""
         await while_leased(self._bus, self._bus.lease("duty.logs", self._holder), self._trim)
 
     async def _trim(self, lease: Lease) -> None:

@@ -48,6 +48,8 @@ _decoder = msgspec.msgpack.Decoder(_Holder)
 
 
 class Orphans:
+    """Deletes the orphans of a blob store."""
+
     def __init__(self, blobs: BlobStore, job: ReadJob, batch: ReadBatch) -> None:
         self._blobs = blobs
         self._job = job

@@ -21,6 +21,8 @@ from pilotlight_placement.asks.options import pin
 
 
 class CurveService:
+    """Reads and stores throughput curves."""
+
     def __init__(self, registry: RegistryPort) -> None:
         self.book = CurveBook(registry)
         self._registry = registry

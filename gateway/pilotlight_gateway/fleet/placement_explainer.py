@@ -15,6 +15,8 @@ ANSWER_S = 5.0
 
 
 class Explainer(Protocol):
+    """Explains placements."""
+
     async def explain(self, asked: ExplainPlacement) -> PlacementTold:
         """The controller's explanation.
 

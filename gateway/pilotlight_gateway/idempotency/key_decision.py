@@ -85,6 +85,7 @@ def is_over(first: FirstCall, at: float) -> bool:
 
 
 def fate_of(error: PilotlightError, *, idempotent: bool) -> FailureRetention:
+    """Whether `error` becomes the answer of its key."""
     code = error.wire_code
     again = code in NOT_TAKEN or (idempotent and code in LOST_ON_THE_WAY)
     return FailureRetention.FORGET if again else FailureRetention.KEEP

@@ -25,6 +25,8 @@ PLACE_DIGITS = 40
 
 
 class FirstCallState(StrEnum):
+    """The state of a key's first call."""
+
     RUNNING = "running"  # begun, and perhaps started
     DONE = "done"  # ended, well or badly
     VOID = "void"  # never reached a container: the key can be claimed again

@@ -56,6 +56,8 @@ class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a request with a key."""
+
     answer: StoredAnswer
     call_id: str
     replayed: bool

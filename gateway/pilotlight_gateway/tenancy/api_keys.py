@@ -35,6 +35,8 @@ FORGOTTEN_AT_A_TIME = 10
 
 
 class ApiKey(NamedTuple):
+    """The parts of a key."""
+
     id: str
     secret: str
 

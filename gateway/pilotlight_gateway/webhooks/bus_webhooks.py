@@ -35,6 +35,7 @@ def encode(record: msgspec.Struct) -> bytes:
 
 
 def read_webhook(key: str, entry: KvEntry) -> WebhookRecord | None:
+    """None, and a logged error, for an unreadable entry."""
     try:
         return _webhook.decode(entry.value)
     except msgspec.DecodeError as error:

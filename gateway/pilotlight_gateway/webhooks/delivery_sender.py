@@ -45,6 +45,8 @@ log = structlog.get_logger(__name__)
 
 
 class DeliverySender:
+    """Sends the deliveries of all webhooks."""
+
     def __init__(
         self,
         bus: Bus,

@@ -12,6 +12,8 @@ from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
 
 @dataclass(frozen=True, kw_only=True)
 class SentRequest:
+    """A recorded request."""
+
     url: str
     headers: Mapping[str, str]
     body: bytes

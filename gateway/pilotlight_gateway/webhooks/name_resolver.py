@@ -26,6 +26,8 @@ def _lookup(host: str, port: int) -> Sequence[tuple[Any, ...]]:
 
 
 class DnsResolver:
+    """Resolves names on behalf of tenants."""
+
     def __init__(self, lookup: Lookup = _lookup) -> None:
         self._lookup = lookup
         self._threads = ThreadPoolExecutor(THREADS, "webhook-names")

@@ -25,6 +25,8 @@ CSV = "text/csv"
 
 @dataclass(frozen=True, kw_only=True)
 class AccountServices:
+    """The ports of these endpoints."""
+
     ledger: Ledger
     registry: RegistryPort
     calls: CallPort

@@ -56,6 +56,8 @@ READERS_AT_A_TIME = 64
 
 @dataclass(frozen=True, kw_only=True)
 class BatchServices:
+    """The ports of these endpoints."""
+
     batches: BatchService
     resolver: Resolver
     gate: DrainGate

@@ -31,6 +31,8 @@ UNKNOWN = ("bad_input", "unknown_function", "unknown_version")
 
 @dataclass(frozen=True, kw_only=True)
 class CurveServices:
+    """The ports of these endpoints."""
+
     resolver: Resolver
     placements: FleetPlacements
     curves: CurveService

@@ -39,6 +39,8 @@ NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 @dataclass(frozen=True, kw_only=True)
 class JobServices:
+    """The ports of these endpoints."""
+
     jobs: JobService
     registry: RegistryPort
     budget: ByteBudget

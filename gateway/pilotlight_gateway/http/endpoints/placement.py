@@ -46,6 +46,8 @@ CONTAINER_PATTERN = r"^[A-Za-z0-9_.~-]{1,128}$"
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementServices:
+    """The ports of these endpoints."""
+
     registry: RegistryPort
     resolver: Resolver
     placements: FleetPlacements

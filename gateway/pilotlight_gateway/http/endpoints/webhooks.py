@@ -38,6 +38,8 @@ WRITES = ("deploy",)
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookServices:
+    """The ports of these endpoints."""
+
     webhooks: WebhookStore
     networks: tuple[Network, ...]
     """Networks that webhooks may reach although they are not public."""
