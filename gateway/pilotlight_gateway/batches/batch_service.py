@@ -42,7 +42,7 @@ BATCHES_PER_TENANT = 100
 UPLOADS_AT_A_TIME = 8
 UPLOADS_PER_TENANT = 2
 SUBMIT_SECONDS = 600.0
-"""Limit of an upload: a schema may make each line expensive to check."""
+"""Limit of an upload: each line may be expensive to check."""
 READ_AT_A_TIME = 32
 BATCH_ID = re.compile(ID_PATTERN)
 

@@ -103,7 +103,7 @@ class Deployer:
         return record
 
     async def _build(self, manifest: Manifest) -> Build:
-        """Sign and store a manifest, one at a time, since each may be a megabyte."""
+        """One at a time, since each manifest may be a megabyte."""
 
         def sign() -> tuple[str, str, bytes]:
             return manifest.version_id, *signed_blob(self.signer.sign(manifest))

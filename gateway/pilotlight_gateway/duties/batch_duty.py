@@ -135,7 +135,6 @@ class _Drivers:
             self._changed.set()
 
     async def _forget(self) -> None:
-        """Delete the inputs of batches whose retention has ended."""
         while True:
             for record in expired_batches(self._records.values(), self._ground.wall()):
                 try:

@@ -260,7 +260,7 @@ class JobDuty:
         ]
 
     async def _stands(self, key: str, watchlist: JobWatchlist) -> bool:
-        """Whether the job is unfinished: a job that has just ended has no message."""
+        """Whether the job is unfinished; one that just ended has no message."""
         record = await self._kv.read(key)
         if record is None or record.gone:
             watchlist.gone(key)

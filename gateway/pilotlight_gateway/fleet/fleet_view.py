@@ -64,9 +64,8 @@ class FleetView:
         return 0.0 if self._first is None else at - self._first
 
     def containers(self, tenant: str | None, at: float) -> list[dict[str, Any]]:
-        """A tenant's containers (None: all), with their node, its sandbox, and their breakers.
-
-        These are the container's, its version's, and the number of tenants whose breaker for the version is open.
+        """A tenant's containers (None: all), with their node and breakers: their own, their version's, and how
+        many tenants' breakers for the version are open.
         """
         breakers = self._fresh_reports(at)
         shut = Counter(version for (version, _, of), told in breakers.items() if of and told.state != "closed")

@@ -149,7 +149,6 @@ class Idempotency:
                 raise error
 
     async def _claim(self, place: str, ask: KeyedRequest, revision: int) -> ClaimedKey | None:
-        """Claim the key; None if another request was first."""
         try:
             slot = await self._quota.take(ask.tenant, RECORD_BYTES)
         except TooMuch:
@@ -238,7 +237,7 @@ class Idempotency:
             return verdict
 
     async def _wait_change(self, bell: Doorbell, first: FirstCall, timeout_s: float) -> None:
-        """Return after a change, after `timeout_s`, or when the first call's gateway seems gone."""
+        """Wait for a change, at most until the first call's gateway seems gone."""
         end = time.monotonic() + timeout_s
         while (left := end - time.monotonic()) > 0.0:
             if await bell.wait(min(self._glance, left)):

@@ -168,7 +168,7 @@ def _unseen(connection: sa.Connection, events: Iterable[UsageEvent]) -> list[Usa
 
 
 def _keep_private(database: str | None) -> None:
-    """Restrict the file, and SQLite's files beside it, to the owner. New ones get the main file's mode."""
+    """Restrict the file, and SQLite's files beside it, to the owner."""
     if database and database != ":memory:":
         for path in (private_file(Path(database)), Path(f"{database}-wal"), Path(f"{database}-shm")):
             if path.exists():

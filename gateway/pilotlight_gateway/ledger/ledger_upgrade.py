@@ -31,8 +31,7 @@ def upgrade(engine: sa.Engine, *, scripts: Path = SCRIPTS, head: str = HEAD, wai
     Args:
         engine: SQLite or PostgreSQL, both of which roll back changes of tables.
         scripts: the folder with alembic's `env.py` and `versions/`.
-        head: the last revision among the scripts.
-        wait_s: seconds to wait for another process that upgrades the ledger.
+        wait_s: seconds to wait for another upgrade.
 
     Raises:
         LedgerRefused: a newer release has upgraded the ledger, or another process has held it for `wait_s`.

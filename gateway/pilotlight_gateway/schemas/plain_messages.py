@@ -69,7 +69,6 @@ def _of_types(sentence: str) -> str:
 
 
 def _fields_at(kind: type[msgspec.Struct] | None, above: list[str]) -> list[str]:
-    """The field names of the struct at the path `above`; none without a struct."""
     for name in above:
         types = {} if kind is None else {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
         inner = types.get(name)

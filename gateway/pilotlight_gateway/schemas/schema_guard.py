@@ -23,7 +23,6 @@ from pilotlight_core.model.values import depth_within
 
 MAX_DEPTH = 48
 MAX_NODES = 4_000
-"""Written subschemas; 64 KiB of text have hardly room for more."""
 MAX_UNFOLDED = 10_000
 MAX_PATTERNS = 64
 MAX_PATTERN_LENGTH = 256
@@ -151,7 +150,6 @@ def _words(part: dict[str, Any]) -> int:
 
 
 def _size(word: Any) -> int:
-    """0 for a scalar, else the number of values in a list or an object."""
     inner = word.values() if isinstance(word, dict) else word if isinstance(word, list) else None
     return 0 if inner is None else 1 + sum(1 + _size(item) for item in inner)
 

@@ -112,7 +112,7 @@ class StorageQuota:
         return place[1]
 
     def _now(self) -> int:
-        """The current slot. Blocks become void when it changes."""
+        """Blocks become void when the slot changes."""
         slot = slot_of(self._wall(), self._life)
         if slot != self._slot:
             self._slot, self._left = slot, {}

@@ -85,7 +85,6 @@ class RevokedKey(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     revoked: bool = True
     already: bool = False
-    """Whether it was revoked before."""
 
 
 def new_key() -> ApiKey:
@@ -161,7 +160,7 @@ def list_keys(registry: TenantRegistry, tenant: str) -> list[KeyInfo]:
 async def revoke_key(
     registry: TenantRegistry, tenant: str, key_id: str, at: float, *, by_operator: bool = False, force: bool = False
 ) -> RevokedKey:
-    """Revoke a key, everywhere within a second. Idempotent.
+    """Revoke a key, everywhere within a second.
 
     Raises:
         NotFound: the tenant has no such key.

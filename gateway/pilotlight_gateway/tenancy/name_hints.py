@@ -89,7 +89,7 @@ async def no_container(registry: RegistryPort, tenant: str, name: str, container
 
 
 def functions_text(record: AppRecord, owner: str = "") -> str:
-    """Such as `shop has shop.hello and shop.pay`; at most FUNCTIONS_SHOWN names."""
+    """Such as `shop has shop.hello and shop.pay`."""
     names = [f"{owner}{record.app}.{function}" for function in sorted(record.functions)]
     if not names:
         return f"{owner}{record.app} has no functions"

@@ -35,7 +35,7 @@ def encode(record: msgspec.Struct) -> bytes:
 
 
 def read_webhook(key: str, entry: KvEntry) -> WebhookRecord | None:
-    """None, and a logged error, for an unreadable entry."""
+    """None, and a logged error, if unreadable."""
     try:
         return _webhook.decode(entry.value)
     except msgspec.DecodeError as error:

@@ -135,7 +135,6 @@ class DeliverySchedule:
         return self._lines[line].pop(at) if self._first(line) is not None else None
 
     def _first(self, line: EndpointKey) -> float | None:
-        """The first due instant; an empty queue leaves the turns."""
         first = self._lines[line].next() if line in self._lines else None
         if first is None:
             self._lines.pop(line, None)

@@ -127,7 +127,6 @@ class DeliverySender:
             await self._keep(key, _endpoint(record), stored.seq)
 
     async def _keep(self, key: str, endpoint: EndpointKey, seq: int) -> None:
-        """Purge the oldest finished delivery above FINISHED_KEPT."""
         kept = self._finished.setdefault(endpoint, OrderedDict())
         kept[key] = seq
         kept.move_to_end(key)
@@ -232,7 +231,6 @@ class DeliverySender:
     async def _write(
         self, record: DeliveryRecord, change: Callable[[DeliveryRecord], DeliveryRecord | None]
     ) -> DeliveryRecord | None:
-        """Change the delivery if it is pending; returns the stored one."""
 
         def changed(present: DeliveryRecord | None) -> DeliveryRecord | None:
             return change(present) if present is not None and present.state is DeliveryState.PENDING else present

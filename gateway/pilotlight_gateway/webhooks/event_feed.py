@@ -63,7 +63,6 @@ class WebhookFeeds:
         self._changed.set()
 
     def _settle(self, group: asyncio.TaskGroup) -> None:
-        """Start and stop feeds; that of a changed webhook starts again."""
         found = ((key, read_webhook(key, entry)) for key, entry in self._webhooks.items())
         wanted = {key: record for key, record in found if record is not None}
         for key, (record, task) in list(self._reading.items()):
