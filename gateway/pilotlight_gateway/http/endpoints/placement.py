@@ -162,21 +162,21 @@ def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
 
 
 METHOD = Parameter(
-    name="method", about="A method of a class: it is the class's container that is told of.",
+    name="method", about="A method of a class; the answer is about the class.",
     schema={"type": "string", "pattern": NAME_PATTERN},
 )  # fmt: skip
 PLACEMENT = (
     Operation(
-        method="GET", path="/v1/fleet", name="getFleet", about="Every GPU and slot, its parts and who is on them.",
+        method="GET", path="/v1/fleet", name="getFleet", about="Every GPU and slot, its parts and their containers.",
         endpoint=show_fleet, scopes=("operator",), answer=FleetInfo,
     ),
     Operation(
         method="GET", path="/v1/placement/explain", name="explainPlacement", endpoint=explain, scopes=("operator",),
-        about="Why a container is where it is, what was decided last of a function, or of all; why not on a node.",
+        about="The reasons for a container's place or for the last decision, and against a node.",
         answer=Explanation, errors=("bad_input", "not_found", "unknown_function"),
         parameters=(
             Parameter(
-                name="container", about="A container's id; it counts before a function.",
+                name="container", about="A container's id; it takes precedence over `function`.",
                 schema={"type": "string", "pattern": CONTAINER_PATTERN},
             ),
             Parameter(
@@ -185,7 +185,7 @@ PLACEMENT = (
             ),
             METHOD,
             Parameter(
-                name="why_not", about="A node: why it was not chosen; alone, by the last decision.",
+                name="why_not", about="A node: why it was not chosen; given alone, by the last decision.",
                 schema={"type": "string", "pattern": NAME_PATTERN},
             ),
         ),
@@ -197,7 +197,7 @@ PLACEMENT = (
         errors=("bad_input", "unknown_function", "unknown_version"),
         parameters=(
             Parameter(
-                name="rps", about="Calls per second: how many containers carry them on each slice that is known.",
+                name="rps", about="Calls per second, for the number of containers that they need.",
                 schema={"type": "number", "exclusiveMinimum": 0, "maximum": MOST_RPS},
             ),
             METHOD,
