@@ -172,7 +172,7 @@ PLACEMENT = (
     ),
     Operation(
         method="GET", path="/v1/placement/explain", name="explainPlacement", endpoint=explain, scopes=("operator",),
-        about="The reasons for a container's place or for the last decision, and against a node.",
+        about="Why a container is where it is, the last decision on a function or all, or why a node was not chosen.",
         answer=Explanation, errors=("bad_input", "not_found", "unknown_function"),
         parameters=(
             Parameter(
