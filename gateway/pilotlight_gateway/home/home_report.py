@@ -21,13 +21,13 @@ class BreakerCounts:
     containers: int = 0
 
     @classmethod
-    def of(cls, desks: Iterable[VersionQueue]) -> BreakerCounts:
+    def of(cls, queues: Iterable[VersionQueue]) -> BreakerCounts:
         """Of all these versions."""
         versions = tenants = containers = 0
-        for desk in desks:
-            versions += desk.losses.everybody.state is not CircuitState.CLOSED
-            tenants += sum(breaker.state is not CircuitState.CLOSED for breaker in desk.losses.tenants.values())
-            containers += len(desk.rooms.broken())
+        for queue in queues:
+            versions += queue.losses.everybody.state is not CircuitState.CLOSED
+            tenants += sum(breaker.state is not CircuitState.CLOSED for breaker in queue.losses.tenants.values())
+            containers += len(queue.pool.broken())
         return cls(versions=versions, tenants=tenants, containers=containers)
 
 
@@ -50,15 +50,15 @@ class HomeStatistics:
     """The flows that others slow down: not empty is an alert."""
 
 
-def breakers_of(desk: VersionQueue, at: float) -> Iterator[BreakerReport]:
+def breakers_of(queue: VersionQueue, at: float) -> Iterator[BreakerReport]:
     """The breakers of one version that are not closed, or count failures."""
-    if desk.losses.everybody.failures:
-        yield _told(desk.losses.everybody, at, version=desk.version)
-    for tenant, breaker in desk.losses.tenants.items():
-        yield _told(breaker, at, version=desk.version, tenant=tenant)
-    for room in desk.rooms.all():
-        if room.breaker is not None and room.breaker.failures:
-            yield _told(room.breaker, at, version=desk.version, container=room.container)
+    if queue.losses.everybody.failures:
+        yield _report_of(queue.losses.everybody, at, version=queue.version)
+    for tenant, breaker in queue.losses.tenants.items():
+        yield _report_of(breaker, at, version=queue.version, tenant=tenant)
+    for pooled in queue.pool.all():
+        if pooled.breaker is not None and pooled.breaker.failures:
+            yield _report_of(pooled.breaker, at, version=queue.version, container=pooled.container)
 
 
 def worst_of(found: Iterable[dict[str, float]]) -> dict[str, float]:
@@ -70,7 +70,7 @@ def worst_of(found: Iterable[dict[str, float]]) -> dict[str, float]:
     return worst
 
 
-def _told(breaker: Breaker, at: float, *, version: str, container: str = "", tenant: str = "") -> BreakerReport:
+def _report_of(breaker: Breaker, at: float, *, version: str, container: str = "", tenant: str = "") -> BreakerReport:
     return BreakerReport(
         version=version,
         container=container,

@@ -39,7 +39,7 @@ from pilotlight_gateway.cluster.shards import STATE_BYTES
 from pilotlight_gateway.home.home import Home, HomeStatistics, QueueLimits
 from pilotlight_gateway.home.slow_log import SlowLog
 
-BREAKERS_TOLD = 5_000
+BREAKERS_AT_MOST = 5_000
 """At most, in one message: 500 KiB. They are for people to look at."""
 WATCH_S = 0.5
 """How often people are told of breakers and of slow flows."""
@@ -72,7 +72,7 @@ class Homes:
         self._limits = limits
         self._homes: dict[int, Home] = {}
         self._wakes = Timers[str]()
-        self._stirred: set[int] = set()
+        self._awake: set[int] = set()
         """The shards whose homes have something to decide."""
         self._wants_credits = False
         self._watch_at = float("-inf")
@@ -88,7 +88,7 @@ class Homes:
         if state:
             home.restore(msgspec.msgpack.decode(state, type=HomeState), self._port.clock())
         self._wants_credits = True
-        self.stir(shard)
+        self.wake(shard)
 
     def end(self, shard: int) -> bytes:
         """The shard is not ours any more. Returns what the next home should know."""
@@ -123,48 +123,48 @@ class Homes:
 
     def credit(self, credit: Credit, at: float) -> None:
         """A container speaks of its room."""
-        self._hear(at)  # its agent may have refused a call before, and its origin have handed it back
+        self._receive(at)  # its agent may have refused a call before, and its origin have handed it back
         shard = subjects.shard_of(credit.function)
         if (home := self.get(shard, at)) is not None:
             home.credit(credit, at)
-            self.stir(shard)
+            self.wake(shard)
 
     def shortage(self, shortage: Shortage, at: float) -> None:
         """The controller has no capacity for a version, and says why."""
-        self._hear(at)
+        self._receive(at)
         for home in self:
             home.shortage(shortage, at)
-        self.stir_all()
+        self.wake_all()
 
     def node_gone(self, gone: GoneNode, at: float) -> None:
         """An agent is gone, or counts as gone, with its containers."""
-        self._hear(at)
+        self._receive(at)
         for home in self:
             home.node_gone(gone.node, gone.instance, at)
-        self.stir_all()
+        self.wake_all()
 
     def node_unheard(self, node: str, at: float) -> None:
         """Nobody listens at a node."""
-        self._hear(at)
+        self._receive(at)
         for home in self:
             home.node_unheard(node, at)
-        self.stir_all()
+        self.wake_all()
 
     def gateway_gone(self, instance: str) -> None:
         """Nobody waits for its calls any more."""
         for home in self:
             home.gateway_gone(instance)
-        self.stir_all()
+        self.wake_all()
 
-    def _hear(self, at: float) -> None:
+    def _receive(self, at: float) -> None:
         while self._inbox:
             shard, item = self._inbox.popleft()
             if shard is not None:
-                self._tell(shard, item, at)
+                self._deliver(shard, item, at)
             else:
-                self._tell_all(item, at)
+                self._deliver_to_all(item, at)
 
-    def _tell(self, shard: int, item: HomeItem, at: float) -> None:
+    def _deliver(self, shard: int, item: HomeItem, at: float) -> None:
         home = self.get(shard, at)
         if home is None:
             return  # an origin that waits repeats itself, and says it anew to the next home
@@ -180,34 +180,34 @@ class Homes:
                 home.refused(item.call, item.container, item.reason, item.epoch, at)
             case Withdraw(call_id):
                 home.cancel(call_id)
-        if home.stirred:
-            self._stirred.add(shard)
+        if home.is_awake:
+            self._awake.add(shard)
 
-    def _tell_all(self, item: HomeItem, at: float) -> None:
+    def _deliver_to_all(self, item: HomeItem, at: float) -> None:
         if isinstance(item, Settle):
             for shard, home in self._homes.items():
                 _settle(home, item, at)
-                self._stirred.add(shard)
+                self._awake.add(shard)
 
     # -- when they are asked -------------------------------------------------------------------------------------
 
-    def stir(self, shard: int) -> None:
+    def wake(self, shard: int) -> None:
         """Something happened: let the home decide in the next turn, once for all that came up before it."""
-        self._stirred.add(shard)
+        self._awake.add(shard)
         self._port.wake_at(SOON)
 
-    def stir_all(self) -> None:
+    def wake_all(self) -> None:
         """Something happened to all."""
-        self._stirred.update(self._homes)
+        self._awake.update(self._homes)
         self._port.wake_at(SOON)
 
     def turn(self, at: float) -> None:
         """Tell the homes what has come, and let those decide that have something to."""
-        self._hear(at)
-        self._stirred.update(int(name) for name in self._wakes.due(at))
+        self._receive(at)
+        self._awake.update(int(name) for name in self._wakes.due(at))
         if self._port.connected:
-            while self._stirred:
-                shard = self._stirred.pop()
+            while self._awake:
+                shard = self._awake.pop()
                 try:
                     self._decide(shard, at)
                 except Exception:
@@ -246,13 +246,13 @@ class Homes:
 
     def _watch(self, at: float) -> None:
         self._watch_at = at + WATCH_S
-        self._tell_breakers(at)
+        self._publish_breakers(at)
         if self._slow_log.is_due(at):
-            self._slow_log.look((flow for home in self for flow in home.statistics(at).slow), at)
+            self._slow_log.update((flow for home in self for flow in home.statistics(at).slow), at)
 
-    def _tell_breakers(self, at: float) -> None:
+    def _publish_breakers(self, at: float) -> None:
         """Every gateway lists the breakers: all are told while there are any, and once after."""
-        told = tuple(islice((told for home in self for told in home.breakers(at)), BREAKERS_TOLD))
+        told = tuple(islice((told for home in self for told in home.breakers(at)), BREAKERS_AT_MOST))
         if not told and not self._broken:
             return
         self._broken = bool(told)
@@ -260,10 +260,10 @@ class Homes:
             self._port.send(subjects.breakers(self._region), Breakers(gateway=self._gateway, told=told))
 
 
-def packed(state: HomeState, room: int) -> bytes:
+def packed(state: HomeState, most_bytes: int) -> bytes:
     """What is handed over, in at most `room` bytes if that can be: first of all the calls that wait."""
     whole = msgspec.msgpack.encode(state)
-    if len(whole) <= room or not state.versions:
+    if len(whole) <= most_bytes or not state.versions:
         return whole
     return msgspec.msgpack.encode(msgspec.structs.replace(state, versions={}))
 

@@ -5,7 +5,7 @@ Two levels, both by the smallest counter of service received:
 1. the class. Its counter is cost over weight, interactive : standard : batch = 8 : 3 : 1. A class that always has
    calls waiting gets at least its weight's share of the cost served, so batch is slow under load and never starved;
    what a class does not use goes to the others.
-2. in the class, the tenant by its weight (`counters.py`), then first come first served.
+2. in the class, the tenant by its weight (`tier_queue.py`), then first come first served.
 
 What may not go now is passed over, and saves nothing up meanwhile: a tenant at its cap of calls in flight, and a tier
 for which no room is left beside what is kept for other tiers (`TierLoad.unused`).
@@ -30,9 +30,16 @@ from dataclasses import dataclass
 from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.agent_messages import CallDescriptor
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.home.counters import LEARNT, FunctionCounters
-from pilotlight_gateway.home.flows import Flow, QueueEntry, TenantLoad
-from pilotlight_gateway.home.tier_queue import ClassQueue, TierLoad, TierQueue
+from pilotlight_gateway.home.tier_queue import (
+    LEARNT,
+    ClassQueue,
+    Flow,
+    FunctionCounters,
+    QueueEntry,
+    TenantLoad,
+    TierLoad,
+    TierQueue,
+)
 
 WEIGHTS: Mapping[Priority, float] = {Priority.INTERACTIVE: 8.0, Priority.STANDARD: 3.0, Priority.BATCH: 1.0}
 LEAST_COST = 0.01
@@ -95,7 +102,7 @@ class FairQueue:
         """
         flow = self._flow(call)
         if call.reserved:
-            self._reserve(flow.line.tier, call.reserved, at)
+            self._reserve(flow.tier_queue.tier, call.reserved, at)
         cost = cost or flow.counter.mean or guess
         order = -1 if first else next(self._orders)
         entry = QueueEntry(call, flow, cost if cost > LEAST_COST else LEAST_COST, order, at)
@@ -112,21 +119,21 @@ class FairQueue:
         if flow is None:
             return None
         entry = flow.pop()
-        del self._entries[entry.id]
+        del self._entries[entry.call_id]
         self._waited(entry)
-        line = flow.line
-        line.tier.in_flight += 1
+        tier_queue = flow.tier_queue
+        tier_queue.tier.in_flight += 1
         if flow.load is not None:
             flow.load.in_flight += 1
         self._in_flight += 1
         if closed:
-            line.of.passed_over(closed, flow.counter.value)
+            tier_queue.class_queue.passed_over(closed, flow.counter.value)
         counter = flow.counter
         counter.value += entry.cost / counter.weight
-        line.of.virtual += entry.cost / line.of.weight
+        tier_queue.class_queue.virtual += entry.cost / tier_queue.class_queue.weight
         return entry
 
-    def so_far(self, entry: QueueEntry, cost: float) -> None:
+    def charge_so_far(self, entry: QueueEntry, cost: float) -> None:
         """A picked call runs on and has cost `cost` so far: charge what is beyond its estimate now, not at its end."""
         if cost > entry.cost:
             self._charge(entry, cost - entry.cost)
@@ -138,15 +145,15 @@ class FairQueue:
             if cost < LEAST_COST:
                 cost = LEAST_COST
             flow, more = entry.flow, cost - entry.cost
-            counter, of = flow.counter, flow.line.of
+            counter, class_queue = flow.counter, flow.tier_queue.class_queue
             mean = counter.mean
             # `model.ewma` in place, as this is done for each call.
             counter.mean = mean + LEARNT * (cost - mean) if mean else cost
             counter.add(more / counter.weight)
-            of.virtual += more / of.weight
+            class_queue.virtual += more / class_queue.weight
         self._landed(entry)
 
-    def forgo(self, entry: QueueEntry) -> None:
+    def refund(self, entry: QueueEntry) -> None:
         """A picked call is not to run after all: refund it, and forget it."""
         self._charge(entry, -entry.cost)
         self._landed(entry)
@@ -155,14 +162,14 @@ class FairQueue:
         """A picked call never started: refund it and queue it where it was, as `call` describes it now."""
         self._charge(entry, -entry.cost)
         self._landed(entry)
-        again = QueueEntry(call, self._flow(call), entry.cost, entry.order, entry.pushed)
+        again = QueueEntry(call, self._flow(call), entry.cost, entry.order, entry.pushed_at)
         again.since = entry.since
         self._wait(again, returned=True)
         return again
 
-    def remove(self, call: str) -> QueueEntry | None:
+    def remove(self, call_id: str) -> QueueEntry | None:
         """Take a waiting call out; None if it does not wait here."""
-        entry = self._entries.pop(call, None)
+        entry = self._entries.pop(call_id, None)
         if entry is not None:
             self._waited(entry)
             self._forget(entry.flow)
@@ -179,7 +186,14 @@ class FairQueue:
 
     def flow(self, tenant: str, priority: str) -> Flow | None:
         """A tenant's backlogged flow of a class, if it has one."""
-        return next((f for line in self.of_class(priority).lines if (f := line.flows.get(tenant)) is not None), None)
+        return next(
+            (
+                f
+                for tier_queue in self.of_class(priority).tier_queues
+                if (f := tier_queue.flows.get(tenant)) is not None
+            ),
+            None,
+        )
 
     def depth(self, tenant: str, priority: str) -> int:
         """Calls that wait in one flow."""
@@ -202,14 +216,14 @@ class FairQueue:
         """How it is, at once."""
         return QueueStatistics(
             waiting={str(priority): queue.live for priority, queue in self._classes.items()},
-            flows=sum(len(line.flows) for line in self._lines()),
+            flows=sum(len(tier_queue.flows) for tier_queue in self._tier_queues()),
             in_flight=self._in_flight,
         )
 
     def check_integrity(self) -> None:
         """Raise AssertionError if the counts do not agree with each other."""
-        flows = [flow for line in self._lines() for flow in line.flows.values()]
-        waiting = {entry.id for flow in flows for entry in flow if entry.waiting}
+        flows = [flow for tier_queue in self._tier_queues() for flow in tier_queue.flows.values()]
+        waiting = {entry.call_id for flow in flows for entry in flow if entry.waiting}
         require(waiting == set(self._entries), "what waits in flows is not what waits")
         require(sum(queue.live for queue in self.classes) == len(self._entries), "classes miscount")
         require(sum(flow.live for flow in flows) == len(self._entries), "lines miscount")
@@ -223,8 +237,8 @@ class FairQueue:
             require(load.in_flight > 0 or load.flows > 0, "an idle tenant is kept")
             require(load.in_flight >= 0, "more calls landed than flew")
 
-    def _lines(self) -> Iterator[TierQueue]:
-        return (line for queue in self.classes for line in queue.lines)
+    def _tier_queues(self) -> Iterator[TierQueue]:
+        return (tier_queue for queue in self.classes for tier_queue in queue.tier_queues)
 
     def _closed(self, free: int, slots: int, at: float) -> Collection[TierLoad]:
         return [tier for tier in self._tiers.values() if free <= self.kept(tier.rank, slots, at)]
@@ -253,43 +267,43 @@ class FairQueue:
 
     def _flow(self, call: CallDescriptor) -> Flow:
         queue = self._classes.get(call.priority) or self._classes[Priority.STANDARD]
-        line = queue.line(call.tier_rank) or self._line(queue, call.tier_rank)
+        tier_queue = queue.tier_queue(call.tier_rank) or self._tier_queue_of(queue, call.tier_rank)
         tenant, weight = call.tenant, call.weight
-        flow = line.flows.get(tenant)
+        flow = tier_queue.flows.get(tenant)
         if weight < LEAST_WEIGHT:
             weight = LEAST_WEIGHT
         if flow is None:
             load = self._tenants.setdefault(tenant, TenantLoad()) if self._cap is not None else None
-            flow = Flow(line, tenant, line.counters.of(tenant), load)
+            flow = Flow(tier_queue, tenant, tier_queue.counters.of(tenant), load)
             flow.counter.weight = weight
         elif flow.counter.weight != weight:
             flow.counter.weight = weight
         return flow
 
-    def _line(self, queue: ClassQueue, rank: int) -> TierQueue:
+    def _tier_queue_of(self, queue: ClassQueue, rank: int) -> TierQueue:
         return queue.open(self._tiers.setdefault(rank, TierLoad(rank)), self._cap)
 
     def _wait(self, entry: QueueEntry, *, returned: bool) -> None:
-        self._entries[entry.id] = entry
+        self._entries[entry.call_id] = entry
         flow = entry.flow
         if returned:
-            self._back[entry.id] = entry
+            self._back[entry.call_id] = entry
             flow.insert(entry)
         else:
             flow.append(entry)
-        line = flow.line
-        if not line.of.live:
-            self._lift(line.of)
-        line.grow(flow)
+        tier_queue = flow.tier_queue
+        if not tier_queue.class_queue.live:
+            self._lift(tier_queue.class_queue)
+        tier_queue.grow(flow)
 
     def _waited(self, entry: QueueEntry) -> None:
         entry.waiting = False
-        line = entry.flow.line
-        line.shrink(entry.flow)
-        if not line.of.live:
-            self._left = line.of
+        tier_queue = entry.flow.tier_queue
+        tier_queue.shrink(entry.flow)
+        if not tier_queue.class_queue.live:
+            self._left = tier_queue.class_queue
         if self._back:
-            self._back.pop(entry.id, None)
+            self._back.pop(entry.call_id, None)
 
     def _lift(self, queue: ClassQueue) -> None:
         # As for tenants: a class that was idle has not saved anything up.
@@ -299,18 +313,18 @@ class FairQueue:
     def _charge(self, entry: QueueEntry, cost: float) -> None:
         counter = entry.flow.counter
         counter.add(cost / counter.weight)
-        of = entry.flow.line.of
-        of.virtual += cost / of.weight
+        class_queue = entry.flow.tier_queue.class_queue
+        class_queue.virtual += cost / class_queue.weight
 
     def _landed(self, entry: QueueEntry) -> None:
         self._in_flight -= 1
-        entry.flow.line.tier.in_flight -= 1
+        entry.flow.tier_queue.tier.in_flight -= 1
         load = entry.flow.load
         if load is not None:
             load.in_flight -= 1
             while load.parked:
                 flow = load.parked.pop()
-                flow.line.unpark(flow)
+                flow.tier_queue.unpark(flow)
             self._forget(entry.flow)
 
     def _forget(self, flow: Flow) -> None:

@@ -8,7 +8,7 @@ import structlog
 
 from pilotlight_gateway.home.slowdown import SlowFlow
 
-LOOK_EVERY_S = 10.0
+REFRESH_EVERY_S = 10.0
 NAMED = 32
 """Flows named at a time, the slowest first; more are only counted."""
 
@@ -23,15 +23,15 @@ class SlowLog:
 
     def __init__(self) -> None:
         self._named: frozenset[FlowKey] = frozenset()
-        self._look_at = 0.0
+        self._refresh_at = 0.0
 
     def is_due(self, at: float) -> bool:
         """Whether it is time to look again."""
-        return at >= self._look_at
+        return at >= self._refresh_at
 
-    def look(self, slow: Iterable[SlowFlow], at: float) -> None:
+    def update(self, slow: Iterable[SlowFlow], at: float) -> None:
         """`slow` are the flows that are slow now."""
-        self._look_at = at + LOOK_EVERY_S
+        self._refresh_at = at + REFRESH_EVERY_S
         worst = sorted(slow, key=lambda flow: -flow.slowdown)
         flows = {(flow.version, flow.tenant, flow.priority): flow for flow in worst[:NAMED]}
         for key, flow in flows.items():

@@ -62,7 +62,7 @@ class Slowdowns:
         # No cache of cachetools: this is touched for each call, and those take four times as long (0.45 µs).
         self._flows: OrderedDict[tuple[str, str], _Flow] = OrderedDict()
 
-    def ended(self, call: CallDescriptor, since: float, start_ms: float, hold: float, slots: int, at: float) -> None:
+    def ended(self, call: CallDescriptor, since: float, start_ms: float, hold_s: float, slots: int, at: float) -> None:
         """A call has ended that came at `since` and held its slot for `hold` seconds.
 
         For `start_ms` of the time before, no container was ready.
@@ -77,11 +77,11 @@ class Slowdowns:
             self._flows.move_to_end(key)
         ready = since + start_ms / 1000.0
         begun = ready if ready > flow.clock else flow.clock
-        flow.clock = begun + hold / (slots or 1)
+        flow.clock = begun + hold_s / (slots or 1)
         flow.calls += 1
         flow.system_ms = KEPT * flow.system_ms + (at - since) * 1000.0
-        flow.alone_ms = KEPT * flow.alone_ms + (begun - since + hold) * 1000.0
-        flow.held_ms += hold * 1000.0
+        flow.alone_ms = KEPT * flow.alone_ms + (begun - since + hold_s) * 1000.0
+        flow.held_ms += hold_s * 1000.0
 
     def of(self, tenant: str, priority: str) -> float:
         """The slowdown of a flow; 1 where nothing is known."""

@@ -1,4 +1,31 @@
-"""Lines: the flows of one class and one tier, and the heap that finds the next one.
+"""Virtual counters: how much service each tenant has had of one function, class by class.
+
+Theory of operation
+-------------------
+The Virtual Token Counter (Sheng et al., "Fairness in Serving Large Language Models", OSDI'24, arXiv 2401.00588) is
+start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM'96) for work whose cost is only known afterwards. Each tenant has
+a counter of the service it received, here in GPU-milliseconds; the backlogged tenant with the smallest is served
+next. A pick is charged at an estimate and corrected when the call ends. For two tenants that stay backlogged, the
+service they receive differs by a bounded amount that does not grow with time, however unequal their demand.
+
+    charge    pick:     value += estimate
+    correct   running:  value += cost so far - estimate   (only where it is more)
+              end:      value += actual - estimate        (may lower it)
+    refund    returned: value -= estimate                 (it never ran)
+    lift      idle -> active: value = max(value, the smallest value of the active)
+
+Each cost is divided by the tenant's weight, so that a tenant of weight 4 gets four times the service of one of
+weight 1 before its counter has risen as far.
+
+Without the lift, a tenant could sleep, save up "unused" service, and then shut everybody else out. If nobody is
+active, the floor is the counter of whoever left last. The counters belong to the *function*: a tenant does not get a
+second share by calling its two versions. Each version has its own queue over them, and a flow's place in a queue's
+heap is only a lower bound that is corrected when it comes up (`TierQueue`), so a charge costs nothing elsewhere;
+only a correction downwards must be told to the queues at once.
+
+Flows (version x tenant x class): one tenant's calls of one class, first come first served.
+
+Lines: the flows of one class and one tier, and the heap that finds the next one.
 
 A flow's heap key is the counter's value at the time it was pushed. Counters mostly rise, so an old key is a lower
 bound: when a flow comes up whose counter has risen since, it is pushed down to its true place, and the next is looked
@@ -13,12 +40,241 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Iterator
 
-from pilotlight_gateway.home.counters import Counters
-from pilotlight_gateway.home.flows import LITTER, NOWHERE, Flow, TenantLoad
+from pilotlight_core.model.messages.agent_messages import CallDescriptor
+from pilotlight_core.model.spec import Priority
 
-RESERVED_FOR = 60.0
+KEPT = 1024
+"""Counters of idle tenants that are kept without looking whether they still mean something."""
+LEARNT = 0.1
+"""Weight of the newest call in what a tenant's calls cost."""
+
+
+class Counter:
+    """The service that one tenant had over its weight, and its backlogged flows: one per version (and tier)."""
+
+    __slots__ = ("backlog", "mean", "value", "weight")
+
+    def __init__(self) -> None:
+        self.value = 0.0
+        self.weight = 1.0
+        """The tenant's share among those that compete, as its last call said."""
+        self.mean = 0.0
+        """What its calls cost, smoothed over about the last ten; 0: not known yet."""
+        self.backlog: list[Flow] = []
+
+    def add(self, cost: float) -> None:
+        """Charge (or, negative, give back) `cost` GPU-milliseconds over the tenant's weight."""
+        self.value += cost
+        if cost < 0:
+            for flow in self.backlog:
+                flow.lowered()
+
+
+class Counters:
+    """The counters of one class of one function."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Counter] = {}
+        self._queues: list[TierQueue] = []
+        self._left = Counter()
+        """Who became idle last: the floor while nobody is active."""
+        self._sweep_at = KEPT
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def join(self, queue: TierQueue) -> None:
+        """A version's queue takes part."""
+        self._queues.append(queue)
+
+    def leave(self, queue: TierQueue) -> None:
+        """A version's queue is no more."""
+        self._queues.remove(queue)
+
+    def of(self, tenant: str) -> Counter:
+        """The tenant's counter, made on first use."""
+        counter = self._of.get(tenant)
+        if counter is None:
+            if len(self._of) >= self._sweep_at:
+                self._sweep()
+            counter = self._of[tenant] = Counter()
+        return counter
+
+    def known(self, tenant: str) -> Counter | None:
+        """The tenant's counter, if it has one."""
+        return self._of.get(tenant)
+
+    def values(self) -> dict[str, float]:
+        """The service of every tenant that is known, to be restored elsewhere."""
+        return {tenant: counter.value for tenant, counter in self._of.items()}
+
+    def restore(self, values: dict[str, float]) -> None:
+        """Go on from another's `values`; nothing waits here yet."""
+        for tenant, value in values.items():
+            self.of(tenant).value = value
+
+    def activate(self, counter: Counter, flow: Flow) -> None:
+        """A flow of this counter has become backlogged: lift it."""
+        if not counter.backlog:
+            counter.value = max(counter.value, self.floor())
+        counter.backlog.append(flow)
+
+    def deactivate(self, counter: Counter, flow: Flow) -> None:
+        """A flow of this counter has no more calls waiting."""
+        counter.backlog.remove(flow)
+        self._left = counter
+
+    def floor(self) -> float:
+        """The least service among the active tenants; of the one that left last when there are none."""
+        least = [value for queue in self._queues if (value := queue.least()) is not None]
+        return min(least) if least else self._left.value
+
+    def _sweep(self) -> None:
+        # An idle tenant at or below the floor would be lifted to it anyway: its counter says nothing.
+        floor = self.floor()
+        self._of = {name: c for name, c in self._of.items() if c.backlog or c.value > floor}
+        self._sweep_at = max(KEPT, 2 * len(self._of))
+
+
+class FunctionCounters:
+    """All counters of one function: what its versions share."""
+
+    def __init__(self) -> None:
+        self.classes: dict[Priority, Counters] = {priority: Counters() for priority in Priority}
+
+
+NOWHERE = math.nan
+"""The key of a flow that is not in the heap: it equals no entry's key, not even itself."""
+DEAD_AT_MOST = 64
+"""Dead entries that are tolerated beyond one for each living one."""
+
+
+class QueueEntry:
+    """One call in a queue, or picked from it and not settled yet."""
+
+    __slots__ = ("call", "call_id", "cost", "flow", "next", "order", "pushed_at", "since", "waiting")
+
+    def __init__(self, call: CallDescriptor, flow: Flow, cost: float, order: int, pushed_at: float) -> None:
+        self.call = call
+        self.call_id = call.call_id
+        self.flow = flow
+        self.cost = cost
+        """GPU-milliseconds as charged: the estimate, or what it has cost so far where that is more."""
+        self.order = order
+        self.pushed_at = pushed_at
+        """The instant at which it entered this queue."""
+        self.since = pushed_at - call.age_ms / 1000.0
+        """The instant from which it has been waiting, here or elsewhere."""
+        self.waiting = True
+        self.next: QueueEntry | None = None
+        """Behind it in its flow."""
+
+
+class TenantLoad:
+    """What one tenant has running from one version's queue, whatever the class."""
+
+    __slots__ = ("flows", "in_flight", "parked")
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.flows = 0
+        self.parked: list[Flow] = []
+        """Its flows that wait for the tenant to drop below its cap."""
+
+
+class Flow:
+    """One tenant's calls of one class, first come first served.
+
+    A chain through the entries, since a deque of its own for each of ten thousand flows would not fit into the
+    processor's cache. Removed calls stay as dead entries for a while.
+    """
+
+    __slots__ = ("_first", "_last", "_length", "counter", "key", "live", "load", "parked", "tenant", "tier_queue")
+
+    def __init__(self, tier_queue: TierQueue, tenant: str, counter: Counter, load: TenantLoad | None) -> None:
+        self.tier_queue = tier_queue
+        self.tenant = tenant
+        self.counter = counter
+        self.load = load
+        """Shared with the tenant's other flows; None if there is no cap."""
+        self.live = 0
+        self.key = NOWHERE
+        self.parked = False
+        self._first: QueueEntry | None = None
+        self._last: QueueEntry | None = None
+        self._length = 0
+        """Dead entries included."""
+
+    def __iter__(self) -> Iterator[QueueEntry]:
+        entry = self._first
+        while entry is not None:
+            yield entry
+            entry = entry.next
+
+    @property
+    def cost(self) -> float:
+        """What its next pick will be charged, or about that. It has calls."""
+        return self._first.cost if self._first is not None else 0.0
+
+    def lowered(self) -> None:
+        """Its counter fell: its place in the heap is too far back."""
+        if self.counter.value < self.key:
+            self.tier_queue.place(self)
+
+    def append(self, entry: QueueEntry) -> None:
+        """Put a call at the end."""
+        if self._last is None:
+            self._first = entry
+        else:
+            self._last.next = entry
+        self._last = entry
+        self._length += 1
+
+    def insert(self, entry: QueueEntry) -> None:
+        """Put a returned call back by its order: before everything that came after it."""
+        before: QueueEntry | None = None
+        after = self._first
+        while after is not None and after.order <= entry.order:
+            before, after = after, after.next  # only other returned calls and dead entries are older: few
+        entry.next = after
+        if before is None:
+            self._first = entry
+        else:
+            before.next = entry
+        if after is None:
+            self._last = entry
+        self._length += 1
+
+    def pop(self) -> QueueEntry:
+        """Take the first call that still waits. There is one."""
+        entry = self._first
+        while entry is not None and not entry.waiting:
+            entry = entry.next
+            self._length -= 1
+        assert entry is not None  # noqa: S101 - a flow without live calls is in no heap
+        self._first = entry.next
+        self._length -= 1
+        if entry.next is None:
+            self._last = None
+        entry.next = None
+        return entry
+
+    def tidy(self) -> None:
+        """Forget dead entries once they outnumber the living; all of them if nothing lives."""
+        if self.live and self._length <= 2 * self.live + DEAD_AT_MOST:
+            return
+        living = [entry for entry in self if entry.waiting]
+        self._first = self._last = None
+        self._length = 0
+        for entry in living:
+            entry.next = None
+            self.append(entry)
+
+
+RESERVE_S = 60.0
 """Seconds after its last call for which a tier's share of a version is kept free: a slot for nobody helps nobody."""
 ROUNDING = 1e-9
 """0.2 x 5 slots is one slot, also in floating point."""
@@ -39,7 +295,7 @@ class TierLoad:
 
     def unused(self, slots: int, at: float) -> int:
         """The slots of `slots` that are kept for it and not in use; none once nobody has asked for long."""
-        if not self.share or (at - self.seen > RESERVED_FOR and not self.in_flight):
+        if not self.share or (at - self.seen > RESERVE_S and not self.in_flight):
             return 0
         return max(0, int(self.share * slots + ROUNDING) - self.in_flight)
 
@@ -47,12 +303,12 @@ class TierLoad:
 class TierQueue:
     """The flows of one class and one tier at one version, the least served tenant first."""
 
-    __slots__ = ("_heap", "_tick", "base", "cap", "counters", "flows", "of", "tier")
+    __slots__ = ("_heap", "_tick", "base", "cap", "class_queue", "counters", "flows", "tier")
 
-    def __init__(self, of: ClassQueue, tier: TierLoad, *, cap: int | None) -> None:
-        self.of = of
+    def __init__(self, class_queue: ClassQueue, tier: TierLoad, *, cap: int | None) -> None:
+        self.class_queue = class_queue
         self.tier = tier
-        self.counters = of.counters
+        self.counters = class_queue.counters
         self.cap = cap
         """Calls of one tenant in flight from this version at most; None: no limit."""
         self.base = float("-inf")
@@ -72,7 +328,7 @@ class TierQueue:
         """Give the flow a heap entry at its counter's value."""
         flow.key = flow.counter.value
         heapq.heappush(self._heap, (flow.key, next(self._tick), flow))
-        if len(self._heap) > 2 * len(self.flows) + LITTER:
+        if len(self._heap) > 2 * len(self.flows) + DEAD_AT_MOST:
             self._heap = [item for item in self._heap if item[0] == item[2].key]
             heapq.heapify(self._heap)
 
@@ -108,7 +364,7 @@ class TierQueue:
     def grow(self, flow: Flow) -> None:
         """The flow has one call more; it joins if it had none."""
         flow.live += 1
-        self.of.live += 1
+        self.class_queue.live += 1
         if flow.live == 1:
             self.flows[flow.tenant] = flow
             if flow.load is not None:
@@ -119,7 +375,7 @@ class TierQueue:
     def shrink(self, flow: Flow) -> None:
         """The flow has one call less; it leaves with the last."""
         flow.live -= 1
-        self.of.live -= 1
+        self.class_queue.live -= 1
         flow.tidy()
         if flow.live:
             return
@@ -136,7 +392,7 @@ class TierQueue:
 class ClassQueue:
     """One class at one version: its lines, and its own counter among the classes."""
 
-    __slots__ = ("_by_rank", "counters", "lines", "live", "virtual", "weight")
+    __slots__ = ("_by_rank", "counters", "live", "tier_queues", "virtual", "weight")
 
     def __init__(self, counters: Counters, *, weight: float) -> None:
         self.counters = counters
@@ -144,38 +400,38 @@ class ClassQueue:
         self.virtual = 0.0
         """Cost served of this class over its weight: the same counter as a tenant's, one level up."""
         self.live = 0
-        self.lines: list[TierQueue] = []
+        self.tier_queues: list[TierQueue] = []
         self._by_rank: dict[int, TierQueue] = {}
 
-    def line(self, rank: int) -> TierQueue | None:
+    def tier_queue(self, rank: int) -> TierQueue | None:
         """The line of a tier, if it has one yet."""
         return self._by_rank.get(rank)
 
     def open(self, tier: TierLoad, cap: int | None) -> TierQueue:
         """Make the line of a tier."""
-        line = self._by_rank[tier.rank] = TierQueue(self, tier, cap=cap)
-        self.lines.append(line)
-        return line
+        tier_queue = self._by_rank[tier.rank] = TierQueue(self, tier, cap=cap)
+        self.tier_queues.append(tier_queue)
+        return tier_queue
 
     def head(self, closed: Collection[TierLoad]) -> Flow | None:
         """The flow that is next, of those whose tier is not closed; None if none may go."""
-        if len(self.lines) == 1 and not closed:
-            return self.lines[0].head()
+        if len(self.tier_queues) == 1 and not closed:
+            return self.tier_queues[0].head()
         found: Flow | None = None
-        for line in self.lines:
-            if line.flows and line.tier not in closed:
-                flow = line.head()
+        for tier_queue in self.tier_queues:
+            if tier_queue.flows and tier_queue.tier not in closed:
+                flow = tier_queue.head()
                 if flow is not None and (found is None or flow.key < found.key):
                     found = flow
         return found
 
     def passed_over(self, closed: Collection[TierLoad], served: float) -> None:
         """A flow was served whose counter stood at `served`, while some tiers might not go: they save nothing up."""
-        for line in self.lines:
-            if line.flows and line.tier in closed:
-                line.base = max(line.base, served)
+        for tier_queue in self.tier_queues:
+            if tier_queue.flows and tier_queue.tier in closed:
+                tier_queue.base = max(tier_queue.base, served)
 
     def close(self) -> None:
         """The version is no more: leave the function's counters."""
-        for line in self.lines:
-            self.counters.part(line)
+        for tier_queue in self.tier_queues:
+            self.counters.leave(tier_queue)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_runtime.node.stall_watch import StallWatch
+from pilotlight_runtime.node.agent import StallWatch
 
 
 def test_while_it_runs_what_is_read_is_fresh() -> None:

@@ -8,8 +8,8 @@ import pytest
 from starlette.types import Message
 from structlog.testing import capture_logs
 
-from pilotlight_gateway.http.calls.call_watch import unless_gone
-from pilotlight_gateway.http.protocol.request_bodies import ClientGone
+from pilotlight_gateway.http.calls.unary_calls import unless_gone
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone
 
 
 def current_task() -> asyncio.Task[object]:

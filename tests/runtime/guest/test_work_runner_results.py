@@ -9,7 +9,7 @@ from pilotlight_core.model.messages.agent_messages import Outcome
 from pilotlight_runtime.guest.call_table import GuestCall
 from pilotlight_runtime.guest.frames import Invoke, Result
 from pilotlight_runtime.guest.remote_errors import BadAnswer, BadArguments
-from pilotlight_runtime.guest.result_frames import (
+from pilotlight_runtime.guest.work_runner import (
     NOTHING,
     answered,
     cancelled,

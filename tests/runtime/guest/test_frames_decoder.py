@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_runtime.guest.frame_decoder import SMALL, FrameDecoder
 from pilotlight_runtime.guest.frames import (
+    KEPT_MEMORY,
     MAX_FRAME,
+    FrameDecoder,
     FrameTooLarge,
     FromAgent,
     Invoke,
@@ -33,7 +34,7 @@ def feed(inbox: FrameDecoder, data: bytes, step: int) -> list[object]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(0, 3 * SMALL), max_size=8), st.integers(1, 2 * SMALL))
+@given(st.lists(st.integers(0, 3 * KEPT_MEMORY), max_size=8), st.integers(1, 2 * KEPT_MEMORY))
 def test_frames_come_out_as_they_went_in(sizes: list[int], step: int) -> None:
     """However the bytes are cut, and however large the frames are."""
     sent = [Invoke(call_id=f"c{n}", input=bytes([n]) * size) for n, size in enumerate(sizes)]
@@ -54,7 +55,7 @@ def test_memory_is_given_back() -> None:
     inbox = FrameDecoder(FromAgent)
     feed(inbox, encode(Invoke(call_id="c", input=bytes(5 * 2**20))), 2**20)
 
-    assert len(inbox.space()) == SMALL
+    assert len(inbox.space()) == KEPT_MEMORY
 
 
 def test_a_lying_header_costs_no_memory() -> None:
@@ -62,7 +63,7 @@ def test_a_lying_header_costs_no_memory() -> None:
     inbox = FrameDecoder(FromAgent)
     feed(inbox, header(MAX_FRAME), 4)
 
-    assert len(inbox.space()) <= 17 * SMALL
+    assert len(inbox.space()) <= 17 * KEPT_MEMORY
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.errors import PilotlightError, Unauthenticated, Unavailable
 from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_gateway.tenancy.api_keys import ApiKey, create_key, new_key, revoke_key
-from pilotlight_gateway.tenancy.key_authenticator import (
+from pilotlight_gateway.tenancy.auth import (
     LONGEST_AUTHORIZATION,
     TRUSTED_AT_MOST,
     TRUSTED_FOR,

@@ -10,12 +10,12 @@ import pytest
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.agent_messages import Outcome
 from pilotlight_core.model.spec import Batching
-from pilotlight_runtime.guest import bound_calls
-from pilotlight_runtime.guest.bound_calls import ColumnBatch, prepared
+from pilotlight_runtime.guest import work_runner
 from pilotlight_runtime.guest.call_table import GuestBatch, GuestCall
 from pilotlight_runtime.guest.frames import Invoke, InvokeBatch
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of
 from pilotlight_runtime.guest.remote_errors import BadAnswer, BadArguments
+from pilotlight_runtime.guest.work_runner import ColumnBatch, prepared
 from tests.builders.specs import function_spec, method
 
 
@@ -119,7 +119,7 @@ def test_a_method_that_raised_failed_for_every_item() -> None:
 
 def test_answers_of_a_batch_fit_one_frame_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """An item for which no room is left is told so."""
-    monkeypatch.setattr(bound_calls, "MAX_VALUE", 60)
+    monkeypatch.setattr(work_runner, "MAX_VALUE", 60)
     columns = batch({"numbers": 1}, {"numbers": 2}, of=double)
     columns.answer(["x" * 50, "y" * 50])
 
