@@ -22,7 +22,7 @@ OPEN_AT_MOST = 50_000
 class CallUsage:
     """Of one call: filled by whoever runs it. GPU-milliseconds."""
 
-    __slots__ = ("_open", "_then", "cost", "known", "lost")
+    __slots__ = ("_open", "_settled", "cost", "known", "lost")
 
     def __init__(self) -> None:
         self.cost = 0.0
@@ -32,7 +32,7 @@ class CallUsage:
         self.lost = 0
         """Starts of which nobody can say what they took."""
         self._open = False
-        self._then: Callable[[CallUsage], None] | None = None
+        self._settled: Callable[[CallUsage], None] | None = None
 
     def count(self, cost: float, known: int, lost: int) -> None:
         """What its starts up to now have taken."""
@@ -55,14 +55,14 @@ class CallUsage:
             self.cost += cost
             self.known += 1
         self._open = False
-        then, self._then = self._then, None
+        then, self._settled = self._settled, None
         if then is not None:
             then(self)
 
     def settle(self, then: Callable[[CallUsage], None]) -> None:
         """Call `then` once nothing of it runs any more: now, or when it is closed. Once per tab."""
         if self._open:
-            self._then = then
+            self._settled = then
         else:
             then(self)
 
@@ -70,10 +70,10 @@ class CallUsage:
 class OpenUsage(msgspec.Struct, frozen=True):
     """A start that may run on though its call has ended."""
 
-    tab: CallUsage
+    usage: CallUsage
     grant: Grant
     since: float
-    until: float
+    expires_at: float
     """When it counts as lost, if nothing is heard of it."""
 
 
@@ -87,14 +87,14 @@ class UsageTracker:
     def __iter__(self) -> Iterator[OpenUsage]:
         return iter(self.open.values())
 
-    def left(self, tab: CallUsage, grant: Grant, timeout: float, at: float) -> None:
+    def left(self, usage: CallUsage, grant: Grant, timeout: float, at: float) -> None:
         """A call has failed of which a start may run on, for `timeout` seconds: its function's."""
-        tab.keep_open()
-        self.open[grant.call_id] = OpenUsage(tab, grant, at, at + timeout + AFTER_TIMEOUT_S)
+        usage.keep_open()
+        self.open[grant.call_id] = OpenUsage(usage, grant, at, at + timeout + AFTER_TIMEOUT_S)
         if len(self.open) > OPEN_AT_MOST:
-            self.open.pop(next(iter(self.open))).tab.close(None)
+            self.open.pop(next(iter(self.open))).usage.close(None)
 
-    def told(self, frame: Ended | Refused) -> None:
+    def on_frame(self, frame: Ended | Refused) -> None:
         """An agent says what became of a start."""
         found = self.open.get(frame.call_id)
         if found is None or found.grant.grant_number != frame.grant_number:
@@ -102,9 +102,9 @@ class UsageTracker:
         del self.open[frame.call_id]
         if isinstance(frame, Ended):
             # One without a container is of a call that the agent does not hold: what it took nobody knows there.
-            found.tab.close(gpu_ms(frame.spent) or (0.0 if frame.container else None), started=frame.started)
+            found.usage.close(gpu_ms(frame.spent) or (0.0 if frame.container else None), started=frame.started)
         else:
-            found.tab.close(None, started=False)
+            found.usage.close(None, started=False)
 
     def node_gone(self, node: str, instance: str) -> None:
         """Whatever ran there will never be told of."""
@@ -112,11 +112,11 @@ class UsageTracker:
 
     def expire(self, at: float) -> None:
         """Give up those that must have ended."""
-        self._lose([call for call, one in self.open.items() if one.until <= at])
+        self._lose([call for call, one in self.open.items() if one.expires_at <= at])
 
     def _lose(self, calls: list[str]) -> None:
         for call in calls:
-            self.open.pop(call).tab.close(None)
+            self.open.pop(call).usage.close(None)
 
 
 def gpu_ms(spent: Spent | None) -> float | None:

@@ -60,19 +60,19 @@ def admission_of(
     return Admission(tenant, function, policy, answer=answer, end=end)
 
 
-def end_admission(tab: CallUsage, admission: Admission, costs: Estimates, version: str) -> None:
+def end_admission(usage: CallUsage, admission: Admission, costs: Estimates, version: str) -> None:
     """Nothing of a call runs any more: its permit is given back, and what is on its tab is counted and learnt from."""
-    if admission.policy.most_cost and tab.known and not tab.lost:
-        costs.learn(version, tab.cost)
+    if admission.policy.most_cost and usage.known and not usage.lost:
+        costs.learn(version, usage.cost)
     # For a start of which nobody can say what it took, the estimate stands.
     estimate = admission.answer.charged if admission.answer is not None else 0.0
-    admission.end(tab.cost + tab.lost * estimate)
+    admission.end(usage.cost + usage.lost * estimate)
 
 
-def unreachable(wait: float) -> Unavailable:
+def unreachable(wait_s: float) -> Unavailable:
     """What a caller hears while nobody can say whether its call would be too much."""
     return Unavailable(
         "The gateway that keeps this tenant's limits does not answer; another one takes over.",
         code="starting",
-        retry_after=wait,
+        retry_after=wait_s,
     )

@@ -32,21 +32,18 @@ class HomeLimiter:
         gateway: str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` is that by which limits count."""
         self._loop = bus.loop
         self._ownership = ownership
         self.policy = policies
-        self._port = BusDriverPort(bus)
+        self._port = BusDriverPort(bus, clock)
         self._renewals = LeaseWatch(bus, clock)
-        self.driver = LimitDriver(
-            self._port, ownership, policies, self._renewals.of, region=region, gateway=gateway, clock=clock
-        )
+        self.driver = LimitDriver(self._port, ownership, policies, self._renewals.of, region=region, gateway=gateway)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Ask and answer until the block ends."""
         async with self._port.driving(self.driver):
-            self.driver.look()
+            self.driver.refresh()
             async with self._renewals.followed():
                 yield
             self.driver.flush()

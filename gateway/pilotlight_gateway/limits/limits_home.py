@@ -60,7 +60,7 @@ class LimitShard:
     epochs: EpochRange
     born: int
     """Picoseconds."""
-    unheard: set[str]
+    unreported: set[str]
     """The gateways that have not told yet what runs there."""
     accounts: dict[tuple[str, str], LimitAccount] = field(default_factory=dict)
     """(tenant, function or "")"""
@@ -88,8 +88,9 @@ class LimitHome:
         `state` is what a former home handed over; after a death nothing is known.
         """
         born, epochs, accounts = taken_over(state, epoch, instant(at))
-        unheard = set(gateways)
-        self._shards[shard] = LimitShard(epoch=epoch, epochs=epochs, born=born, unheard=unheard, accounts=accounts)
+        self._shards[shard] = LimitShard(
+            epoch=epoch, epochs=epochs, born=born, unreported=set(gateways), accounts=accounts
+        )
 
     def end(self, shard: int, at: float) -> LimitState:
         """Be its home no more; what the next one should know."""
@@ -104,9 +105,9 @@ class LimitHome:
         state = self._shards.get(shard)
         return state.epoch if state is not None else 0
 
-    def unheard(self) -> dict[int, int]:
+    def unreported(self) -> dict[int, int]:
         """The shards, with their epochs, of which some gateway has not told yet what runs."""
-        return {shard: state.epoch for shard, state in self._shards.items() if state.unheard}
+        return {shard: state.epoch for shard, state in self._shards.items() if state.unreported}
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -119,7 +120,7 @@ class LimitHome:
         if not policy.scopes:
             return LimitAnswer(ask.number, LimitVerdict.GRANTED, state.epoch)
         holds = policy.holds and ask.part is not LimitAskKind.SUBMISSION
-        if holds and state.unheard:
+        if holds and state.unreported:
             return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
         now = instant(at)
         cost = 0.0 if ask.part is LimitAskKind.SUBMISSION else min(ask.cost, policy.most_cost)
@@ -168,7 +169,7 @@ class LimitHome:
 
     # -- what runs -----------------------------------------------------------------------------------------------
 
-    def heard(self, holdings: Holdings, at: float) -> None:
+    def on_holdings(self, holdings: Holdings, at: float) -> None:
         """A gateway tells all its running calls in a shard."""
         state = self._shards.get(holdings.shard)
         if state is None or state.epoch != holdings.epoch:
@@ -179,7 +180,7 @@ class LimitHome:
             _drop(known.pop(number), (holdings.gateway, number))
         for held in holdings.held:
             self._adopt(state, holdings.gateway, held, at)
-        state.unheard.discard(holdings.gateway)
+        state.unreported.discard(holdings.gateway)
 
     def _adopt(self, state: LimitShard, gateway: str, held: HeldPermits, at: float) -> None:
         policy, known = self._policies(held.tenant, held.function), state.permits[gateway]
@@ -196,7 +197,7 @@ class LimitHome:
     def gateway_gone(self, gateway: str) -> None:
         """A gateway's lease is gone, and its calls with it."""
         for state in self._shards.values():
-            state.unheard.discard(gateway)
+            state.unreported.discard(gateway)
             for number, accounts in state.permits.pop(gateway, {}).items():
                 _drop(accounts, (gateway, number))
 
@@ -215,7 +216,7 @@ class LimitHome:
             shards=len(self._shards),
             accounts=sum(len(state.accounts) for state in self._shards.values()),
             permits=sum(len(held) for state in self._shards.values() for held in state.permits.values()),
-            settling=len(self.unheard()),
+            settling=len(self.unreported()),
             granted=self._granted,
             refused=self._refused,
         )

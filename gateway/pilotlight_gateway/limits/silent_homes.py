@@ -18,21 +18,21 @@ SOON_S = 0.25
 NEVER = float("inf")
 
 
-def home_expected_at(renewed: float | None, silent_since: float, restart: float = NEVER) -> float:
+def home_expected_at(renewed_at: float | None, silent_since: float, restart: float = NEVER) -> float:
     """When there will be a home again: its lease was `renewed` last (None: not known).
 
     If its process is gone it may be back sooner, since it need not wait for its own lease: `restart` seconds after it
     fell silent, as far as earlier ones tell. Nobody can know how fast the first one will be.
     """
-    takeover = (silent_since if renewed is None else renewed) + LEASE_S + TAKEOVER_S
+    takeover = (silent_since if renewed_at is None else renewed_at) + LEASE_S + TAKEOVER_S
     return min(takeover, silent_since + restart)
 
 
 class HomeAvailability:
     """What one gateway knows of homes that do not answer it. `renewed`: when a gateway's lease was renewed last."""
 
-    def __init__(self, renewed: Callable[[str], float | None]) -> None:
-        self._renewed = renewed
+    def __init__(self, renewed_at: Callable[[str], float | None]) -> None:
+        self._renewed_at = renewed_at
         self._silent: dict[int, tuple[float, float]] = {}
         """shard -> since when its home does not answer, and when there will be one again"""
         self._again: dict[int, float] = {}
@@ -52,11 +52,11 @@ class HomeAvailability:
             if self._deaths.pop(shard, None) is not None:
                 self._restart = ewma(self._restart if self._restart != NEVER else None, at - since, SMOOTHING)
 
-    def nobody_listens(self, gateway: str) -> None:
+    def process_lost(self, gateway: str) -> None:
         """Its process is gone."""
         self._dead.add(gateway)
 
-    def only(self, alive: Collection[str]) -> None:
+    def keep(self, alive: Collection[str]) -> None:
         """These gateways have a lease; what is known of others is of no use any more."""
         self._dead.intersection_update(alive)
 
@@ -67,7 +67,7 @@ class HomeAvailability:
         since, until = self._silent.get(shard) or (at - PATIENCE_S, NEVER)
         if home or until == NEVER:
             dead = home in self._dead
-            until = min(until, home_expected_at(self._renewed(home), since, self._restart if dead else NEVER))
+            until = min(until, home_expected_at(self._renewed_at(home), since, self._restart if dead else NEVER))
             if dead:
                 self._deaths[shard] = since
         self._silent[shard] = since, until
