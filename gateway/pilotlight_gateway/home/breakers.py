@@ -7,22 +7,19 @@ probe.
        │                                    └──────── it fails: a longer pause ───┘  │
        └────────────────────────────── it succeeds ──────────────────────────────────┘
 
-An exception that the function raises is an answer, not a failure of the platform. `ContainerBreaker` counts calls that
-a container holds far beyond their usual time without an answer. It counts exceptions only while other containers of the
-version answer: a container whose device context is broken raises for every call.
+An exception of the function is an answer, not a failure of the platform. `ContainerBreaker` counts calls that a
+container holds far beyond their usual time, and exceptions only while other containers of the version answer: a
+container with a broken device context raises for every call.
 
-`LossAttribution` counts containers that are lost (crashed, past the timeout, not loadable), each once, however many
-calls it held. A function may have several tenants as callers, and one input can crash a container. So a loss counts
-against the tenants whose calls the container held; five in a row without an answer to a tenant open the breaker of that
-tenant for the version. Of several tenants in one container, the loss counts against the tenant with most losses in its
-row (each of them if equal), because an innocent tenant is answered in between. A timeout counts against the tenant of
-the call alone.
+`LossAttribution` counts containers that are lost (crashed, past the timeout, not loadable), each once. One input can
+crash a container, and a function may have several tenants as callers. So a loss counts against the tenants whose calls
+the container held; five in a row without an answer to a tenant open the breaker of that tenant for the version. Of
+several tenants in one container, it counts against the one with most losses in a row (each if equal), as an innocent
+tenant is answered in between. A timeout counts against the tenant of the call alone.
 
-The breaker of the version opens for losses that no tenant explains: five in a row without any answered call, of which
-at least two held no call of the tenant that is in most of them. So it opens for containers that cannot be loaded or
-that crash for every caller, and stays closed for bad inputs of one tenant.
-
-Instants are seconds.
+The breaker of the version opens for losses that no tenant explains: five in a row without any answer, of which at least
+two held no call of the tenant that is in most of them. So it opens for containers that cannot be loaded or crash for
+every caller, and stays closed for bad inputs of one tenant.
 """
 
 from __future__ import annotations
@@ -99,7 +96,6 @@ class Breaker:
         self.until = 0.0
         """The end of the pause, or of the wait for the probe."""
         self.probe = ""
-        """Id of the call that probes."""
 
     def trip(self, at: float) -> None:
         """Open for the next pause."""
@@ -135,7 +131,6 @@ class ContainerBreaker(Breaker):
     def __init__(self) -> None:
         super().__init__()
         self._since = 0.0
-        """The start of the present row of failures."""
         self._tenants: set[str] = set()
         """Whose calls failed in this row."""
 
@@ -174,7 +169,6 @@ class LossBreaker(Breaker):
     def __init__(self, whose: str) -> None:
         super().__init__()
         self._whose = whose
-        """Describes the containers in the refusal."""
         self.reason = ""
         """Of the last loss, for people."""
 
@@ -224,7 +218,6 @@ class LossAttribution:
         self._counted: deque[str] = deque(maxlen=2 * VERSION_FAILURES)
 
     def answered(self, found: ContainerVerdict, tenant: str) -> None:
-        """A call ended in a container that is not lost."""
         if found in (ContainerVerdict.FINE, ContainerVerdict.RAISED):
             if self.everybody.failures or self.everybody.state is not CircuitState.CLOSED:
                 self.everybody.close()
@@ -269,7 +262,6 @@ class LossAttribution:
 
     @property
     def row(self) -> tuple[tuple[str, ...], ...]:
-        """See `_row`; settable once, in a new home."""
         return tuple(tuple(sorted(held)) for held in self._row)
 
     @row.setter
@@ -277,7 +269,6 @@ class LossAttribution:
         self._row.extend(frozenset(held) for held in row)
 
     def breaker_of(self, tenant: str) -> LossBreaker:
-        """The breaker of a tenant, or of EVERYBODY."""
         if tenant == EVERYBODY:
             return self.everybody
         breaker = self.tenants.get(tenant)

@@ -48,11 +48,8 @@ class ServiceTime:
     def __init__(self) -> None:
         self.calls = 0
         self.hold_ms: float | None = None
-        """From grant to end."""
         self.spread_ms = 0.0
-        """Mean deviation of the hold."""
         self.cost: float | None = None
-        """GPU-milliseconds."""
 
     def ended(self, hold_ms: float, cost: float | None) -> None:
         self.calls += 1
@@ -195,7 +192,6 @@ class QueueLimits:
         return min(call.queue_ms / 1000.0, self.max_age_s) if call.queue_ms else self.max_age_s
 
     def waiting(self, call: CallDescriptor) -> int:
-        """How many calls of its flow may wait."""
         return call.queue_calls or self.per_flow
 
 

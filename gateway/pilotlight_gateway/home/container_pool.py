@@ -36,8 +36,8 @@ HEARTBEAT_S = 1.25
 TARGET_UTILISATION = 0.7
 """Part of the usable slots up to which calls are packed rather than spread."""
 FORGET_AFTER_S = 10.0
-"""A container without a credit for this long is forgotten. Long enough that no late credit revives a container that is
-gone, and bounded so that one whose last message was lost does not count as running forever."""
+"""A container without a credit for this long is forgotten: late enough that no late credit revives one that is gone,
+and soon enough that a lost last message does not keep one running."""
 CLOSING = (Refusal.DRAINING, Refusal.GONE, Refusal.NO_SLOT, Refusal.STALE_EPOCH)
 """Refusals that concern the container rather than the call."""
 CALLERS_AT_MOST = 4_096
@@ -60,7 +60,6 @@ class PooledContainer:
         self.order = order
         """Rises in the order of first credits."""
         self.pending: dict[str, float] = {}
-        """Call id -> instant of its grant, in that order."""
         self.counted = (0, 0, 0)
         """Slots, used slots and capacity as included in the sums of the pool."""
         self.breaker: ContainerBreaker | None = None
@@ -68,7 +67,6 @@ class PooledContainer:
         self.charged_at = at
         """When `VersionQueue.charge_running` last charged its calls."""
         self.started_at: float | None = None
-        """The first credit that showed it starting, if any did."""
         self.update(credit, at)
 
     def update(self, credit: Credit, at: float) -> None:
@@ -108,14 +106,12 @@ class PooledContainer:
 class ContainerPool:
     def __init__(self) -> None:
         self.slots = 0
-        """Of the usable containers."""
         self.used = 0
         self.capacity = 0
         """Slots of the usable containers and of those that are only full."""
         self.ready_since: float | None = None
         """When the first container became ready after a time without any, if its start was seen."""
         self.start_ms: float | None = None
-        """Duration of the last start."""
         self._containers: OrderedDict[str, PooledContainer] = OrderedDict()
         """Ordered by their last credit, the oldest first."""
         self._open: dict[str, PooledContainer] = {}
@@ -123,7 +119,6 @@ class ContainerPool:
         self._quarantined: dict[str, PooledContainer] = {}
         self._starting: dict[str, PooledContainer] = {}
         self._broken: dict[str, PooledContainer] = {}
-        """Breaker not closed."""
         self._failing = False
         """Whether any container has ever had a failure: until then the end of a call costs nothing here."""
         self._fine: dict[str, float] = {}
@@ -140,7 +135,6 @@ class ContainerPool:
         return self._containers.get(container)
 
     def all(self) -> list[PooledContainer]:
-        """Every container that is not gone."""
         return [pooled for pooled in self._containers.values() if pooled.state is not ContainerState.GONE]
 
     @property
@@ -222,7 +216,6 @@ class ContainerPool:
         return min(pool, key=lambda pooled: (pooled.used - pooled.slots, pooled.order))
 
     def reserve(self, pooled: PooledContainer, call_id: str, at: float) -> None:
-        """A call has been granted to the container."""
         pooled.pending[call_id] = at
         pooled.batch_room -= 1
         if pooled.breaker is not None and pooled.breaker.state is CircuitState.HALF_OPEN:
@@ -235,7 +228,6 @@ class ContainerPool:
         return pooled is not None and call_id in pooled.pending
 
     def release(self, container: str, call_id: str) -> None:
-        """A call has ended and its slot is free."""
         pooled = self._containers.get(container)
         if pooled is not None:
             pooled.pending.pop(call_id, None)
@@ -286,8 +278,7 @@ class ContainerPool:
     def refuse(self, container: str, call_id: str, reason: Refusal, at: float = 0.0) -> None:
         """The container refused the call. If the reason concerns the container, it gets none until its next credit.
 
-        The bus reports GONE too when no agent listens: without a recent credit of the node, all its containers become
-        unusable.
+        The bus reports GONE too if no agent listens: then all containers of the node become unusable.
         """
         pooled = self._containers.get(container)
         if pooled is None:
@@ -364,7 +355,6 @@ class ContainerPool:
             self._starting.pop(pooled.container, None)
 
     def check_integrity(self) -> None:
-        """Raise AssertionError if the sums differ from the containers."""
         sums = {r.container: r.sums(r.container in self._quarantined) for r in self._containers.values()}
         require(self.slots == sum(slots for slots, _, _ in sums.values()), "slots are miscounted")
         require(self.used == sum(used for _, used, _ in sums.values()), "used slots are miscounted")

@@ -87,7 +87,6 @@ class Home:
         self._queues: dict[str, VersionQueue] = {}
         self._counters: dict[str, FunctionCounters] = {}
         self._versions: dict[str, str] = {}
-        """Id of a waiting call -> its version."""
         self._grants = GrantBook()
         self._resend: list[Grant] = []
         self._dropped: list[Dropped] = []
@@ -215,7 +214,6 @@ class Home:
             self._wake(queue)
 
     def shortage(self, shortage: Shortage, at: float) -> None:
-        """The controller has no capacity for a version."""
         queue = self._queues.get(shortage.version)
         if queue is None:
             return
@@ -328,7 +326,6 @@ class Home:
         return tuple(told for queue in self._queues.values() for told in breakers_of(queue, at))
 
     def check_integrity(self) -> None:
-        """Raise AssertionError if parts of the state contradict each other."""
         waiting = {entry.call_id: version for version, queue in self._queues.items() for entry in queue.calls}
         require(waiting == self._versions, "the calls that wait are not the calls in the queues")
         self._grants.check_integrity()

@@ -13,8 +13,6 @@ from pilotlight_gateway.home.version_queue import VersionQueue
 
 @dataclass(frozen=True, kw_only=True)
 class BreakerCounts:
-    """How many breakers are not closed."""
-
     versions: int = 0
     tenants: int = 0
     """Breakers of one tenant's calls to a version."""

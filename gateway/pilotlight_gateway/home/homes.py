@@ -44,7 +44,6 @@ BREAKERS_AT_MOST = 5_000
 WATCH_S = 0.5
 """Between two reports of breakers and slow flows."""
 NAMES = tuple(str(shard) for shard in range(subjects.SHARDS))
-"""Of shards, as keys of timers."""
 
 log = structlog.get_logger(__name__)
 
@@ -73,11 +72,9 @@ class Homes:
         self._homes: dict[int, Home] = {}
         self._wakes = Timers[str]()
         self._awake: set[int] = set()
-        """Shards whose homes have something to decide."""
         self._wants_credits = False
         self._watch_at = float("-inf")
         self._broken = False
-        """Whether the last report contained breakers."""
         self._slow_log = SlowLog()
 
     # -- which there are -----------------------------------------------------------------------------------------
@@ -121,7 +118,6 @@ class Homes:
             self._port.wake_at(SOON)
 
     def credit(self, credit: Credit, at: float) -> None:
-        """Apply a credit at the home of its function."""
         self._receive(at)  # its agent may have refused a call before, and its origin have handed it back
         shard = subjects.shard_of(credit.function)
         if (home := self.get(shard, at)) is not None:
@@ -129,28 +125,24 @@ class Homes:
             self.wake(shard)
 
     def shortage(self, shortage: Shortage, at: float) -> None:
-        """The controller has no capacity for a version."""
         self._receive(at)
         for home in self:
             home.shortage(shortage, at)
         self.wake_all()
 
     def node_gone(self, gone: GoneNode, at: float) -> None:
-        """An incarnation of a node is gone, or counts as gone."""
         self._receive(at)
         for home in self:
             home.node_gone(gone.node, gone.instance, at)
         self.wake_all()
 
     def node_unheard(self, node: str, at: float) -> None:
-        """The bus has no listener at a node."""
         self._receive(at)
         for home in self:
             home.node_unheard(node, at)
         self.wake_all()
 
     def gateway_gone(self, instance: str) -> None:
-        """A gateway is gone with its callers."""
         for home in self:
             home.gateway_gone(instance)
         self.wake_all()

@@ -3,21 +3,18 @@
 Two levels, both by the smallest counter of received service:
 
 1. the class. Its counter is cost over weight; interactive : standard : batch = 8 : 3 : 1. A class with calls waiting
-   gets at least its weight's share of the cost, so batch is slow under load and never starved; unused shares go to
-   the other classes.
+   gets at least its weight's share of the cost, so batch is slow under load and never starved;
 2. in the class, the tenant by its weight (`tier_queue`), then first come first served.
 
 A tenant at its cap of calls in flight, and a tier without slots beside those kept for others (`TierLoad.unused`), are
-passed over and save up nothing meanwhile.
+passed over and save up nothing.
 
 The bound is that of start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM'96): while two classes, or two tenants of a
 class, both have calls waiting, their service over their weights differs by at most one largest call of each over its
 weight, plus the error of the estimates.
 
-A pick is charged an estimate. It ends in exactly one of `settle` (it ran: correct the charge), `give_back` (an agent
-did not take it: refund, and back to its place) and `refund` (it will not run).
-
-Memory is a few objects per backlogged flow and one per call; idle flows cost only a counter.
+A pick is charged an estimate. It ends in exactly one of `settle`, which corrects the charge, `give_back` for a call
+that an agent did not take, and `refund` for one that will not run. Idle flows cost only a counter.
 """
 
 from __future__ import annotations
@@ -81,7 +78,6 @@ class FairQueue:
         self._entries: dict[str, QueueEntry] = {}
         """Waiting calls, the oldest first except for returned ones."""
         self._back: dict[str, QueueEntry] = {}
-        """Waiting calls that were returned."""
         self._orders = itertools.count()
         self._in_flight = 0
         self._left: ClassQueue = self.classes[0]
@@ -154,7 +150,6 @@ class FairQueue:
         self._landed(entry)
 
     def refund(self, entry: QueueEntry) -> None:
-        """Refund and forget a picked call that will not run."""
         self._charge(entry, -entry.cost)
         self._landed(entry)
 
@@ -168,7 +163,6 @@ class FairQueue:
         return again
 
     def remove(self, call_id: str) -> QueueEntry | None:
-        """Remove a waiting call; None if it does not wait here."""
         entry = self._entries.pop(call_id, None)
         if entry is not None:
             self._waited(entry)
@@ -176,7 +170,7 @@ class FairQueue:
         return entry
 
     def close(self) -> None:
-        """Leave the counters of the function, as the version is no longer used; only for an empty queue."""
+        """Leave the counters of the function; only for an empty queue."""
         for queue in self.classes:
             queue.close()
 
@@ -196,7 +190,6 @@ class FairQueue:
         )
 
     def depth(self, tenant: str, priority: str) -> int:
-        """Waiting calls of one flow."""
         flow = self.flow(tenant, priority)
         return flow.live if flow is not None else 0
 
@@ -220,7 +213,6 @@ class FairQueue:
         )
 
     def check_integrity(self) -> None:
-        """Raise AssertionError if the counts contradict each other."""
         flows = [flow for tier_queue in self._tier_queues() for flow in tier_queue.flows.values()]
         waiting = {entry.call_id for flow in flows for entry in flow if entry.waiting}
         require(waiting == set(self._entries), "what waits in flows is not what waits")

@@ -15,7 +15,6 @@ NAMED = 32
 log = structlog.get_logger()
 
 FlowKey = tuple[str, str, str]
-"""Version, tenant and class."""
 
 
 class SlowLog:

@@ -2,10 +2,10 @@
 
     slowdown = time in the system / the same alone
 
-Alone, a flow would still wait for starts and for its own calls. A clock per flow simulates a server of `slots` slots
-without other tenants: a call that came at `since` and held its slot for `hold_s` would have begun at `max(since,
-clock)`, and moves the clock on by `hold_s / slots`. So a tenant that floods has a slowdown of 1, and one that waits for
-others has more. Means are over about the last twenty calls.
+Alone, a flow would still wait for starts and for its own calls. A clock per flow simulates `slots` slots without other
+tenants: a call that came at `since` and held its slot for `hold_s` would have begun at `max(since, clock)`, and moves
+the clock on by `hold_s / slots`. So a tenant that floods has a slowdown of 1. Means are over about the last twenty
+calls.
 """
 
 from __future__ import annotations

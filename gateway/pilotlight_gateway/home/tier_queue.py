@@ -1,11 +1,9 @@
 """Virtual counters, and the flows that a version's queue keeps under them, by class and tier.
 
-Counters
---------
 The Virtual Token Counter (Sheng et al., "Fairness in Serving Large Language Models", OSDI'24, arXiv 2401.00588) is
 start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM'96) for work whose cost is only known afterwards. A tenant's
-`Counter` is its received service in GPU-milliseconds over its weight; the backlogged tenant with the smallest counter
-is next. The service of two tenants that stay backlogged differs by a bounded amount that does not grow with time.
+`Counter` is its received service in GPU-milliseconds over its weight; the backlogged tenant with the smallest one is
+next. The service of two tenants that stay backlogged differs by a bounded amount.
 
     charge    pick:     value += estimate
     correct   running:  value += cost so far - estimate   (only where it is more)
@@ -13,16 +11,13 @@ is next. The service of two tenants that stay backlogged differs by a bounded am
     refund    returned: value -= estimate                 (it never ran)
     lift      idle -> active: value = max(value, the smallest value of the active)
 
-Without the lift a tenant could save up unused service while idle and then exclude all others. If no tenant is active,
-the floor is the counter of the tenant that became idle last. The counters belong to the *function*, so two versions
-give a tenant no second share.
+Without the lift an idle tenant could save up service and then exclude all others. The counters belong to the
+*function*, so two versions give a tenant no second share.
 
-Tier queues
------------
 A `TierQueue` holds the flows (version, tenant, class) of one class and tier in a heap. The key of a flow is its counter
-when it was pushed. Counters mostly rise, so an old key is a lower bound: a flow that reaches the top with a higher
+when it was pushed. Counters mostly rise, so an old key is a lower bound: at the top of the heap, a flow with a higher
 counter is pushed down to its place. So a charge costs nothing in other queues. A counter that falls pushes a second,
-lower entry. Only the entry whose key equals `flow.key` is valid; others are dropped at the top, and swept when they
+lower entry. Only an entry with the key `flow.key` is valid; others are dropped at the top, and swept when they
 outnumber the valid ones. Every operation is O(log n) amortised.
 
 The tiers of a class have queues of their own over the same counters, so that a tier without free slots is passed over
@@ -43,6 +38,14 @@ KEPT = 1024
 """Counters that are kept before idle ones are checked for a sweep."""
 LEARNT = 0.1
 """Weight of the newest call in the mean cost of a tenant's calls."""
+NOWHERE = math.nan
+"""The key of a flow outside the heap: it equals no key, not even itself."""
+DEAD_AT_MOST = 64
+"""Dead entries that are tolerated beyond one for each valid one."""
+RESERVE_S = 60.0
+"""How long a tier's share of a version stays reserved after its last call: unused slots serve no caller."""
+ROUNDING = 1e-9
+"""0.2 x 5 slots is one slot, also in floating point."""
 
 
 class Counter:
@@ -84,11 +87,9 @@ class Counters:
         self._queues.append(queue)
 
     def leave(self, queue: TierQueue) -> None:
-        """Exclude them."""
         self._queues.remove(queue)
 
     def of(self, tenant: str) -> Counter:
-        """The tenant's counter, made on first use."""
         counter = self._of.get(tenant)
         if counter is None:
             if len(self._of) >= self._sweep_at:
@@ -115,7 +116,6 @@ class Counters:
         counter.backlog.append(flow)
 
     def deactivate(self, counter: Counter, flow: Flow) -> None:
-        """A flow of this counter has no waiting calls any more."""
         counter.backlog.remove(flow)
         self._left = counter
 
@@ -138,12 +138,6 @@ class FunctionCounters:
         self.classes: dict[Priority, Counters] = {priority: Counters() for priority in Priority}
 
 
-NOWHERE = math.nan
-"""The key of a flow outside the heap: it equals no key, not even itself."""
-DEAD_AT_MOST = 64
-"""Dead entries that are tolerated beyond one for each valid one."""
-
-
 class QueueEntry:
     """One call that waits, or that was picked and has not ended."""
 
@@ -157,7 +151,6 @@ class QueueEntry:
         """GPU-milliseconds as charged: the estimate, or the cost so far where that is more."""
         self.order = order
         self.pushed_at = pushed_at
-        """When it entered this queue."""
         self.since = pushed_at - call.age_ms / 1000.0
         """Since when it has been waiting, here or at another home."""
         self.waiting = True
@@ -191,7 +184,6 @@ class Flow:
         self.tenant = tenant
         self.counter = counter
         self.load = load
-        """Shared with the tenant's other flows; None if there is no cap."""
         self.live = 0
         self.key = NOWHERE
         self.parked = False
@@ -225,7 +217,7 @@ class Flow:
         self._length += 1
 
     def insert(self, entry: QueueEntry) -> None:
-        """Put a returned call back by its order, before all calls that came after it."""
+        """Put a returned call back by its order."""
         before: QueueEntry | None = None
         after = self._first
         while after is not None and after.order <= entry.order:
@@ -240,7 +232,6 @@ class Flow:
         self._length += 1
 
     def pop(self) -> QueueEntry:
-        """Take the first call that still waits. There is one."""
         entry = self._first
         while entry is not None and not entry.waiting:
             entry = entry.next
@@ -254,7 +245,7 @@ class Flow:
         return entry
 
     def tidy(self) -> None:
-        """Forget dead entries once they outnumber the waiting ones; all of them if none waits."""
+        """Forget dead entries once they outnumber the waiting ones, or none waits."""
         if self.live and self._length <= 2 * self.live + DEAD_AT_MOST:
             return
         living = [entry for entry in self if entry.waiting]
@@ -263,12 +254,6 @@ class Flow:
         for entry in living:
             entry.next = None
             self.append(entry)
-
-
-RESERVE_S = 60.0
-"""How long a tier's share of a version stays reserved after its last call: unused slots serve no caller."""
-ROUNDING = 1e-9
-"""0.2 x 5 slots is one slot, also in floating point."""
 
 
 class TierLoad:
@@ -303,9 +288,8 @@ class TierQueue:
         self.cap = cap
         """Calls of one tenant in flight from this version; None: no limit."""
         self.base = float("-inf")
-        """The service of others while this queue was passed over: its tenants have not saved that up."""
+        """The service of others while this queue was passed over, which its tenants have not saved up."""
         self.flows: dict[str, Flow] = {}
-        """By tenant; the backlogged ones."""
         self._heap: list[tuple[float, int, Flow]] = []
         self._tick = itertools.count()
         self.counters.join(self)
@@ -348,12 +332,11 @@ class TierQueue:
         load.parked.append(flow)
 
     def unpark(self, flow: Flow) -> None:
-        """The tenant has dropped below its cap."""
         flow.parked = False
         self.place(flow)
 
     def grow(self, flow: Flow) -> None:
-        """The flow has one call more; it joins with the first."""
+        """Count one call more; the flow joins with the first and leaves with the last (`shrink`)."""
         flow.live += 1
         self.class_queue.live += 1
         if flow.live == 1:
@@ -364,7 +347,6 @@ class TierQueue:
             self.place(flow)
 
     def shrink(self, flow: Flow) -> None:
-        """The flow has one call less; it leaves with the last."""
         flow.live -= 1
         self.class_queue.live -= 1
         flow.tidy()
@@ -395,11 +377,9 @@ class ClassQueue:
         self._by_rank: dict[int, TierQueue] = {}
 
     def tier_queue(self, rank: int) -> TierQueue | None:
-        """The queue of a tier, if it exists."""
         return self._by_rank.get(rank)
 
     def open(self, tier: TierLoad, cap: int | None) -> TierQueue:
-        """Make the queue of a tier."""
         tier_queue = self._by_rank[tier.rank] = TierQueue(self, tier, cap=cap)
         self.tier_queues.append(tier_queue)
         return tier_queue
@@ -423,6 +403,6 @@ class ClassQueue:
                 tier_queue.base = max(tier_queue.base, served)
 
     def close(self) -> None:
-        """Leave the counters of the function, as the version is no longer used."""
+        """Leave the counters of the function."""
         for tier_queue in self.tier_queues:
             self.counters.leave(tier_queue)

@@ -22,11 +22,11 @@ SHORTAGE_S = 5.0
 GRACE_S = 0.5
 """Lost capacity may be replaced for this long before calls are shed; a start from a blank takes less."""
 SCAN_EVERY_S = 1.0
-"""Between two checks of every waiting call."""
 CHARGE_EVERY_S = 1.0
-"""Between two charges of running calls."""
 DECLINED_MS = 5.0
 """A grant that ends sooner, with no known cost or outcome, was declined by its origin: nothing ran."""
+DONE_WITHIN_S = 5.0
+"""How long a grant with a freed slot waits for the cost of its call."""
 
 
 class VersionQueue:
@@ -44,7 +44,6 @@ class VersionQueue:
         """Empty until a call or a restored state names it."""
         self._limits = limits
         self.tenant = ""
-        """Owner of the version."""
         self.calls = FairQueue(FunctionCounters(), tenant_in_flight=limits.tenant_in_flight)
         self.pool = ContainerPool()
         self.service_time = ServiceTime()
@@ -53,7 +52,6 @@ class VersionQueue:
         self._capacity = 0
         self._scan_at = at
         self.deposed = False
-        """An agent has seen a newer epoch for this version."""
         self.arrivals = 0
         self.reported_at = float("-inf")
         self.reported_queued = 0
@@ -131,7 +129,6 @@ class VersionQueue:
         return "deadline_exceeded", f"It waited {waited:.1f} s for a container{': ' if why else ''}{why}.", None
 
     def why_too_late(self, entry: QueueEntry, leaves_at: float, at: float) -> tuple[str, str]:
-        """Code and detail of a call that cannot be done by `leaves_at`."""
         waited, left, takes = at - entry.since, max(0.0, leaves_at - at), (self.service_time.hold_ms or 0.0) / 1000.0
         detail = f"It waited {waited:.1f} s, {left:.1f} s are left, and its calls take {takes:.1f} s."
         return "deadline_exceeded", detail
@@ -224,7 +221,6 @@ class VersionQueue:
         self.shortage, self.shortage_at = shortage.reason, at
 
     def shortage_now(self, at: float) -> str:
-        """The reason of a recent shortage, else ""."""
         return self.shortage if at - self.shortage_at <= SHORTAGE_S else ""
 
     def is_forgettable(self, at: float) -> bool:
@@ -241,10 +237,6 @@ class OutstandingGrant:
     entry: QueueEntry
     grant: Grant
     at: float
-
-
-DONE_WITHIN_S = 5.0
-"""How long a grant with a freed slot waits for the cost of its call."""
 
 
 class GrantBook:
@@ -292,5 +284,4 @@ class GrantBook:
         return next(iter(self._released.values())) + DONE_WITHIN_S if self._released else None
 
     def check_integrity(self) -> None:
-        """Raise AssertionError if a released grant is unknown."""
         require(set(self._released) <= set(self.by_call), "a loose grant is not known")

@@ -1,6 +1,6 @@
-"""The driver of limits: asks the home of a tenant's limits for calls of this gateway, and is the home of our shards.
+"""The driver of limits: asks homes of limits for calls of this gateway, and is the home for its own shards.
 
-A home that does not answer within `PATIENCE_S` lets nothing in: a call that nobody has counted does not run.
+A call whose home does not answer within `PATIENCE_S` is not let in, since it would run uncounted.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
 from pilotlight_gateway.limits.silent_homes import PATIENCE_S, HomeAvailability
 
 RETRY_S = 0.05
-"""Between two asks of one call."""
+"""Between two asks for one call."""
 REFRESH_S = 0.25
 REPORT_EVERY = 8
-"""Looks between two tellings of what runs: what was lost on the way is mended within 2 s."""
+"""Refreshes between two reports of held permits: lost messages are repaired within 2 s."""
 
 
 class PendingAsk:
-    """A call that waits for its home's answer. `then` hears it: None if there was none in time."""
+    """A call that waits for its home's answer. `then` gets it; None: no answer in time."""
 
     __slots__ = ("asked", "expires_at", "home", "name", "number", "shard", "then")
 
@@ -54,13 +54,11 @@ class PendingAsk:
         self.expires_at = expires_at
         self.then = then
         self.number = 0
-        """Under which it is asked now; 0: it is not."""
         self.home = ""
-        """Which gateway is asked."""
 
 
 class LimitDriver:
-    """One gateway's part in the limits of all tenants: a `Driver`, and a participant of shards."""
+    """One gateway's part in the limits of all tenants: a `Driver` and a `ShardParticipant`."""
 
     def __init__(
         self,
@@ -72,7 +70,7 @@ class LimitDriver:
         region: str,
         gateway: str,
     ) -> None:
-        """`renewed`: when a gateway's lease was renewed last."""
+        """`renewed` returns when a gateway's lease was last renewed."""
         self._port = port
         self._ownership = ownership
         self._region = region
@@ -83,13 +81,13 @@ class LimitDriver:
         self._number = 0
         self._asks: dict[str, PendingAsk] = {}
         self._asked: dict[int, PendingAsk] = {}
-        """By number: those that wait for an answer."""
+        """By number, while an answer is awaited."""
         self._timers = Timers[str]()
-        """By the name of an ask: when it is asked again, or given up."""
+        """By the name of an ask: its next attempt or its end."""
         self._held: dict[int, dict[int, tuple[str, str]]] = {}
-        """shard -> number -> (tenant, function)"""
+        """Shard -> number -> (tenant, function)."""
         self._reported: dict[int, int] = {}
-        """shard -> the epoch of the last home that was told what runs here: answers of an older one are void."""
+        """Shard -> epoch of the last home that got a report; answers of older homes are void."""
         self._alive: set[str] = set()
         self._refreshes = 0
         self._refresh_at = SOON
@@ -97,7 +95,6 @@ class LimitDriver:
     # -- the driver ----------------------------------------------------------------------------------------------
 
     def handlers(self) -> Mapping[str, Handler]:
-        """See `Driver`."""
         region, gateway = self._region, self._gateway
         return {
             subjects.limits(region, gateway): self._on_message,
@@ -106,7 +103,6 @@ class LimitDriver:
         }
 
     def turn(self) -> None:
-        """See `Driver`."""
         at = self._port.clock()
         if at >= self._refresh_at:
             self._refresh_at = at + REFRESH_S
@@ -118,18 +114,16 @@ class LimitDriver:
         self._port.wake_at(min(self._refresh_at, NEVER if wake is None else wake))
 
     def reconnected(self) -> None:
-        """See `Driver`."""
         self._report_all_holdings()
 
     def flush(self) -> None:
-        """Send what is to be sent."""
         for home in self._outbox.flush():
             self._retry_asks_to(home)
 
     # -- shards --------------------------------------------------------------------------------------------------
 
     def begin(self, shard: int, epoch: int, state: bytes) -> None:
-        """The shard is ours, with what its former home handed over. Whoever does not say so loses that: see `look`."""
+        """Become the home of a shard. `refresh` does so too, but without the state of the former home."""
         self._alive |= {self._gateway, *self._ownership.others()}
         levels = msgspec.msgpack.decode(state, type=LimitState) if state else NOTHING
         self._home.begin(shard, epoch, self._port.clock(), self._alive, levels)
@@ -137,11 +131,11 @@ class LimitDriver:
         self._port.wake_at(SOON)
 
     def end(self, shard: int) -> bytes:
-        """It is not any more; what the next home should know. Only when `mine` says so already."""
+        """Stop being the home; returns the state for the next one. Only once the shard is no longer owned."""
         return msgspec.msgpack.encode(self._home.end(shard, self._port.clock()))
 
     def refresh(self) -> None:
-        """Begin and end to be the home of shards, and do what has to be done again and again. May be called anytime."""
+        """Follow the ownership of shards and the leases of gateways, sweep, and report. Callable at any time."""
         at = self._port.clock()
         alive = {self._gateway, *self._ownership.others()}
         for gone in self._alive - alive:
@@ -170,23 +164,21 @@ class LimitDriver:
                 self._home.end(shard, at)
 
     def limits_changed(self, shard: int, tenant: str | None) -> None:
-        """The limits of a tenant, or of any, are others now."""
         self._home.limits_changed(shard, tenant, self._port.clock())
 
     @property
     def home(self) -> LimitHome:
-        """What it is the home of."""
         return self._home
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
     def ask_here(self, asked: LimitAsk) -> LimitAnswer | None:
-        """The answer, if we are the home and know it at once; else None, and nothing is counted."""
+        """The decision if the home is here and decides at once; else None, and nothing is counted."""
         answer = self._answer_here(asked)
         return self._note_held(asked, answer) if answer is not None and _is_decided(answer) else None
 
     def ask(self, asked: LimitAsk, then: Callable[[LimitAnswer | None], None]) -> PendingAsk:
-        """Ask the home, wherever that is, until it decides. Whoever stops waiting says so: `forget`."""
+        """Ask the home until it decides. A caller that stops waiting calls `forget`."""
         self._number += 1
         shard, expires_at = subjects.shard_of(asked.tenant), self._port.clock() + PATIENCE_S
         ask = PendingAsk(str(self._number), shard, asked, expires_at, then)
@@ -195,17 +187,17 @@ class LimitDriver:
         return ask
 
     def forget(self, ask: PendingAsk) -> None:
-        """Nobody waits for it. An answer that comes to nobody is a permit that the next telling gives back."""
+        """Stop asking. A permit in a late answer is given back by the next report."""
         self._asks.pop(ask.name, None)
         self._asked.pop(ask.number, None)
         self._timers.clear(ask.name)
 
     def drop(self, asked: LimitAsk, answer: LimitAnswer) -> None:
-        """A call that was let in, and whose caller did not hear of it any more."""
+        """Give back the permit of a call whose caller left before the answer."""
         self._held.get(subjects.shard_of(asked.tenant), {}).pop(answer.number, None)
 
     def ended(self, tenant: str, function: str, answer: LimitAnswer, correction: float) -> None:
-        """A call that was let in has ended; it cost `correction` more than was counted."""
+        """An admitted call has ended and cost `correction` more than was counted."""
         shard = subjects.shard_of(tenant)
         if self._held.get(shard, {}).pop(answer.number, None) is None and not correction:
             return
@@ -217,7 +209,6 @@ class LimitDriver:
             self._outbox.end(home, end)
 
     def wait(self, tenant: str) -> float:
-        """Seconds after which a call may come again that got no answer."""
         shard = subjects.shard_of(tenant)
         owner = self._ownership.owner(shard)
         return self._availability.wait(shard, owner.gateway if owner is not None else "", self._port.clock())
@@ -261,7 +252,7 @@ class LimitDriver:
         return answer
 
     def _answer_here(self, asked: LimitAsk) -> LimitAnswer | None:
-        """Our own answer; None if we are not the home."""
+        """The answer of the home here; None if it is elsewhere."""
         self._number += 1
         answer = self._answer(self._gateway, msgspec.structs.replace(asked, number=self._number), self._port.clock())
         return answer if answer.verdict is not LimitVerdict.NOT_HOME else None
@@ -313,7 +304,7 @@ class LimitDriver:
             self._retry_at(ask, self._port.clock() + RETRY_S)
 
     def _retry_asks_to(self, gateway: str) -> None:
-        """Nobody listens there, or it could not be sent: those who wait for it ask again."""
+        """No process listens there, or sending failed: repeat the asks that wait for it."""
         for ask in [ask for ask in self._asked.values() if ask.home == gateway]:
             del self._asked[ask.number]
             self._retry_at(ask, self._port.clock() + RETRY_S)
@@ -321,7 +312,7 @@ class LimitDriver:
     # -- what runs here ------------------------------------------------------------------------------------------
 
     def _ask_what_runs(self, shards: dict[int, int]) -> None:
-        """A home of ours has begun: hear what runs, here and elsewhere."""
+        """Report the held permits to homes that begin here, and ask other gateways to."""
         for shard, epoch in shards.items():
             self._report_holdings(shard, epoch, self._gateway)
         if wanted := self._home.unreported():

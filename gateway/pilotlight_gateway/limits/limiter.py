@@ -1,4 +1,4 @@
-"""Limits as the HTTP side and jobs use them: asyncio around `LimitDriver`. Callers wait here."""
+"""Limits for HTTP and jobs: asyncio around `LimitDriver`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pilotlight_gateway.limits.limits_home import LimitHomeStatistics
 
 
 class HomeLimiter:
-    """The real `Limiter`: asks homes over the bus, and is the home of the shards that are ours."""
+    """The real `Limiter`, over the bus."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class HomeLimiter:
             self.driver.flush()
 
     def record_changed(self, key: str, _record: object) -> None:
-        """A record of the registry is another one; to be called once the policies say so."""
+        """A record of the registry has changed; call it after the policies know."""
         kind, _, name = key.partition(".")
         if kind in ("limits", "tenant"):
             self.driver.limits_changed(subjects.shard_of(name), name)
@@ -58,18 +58,15 @@ class HomeLimiter:
                 self.driver.limits_changed(shard, None)
 
     def statistics(self) -> LimitHomeStatistics:
-        """How the home is."""
         return self.driver.home.statistics()
 
     def epoch(self, tenant: str) -> int:
-        """Of the home of a tenant's limits, as last heard; see `Limiter`."""
         owner = self._ownership.owner(subjects.shard_of(tenant))
         return owner.epoch if owner is not None else 0
 
     async def admit(
         self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
     ) -> Admission:
-        """Count a call, or say why it may not begin; see `Limiter`."""
         asked = LimitAsk(0, tenant, function, cost, part)
         answer = self.driver.ask_here(asked) or await self._ask(asked)
         if answer is None:
