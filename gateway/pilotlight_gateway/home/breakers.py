@@ -282,7 +282,7 @@ class LossAttribution:
     def _blamed(self, tenants: Collection[str]) -> list[str]:
         known = {tenant: self.tenants[tenant] for tenant in tenants if tenant in self.tenants}
         most = max((breaker.failures for breaker in known.values()), default=0)
-        # A probe that died has failed, whoever else was there.
+        # A lost probe has failed, whatever other calls the container held.
         return [
             tenant
             for tenant in tenants

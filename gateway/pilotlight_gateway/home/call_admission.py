@@ -54,9 +54,9 @@ class ServiceTime:
     def ended(self, hold_ms: float, cost: float | None) -> None:
         self.calls += 1
         hold_ms = max(0.0, hold_ms)
-        # The first few count alike, so that the very first does not stand for all for long.
+        # The first few count alike, so that the very first does not dominate for long.
         newest = max(SMOOTHING, 1.0 / self.calls)
-        # `model.ewma` in place: to call it three times took 0.8 µs of each call, as long as all the rest of this.
+        # `model.ewma` in place: three calls of it took 0.8 µs, as long as the rest of this method.
         if self.hold_ms is None:
             self.hold_ms = hold_ms
         else:
@@ -169,7 +169,7 @@ def _wait_for_start(missing: float, pool: ContainerPool, service_time: ServiceTi
         return pool.start_ms
     ready_ms = starting[0][0]
     slots = sum(more for _, more in starting)
-    # A container whose start has just begun does not say yet how many calls it will take.
+    # A container that has just begun to start does not report its slots yet.
     if ready_ms is None or service_time.hold_ms is None or missing <= slots or not slots:
         return ready_ms
     return ready_ms + (missing - slots) * service_time.hold_ms / slots
@@ -227,7 +227,7 @@ def admit(
     if (depth := queue.depth(call.tenant, call.priority)) >= (most := limits.waiting(call)):
         raise _too_many(call, depth, most, drain)
     if len(queue) >= limits.per_version:
-        # How many wait is the other tenants' concern: it is not told.
+        # How many wait would reveal other tenants: it is not in the error.
         raise TooMuch("As many calls wait for this function as may.", code="queue_full", retry_after=drain)
     if wait is None or not wait:
         return

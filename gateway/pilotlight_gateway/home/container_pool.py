@@ -259,7 +259,7 @@ class ContainerPool:
     def _note_fine(self, tenant: str, at: float) -> None:
         self._fine[tenant] = at
         if len(self._fine) > CALLERS_AT_MOST:
-            self._fine = {tenant: at}  # the next calls tell anew who is answered
+            self._fine = {tenant: at}  # the next calls fill it again
 
     def inherit(self, container: str, breaker: ContainerBreaker, at: float) -> None:
         """Keep the breaker of a former home until the first credit of the container."""

@@ -99,7 +99,7 @@ class Home:
         self._nodes = NodeIncarnations()
         self._swept_at = 0.0
 
-    # -- what origins say ----------------------------------------------------------------------------------------
+    # -- from origins ----------------------------------------------------------------------------------------------
 
     def enqueue(self, call: CallDescriptor, at: float) -> None:
         """Queue a call. Repeating a queued or granted call adds nothing; a grant that was lost is sent again.
@@ -174,7 +174,7 @@ class Home:
             self._remove(call)
         return gone
 
-    # -- what agents and the controller say ----------------------------------------------------------------------
+    # -- from agents and the controller ----------------------------------------------------------------------------
 
     def credit(self, credit: Credit, at: float) -> None:
         """Apply a credit; late and repeated ones change nothing."""
@@ -221,7 +221,7 @@ class Home:
         if queue.never_since is not None and at - queue.never_since >= NEVER_FITS_S:
             self._drop_all(queue, "no_capacity", shortage.reason)
 
-    # -- what the driver asks ------------------------------------------------------------------------------------
+    # -- for the driver --------------------------------------------------------------------------------------------
 
     def expire(self, at: float) -> list[Dropped]:
         """The calls that leave the queue with an error."""
@@ -249,7 +249,7 @@ class Home:
         for queue in self._awake.values():
             if queue.calls and not queue.deposed:
                 self._grant_all(queue, made, at)
-            # What was granted at once never was a queue: an edge is what still waits after that.
+            # A call that was granted at once is no edge: it waits for no container.
             if queue.edge or (queue.busy and queue.version not in self._demands):
                 self._demands.set(queue.version, at)
         self._awake.clear()
@@ -274,7 +274,7 @@ class Home:
     def next_wake(self) -> float | None:
         """When to ask again if nothing happens; None: never."""
         if self._dropped:
-            return 0.0  # at once: a grant was refused to a call that is too late, and its origin is to hear of it
+            return 0.0  # at once: `grants` drops calls that are too late, and `expire` returns them
         looks = self._refresh_at if self._versions else None
         wakes = (self._deadlines.next(), self._demands.next(), looks, self._grants.expires_at())
         return min((wake for wake in wakes if wake is not None), default=None)
@@ -349,12 +349,12 @@ class Home:
     def _supersede(self, granted: OutstandingGrant, call: CallDescriptor, at: float) -> bool:
         """Whether a granted call that is enqueued again is to be queued; False: its grant stands, or it is queued."""
         number = granted.grant.grant_number
-        if call.grant_number >= number:  # its origin has seen that grant, and is done with it
+        if call.grant_number >= number:  # its origin has seen that grant and no longer uses it
             queue = self._grants.take(granted)
             queue.calls.settle(granted.entry)
             queue.pool.release(granted.grant.container, call.call_id)
             return True
-        if self._grants.is_released(call.call_id):  # the grant was lost, and its place is given away
+        if self._grants.is_released(call.call_id):  # the grant was lost, and its slot may be in use
             queue = self._grants.take(granted)
             again = msgspec.structs.replace(call, grant_number=number)
             self._await(queue, queue.calls.give_back(granted.entry, again), at)

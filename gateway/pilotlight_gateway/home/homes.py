@@ -77,7 +77,7 @@ class Homes:
         self._broken = False
         self._slow_log = SlowLog()
 
-    # -- which there are -----------------------------------------------------------------------------------------
+    # -- shards ----------------------------------------------------------------------------------------------------
 
     def begin(self, shard: int, epoch: int, state: bytes) -> None:
         """Begin a home with the state of the former one; origins and credits supply the rest."""
@@ -109,7 +109,7 @@ class Homes:
         at = self._port.clock()
         return [home.statistics(at) for home in self]
 
-    # -- what they are told --------------------------------------------------------------------------------------
+    # -- what arrives ----------------------------------------------------------------------------------------------
 
     def on_mail(self, _subject: str, message: object, _reply: str) -> None:
         """Items from origins at another gateway."""
@@ -118,7 +118,7 @@ class Homes:
             self._port.wake_at(SOON)
 
     def credit(self, credit: Credit, at: float) -> None:
-        self._receive(at)  # its agent may have refused a call before, and its origin have handed it back
+        self._receive(at)  # a call that this agent refused may be in the inbox
         shard = subjects.shard_of(credit.function)
         if (home := self.get(shard, at)) is not None:
             home.credit(credit, at)
@@ -158,7 +158,7 @@ class Homes:
     def _deliver(self, shard: int, item: HomeItem, at: float) -> None:
         home = self.get(shard, at)
         if home is None:
-            return  # an origin that waits repeats itself, and says it anew to the next home
+            return  # origins repeat it to the next home
         match item:
             case Enqueue(call):
                 try:
@@ -180,7 +180,7 @@ class Homes:
                 _settle(home, item, at)
                 self._awake.add(shard)
 
-    # -- when they are asked -------------------------------------------------------------------------------------
+    # -- turns -----------------------------------------------------------------------------------------------------
 
     def wake(self, shard: int) -> None:
         """Let a home decide in the next turn, once for all events before it."""
@@ -233,7 +233,7 @@ class Homes:
             with contextlib.suppress(BusDown):  # they are repeated each second anyway
                 self._port.send(subjects.credits_wanted(self._region), CreditsWanted())
 
-    # -- what people are told ------------------------------------------------------------------------------------
+    # -- reports ---------------------------------------------------------------------------------------------------
 
     def _watch(self, at: float) -> None:
         self._watch_at = at + WATCH_S

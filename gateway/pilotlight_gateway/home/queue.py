@@ -251,7 +251,7 @@ class FairQueue:
                 else:
                     found, best = flow, queue.virtual
         if stuck and found is not None:
-            for queue in self.classes:  # what may not go has not saved anything up
+            for queue in self.classes:  # a class that was passed over saves up nothing
                 if queue.live and queue.virtual < best:
                     queue.virtual = best
         return found
@@ -297,7 +297,7 @@ class FairQueue:
             self._back.pop(entry.call_id, None)
 
     def _lift(self, queue: ClassQueue) -> None:
-        # As for tenants: a class that was idle has not saved anything up.
+        # As for tenants: an idle class saves up nothing.
         active = [other.virtual for other in self.classes if other.live] or [self._left.virtual]
         queue.virtual = max(queue.virtual, min(active))
 

@@ -131,8 +131,8 @@ def _waits(
     )
     place = 0.0
     while True:
-        # The flow itself is among those that are counted: its own call is not before itself. And a slot may be free in
-        # a moment: a call goes only where even then it would be too late.
+        # The flow itself is counted too, but its call is not before itself; and one more slot may become free at any
+        # moment. A call leaves only if it would be too late even then.
         calls = (
             max(0.0, calls_before_class(queue, tier_queue.class_queue, value + place * step, service_time.cost) - 1.0)
             - 1.0

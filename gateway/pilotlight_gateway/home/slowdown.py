@@ -57,7 +57,7 @@ class _Flow:
 
 class Slowdowns:
     def __init__(self) -> None:
-        # No cache of cachetools: this is touched for each call, and those take four times as long (0.45 µs).
+        # No cache of cachetools, which takes four times as long (0.45 µs) for each call.
         self._flows: OrderedDict[tuple[str, str], _Flow] = OrderedDict()
 
     def ended(self, call: CallDescriptor, since: float, start_ms: float, hold_s: float, slots: int, at: float) -> None:

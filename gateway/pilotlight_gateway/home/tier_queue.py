@@ -125,7 +125,7 @@ class Counters:
         return min(least) if least else self._left.value
 
     def _sweep(self) -> None:
-        # An idle tenant at or below the floor would be lifted to it anyway: its counter says nothing.
+        # An idle tenant at or below the floor would be lifted to it anyway.
         floor = self.floor()
         self._of = {name: c for name, c in self._of.items() if c.backlog or c.value > floor}
         self._sweep_at = max(KEPT, 2 * len(self._of))
@@ -221,7 +221,7 @@ class Flow:
         before: QueueEntry | None = None
         after = self._first
         while after is not None and after.order <= entry.order:
-            before, after = after, after.next  # only other returned calls and dead entries are older: few
+            before, after = after, after.next  # few: only returned calls and dead entries are older
         entry.next = after
         if before is None:
             self._first = entry

@@ -55,7 +55,7 @@ class LimitAccount:
             return None
         bucket = self._kept[kind]
         if bucket is None:
-            # What was never limited under a home that is gone has nothing spent: a burst is there at once.
+            # No former home can have counted under a limit that is newer than it: the burst is available at once.
             known = self._epochs.first <= begun <= self._epochs.last
             since = self._born if self._fresh else at
             full_at = since if known else since + rate.room

@@ -98,7 +98,7 @@ class UsageTracker:
             return
         del self.open[frame.call_id]
         if isinstance(frame, Ended):
-            # One without a container is of a call that the agent does not hold: what it took nobody knows there.
+            # Without a container the agent does not know the call, nor its cost.
             found.usage.close(gpu_ms(frame.spent) or (0.0 if frame.container else None), started=frame.started)
         else:
             found.usage.close(None, started=False)

@@ -77,7 +77,7 @@ class RateBucket:
         if ahead <= 0:
             return room // interval, 0
         left = (room - ahead) // interval if ahead < room else 0
-        # There is one more from the instant on at which room - ahead reaches its intervals, if ever.
+        # One more is available once room - ahead reaches left + 1 intervals.
         more = ahead - room + (left + 1) * interval
         return left, more if more < ahead else ahead
 

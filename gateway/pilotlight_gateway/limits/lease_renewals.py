@@ -32,7 +32,7 @@ class LeaseWatch:
 
     def _changed(self, key: str, entry: KvEntry | None) -> None:
         self._seen.pop(key, None)
-        with contextlib.suppress(msgspec.DecodeError):  # what cannot be read renews nobody's lease
+        with contextlib.suppress(msgspec.DecodeError):  # an unreadable record renews no lease
             if entry is not None:
                 process = read_holder(entry.value, entry.revision).data.decode(errors="replace")
                 self._seen[key] = process, self._clock()

@@ -64,7 +64,7 @@ def end_admission(usage: CallUsage, admission: Admission, costs: Estimates, vers
     """Give back the permit of a call, count its usage, and learn from it. No start runs any more."""
     if admission.policy.most_cost and usage.known and not usage.lost:
         costs.learn(version, usage.cost)
-    # For a start of which nobody can say what it took, the estimate stands.
+    # The estimate stands for starts whose cost is not known.
     estimate = admission.answer.charged if admission.answer is not None else 0.0
     admission.end(usage.cost + usage.lost * estimate)
 

@@ -127,7 +127,7 @@ class LimitDriver:
         self._alive |= {self._gateway, *self._ownership.others()}
         levels = msgspec.msgpack.decode(state, type=LimitState) if state else NOTHING
         self._home.begin(shard, epoch, self._port.clock(), self._alive, levels)
-        self._refresh_at = SOON  # one look for all shards that begin now: it asks what runs
+        self._refresh_at = SOON  # one refresh for all shards that begin now: it asks for reports
         self._port.wake_at(SOON)
 
     def end(self, shard: int) -> bytes:
@@ -159,7 +159,7 @@ class LimitDriver:
             self._availability.answered(shard, at)
         elif epoch is None and acting:
             owner = self._ownership.owner(shard)
-            # A lease that lapsed may come back, and nobody has acted in between if the epoch is the same.
+            # A lapsed lease may hold again; with the same epoch no other home has acted in between.
             if owner is not None and owner.epoch != acting:
                 self._home.end(shard, at)
 
@@ -203,7 +203,7 @@ class LimitDriver:
             return
         end, at = LimitEnd(answer.number, tenant, function, correction), self._port.clock()
         home = home_of(self._ownership, self._gateway, shard, at)
-        if home is None or home == self._gateway:  # nobody: our lease has lapsed, and may hold again
+        if home is None or home == self._gateway:  # None: our lease has lapsed, and may hold again
             self._home.ended(shard, self._gateway, end, at)
         else:
             self._outbox.end(home, end)
@@ -229,7 +229,7 @@ class LimitDriver:
             return
         self._number += 1
         ask.number, ask.home = self._number, home
-        self._held.setdefault(ask.shard, {})  # from now on its home is told, also of nothing
+        self._held.setdefault(ask.shard, {})  # from now on its home gets reports, even empty ones
         self._asked[ask.number] = ask
         self._outbox.ask(home, msgspec.structs.replace(ask.asked, number=ask.number))
         self._retry_at(ask, ask.expires_at)
@@ -246,7 +246,7 @@ class LimitDriver:
         ask.then(answer)
 
     def _note_held(self, asked: LimitAsk, answer: LimitAnswer) -> LimitAnswer:
-        # The home may have heard of a limit that was not set yet when the call came.
+        # By the answer, not the policy: the home may know a limit that is newer than the call.
         if answer.holds:
             self._held.setdefault(subjects.shard_of(asked.tenant), {})[answer.number] = asked.tenant, asked.function
         return answer
@@ -271,11 +271,11 @@ class LimitDriver:
     def _on_message(self, _subject: str, message: object, _reply: str) -> None:
         at = self._port.clock()
         if isinstance(message, ToLimitHome | Holdings):
-            # Whoever was taken for dead, and is, is so again at the next look: what it told is forgotten then.
+            # If its lease is gone after all, the next refresh removes it again with what it reported.
             self._alive.add(message.gateway)
         match message:
             case ToLimitHome():
-                # What ended made room for what asks.
+                # Ends first: they free permits.
                 for end in message.ends:
                     self._home.ended(subjects.shard_of(end.tenant), message.gateway, end, at)
                 if message.asks:
@@ -297,7 +297,7 @@ class LimitDriver:
                     self._on_answer(ask, answer)
 
     def _on_answer(self, ask: PendingAsk, answer: LimitAnswer) -> None:
-        # That of a home whose successor was told what runs here is void: that one does not know of it.
+        # The answer of a home whose successor already has our report is void: the successor does not count it.
         if _is_decided(answer) and answer.epoch >= self._reported.get(ask.shard, 0):
             self._finish(ask, answer)
         else:
@@ -309,7 +309,7 @@ class LimitDriver:
             del self._asked[ask.number]
             self._retry_at(ask, self._port.clock() + RETRY_S)
 
-    # -- what runs here ------------------------------------------------------------------------------------------
+    # -- held permits ----------------------------------------------------------------------------------------------
 
     def _ask_what_runs(self, shards: dict[int, int]) -> None:
         """Report the held permits to homes that begin here, and ask other gateways to."""
@@ -346,7 +346,7 @@ class LimitDriver:
         if home == self._gateway:
             self._home.on_holdings(holdings, self._port.clock())
         else:
-            self.flush()  # what was asked before must arrive before
+            self.flush()  # asks that were made before must arrive before
             self._outbox.send(subjects.limits(self._region, home), holdings)
 
 

@@ -107,7 +107,7 @@ class LimitPolicies:
     def __call__(self, tenant: str, function: str) -> LimitPolicy:
         limits = self._limits(tenant, function)
         known = self._known.get((tenant, function))
-        # By identity first: whoever keeps limits in memory answers with the same object until they change.
+        # By identity first: limits in memory are the same object until they change.
         if known is not None and (known[0] is limits or known[0] == limits):
             return known[1]
         if len(self._known) >= MOST_KNOWN:

@@ -72,7 +72,7 @@ class LimitHome:
         self._granted = 0
         self._refused = 0
 
-    # -- which shards are ours -----------------------------------------------------------------------------------
+    # -- shards ----------------------------------------------------------------------------------------------------
 
     def begin(self, shard: int, epoch: int, at: float, gateways: Collection[str], state: LimitState = NOTHING) -> None:
         """Become the home of a shard; `gateways` are all that live, including this one.
@@ -158,7 +158,7 @@ class LimitHome:
                     for scope in (scope for scope in scopes if scope.function == function):
                         account.follow(scope, now)
 
-    # -- what runs -----------------------------------------------------------------------------------------------
+    # -- permits ---------------------------------------------------------------------------------------------------
 
     def on_holdings(self, holdings: Holdings, at: float) -> None:
         state = self._shards.get(holdings.shard)
@@ -191,7 +191,7 @@ class LimitHome:
             for number, accounts in state.permits.pop(gateway, {}).items():
                 _drop(accounts, (gateway, number))
 
-    # -- how it is -----------------------------------------------------------------------------------------------
+    # -- upkeep ----------------------------------------------------------------------------------------------------
 
     def sweep(self, shard: int, at: float) -> None:
         """Forget the accounts that decide as new ones would."""

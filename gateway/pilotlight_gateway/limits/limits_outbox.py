@@ -55,7 +55,7 @@ class LimitOutbox:
         for start in range(0, max(len(asks), len(ends)), AT_ONCE):
             some, ended = tuple(asks[start : start + AT_ONCE]), tuple(ends[start : start + AT_ONCE])
             message = ToLimitHome(gateway=self._gateway, asks=some, ends=ended)
-            # Whoever listens nowhere is dead: the bus says so on the subject of answers.
+            # If no process listens, the bus replies NO_RESPONDERS on the subject of answers.
             reply = subjects.allowed(self._region, self._gateway) if some else ""
             went = (self.send(subjects.limits(self._region, home), message, reply) or not some) and went
         return went

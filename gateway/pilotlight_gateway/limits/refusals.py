@@ -23,7 +23,7 @@ def refused(answer: LimitAnswer, policy: LimitPolicy, tenant: str) -> TooMuch:
     if any(one.limit == COST for one in reached):
         reached = tuple(_with_rest(one, answer) if one.limit == COST else one for one in reached)
         sentence = " ".join(map(_sentence, reached))
-    # Limits may have been changed on the way: then the home knows some that we do not.
+    # After a change the home may know limits that are not known here.
     return TooMuch(
         sentence or f"The limit of {' and '.join(answer.violated)} is reached.",
         code="rate_limited",

@@ -60,7 +60,7 @@ class HomeAvailability:
     def wait(self, shard: int, home: str, at: float) -> float:
         """Retry-After, in seconds, of a call without an answer; `home` is "" while there is none."""
         if self._again.get(shard, -NEVER) > at - PATIENCE_S:
-            return SOON_S  # it came back while this call was waiting
+            return SOON_S  # it answered again while this call waited
         since, until = self._silent.get(shard) or (at - PATIENCE_S, NEVER)
         if home or until == NEVER:
             dead = home in self._dead
