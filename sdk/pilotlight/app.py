@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from pilotlight.cls import Cls
-from pilotlight.decorated import Decorated
-from pilotlight.errors import OptionError
+from pilotlight.definitions.decorated import Decorated
+from pilotlight.definitions.errors import OptionError
+from pilotlight.definitions.options import Options
+from pilotlight.definitions.specs import build_spec
 from pilotlight.function import Function
-from pilotlight.options import Options
-from pilotlight.specs import build_spec
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 

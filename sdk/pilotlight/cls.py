@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from pilotlight.call_target import CallTarget
-from pilotlight.decorated import Decorated
-from pilotlight.errors import OptionError
+from pilotlight.definitions.call_target import CallTarget
+from pilotlight.definitions.decorated import Decorated
+from pilotlight.definitions.errors import OptionError
+from pilotlight.definitions.local_calls import LocalInstance
+from pilotlight.definitions.signature import Callee
 from pilotlight.function import Function
-from pilotlight.local_calls import LocalInstance
-from pilotlight.signature import Callee
 from pilotlight_core.model.ids import Ref
 from pilotlight_core.model.spec import FunctionSpec
 

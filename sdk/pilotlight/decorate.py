@@ -7,8 +7,8 @@ from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from pilotlight.app import Decorator, decorate
 from pilotlight.cls import Cls
+from pilotlight.definitions.options import Options
 from pilotlight.function import Function
-from pilotlight.options import Options
 
 P = ParamSpec("P")
 R = TypeVar("R")

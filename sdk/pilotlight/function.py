@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 
 import msgspec
 
-from pilotlight.call_target import CallSettings, CallTarget
-from pilotlight.decorated import Decorated
-from pilotlight.errors import Misuse
-from pilotlight.signature import Callee
+from pilotlight.definitions.call_target import CallSettings, CallTarget
+from pilotlight.definitions.decorated import Decorated
+from pilotlight.definitions.errors import Misuse
+from pilotlight.definitions.signature import Callee
 from pilotlight.verbs import Local, Map, Remote, RemoteGen, Spawn, StarMap
 from pilotlight_core.model.ids import CLIENT_CALL_ID, Ref, check_name
 from pilotlight_core.model.spec import FunctionSpec

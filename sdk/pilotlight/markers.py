@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeGuard, TypeVa
 
 import msgspec
 
-from pilotlight.decorated import ATTRIBUTE, BatchOptions, Decorated, markers_of
-from pilotlight.errors import OptionError
-from pilotlight.migration_hints import BATCHED_HINTS, CONCURRENT_HINTS, NOT_YET, explain_unknown
+from pilotlight.definitions.decorated import ATTRIBUTE, BatchOptions, Decorated, markers_of
+from pilotlight.definitions.errors import OptionError
+from pilotlight.definitions.migration_hints import BATCHED_HINTS, CONCURRENT_HINTS, NOT_YET, explain_unknown
 
 if TYPE_CHECKING:
     from pilotlight.function import Function

@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
-from pilotlight.call_target import CallTarget
-from pilotlight.errors import Misuse, OptionError
+from pilotlight.definitions.call_target import CallTarget
+from pilotlight.definitions.errors import Misuse, OptionError
+from pilotlight.definitions.local_calls import call_locally
+from pilotlight.definitions.signature import Callee
 from pilotlight.function_call import FunctionCall
-from pilotlight.local_calls import call_locally
-from pilotlight.signature import Callee
 
 if TYPE_CHECKING:
     from pilotlight.client import Client

@@ -28,8 +28,7 @@ from pilotlight_gateway.limits.call_usage import OpenUsage
 from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
-from pilotlight_runtime.calls.slot_table import Reconciled, SlotTable
+from pilotlight_runtime.calls.slot_table import AcceptedCall, Reconciled, SlotTable
 from tests.simulation.agent import SimAgent
 from tests.simulation.promises import Broken
 from tests.simulation.scenario import simulate

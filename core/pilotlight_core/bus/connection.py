@@ -1,4 +1,4 @@
-"""What leases, mirrors and readers need of a connection; `Bus` is the one there is."""
+"""The part of `Bus` that leases, mirrors and readers use."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pilotlight_core.bus.kv import Kv
 from pilotlight_core.bus.subscription import Subscription
 
 
-class Connection(Protocol):
-    """The part of `Bus` on which its own tools stand; each verb is explained there."""
+class BusConnection(Protocol):
+    """See `Bus`."""
 
     jetstream: JetStream
     on_reconnect: list[Callable[[], Awaitable[None]]]

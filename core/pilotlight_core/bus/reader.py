@@ -1,9 +1,9 @@
-"""Reading a stream in order, each message once, whatever happens to the server.
+"""Reading a stream in order, each message once, also over restarts of the server.
 
-The reader is a position. It asks for the next page by sequence and moves on; between pages nothing is kept anywhere,
-so there is no consumer to lose, leak or restore. To follow, it listens for what is published on the same subjects:
-that only rings a bell, and the page is what counts. What was rung for and is not there yet is looked for again
-(`rings`); a slow poll finds what a bell missed.
+A `StreamCursor` is a position: it reads the next page by sequence and moves on. The server keeps nothing between pages,
+so there is no consumer to lose, leak or restore. To follow a stream, the cursor subscribes to the same subjects as a
+doorbell and then reads a page; `PendingReads` repeats the read until the announced messages are stored, and a slow poll
+finds messages whose bell was lost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders
-from pilotlight_core.bus.connection import Connection
+from pilotlight_core.bus.connection import BusConnection
 from pilotlight_core.bus.doorbells import PendingReads
 from pilotlight_core.bus.jetstream import FIRST_PAUSE, LONGEST_PAUSE, StreamPage
 from pilotlight_core.model.messages.wire import decode
@@ -25,9 +25,9 @@ from pilotlight_core.model.messages.wire import decode
 log = structlog.get_logger(__name__)
 
 POLL = 1.0
-"""Seconds after which a follower asks although no bell rang."""
+"""Seconds after which a follower reads although no bell rang."""
 SETTLE = 0.005
-"""Seconds between the bell and the question: what is rung for at the same time is read together, and mostly stored."""
+"""Seconds between the bell and the read, so that simultaneous messages are read together and are mostly stored."""
 
 
 class DecodedMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +41,9 @@ class DecodedMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamCursor:
-    """A place in a stream that moves forward page by page."""
+    """A position in a stream that moves forward page by page."""
 
-    def __init__(self, bus: Connection, stream: str, subject: str, seq: int = 1) -> None:
+    def __init__(self, bus: BusConnection, stream: str, subject: str, seq: int = 1) -> None:
         self._bus = bus
         self._stream = stream
         self._subject = subject
@@ -56,7 +56,7 @@ class StreamCursor:
         self._bell.set()
 
     async def read(self) -> StreamPage:
-        """The next page, however long the server is away."""
+        """The next page; it waits while the server is unavailable."""
         pause = FIRST_PAUSE
         while True:
             try:
@@ -71,7 +71,7 @@ class StreamCursor:
             return page
 
     async def wait_bell(self, poll: float = POLL) -> None:
-        """Until something was published on the subject, or it is time to look again, at most `poll` seconds."""
+        """Wait until something is published on the subject or the next read is due, at most `poll` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(poll, self._rings.pause() or poll)):
                 await self._bell.wait()
@@ -80,7 +80,7 @@ class StreamCursor:
 
 
 async def read_stream(
-    bus: Connection, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
+    bus: BusConnection, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
 ) -> AsyncGenerator[DecodedMessage, None]:
     """See `Bus.read_stream`."""
     position = StreamCursor(bus, stream, subject)
@@ -102,7 +102,7 @@ async def read_stream(
             await position.wait_bell()
 
 
-async def _first(bus: Connection, stream: str, start: str | int) -> int:
+async def _first(bus: BusConnection, stream: str, start: str | int) -> int:
     if isinstance(start, int):
         return start
     if start == "all":

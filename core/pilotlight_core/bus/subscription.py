@@ -1,4 +1,4 @@
-"""Interest in a subject of the bus."""
+"""A subscription to a subject of the bus."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pilotlight_core.bus.client import NatsClient
 
 
 class Subscription:
-    """Interest in a subject, until it is unsubscribed or the bus closes."""
+    """A subscription, until it is ended or the bus closes."""
 
     def __init__(self, client: NatsClient, number: int, subject: str) -> None:
         self._client = client

@@ -1,7 +1,7 @@
-"""Signatures over manifests: the platform signs what it accepted, agents run only what is signed.
+"""Signatures over manifests: the platform signs accepted manifests, and agents run only signed ones.
 
-The private key lies in `<folder>/manifest_ed25519` (PEM, mode 0600), the public one beside it as `.pub` (PEM). Agents
-need the public one only.
+The private key is in `<folder>/manifest_ed25519` (PEM, mode 0600), the public one beside it as `.pub` (PEM). Agents
+need the public key only.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PUBLIC = "manifest_ed25519.pub"
 
 
 class BadSignature(PilotlightError):
-    """The manifest is not one that this platform signed."""
+    """The manifest was not signed by this platform."""
 
     code: ClassVar[str] = "load_failed"
 
 
 class NoKey(PilotlightError):
-    """There is no key, or it cannot be read."""
+    """The key is missing or cannot be read."""
 
     code: ClassVar[str] = "internal"
 
@@ -46,10 +46,10 @@ class Signer:
 
     @classmethod
     def load_or_create(cls, folder: Path) -> Signer:
-        """The key in `folder`; made there if there is none. Of two processes that make one, both get the first.
+        """The key in `folder`, which is created if missing. Of two processes that create one, both get the first.
 
         Raises:
-            NoKey: if what lies there is not such a key.
+            NoKey: if the file is not such a key.
         """
         path = private_folder(folder, OWNER_ONLY) / PRIVATE
         if not path.is_file():
@@ -77,7 +77,7 @@ class Signer:
 
 
 class Verifier:
-    """Checks signatures against the keys it trusts."""
+    """Checks signatures against one public key."""
 
     def __init__(self, public: bytes) -> None:
         self._public = Ed25519PublicKey.from_public_bytes(public)
@@ -88,7 +88,7 @@ class Verifier:
         """The public key in a folder, in a PEM file, or as PEM or 32 raw bytes.
 
         Raises:
-            NoKey: if there is none.
+            NoKey.
         """
         if isinstance(source, bytes) and len(source) == 32:
             return cls(source)

@@ -1,8 +1,8 @@
-"""Finds blobs of jobs and batches that are forgotten, by listing the store.
+"""Finds and deletes blobs without a job or batch, by listing the store.
 
-`JobSweeper` deletes the blobs of jobs that are forgotten while it runs, `BatchDuty` the inputs of expired batches. What
-remains is found here: what was forgotten while no duty ran, the result of a run that lost its job, and the input of a
-submission that was not confirmed. Each blob names its job or batch in its head, however small it is.
+`JobDuty` and `BatchDuty` delete the blobs of what expires while they run. This finds the rest: what expired while no
+duty ran, results of runs that lost their job, and inputs of unconfirmed submissions. Each blob's head names its job or
+batch.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from pilotlight_gateway.batches.batch_manifest import read_chunks
 from pilotlight_gateway.jobs import job_payloads
 
 YOUNG_S = 3600.0
-"""What is kept for less may be of a job or a batch whose record is just being written."""
+"""Younger blobs may belong to a record that is being written."""
 
 log = structlog.get_logger(__name__)
 
 ReadJob = Callable[[str], Awaitable[bytes | None]]
-"""The record under a key as it stands; None: there is none."""
+"""Reads the record of a key; None if there is none."""
 ReadBatch = Callable[[str, str], Awaitable[tuple[BatchRecord, int] | None]]
-"""A tenant's batch as it stands; see `BatchStore.read`."""
+"""As `BatchStore.read`."""
 
 
 class _Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a job's record says whether it needs a blob."""
+    """The part of a job's record that says which blobs it needs."""
 
     state: JobState = JobState.QUEUED
     input_blob: BlobRef | None = None
@@ -49,18 +49,16 @@ _decoder = msgspec.msgpack.Decoder(_Holder)
 
 
 class Orphans:
-    """Looks for them in a store, over records as they stand."""
-
     def __init__(self, blobs: BlobStore, job: ReadJob, batch: ReadBatch) -> None:
         self._blobs = blobs
         self._job = job
         self._batch = batch
         self._tenant = ""
         self._needed: dict[str, frozenset[str] | None] = {}
-        """batch of that tenant -> the digests that it needs; None: that is not known, so all."""
+        """By batch of that tenant, the digests that it needs; None if unknown, which keeps all."""
 
     async def delete(self, at: float) -> int:
-        """Delete them, as of the unix second `at`; how many there were. Raises as the bus and the blob store do."""
+        """Delete the orphans at the unix second `at`, and return their number. Raises BusError and BlobsDown."""
         deleted = 0
         listed: Any = self._blobs.listed()
         async with aclosing(listed):
@@ -93,7 +91,7 @@ class Orphans:
         try:
             return record is None or not _decoder.decode(record).needs(one.sha256)
         except msgspec.DecodeError:
-            return False  # whoever can read the record may need it
+            return False  # a newer release may read the record, and need the blob
 
     async def _needed_by(self, tenant: str, batch: str) -> frozenset[str] | None:
         try:
@@ -102,5 +100,5 @@ class Orphans:
                 return frozenset()
             chunks = await read_chunks(self._blobs, tenant, found[0].chunks)
         except (BlobMissing, msgspec.DecodeError):
-            return None  # its record, and with that the batch, is forgotten in time
+            return None  # the batch's record expires in time
         return frozenset({found[0].chunks.sha256, *(chunk.blob.sha256 for chunk in chunks)})

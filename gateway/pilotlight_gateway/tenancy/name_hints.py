@@ -1,4 +1,4 @@
-"""What a caller may have meant by a name that there is not: among what it may see anyway, so that nothing leaks."""
+"""Errors about unknown names, with suggestions from what the caller may see, so that nothing leaks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pilotlight_core.model.suggestions import NAMES_AT_MOST, did_you_mean, neare
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 FUNCTIONS_SHOWN = 8
-"""Of an app, to whoever asked for one that it does not have."""
+"""Functions of an app in one message."""
 
 
 def no_function(registry: RegistryPort, tenant: str, ref: Ref, shared: Iterable[str]) -> UnknownFunction:
-    """What `tenant` hears that asked for a function of its own or another tenant's that is not there for it.
+    """The error for a function that does not exist, or is not visible, for `tenant`.
 
     `shared` are the refs of functions that others share with it.
     """
@@ -29,10 +29,10 @@ def no_function(registry: RegistryPort, tenant: str, ref: Ref, shared: Iterable[
 
 
 async def check_owned(registry: RegistryPort, owner: str, ref: Ref) -> None:
-    """Whether an owner has, or ever had, the function. For operators, who may see everybody's.
+    """Check, for an operator, that `owner` has or had the function.
 
     Raises:
-        UnknownFunction: if not.
+        UnknownFunction: it never had it.
     """
     record = await registry.app(owner, ref.app)
     if record is None or ref.function not in record.versions:
@@ -41,10 +41,10 @@ async def check_owned(registry: RegistryPort, owner: str, ref: Ref) -> None:
 
 
 async def check_explainable(registry: RegistryPort, tenant: str, ref: Ref) -> None:
-    """Whether there is, or ever was, the function that an operator of `tenant` asks about, whoever's it is.
+    """Check, for an operator of `tenant`, that the function exists or existed, whoever owns it.
 
     Raises:
-        UnknownFunction: if not, with what was meant or with what the app has.
+        UnknownFunction: it never existed; suggests a name, or lists the app's functions.
     """
     owner = ref.tenant or tenant
     record = await registry.app(owner, ref.app)
@@ -61,10 +61,10 @@ async def check_explainable(registry: RegistryPort, tenant: str, ref: Ref) -> No
 
 
 async def check_no_app(registry: RegistryPort, text: str) -> None:
-    """Refuse the app of a tenant, `acme:shop`, where an operator may name a function.
+    """Refuse an app (`acme:shop`) in place of a function, for an operator.
 
     Raises:
-        NotFound: with what functions it has.
+        NotFound: lists the app's functions.
     """
     owner, colon, app = text.partition(":")
     if not (colon and NAME.fullmatch(owner) and NAME.fullmatch(app)):
@@ -76,8 +76,7 @@ async def check_no_app(registry: RegistryPort, text: str) -> None:
 
 
 async def no_container(registry: RegistryPort, tenant: str, name: str, containers: Iterable[str]) -> NotFound | None:
-    """What an operator of `tenant` hears that asked for a container, where an app or a function was meant, or another
-    of the `containers` that there are; None if nothing is like it."""
+    """The error for a container's name that is an app or function, or resembles one of `containers`; else None."""
     record = await registry.app(tenant, name) if NAME.fullmatch(name) else None
     if record is not None:
         functions = [f"{name}.{function}" for function in record.functions]
@@ -93,7 +92,7 @@ async def no_container(registry: RegistryPort, tenant: str, name: str, container
 
 
 def functions_text(record: AppRecord, owner: str = "") -> str:
-    """`shop has shop.hello and shop.pay`; of many functions the first ones."""
+    """Such as `shop has shop.hello and shop.pay`; of many functions the first ones."""
     names = [f"{owner}{record.app}.{function}" for function in sorted(record.functions)]
     if not names:
         return f"{owner}{record.app} has no functions"
@@ -106,7 +105,7 @@ async def known_app(registry: RegistryPort, tenant: str, app: str) -> AppRecord:
     """The tenant's app.
 
     Raises:
-        NotFound: if there is none.
+        NotFound: the tenant has no such app.
     """
     record = await registry.app(tenant, app)
     if record is None:
@@ -116,13 +115,13 @@ async def known_app(registry: RegistryPort, tenant: str, app: str) -> AppRecord:
 
 
 async def check_listed(registry: RegistryPort, tenant: str, text: str, shared: Iterable[str]) -> None:
-    """Whether a list that is asked for of one function may have anything of it: one that `tenant` has or ever had.
+    """Check that a list may be filtered by a function: one that `tenant` has or had, or that others share with it.
 
-    What others share with it (`shared`, refs), or shared once and named their owner, may be asked for as well.
+    `shared` are refs of shared functions; a function that names its owner may have been shared once.
 
     Raises:
-        BadInput: if it is no function, or pins a version.
-        UnknownFunction: if there is none.
+        BadInput: it is not a function, or pins a version.
+        UnknownFunction: it is unknown.
     """
     ref = parse_ref(text)
     if ref.pin is not None:
@@ -136,10 +135,10 @@ async def check_listed(registry: RegistryPort, tenant: str, text: str, shared: I
 
 
 def check_function(record: AppRecord, function: str, field: str) -> None:
-    """Whether an app has, or ever had, such a function, which `field` of a request names.
+    """Check that an app has or had a function; errors name `field` of the request.
 
     Raises:
-        UnknownFunction: if not.
+        UnknownFunction: it never had it.
     """
     if function not in record.versions:
         near = nearest(function, record.versions)
@@ -148,7 +147,7 @@ def check_function(record: AppRecord, function: str, field: str) -> None:
 
 
 def _own(registry: RegistryPort, tenant: str, app: str) -> Iterator[str]:
-    """The tenant's functions, those of the app that was named first: it must not be beyond what is compared."""
+    """The tenant's functions, first those of `app`, so that they are among the compared ones."""
     records = sorted(registry.iter_apps(tenant), key=lambda record: record.app != app)
     return (f"{record.app}.{function}" for record in records if not record.stopped for function in record.functions)
 
@@ -163,5 +162,5 @@ def _more(meant: str | None) -> dict[str, Any]:
 
 @lru_cache(128)
 def _nearest_function(word: str, known: tuple[str, ...]) -> str | None:
-    """Cached: an unknown function may be called a thousand times a second."""
+    """Cached, since an unknown function may be called a thousand times a second."""
     return nearest_function(word, known)

@@ -14,8 +14,8 @@ import msgspec
 
 from pilotlight_core.model.spec import Batching, FunctionSpec
 from pilotlight_core.model.values import decode_opaque
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
 from pilotlight_runtime.calls.batching import BatchFormer, item_cost
+from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest.frames import MAX_FRAME, BatchResult
 
 BATCH_BYTES = MAX_FRAME * 3 // 4

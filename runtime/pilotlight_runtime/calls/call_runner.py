@@ -28,8 +28,8 @@ from pilotlight_core.model.messages.agent_messages import (
     Started,
 )
 from pilotlight_core.model.spec import FunctionSpec, Mode
-from pilotlight_runtime.calls.accepted_call import AcceptedCall, CallOutcome, CallPhase
 from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
+from pilotlight_runtime.calls.slot_table import AcceptedCall, CallOutcome, CallPhase
 from pilotlight_runtime.guest import frames as guest
 
 INLINE_BYTES = 256 * 1024
@@ -198,7 +198,7 @@ class CallRunner:
     def on_result(self, frame: guest.Result, at: float) -> None:
         """The guest has ended a call."""
         call = self._running.get(frame.call_id)
-        if call is None or self._batches.is_batched(call):
+        if call is None or (self._is_batching and self._batches.is_batched(call)):
             self._kill_untrusted("the guest answered a call that it does not have")
             return
         beside = len(self._running)

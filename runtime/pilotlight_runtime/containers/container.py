@@ -30,15 +30,15 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.spec import Manifest
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
 from pilotlight_runtime.calls.call_runner import CallRunner, truncated_error
 from pilotlight_runtime.calls.node_calls import NodeCalls
+from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.blank import Blank, BlankDied
 from pilotlight_runtime.containers.container_io import ContainerIO
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.resource_limits import describe, frame_limit
 from pilotlight_runtime.guest import frames as guest
-from pilotlight_runtime.guest.guest_connection import GuestGone
+from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
 from pilotlight_runtime.logs.log_shipper import LogKey, LogShipper
 from pilotlight_runtime.metering.container_meter import ContainerMeter
 from pilotlight_runtime.metering.meter import SliceOwner
@@ -96,6 +96,7 @@ class Container:
         self._accepted = 0
         self._manifest: Manifest | None = None
         self._blank: Blank | None = None
+        self._connection: GuestConnection | None = None
         self._io: ContainerIO | None = None
         self._born_at = self._idle_since_at = self._clock()
         self._start_timeout: asyncio.Timeout | None = None
@@ -301,23 +302,23 @@ class Container:
         topic = LogKey(manifest.tenant, manifest.app, manifest.function)
         blank.tap.container = self.id
         blank.tap.sink = lambda line: self._logs.offer(topic, line)
-        blank.on_frame = self._on_frame
+        connection = self._connection = blank.hand_over(self._on_frame)
         self._enter(ContainerState.LOADING)
         try:
             env = dict(self._provisioner.env(self._part))
-            blank.send(guest.Load(spec=manifest.spec, root=str(blank.root), env=env))
+            connection.send(guest.Load(spec=manifest.spec, root=str(blank.root), env=env))
         except GuestGone:
             pass  # the sandbox's exit follows
         await self._loaded
-        self._open(blank, manifest)
+        self._open(blank, connection, manifest)
 
-    def _open(self, blank: Blank, manifest: Manifest) -> None:
+    def _open(self, blank: Blank, connection: GuestConnection, manifest: Manifest) -> None:
         """Take calls from now on."""
         if blank.exit is not None:
             raise StartFailed(self.reason, RemoteError("ContainerDied", self.reason))
         self._io = ContainerIO(
             calls=self._calls,
-            blank=blank,
+            connection=connection,
             meter=self._meter,
             release=self._release,
             kill=self._kill,
@@ -325,7 +326,7 @@ class Container:
         )
         self.runner = CallRunner(manifest.spec, self.id, self._io)
         blank.tap.running = self.runner.only_call
-        blank.set_frame_limit(frame_limit(manifest.spec))
+        connection.set_frame_limit(frame_limit(manifest.spec))
         self._calls.slots.open(self.id, self.version, manifest.spec.slots)
         self._idle_since_at = self._clock()
         self._meter.enter(LeaseState.IDLE)
@@ -342,10 +343,10 @@ class Container:
         except TimeoutError:
             self._kill(f"drained: its calls had not ended in time ({self.reason})")
             return
-        if self._blank is None or self._blank.exit is not None:
+        if self._blank is None or self._connection is None or self._blank.exit is not None:
             return
         try:
-            self._blank.send(guest.Leave())
+            self._connection.send(guest.Leave())
             async with asyncio.timeout(LEAVE_S):
                 await self._dead.wait()
         except (GuestGone, TimeoutError):

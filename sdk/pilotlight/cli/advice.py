@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pilotlight.errors import PilotlightError
+from pilotlight.definitions.errors import PilotlightError
 from pilotlight_core.model.errors import CODES
 
 AGAIN = "Run the command again."

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.client.config import API_KEY
-from pilotlight.signature import ORDER
+from pilotlight.client.transport.config import API_KEY
+from pilotlight.definitions.signature import ORDER
 from pilotlight_core.model.spec import MethodSpec, Mode
 
 EXAMPLES = {"string": "hello", "integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}, "null": None}

@@ -11,8 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from pilotlight.cli.output import show_error
-from pilotlight.errors import PilotlightError
-from pilotlight.version import VERSION
+from pilotlight.definitions.errors import PilotlightError
+from pilotlight.definitions.version import VERSION
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 COMMANDS = (
@@ -70,7 +70,7 @@ app = typer.Typer(
 )
 
 
-def _say_version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         print(f"pilotlight {VERSION}")
         raise typer.Exit
@@ -79,7 +79,7 @@ def _say_version(asked: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="print the version")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version")
     ] = False,
 ) -> None:
     """Pilotlight runs GPU functions: nothing burns while nobody calls, and the first call does not wait.

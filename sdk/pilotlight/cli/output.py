@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pilotlight.cli.advice import advice
-from pilotlight.errors import CallFailed, Misuse, PilotlightError
+from pilotlight.definitions.errors import CallFailed, Misuse, PilotlightError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,7 +95,7 @@ def show_error(error: PilotlightError) -> None:
     if isinstance(error, CallFailed) and error.more.get("traceback"):
         note(str(error.more["traceback"]).rstrip())
     mark = "\x1b[31merror:\x1b[0m" if on_terminal(stderr=True) else "error:"
-    note(f"{mark} {_said(error)}")
+    note(f"{mark} {_text_of(error)}")
     for reached in error.more.get("limits", ()):
         note(f"  {_limit(reached)}")
     if not isinstance(error, Misuse):
@@ -104,7 +104,7 @@ def show_error(error: PilotlightError) -> None:
         note(f"request {error.more['request_id']}")
 
 
-def _said(error: PilotlightError) -> str:
+def _text_of(error: PilotlightError) -> str:
     """Return its words; of what a function raised with the type, which they may lack: `KeyError: 'a'`."""
     kind = str(error.more.get("exception", ""))
     return error.detail if error.detail.startswith(kind) else f"{kind}: {error.detail}"

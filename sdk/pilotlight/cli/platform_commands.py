@@ -12,7 +12,7 @@ import re
 import sys
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, entry_points, version
 
-from pilotlight.errors import OptionError
+from pilotlight.definitions.errors import OptionError
 
 GROUP = "pilotlight.commands"
 REQUIREMENT = re.compile(r"""(?P<name>[\w.-]+).*;.*\bextra\s*==\s*["'](?P<extra>[\w.-]+)["']""")

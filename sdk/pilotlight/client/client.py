@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from pilotlight.call_target import CallTarget
-from pilotlight.client.calls import CallsClient
-from pilotlight.client.config import load_config, make_config
-from pilotlight.client.connection import Connection
 from pilotlight.client.durable_map import DurableMap
 from pilotlight.client.portal import shared_portal
 from pilotlight.client.resources.batches import BatchesClient
+from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.resources.jobs import JobsClient
 from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
+from pilotlight.client.transport.config import load_config, make_config
+from pilotlight.client.transport.platform_connection import PlatformConnection
+from pilotlight.definitions.call_target import CallTarget
 from pilotlight_core.model.ids import token
 
 
@@ -30,7 +30,7 @@ class Client:
 
     def __init__(self, *, url: str, api_key: str) -> None:
         self.config = make_config(url, api_key)
-        self._connection = Connection(self.config)
+        self._connection = PlatformConnection(self.config)
         self.calls = CallsClient(self._connection)
         self.platform = PlatformClient(self._connection)
         self.tenancy = TenancyClient(self.platform)

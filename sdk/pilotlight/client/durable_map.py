@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pilotlight.call_target import CallTarget
-from pilotlight.client.calls import CallsClient
-from pilotlight.client.connection import Connection
 from pilotlight.client.poll_backoff import PollBackoff
+from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.resources.jobs import ENDED, WAIT_S, JobsClient, outcome_of
 from pilotlight.client.resources.platform import Json, PlatformClient
-from pilotlight.client.retry import attempts
-from pilotlight.client.wire import MSGPACK, OutgoingCall, read_answer
-from pilotlight.errors import PilotlightError
+from pilotlight.client.transport.platform_connection import PlatformConnection
+from pilotlight.client.transport.retry import attempts
+from pilotlight.client.transport.wire import MSGPACK, OutgoingCall, read_answer
+from pilotlight.definitions.call_target import CallTarget
+from pilotlight.definitions.errors import PilotlightError
 from pilotlight_core.model.ids import token
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class DurableMap:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: PlatformConnection,
         calls: CallsClient,
         jobs: JobsClient,
         platform: PlatformClient,

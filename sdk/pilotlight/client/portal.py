@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from pilotlight.errors import Cancelled, PilotlightError
+from pilotlight.definitions.errors import Cancelled, PilotlightError
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from pilotlight.client.calls import CallsClient
-from pilotlight.client.retry import QUICK_CONNECT_S, RequestRetries
-from pilotlight.client.wire import OutgoingCall
-from pilotlight.errors import BadOutput, Unavailable
+from pilotlight.client.resources.calls import CallsClient
+from pilotlight.client.transport.retry import QUICK_CONNECT_S, RequestRetries
+from pilotlight.client.transport.wire import OutgoingCall
+from pilotlight.definitions.errors import BadOutput, Unavailable
 from pilotlight_core.model.api.curve_api import CurvePoint
 from pilotlight_core.model.errors import CODES, Code
 

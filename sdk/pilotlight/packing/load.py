@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pilotlight.app import Registered, collecting
-from pilotlight.errors import Misuse, PilotlightError
+from pilotlight.definitions.errors import Misuse, PilotlightError
 from pilotlight.packing.target import DeployTarget
 from pilotlight_core.model.spec import FunctionSpec
 

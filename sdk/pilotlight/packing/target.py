@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from pilotlight.errors import Misuse
+from pilotlight.definitions.errors import Misuse
 
 SEPARATOR = "::"
 

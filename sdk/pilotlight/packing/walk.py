@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from pilotlight.errors import Misuse
+from pilotlight.definitions.errors import Misuse
 
 IGNORE_FILE = ".pilotlightignore"
 IGNORED = (

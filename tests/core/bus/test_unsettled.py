@@ -208,13 +208,13 @@ async def test_writes_that_travel_together_wait_for_what_is_not_settled_each_alo
     servers: Servers, leader: ClusterServer, bus: Bus
 ) -> None:
     """One of them meets it, and then the conflict; the other is stored."""
-    kv, convoy, base = bus.kv(JOB_BUCKET), bus.convoy(JOB_BUCKET), token()
+    kv, group_commit, base = bus.kv(JOB_BUCKET), bus.group_commit(JOB_BUCKET), token()
     with undecided(servers, leader):
         first = asyncio.ensure_future(kv.create(f"{base}.k", b"1"))
         await bus.flush()
         before = bus.statistics().messages_in
-        late = asyncio.ensure_future(convoy.update(f"{base}.k", b"2", 0))
-        other = asyncio.ensure_future(convoy.update(f"{base}.other", b"3", 0))
+        late = asyncio.ensure_future(group_commit.update(f"{base}.k", b"2", 0))
+        other = asyncio.ensure_future(group_commit.update(f"{base}.other", b"3", 0))
         await refused(bus, before)
 
         assert not late.done()

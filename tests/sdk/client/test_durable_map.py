@@ -13,7 +13,7 @@ import pytest
 from pilotlight import FunctionRaised, Misuse, OptionError, gpu_function
 from pilotlight.client import durable_map
 from pilotlight.client.concurrent_map import WINDOW
-from pilotlight.errors import Cancelled, PilotlightError, TooMuch
+from pilotlight.definitions.errors import Cancelled, PilotlightError, TooMuch
 from pilotlight_core.model import values
 from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, problem
 from tests.waiting import until

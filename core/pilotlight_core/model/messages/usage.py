@@ -1,4 +1,4 @@
-"""What agents meter: who held which slice from when to when, as told on the stream of usage."""
+"""Metered usage, from agents to the stream of usage."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pilotlight_core.model.messages.agent_messages import Message
 
 
 class LeaseState(StrEnum):
-    """What a slice was doing while the meter ran."""
+    """The state of a metered slice."""
 
-    FREE = "free"  # nobody's: the operator's
-    BLANK = "blank"  # held by a blank: the operator's
+    FREE = "free"  # unused: the operator pays
+    BLANK = "blank"  # held by a blank: the operator pays
     LOADING = "loading"
-    IDLE = "idle"  # warm, waiting for calls
+    IDLE = "idle"  # ready, without calls
     BUSY = "busy"
     DRAINING = "draining"
 
@@ -27,7 +27,7 @@ class CallShare(msgspec.Struct, frozen=True):
     tenant: str
     ns: int
     ended: str = ""
-    """The outcome, in the interval in which the call ended; "" while it goes on."""
+    """The outcome, in the interval in which the call ended; else ""."""
     batch_size: int = 1
 
 

@@ -1,4 +1,4 @@
-"""All messages as one closed union, to bytes and back."""
+"""The closed union of all messages, and its encoding."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def encode(message: Message) -> bytes:
-    """The message's bytes."""
     return _encoder.encode(message)
 
 
@@ -55,6 +54,6 @@ def decode(data: bytes) -> Any:
     """The message in `data`.
 
     Raises:
-        msgspec.DecodeError: if it is none of ours.
+        msgspec.DecodeError: if it is none of the union.
     """
     return _decoder.decode(data)

@@ -45,7 +45,7 @@ BATCH_BODY = BodyLimits(size=200 * 10**6, window=10.0)
 NDJSON = "application/x-ndjson"
 LINES = (NDJSON, "application/jsonl", "application/jsonlines", "application/x-jsonlines")
 HELD_BYTES = 4 * CHUNK_BYTES
-"""Of an upload, in memory at a time: a piece, its lines, its items and a chunk."""
+"""Memory of one upload: a piece, its lines, its items and a chunk."""
 LABEL = re.compile(LINE_PATTERN)
 LABEL_LENGTH = 100
 SECONDS = re.compile(r"[0-9]{1,9}([.][0-9]{1,3})?")
@@ -56,8 +56,6 @@ READERS_AT_A_TIME = 64
 
 @dataclass(frozen=True, kw_only=True)
 class BatchServices:
-    """What batches are submitted, driven and read with."""
-
     batches: BatchService
     resolver: Resolver
     gate: DrainGate
@@ -101,7 +99,7 @@ async def resume(request: Request, services: BatchServices) -> Response:
 
 
 async def show_results(request: Request, services: BatchServices) -> None:
-    """`GET /v1/batches/{batch}/results`: NDJSON, a line for each item that has ended."""
+    """`GET /v1/batches/{batch}/results`: NDJSON, one line per ended item."""
     wanted = request.query_params.get("state", ",".join(ENDS)).split(",")
     if not set(wanted) <= set(ENDS):
         raise BadInput(f"state: expected some of {', '.join(ENDS)}.", field="state")

@@ -1,4 +1,4 @@
-"""Throughput curves: what is known of a version, what was measured of it, and trials to measure it with."""
+"""Throughput curves of versions, and trials to measure them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ UNKNOWN = ("bad_input", "unknown_function", "unknown_version")
 
 @dataclass(frozen=True, kw_only=True)
 class CurveServices:
-    """What curves are kept and measured with."""
-
     resolver: Resolver
     placements: FleetPlacements
     curves: CurveService
@@ -67,7 +65,7 @@ async def begin_trial(request: Request, services: CurveServices) -> Response:
 
 
 async def _own(request: Request, services: CurveServices) -> VersionRecord:
-    """One's own version: a share lets others call, not measure. A trial has no curves of its own."""
+    """A version of the caller's tenant, since a share does not include measuring; not of a trial."""
     tenant, ref = principal_of(request).tenant, request.path_params["ref"]
     version = await services.resolver.resolve(tenant, ref)
     if version.tenant != tenant:

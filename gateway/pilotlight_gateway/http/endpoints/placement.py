@@ -1,4 +1,4 @@
-"""Where containers are and why: decisions explained, memory computed, the fleet drawn."""
+"""Placement: decisions explained, memory computed, the fleet shown."""
 
 from __future__ import annotations
 
@@ -39,15 +39,13 @@ from pilotlight_gateway.tenancy.name_hints import check_explainable, check_no_ap
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 SPEC_BODY = BodyLimits(size=256 * 1024)
-"""One spec: its schemas have 64 KiB, its measured points some 100 bytes each."""
+"""For one spec: schemas of 64 KiB, and measured points of about 100 bytes each."""
 MOST_RPS = 1e9
 CONTAINER_PATTERN = r"^[A-Za-z0-9_.~-]{1,128}$"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementServices:
-    """What placements are looked up, planned and explained with."""
-
     registry: RegistryPort
     resolver: Resolver
     placements: FleetPlacements
@@ -62,7 +60,7 @@ async def show_fleet(_: Request, services: PlacementServices) -> Response:
 
 
 async def show_function(request: Request, services: PlacementServices) -> Response:
-    """`GET /v1/functions/{ref}/placement`: one's own functions; a share lets others call, not look inside."""
+    """`GET /v1/functions/{ref}/placement`: own functions only, since a share covers calls alone."""
     tenant = principal_of(request).tenant
     version = await services.resolver.resolve(tenant, request.path_params["ref"])
     if version.tenant != tenant:
@@ -75,15 +73,15 @@ async def show_function(request: Request, services: PlacementServices) -> Respon
 
 
 def led_by(first: tuple[str, ...], told: FunctionPlacement) -> FunctionPlacement:
-    """The same with some lines before the others."""
+    """The placement with `first` before its other lines."""
     return msgspec.structs.replace(told, lines=(*first, *told.lines)) if first else told
 
 
 def class_of(spec: FunctionSpec, method: str | None) -> tuple[str, ...]:
-    """What is told to whoever names a method: that placement is about its class. Nothing, if none was named.
+    """For a method, a line that says that placement concerns its whole class; nothing if `method` is not given.
 
     Raises:
-        BadInput: if there is no such method.
+        BadInput: there is no such method.
     """
     if not method:
         return ()
@@ -92,10 +90,10 @@ def class_of(spec: FunctionSpec, method: str | None) -> tuple[str, ...]:
 
 
 def rate_of(text: str | None) -> float | None:
-    """Calls per second.
+    """The calls per second of a query parameter.
 
     Raises:
-        BadInput: if that is no number above 0.
+        BadInput: it is not a number above 0.
     """
     if text is None:
         return None
@@ -109,7 +107,7 @@ def rate_of(text: str | None) -> float | None:
 
 
 async def plan(request: Request, services: PlacementServices) -> Response:
-    """`POST /v1/placement/plan`: as for a function that is deployed, but nothing is."""
+    """`POST /v1/placement/plan`: as `show_function`, for a function that is not deployed."""
     asked = await read_struct(request, services.budget, PlacementQuestion, SPEC_BODY)
     check_spec(asked.spec)
     whose = class_of(asked.spec, asked.method)
@@ -144,10 +142,10 @@ async def _meant(services: PlacementServices, tenant: str, container: str) -> No
 
 
 def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
-    """The question that query parameters ask: a container before a function, which without an owner is `tenant`'s.
+    """The question in query parameters. A container takes precedence; a function without an owner is `tenant`'s.
 
     Raises:
-        BadInput: naming the parameter.
+        BadInput: names the parameter.
     """
     container, function, node = (asked.get(name, "") for name in ("container", "function", "why_not"))
     if container and not re.fullmatch(CONTAINER_PATTERN, container):

@@ -1,6 +1,6 @@
-"""The operations about tenants, tiers, limits, keys and shared functions.
+"""The operations on tenants, tiers, limits, keys and shared functions.
 
-What the operator alone may do says so by its scope; the others see their own tenant, and nothing of any other one.
+Operations with the scope `operator` see all tenants, the others only the caller's.
 """
 
 from __future__ import annotations

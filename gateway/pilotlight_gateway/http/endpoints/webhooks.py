@@ -1,4 +1,4 @@
-"""Webhooks of a tenant, what was sent to them, and their operations."""
+"""Webhooks of a tenant, their deliveries, and their operations."""
 
 from __future__ import annotations
 
@@ -38,11 +38,9 @@ WRITES = ("deploy",)
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookServices:
-    """What webhooks are stored in, and where they may go."""
-
     webhooks: WebhookStore
     networks: tuple[Network, ...]
-    """That webhooks may reach although these are not public."""
+    """Networks that webhooks may reach although they are not public."""
     budget: ByteBudget
 
 

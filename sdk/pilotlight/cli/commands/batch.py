@@ -17,7 +17,7 @@ from pilotlight.cli.arguments import read_span
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import ago, bar, note, print_json, print_table, span
 from pilotlight.cli.session import ask, client, each
-from pilotlight.errors import BadInput, Misuse
+from pilotlight.definitions.errors import BadInput, Misuse
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 

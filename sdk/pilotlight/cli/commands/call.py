@@ -11,9 +11,9 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note, print_json
 from pilotlight.cli.session import client, each
 from pilotlight.cli.timeline import Timeline, summary
-from pilotlight.client.retry import QUICK_CONNECT_S, RequestRetries
-from pilotlight.client.wire import OutgoingCall
-from pilotlight.errors import PilotlightError
+from pilotlight.client.transport.retry import QUICK_CONNECT_S, RequestRetries
+from pilotlight.client.transport.wire import OutgoingCall
+from pilotlight.definitions.errors import PilotlightError
 
 app = command_app()
 SHOWN_FROM_S = 0.5

@@ -14,8 +14,8 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.example_commands import call_line, curl_line
 from pilotlight.cli.output import console, note, on_terminal, print_json, size
 from pilotlight.cli.session import ask, client
-from pilotlight.client.resources.deploys import Progress, deploy
 from pilotlight.packing import DeployTarget, find_target, load_apps, make_bundle
+from pilotlight.packing.deploys import Progress, deploy
 from pilotlight_core.model.api.call_api import DeployResponse
 from pilotlight_core.model.spec import FunctionSpec
 

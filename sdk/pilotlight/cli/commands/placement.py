@@ -12,7 +12,7 @@ from pilotlight.cli.arguments import read_ref
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import print_json
 from pilotlight.cli.session import ask, client
-from pilotlight.errors import Misuse
+from pilotlight.definitions.errors import Misuse
 from pilotlight.packing import find_target, load_apps
 from pilotlight.packing.target import SEPARATOR
 

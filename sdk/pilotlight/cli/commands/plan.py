@@ -15,7 +15,7 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note
 from pilotlight.cli.platform_commands import command_line
 from pilotlight.cli.session import ask, client
-from pilotlight.errors import BadInput, NotFound
+from pilotlight.definitions.errors import BadInput, NotFound
 from pilotlight_core.model.api.curve_api import CPU_TYPE, Curve, CurvePoint, CurveSource
 
 app = command_app()

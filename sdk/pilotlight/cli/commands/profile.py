@@ -16,8 +16,8 @@ from pilotlight.cli.output import milliseconds, note, print_json, print_table
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.timeline import Timeline
 from pilotlight.client.profiling import MIN_BATCHES, SliceBenchmark, batch_sizes, point_of
-from pilotlight.client.wire import OutgoingCall
-from pilotlight.errors import Misuse
+from pilotlight.client.transport.wire import OutgoingCall
+from pilotlight.definitions.errors import Misuse
 from pilotlight_core.model.api.curve_api import (
     Curve,
     CurvePoint,

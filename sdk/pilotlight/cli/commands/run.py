@@ -17,8 +17,8 @@ from pilotlight.cli.commands.deploy import deploy_target
 from pilotlight.cli.output import note
 from pilotlight.cli.session import client
 from pilotlight.client import shared_portal
-from pilotlight.client.wire import OutgoingCall
-from pilotlight.errors import Misuse, PilotlightError
+from pilotlight.client.transport.wire import OutgoingCall
+from pilotlight.definitions.errors import Misuse, PilotlightError
 from pilotlight.packing import find_target
 from pilotlight.packing.target import SEPARATOR
 

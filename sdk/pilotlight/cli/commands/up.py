@@ -69,7 +69,7 @@ def up(
 
 
 def supervise(command: list[str]) -> int:
-    """Run the platform as a child, say when it is ready, and pass signals on; return its exit code."""
+    """Run the platform as a child, show when it is ready, and pass signals on; return its exit code."""
     with tempfile.TemporaryDirectory(prefix="pilotlight-up-") as folder:
         ready = Path(folder) / "ready.json"
         # A session of its own: the terminal's Ctrl-C reaches the child once, through us, and it ends in its order.
@@ -80,11 +80,11 @@ def supervise(command: list[str]) -> int:
             start_new_session=True,
             preexec_fn=_end_with_parent,
         )
-        with child, _status() as say, _passing_signals_to(child, say):
-            say("starting nats, gateway, controller, agent …")
+        with child, _status() as show, _passing_signals_to(child, show):
+            show("starting nats, gateway, controller, agent …")
             for line in child.stdout or ():
                 if line.startswith(ANNOUNCEMENT) and ready.exists():
-                    say("")
+                    show("")
                     _welcome(ready)
                 else:
                     note(line.rstrip())
@@ -111,7 +111,7 @@ def _status() -> Iterator[Callable[[str], None]]:
         return
     status = console(stderr=True).status("")
 
-    def say(text: str) -> None:
+    def show(text: str) -> None:
         if text:
             status.update(text)
             status.start()
@@ -119,15 +119,15 @@ def _status() -> Iterator[Callable[[str], None]]:
             status.stop()
 
     try:
-        yield say
+        yield show
     finally:
         status.stop()
 
 
 @contextmanager
-def _passing_signals_to(child: subprocess.Popen[str], say: Callable[[str], None]) -> Iterator[None]:
+def _passing_signals_to(child: subprocess.Popen[str], show: Callable[[str], None]) -> Iterator[None]:
     def passed_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
-        say("stopping …")
+        show("stopping …")
         child.send_signal(number)
 
     before = {number: signal.signal(number, passed_on) for number in (signal.SIGINT, signal.SIGTERM)}

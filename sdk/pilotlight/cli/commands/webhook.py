@@ -11,7 +11,7 @@ from pilotlight.cli.arguments import read_span
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import ago, milliseconds, note, print_json, print_table, span
 from pilotlight.cli.session import ask, client
-from pilotlight.errors import Misuse
+from pilotlight.definitions.errors import Misuse
 from pilotlight_core.model.api.webhook_api import JOB_EVENTS, WebhookChange, WebhookRequest, WebhookRotation
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 

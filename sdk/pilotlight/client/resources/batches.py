@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.client.connection import Connection, Content
 from pilotlight.client.resources.platform import Json, PlatformClient
-from pilotlight.client.retry import RequestRetries
-from pilotlight.errors import BadOutput
+from pilotlight.client.transport.platform_connection import Content, PlatformConnection
+from pilotlight.client.transport.retry import RequestRetries
+from pilotlight.definitions.errors import BadOutput
 
 UPLOAD_SILENCE_S = 600.0
 """Every line is checked before the answer comes."""
@@ -20,7 +20,7 @@ UPLOAD_SILENCE_S = 600.0
 class BatchesClient:
     """What is asked about batches."""
 
-    def __init__(self, connection: Connection, platform: PlatformClient) -> None:
+    def __init__(self, connection: PlatformConnection, platform: PlatformClient) -> None:
         self._connection = connection
         self._platform = platform
 

@@ -9,19 +9,19 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.call_target import CallTarget
-from pilotlight.client.calls import CallsClient
-from pilotlight.client.connection import Connection
-from pilotlight.client.keyed_calls import make_key
-from pilotlight.client.problems import error_from
+from pilotlight.client.resources.calls import CallsClient
+from pilotlight.client.resources.keyed_calls import make_key
 from pilotlight.client.resources.platform import Json, PlatformClient
-from pilotlight.client.retry import RequestRetries
-from pilotlight.client.wire import MSGPACK, OutgoingCall
-from pilotlight.errors import BadInput, BadOutput, Cancelled, NotEnded
+from pilotlight.client.transport.platform_connection import PlatformConnection
+from pilotlight.client.transport.problems import error_from
+from pilotlight.client.transport.retry import RequestRetries
+from pilotlight.client.transport.wire import MSGPACK, OutgoingCall
+from pilotlight.definitions.call_target import CallTarget
+from pilotlight.definitions.errors import BadInput, BadOutput, Cancelled, NotEnded
 from pilotlight_core.model import values
 
 WAIT_S = 25
-"""How long one request waits for the end of a job; shorter than `connection.SILENCE_S`."""
+"""How long one request waits for the end of a job; shorter than `platform_connection.SILENCE_S`."""
 ENDED = ("succeeded", "failed", "cancelled", "expired")
 PAGE = 100
 
@@ -29,7 +29,7 @@ PAGE = 100
 class JobsClient:
     """What is asked about durable calls."""
 
-    def __init__(self, connection: Connection, calls: CallsClient, platform: PlatformClient) -> None:
+    def __init__(self, connection: PlatformConnection, calls: CallsClient, platform: PlatformClient) -> None:
         self._connection = connection
         self._calls = calls
         self._platform = platform

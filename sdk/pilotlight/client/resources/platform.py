@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.client.connection import Connection, Content
-from pilotlight.client.retry import QUICK_CONNECT_S, RequestRetries
-from pilotlight.errors import BadOutput
+from pilotlight.client.transport.platform_connection import Content, PlatformConnection
+from pilotlight.client.transport.retry import QUICK_CONNECT_S, RequestRetries
+from pilotlight.definitions.errors import BadOutput
 from pilotlight_core.model.api.call_api import AppInfo, DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import CurveRequest, FunctionCurves, Trial, TrialRequest
 from pilotlight_core.model.api.placement_api import PlacementQuestion
@@ -31,7 +31,7 @@ class AppList(msgspec.Struct, frozen=True):
 class PlatformClient:
     """What is asked of the platform as a whole. Reads are sent again where that helps."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PlatformConnection) -> None:
         self._connection = connection
 
     async def list_apps(self) -> tuple[AppInfo, ...]:

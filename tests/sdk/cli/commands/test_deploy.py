@@ -17,8 +17,8 @@ from pilotlight import App, batched, method
 from pilotlight.cli.example_commands import call_line, curl_line, example_arguments
 from pilotlight.cli.main import app
 from pilotlight_core.model.spec import FunctionSpec
+from tests.sdk.definitions.test_schema import Colour, Match, Point, Tree
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer, event, problem, result, stream
-from tests.sdk.test_schema import Colour, Match, Point, Tree
 
 CODE = """
 from pilotlight import App, gpu_function

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from pilotlight import FunctionCall, FunctionRaised, Misuse, OptionError, gpu_function
-from pilotlight.errors import Cancelled, DeadlineExceeded, PilotlightError
+from pilotlight.definitions.errors import Cancelled, DeadlineExceeded, PilotlightError
 from pilotlight_core.model import values
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer, problem
 
