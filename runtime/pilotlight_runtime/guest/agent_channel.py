@@ -11,11 +11,11 @@ from typing import Any
 from pilotlight_runtime.guest.frames import FrameDecoder, FromAgent, GuestFrame, encode_payload, header
 
 ONE_PIECE = 64 * 1024
-"""Up to here, joining header and payload costs less than telling the kernel about two pieces."""
+"""Up to here, joining header and payload costs less than sending two pieces."""
 
 
 class AgentGone(ConnectionError):
-    """The agent has closed its end: nobody is left to work for."""
+    """The agent has closed its end."""
 
 
 class Channel:
@@ -37,7 +37,7 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, frame: GuestFrame) -> None:
-        """Send a frame whole.
+        """Send a whole frame.
 
         Raises:
             FrameTooLarge: nothing was sent.
@@ -56,7 +56,7 @@ class Channel:
             raise AgentGone(str(error)) from error
 
     def receive(self) -> list[Any]:
-        """The next frames, at least one, waiting for it.
+        """Wait for the next frames, at least one.
 
         Raises:
             AgentGone, MalformedFrame
@@ -67,7 +67,7 @@ class Channel:
         return frames
 
     def receive_one(self) -> Any:
-        """The next frame, waiting for it.
+        """Wait for the next frame.
 
         Raises:
             AgentGone, MalformedFrame
@@ -76,7 +76,7 @@ class Channel:
         return first
 
     def receive_nowait(self) -> list[Any]:
-        """The frames that are here, perhaps none.
+        """The frames that have arrived, perhaps none.
 
         Raises:
             AgentGone, MalformedFrame
@@ -87,7 +87,7 @@ class Channel:
         return frames
 
     def wait_readable(self, seconds: float) -> bool:
-        """Wait until there is something to receive; False if there is not in time."""
+        """Wait for frames; False if none come in time."""
         return bool(self._backlog) or bool(self._poll.poll(max(0.0, seconds) * 1000))
 
     def _take_backlog(self) -> list[Any]:

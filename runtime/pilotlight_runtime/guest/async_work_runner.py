@@ -29,7 +29,7 @@ SendFrame = Callable[[GuestFrame], None]
 async def run_async_work(
     target: GuestTarget, work: GuestWork, table: CallTable, send: SendFrame
 ) -> Result | BatchResult | None:
-    """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
+    """Run a call or batch to its end, unless it was cancelled before; None if its Result has been sent already."""
     if not table.begin(work):
         table.end(work)
         return work.unstarted() if isinstance(work, GuestBatch) else None
@@ -42,7 +42,7 @@ async def run_async_work(
 
 
 async def run_async_call(target: GuestTarget, call: GuestCall, send: SendFrame) -> Result:
-    """Run one call to its end within the present task, which a cancelled call interrupts. Raises what `send` raises."""
+    """Run one call in the present task, which a cancel interrupts. Raises what `send` raises."""
     began = now()
     try:
         ready = prepared(target, call)
@@ -80,7 +80,7 @@ async def _run_stream(ready: BoundCall, call: GuestCall, send: SendFrame) -> Res
 
 
 class _Stalled(Exception):
-    """Nobody reads the stream."""
+    """A stream without a reader."""
 
 
 async def _wait_window(call: GuestCall, seq: int, moved: asyncio.Event) -> None:
@@ -102,7 +102,7 @@ def _interrupt(call: GuestCall, task: asyncio.Task[Any] | None, moved: asyncio.E
 
 
 async def _close(chunks: Any) -> None:
-    """Run the generator's `finally` blocks. What they raise goes into the tenant's log: the call has its answer."""
+    """Run the generator's `finally` blocks; what they raise goes into the tenant's log."""
     task = asyncio.current_task()
     while task is not None and task.uncancel():
         pass  # the cancellation has arrived; what is awaited from here on is the clean-up
@@ -114,7 +114,7 @@ async def _close(chunks: Any) -> None:
 
 
 async def run_async_batch(target: GuestTarget, batch: GuestBatch) -> BatchResult:
-    """Run one batch to its end within the present task. Never raises."""
+    """Run one batch in the present task. Never raises."""
     columns = ColumnBatch(target, batch)
     began = now()
     try:

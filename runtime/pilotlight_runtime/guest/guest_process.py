@@ -1,4 +1,4 @@
-"""A blank: an interpreter with the expensive imports done, waiting to be told what it is. It is used once."""
+"""The process of a blank: an interpreter with the expensive imports done that waits for its one Load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pilotlight_runtime.guest.threaded_server import ThreadedServer
 SOCKET = "PL_FD"
 """Number of the inherited socket."""
 PREIMPORT = "PL_PREIMPORT"
-"""Names of modules to import before the Load, by commas; those that are not installed are passed over."""
+"""Names of modules to import before the Load, by commas; missing ones are skipped."""
 LOOP = "pilotlight_runtime.guest.async_server"
 """Imported late: asyncio takes longer to import than all the rest, and not every function needs it."""
 SDK = ("pilotlight.app", "pilotlight.decorate", "pilotlight.markers")
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def configure_process() -> None:
-    """Lines of output travel as they are printed, and Ctrl-C at the terminal is the agent's business."""
+    """Send output by lines, and ignore Ctrl-C at the terminal, which the agent handles."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
@@ -61,7 +61,7 @@ def configure_process() -> None:
 
 
 def preimport(names: str) -> tuple[str, ...]:
-    """Import what is installed of `names`; what stands then is never looked at by the garbage collector again."""
+    """Import the installed modules of `names`, and freeze them for the garbage collector."""
     for name in (LOOP, *SDK):
         _importable(name)
     found = tuple(name for name in names.split(",") if name and _importable(name))
@@ -79,7 +79,7 @@ def _importable(name: str) -> bool:
 
 
 def load_and_serve(load: Load, channel: Channel) -> None:
-    """Load the function and serve it; returns when the agent said Leave and the exit hooks have run.
+    """Load the function and serve it until Leave; returns after the exit hooks.
 
     Raises:
         NotLoaded
@@ -109,7 +109,7 @@ def serve(load: Load, channel: Channel) -> None:
 
 
 class HookRunner:
-    """Runs asynchronous hooks, all in one event loop, which is made when there is one."""
+    """Runs asynchronous hooks in one event loop, made with the first."""
 
     def __init__(self) -> None:
         self._runner: Any = None

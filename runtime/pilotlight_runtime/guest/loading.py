@@ -27,11 +27,11 @@ RunHook = Callable[[Awaitable[Any]], Any]
 
 
 class NotLoaded(Exception):
-    """The function cannot be loaded, and the agent has been told why."""
+    """The function cannot be loaded; a LoadError has been sent."""
 
 
 def prepare(load: Load) -> None:
-    """Make the process what the spec says: environment, threads, module path."""
+    """Set the process's environment, threads and module path by the spec."""
     os.environ.update(load.spec.env)
     os.environ.update(load.env)
     if THREADS not in load.spec.env and THREADS not in load.env:
@@ -41,7 +41,7 @@ def prepare(load: Load) -> None:
 
 
 def set_threads(cores: int) -> None:
-    """Let numeric libraries use what the function has: those imported already, and those to come."""
+    """Limit the threads of numeric libraries, imported already or later."""
     os.environ[THREADS] = str(cores)
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -50,7 +50,7 @@ def set_threads(cores: int) -> None:
 
 @contextmanager
 def step(channel: Channel, name: str) -> Iterator[None]:
-    """Time one step and tell the agent; whatever the tenant's code raises becomes a LoadError.
+    """Time one step and send it; an exception of the tenant's code becomes a LoadError.
 
     Raises:
         NotLoaded
@@ -98,7 +98,7 @@ def load_blocking(load: Load, channel: Channel, wait: RunHook) -> GuestTarget:
 
 
 async def load_async(load: Load, channel: Channel) -> GuestTarget:
-    """Load within the event loop in which the calls will run, so that what hooks open belongs to it.
+    """Load within the event loop of the calls, so that what hooks open belongs to it.
 
     Raises:
         NotLoaded
@@ -129,20 +129,20 @@ async def await_hook(hook: Hook) -> Any:
 
 
 def verify(healthy: Any) -> None:
-    """A check fails by raising or by answering False."""
+    """Raise RuntimeError for a check that returned False."""
     if healthy is False:
         raise RuntimeError("__check__ answered False")
 
 
 def send_loaded(channel: Channel) -> None:
-    """Say that calls are taken. What has been loaded stays: the garbage collector need not look at it again."""
+    """Send Loaded, and freeze what has been loaded for the garbage collector."""
     gc.freeze()
     channel.send(Loaded())
 
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """What an exit hook raises goes into the tenant's log, and the next one runs."""
+    """Log what an exit hook raises, so that the next one runs."""
     try:
         yield
     except BaseException:  # noqa: BLE001 - it is the tenant's code

@@ -1,4 +1,4 @@
-"""Serving synchronous functions, several calls at a time: the main thread reads, and others work."""
+"""Serving synchronous functions, several calls at a time: the main thread reads, other threads work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_THREADS = 128
 
 
 class ThreadedServer:
-    """Serves a target until the agent says Leave."""
+    """Serves a target until Leave."""
 
     def __init__(self, channel: Channel, target: GuestTarget, max_inputs: int) -> None:
         self._channel = channel
@@ -57,7 +57,7 @@ class ThreadedServer:
             self._left = True
 
     def _add_thread(self) -> None:
-        """A thread more while there is work beyond those that there are."""
+        """Add a thread if there is more work than threads."""
         if self._threads >= min(self._most, self._table.held):
             return
         try:

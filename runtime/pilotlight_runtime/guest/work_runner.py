@@ -51,7 +51,7 @@ def method_of(target: GuestTarget, name: str) -> TargetMethod:
 
 
 def prepared(target: GuestTarget, call: GuestCall) -> BoundCall:
-    """What a call's frame asks for.
+    """The function and arguments that a call's frame names.
 
     Raises:
         BadArguments
@@ -77,7 +77,6 @@ def encoded(value: Any, most: int = MAX_VALUE) -> bytes:
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """What a failure is to the platform."""
     if isinstance(error, BadArguments):
         return Outcome.BAD_INPUT
     return Outcome.BAD_OUTPUT if isinstance(error, BadAnswer) else Outcome.RAISED
@@ -102,7 +101,7 @@ def streamed(call: GuestCall, execute_ns: int, last_seq: int) -> Result:
 
 
 def failed(call: GuestCall, error: BaseException, execute_ns: int, last_seq: int = 0) -> Result:
-    """The Result of a call whose code, input or output failed; whatever a cancelled one raised, it was cancelled."""
+    """The Result of a call whose code, input or output failed; CANCELLED if it was cancelled."""
     if call.cancelled:
         return cancelled(call, execute_ns, last_seq)
     return Result(
@@ -126,7 +125,7 @@ def with_article(cls: type) -> str:
 
 
 class ColumnBatch:
-    """A batch on its way through the tenant's code: items whose input cannot be read have their answer before it."""
+    """One batch in the tenant's code: items whose input cannot be read are answered before."""
 
     def __init__(self, target: GuestTarget, batch: GuestBatch) -> None:
         self.method = target.methods[batch.frame.method]
@@ -167,7 +166,7 @@ class ColumnBatch:
             room -= len(answer.output)
 
     def fail(self, error: BaseException) -> None:
-        """The method raised, or answered wrongly: every item that was given to it failed with that."""
+        """Fail every item that was given to the method."""
         self._whole = True
         same = self._failed("", error)
         for call in self.calls:
@@ -202,10 +201,10 @@ class ReplyChannel(Protocol):
     """What running code needs of the connection."""
 
     def send(self, frame: GuestFrame) -> None:
-        """Send a frame whole."""
+        """Send a whole frame."""
 
     def read_cancels(self) -> None:
-        """Take note of cancels that have arrived."""
+        """Read the cancels that have arrived."""
 
     def wait_window(self, call: GuestCall, seq: int) -> bool:
         """Wait until chunk `seq` may be sent; False if it never may."""
@@ -215,7 +214,7 @@ class ReplyChannel(Protocol):
 def run_work(
     target: GuestTarget, work: GuestWork, table: CallTable, channel: ReplyChannel
 ) -> Result | BatchResult | None:
-    """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
+    """Run a call or batch to its end, unless it was cancelled before; None if its Result has been sent already."""
     if not table.begin(work):
         table.end(work)
         return work.unstarted() if isinstance(work, GuestBatch) else None
@@ -260,7 +259,7 @@ def _run_stream(ready: BoundCall, call: GuestCall, channel: ReplyChannel) -> Res
 
 
 def _close(chunks: Iterator[Any] | None) -> None:
-    """Run the generator's `finally` blocks. What they raise goes into the tenant's log: the call has its answer."""
+    """Run the generator's `finally` blocks; what they raise goes into the tenant's log."""
     try:
         close = getattr(chunks, "close", None)
         if close is not None:

@@ -1,4 +1,4 @@
-"""The two output pipes of one sandbox, read as they fill and handed on as log lines."""
+"""The two output pipes of one sandbox, read as they fill and passed on as log lines."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ FINAL_READS = 64
 
 
 class PipeRead(Enum):
-    """What a read of a pipe found."""
-
     SOMETHING = auto()
     NOTHING = auto()  # for now
     END = auto()  # every writer has closed it
@@ -48,7 +46,7 @@ class LogTap:
     ) -> None:
         self.container = container
         self.running: Callable[[], str] = str
-        """Returns the id of the one call that the container works on; "" when it is none or several."""
+        """Returns the id of the one call that the container works on; "" for none or several."""
         self.sink = sink
         self._cap = LogRateLimiter(cap)
         self._loop = asyncio.get_running_loop()
@@ -75,7 +73,7 @@ class LogTap:
                 self.sink(LogLine(now, "platform", line, self.container, call_id))
 
     def close(self) -> None:
-        """Read what the pipes still hold and stop watching them; their owner closes them."""
+        """Read the rest of the pipes and stop watching them; their owner closes them."""
         for pipe in list(self._open.values()):
             for _ in range(FINAL_READS):
                 if self._read(pipe) is not PipeRead.SOMETHING:

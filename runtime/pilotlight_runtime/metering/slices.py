@@ -1,8 +1,8 @@
-"""What of a node can be bound, and who is on it: the agent's own count, which no command can talk it out of.
+"""The slices of a node and the containers on them, as the agent itself counts them.
 
 Two containers are on one device at a time only where both are on MIG instances, or both have shares that fit together
-and are one tenant's, or of versions that agree to neighbours. The meters follow: whenever the parts of a device change,
-they are cut anew at one instant.
+and are one tenant's, or of versions that agree to neighbours. Whenever the parts of a device change, its meters are cut
+anew at one instant.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Slices:
 
     @property
     def cpu_slots(self) -> int:
-        """CPU slots, taken ones too."""
+        """The number of CPU slots, free or taken."""
         return sum(part.kind is SliceKind.CPU for part in self._devices.inventory())
 
     @property
@@ -88,7 +88,7 @@ class Slices:
         return answer
 
     def sync(self) -> None:
-        """Meter the slices that there are now."""
+        """Meter the present slices."""
         prices = {report.id: report.price for report in self._devices.reports({})}
         self._metering.recut(self._parts(), prices)
 
@@ -108,7 +108,6 @@ class Slices:
         return (*found, *(msgspec.structs.replace(hold.part, container=hold.container) for hold in shares))
 
     def devices(self) -> tuple[DeviceReport, ...]:
-        """The node's GPUs."""
         return tuple(self._devices.reports(self.held))
 
     def check_integrity(self) -> None:
@@ -121,7 +120,7 @@ class Slices:
     def _parts(self) -> list[SliceReport]:
         """The parts to meter: held ones, then free ones, of each device no more than the whole.
 
-        An operator may cut a GPU by hand while a container is on it: its container's part is metered all the same.
+        So a container's part is metered even after an operator has cut its GPU by hand.
         """
         held = [part for hold in self._holds.values() for part in _wholes(hold)]
         kept = {part.id: part for part in held}

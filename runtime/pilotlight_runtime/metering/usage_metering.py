@@ -29,9 +29,9 @@ STORE_S = 10.0
 AT_ONCE = 64
 """Records read from the log at a time."""
 RECORD_SHARES = 4_000
-"""Calls in one record: what fits a message of the bus several times."""
+"""Calls in one record, a fraction of a message of the bus."""
 OPERATOR = "-"
-"""The name under which the operator's own usage is stored; no tenant's name begins so."""
+"""The name under which the operator's usage is stored; no tenant's name begins so."""
 
 T = TypeVar("T")
 Meter = SliceMeter | SeveralMeters
@@ -83,7 +83,7 @@ class Metering:
     def recut(self, slices: Iterable[SliceReport], prices: Mapping[str, str] | None = None) -> None:
         """Meter these slices from now on, in place of those before.
 
-        `prices` names devices that are metered even if none of their slices is on offer, with their price ids.
+        `prices` maps devices to price ids; they are metered even if none of their slices is on offer.
         """
         grouped: dict[str, list[SliceReport]] = {device: [] for device in (*self._devices, *(prices or {}))}
         for part in slices:

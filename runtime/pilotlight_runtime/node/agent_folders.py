@@ -1,4 +1,4 @@
-"""An agent's own folders below `<state>/node/<name>`, and the remains of a dead one in them."""
+"""An agent's own folders below `<state>/node/<name>`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ class NodeTaken(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFolders:
-    """Where an agent keeps what."""
-
     root: Path
 
     @property
@@ -40,18 +38,18 @@ class NodeFolders:
 
     @property
     def waiting(self) -> Path:
-        """The file that says which calls have not started."""
+        """The file of `WaitingCalls`."""
         return self.root / "waiting"
 
     @property
     def fake_gpus(self) -> Path:
-        """The file that says how GPUs that exist in software only are cut."""
+        """How GPUs that exist in software only are cut."""
         return self.root / "fake_gpus.json"
 
 
 @contextmanager
 def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
-    """The node's folders, for one agent at a time; what a dead one has left in the passing ones is removed.
+    """The node's folders, for one agent at a time, without a dead agent's sandboxes.
 
     Raises:
         NodeTaken: if another agent has them.

@@ -42,8 +42,6 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class AgentDependencies:
-    """What an agent is made from."""
-
     identity: NodeIdentity
     bus: Bus
     blobs: BlobStore

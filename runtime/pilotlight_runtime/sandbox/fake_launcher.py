@@ -1,8 +1,7 @@
 """The launcher for tests: no walls and no process, a coroutine plays the guest.
 
-FakeLauncher(guest)       `guest(spec, socket)` is the tenant's side; what it returns is the exit code
-.fail_next = error        the next start raises it
-.started, .running        the specs of every start so far; the sandboxes not yet cleaned up
+FakeLauncher(guest)       `guest(spec, socket)` is the tenant's side; it returns the exit code .fail_next = error
+the next start raises it .started, .running        the specs of every start so far; the sandboxes not yet cleaned up
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ FIRST_PID = 1 << 23
 
 
 class FakeLauncher:
-    """Starts sandboxes in memory."""
-
     name: Literal["bubblewrap"] = "bubblewrap"
 
     def __init__(self, guest: Guest) -> None:
@@ -97,7 +94,7 @@ class FakeSandbox:
         self.end(SandboxExit(code=None, signal=9, reason="killed"))
 
     def end(self, how: SandboxExit) -> None:
-        """End the guest as `how` says, e.g. for memory; without effect on one that has ended."""
+        """End a running guest as `how` says, e.g. for memory."""
         if self._exit is None:
             self._exit = how
             self._task.cancel()

@@ -1,13 +1,12 @@
-"""A mount namespace of the agent's own, in which every folder that a sandbox needs lies under a path any uid can walk.
+"""A mount namespace of the agent's own, in which any uid can walk to every folder that a sandbox needs.
 
-bubblewrap runs as the container's host uid, and resolves the source of each bind as that uid. An interpreter under
-/root, or a state folder of mode 0700, is out of its reach. So those sources are bound a second time under `root`, but
-in a namespace that only our sandboxes enter on their way: the host's mounts stay as they are, nobody else gains a way
-around the closed folder, and when the agent dies, by kill -9 too, the kernel drops the namespace with its mounts, since
-only a descriptor of the agent keeps it alive.
+bubblewrap runs as the container's host uid, and resolves the source of each bind as that uid. It cannot reach an
+interpreter under /root, or a state folder of mode 0700. So those sources are bound a second time under `root`, in a
+namespace that only the agent's sandboxes enter: the host's mounts stay as they are, no other user gains access, and the
+kernel drops the namespace with its mounts when the agent ends, since only a descriptor of the agent keeps it alive.
 
-What is bound is the child of the last closed folder on the way, not the source itself: one bind then serves every
-container's folder under it, those still to be made included.
+The bind is of the child of the last closed folder on the way, so one serves every container's folder under it, also
+those made later.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
 def closed_at(path: Path) -> Path | None:
-    """The child of the last folder on the way to `path` that other uids may not walk through; None if all are open."""
+    """The child of the last folder on the way to `path` that other uids may not enter; None if all are open."""
     found = None
     for folder, child in zip(reversed(path.parents), (*reversed(path.parents), path)[1:], strict=True):
         if not folder.stat().st_mode & stat.S_IXOTH:
@@ -55,7 +54,7 @@ class MountNamespace:
         return None if self._fd is None else Path(f"/proc/{os.getpid()}/fd/{self._fd}")
 
     def reachable(self, path: Path) -> Path:
-        """A path for `path` that every uid can walk, at least inside the namespace; raises `SandboxNotStarted`."""
+        """A path for `path` that every uid can walk inside the namespace; raises `SandboxNotStarted`."""
         try:
             path = path.resolve(strict=True)
             closed, mode = closed_at(path), path.stat().st_mode

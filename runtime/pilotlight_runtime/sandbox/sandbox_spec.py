@@ -1,7 +1,7 @@
-"""What a sandbox is: its specification, and the bubblewrap options that build it. Nothing here touches the system.
+"""The specification of a sandbox, and the bubblewrap options that build it. Pure.
 
-The order of the options is the order of the mounts and matters: a mount hides what was mounted below it before, and
-everything must be in place before the final `--remount-ro`.
+The order of the options is the order of the mounts: a mount hides what was mounted below it before, and all must be in
+place before the final `--remount-ro`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BASE_ENV: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceLimits:
-    """What one sandbox may use at most, counted over all its processes unless said otherwise."""
+    """What one sandbox may use, counted over all its processes unless said otherwise."""
 
     memory_bytes: int  #: includes its /tmp and /dev/shm, which live in memory
     pids: int  #: processes and threads
@@ -67,7 +67,7 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxSpec:
-    """One sandbox to start: `python argv...` in a world of its own."""
+    """One sandbox to start, running `python argv...`."""
 
     name: str  #: unique among the running sandboxes of this agent; also the name of its cgroup
     python: Path  #: the interpreter, as a path inside one of `read_only`
@@ -123,7 +123,7 @@ def bubblewrap_options(
 ) -> list[str]:
     """Every option of bwrap for `spec`, without the command to run.
 
-    `source_of` says under which path bwrap, which runs as the container's host uid, can reach a path of the host.
+    `source_of` maps a path of the host to one that bwrap can reach as the container's host uid.
     """
     limits = spec.limits
     tmpfs = ("--perms", "1777", "--size", str(limits.tmp_bytes), "--tmpfs")

@@ -25,7 +25,7 @@ RETRY_S = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class Spawned:
-    """A process and our ends of its pipes."""
+    """A process and the agent's ends of its pipes."""
 
     process: subprocess.Popen[bytes]
     pidfd: int
@@ -36,7 +36,7 @@ class Spawned:
 def spawn(
     command: Sequence[str], *, inherit: Iterable[int], cwd: Path = Path("/"), env: dict[str, str] | None = None
 ) -> Spawned:
-    """Start `command` in a session of its own, with nothing but `inherit` and its output pipes open.
+    """Start `command` in a session of its own, with only `inherit` and its output pipes open.
 
     Without `env` it gets the few fixed variables of a stage. Raises `SandboxNotStarted`, and then leaves nothing.
     """
@@ -142,11 +142,11 @@ class ChildSandbox(ABC):
 
     @abstractmethod
     def _release(self) -> bool:
-        """Give back what the kernel kept for it; False: processes are still ending, try again."""
+        """Give back what the kernel kept for it; False while processes are still ending."""
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """The pids that `pid`'s main thread has started and that still exist."""
+    """The living children of `pid`'s main thread."""
     try:
         return tuple(int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
     except OSError:
@@ -154,7 +154,7 @@ def children(pid: int) -> tuple[int, ...]:
 
 
 def descendants(pid: int) -> tuple[int, ...]:
-    """`pid` and everyone below it at this moment."""
+    """`pid` and all processes below it."""
     found = [pid]
     for one in found:
         found += children(one)

@@ -1,4 +1,4 @@
-"""The port to CUDA's driver library for whoever tries a GPU: the real one, and the fake of fields beside it.
+"""The port to CUDA's driver library, for testing a GPU: the real one, and a fake.
 
 Everything blocks, and raises `CudaError`. Sizes are bytes; a word is 32 bits.
 """
@@ -22,24 +22,24 @@ class CudaError(Exception):
 
 
 class Cuda(Protocol):
-    """The first device that this process is shown."""
+    """The first device visible to this process."""
 
     def open(self) -> None:
-        """Take it; before anything else."""
+        """Take the device, before anything else."""
         ...
 
     def close(self) -> None: ...
     def allocate(self, size: int) -> int:
-        """An address on the device."""
+        """Returns an address on the device."""
         ...
 
     def free(self, address: int) -> None: ...
     def fill(self, address: int, word: int, size: int) -> None:
-        """Write a word all over."""
+        """Repeat a word over `size` bytes."""
         ...
 
     def copy(self, to: int, source: int, size: int) -> None:
-        """Within the device."""
+        """Copy within the device."""
         ...
 
     def read(self, address: int, size: int) -> bytes: ...
@@ -106,7 +106,7 @@ class FakeCuda:
     errors: dict[str, int] = field(default_factory=dict)
     """Method -> the code that it fails with."""
     stuck: tuple[int, int] | None = None
-    """A byte (by its offset in each allocation) and what it always reads as: a defective cell."""
+    """A defective cell: the offset of a byte in each allocation, and its constant value."""
     is_open: bool = False
     memory: dict[int, bytearray] = field(default_factory=dict)
     _next: itertools.count[int] = field(default_factory=lambda: itertools.count(0x7F0000000000, 2**32))
